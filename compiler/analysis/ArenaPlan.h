@@ -1,0 +1,41 @@
+//===- ArenaPlan.h - Offsets for buffers with known lifetimes -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_ANALYSIS_ARENAPLAN_H
+#define DTC_COMPILER_ANALYSIS_ARENAPLAN_H
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace dtc {
+
+/// A buffer and the instants, both included, between which its bytes are in use.
+struct Lifetime {
+  int64_t bytes = 0; ///< a multiple of the alignment
+  int first = 0;
+  int last = 0;
+};
+
+struct ArenaPlan {
+  std::vector<int64_t> offsets;
+  int64_t arenaBytes = 0;
+  /// The most bytes alive at one instant: no placement needs less.
+  int64_t lowerBound = 0;
+  /// The first instant at which that many are alive.
+  int peak = 0;
+};
+
+/// Places buffers whose lifetimes overlap at disjoint offsets. O(n log n): buffers in order of their first instant go
+/// to the smallest free gap that holds them, longest-lived first among those of one instant. The smaller the better of
+/// two directions of time is taken: backwards, what is freed last is placed first. (Offline dynamic storage allocation
+/// is NP-hard: Garey and Johnson 1979, problem SR2.)
+ArenaPlan planArena(llvm::ArrayRef<Lifetime> lifetimes);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_ANALYSIS_ARENAPLAN_H

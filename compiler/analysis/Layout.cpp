@@ -1,0 +1,154 @@
+//===- Layout.cpp - Shardings as plain data -------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/Layout.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace dtc;
+
+std::optional<unsigned> Mesh::find(StringRef axis) const {
+  for (auto [index, known] : llvm::enumerate(axes))
+    if (known.name == axis)
+      return index;
+  return std::nullopt;
+}
+
+int64_t Mesh::product(ArrayRef<unsigned> list) const {
+  int64_t result = 1;
+  for (unsigned axis : list)
+    result *= axes[axis].size;
+  return result;
+}
+
+std::optional<unsigned> Mesh::temporalAxis() const {
+  for (auto [index, axis] : llvm::enumerate(axes))
+    if (axis.temporal)
+      return index;
+  return std::nullopt;
+}
+
+std::string Mesh::str(ArrayRef<unsigned> list) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "{";
+  llvm::interleaveComma(list, os, [&](unsigned axis) { os << '"' << axes[axis].name << '"'; });
+  os << "}";
+  return text;
+}
+
+bool Layout::isShardedOver(unsigned axis) const {
+  return llvm::any_of(dims, [&](const AxisList &dim) { return llvm::is_contained(dim, axis); });
+}
+
+SmallVector<int64_t> Layout::localShape(const Mesh &mesh, ArrayRef<int64_t> shape) const {
+  SmallVector<int64_t> local;
+  for (auto [size, dim] : llvm::zip_equal(shape, dims)) {
+    assert(size % mesh.product(dim) == 0 && "a layout must divide its tensor");
+    local.push_back(size / mesh.product(dim));
+  }
+  return local;
+}
+
+std::string Layout::str(const Mesh &mesh) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "[";
+  llvm::interleaveComma(dims, os, [&](const AxisList &dim) { os << mesh.str(dim); });
+  os << "]";
+  if (!partial.empty())
+    os << " partial " << dist::stringifyReductionKind(partialKind) << mesh.str(partial);
+  return text;
+}
+
+std::optional<Layout> dtc::layoutFromFactors(const Mesh &mesh, const ShardingRule &rule,
+                                             const TensorFactors &tensor, const FactorAxes &axes) {
+  Layout layout = Layout::replicated(tensor.size());
+  for (auto [dim, factors] : llvm::zip_equal(layout.dims, tensor)) {
+    bool majorSplitCompletely = true;
+    for (unsigned factor : factors) {
+      if (!axes[factor].empty() && !majorSplitCompletely)
+        return std::nullopt;
+      dim.append(axes[factor]);
+      majorSplitCompletely &= mesh.product(axes[factor]) == rule.factors[factor].size;
+    }
+  }
+  return layout;
+}
+
+unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule, ArrayRef<unsigned> dimFactors,
+                             ArrayRef<unsigned> dimAxes, FactorAxes &axes) {
+  unsigned taken = 0;
+  for (unsigned factor : dimFactors) {
+    int64_t room = rule.factors[factor].size;
+    while (taken < dimAxes.size() && room % mesh.axes[dimAxes[taken]].size == 0 &&
+           (room > 1 || mesh.axes[dimAxes[taken]].size == 1)) {
+      room /= mesh.axes[dimAxes[taken]].size;
+      axes[factor].push_back(dimAxes[taken++]);
+    }
+    if (room != 1)
+      break;
+  }
+  return taken;
+}
+
+Mesh dtc::getMesh(dist::MeshOp op) {
+  Mesh mesh;
+  mesh.name = op.getSymName().str();
+  for (auto axis : op.getAxes().getAsRange<dist::AxisAttr>())
+    mesh.axes.push_back({axis.getName().str(), axis.getSize(), axis.getTemporal()});
+  return mesh;
+}
+
+Layout dtc::getLayout(const Mesh &mesh, dist::ShardingAttr attr) {
+  auto list = [&](ArrayAttr axes) {
+    AxisList result;
+    for (StringAttr name : axes.getAsRange<StringAttr>())
+      result.push_back(*mesh.find(name));
+    return result;
+  };
+  Layout layout;
+  for (auto dim : attr.getDims().getAsRange<ArrayAttr>())
+    layout.dims.push_back(list(dim));
+  layout.partial = list(attr.getPartialAxes());
+  llvm::sort(layout.partial);
+  layout.partialKind = attr.getPartialKind();
+  return layout;
+}
+
+dist::ShardingAttr dtc::toAttr(MLIRContext *context, const Mesh &mesh, const Layout &layout) {
+  Builder b(context);
+  auto list = [&](ArrayRef<unsigned> axes) -> Attribute {
+    SmallVector<Attribute> names;
+    for (unsigned axis : axes)
+      names.push_back(b.getStringAttr(mesh.axes[axis].name));
+    return b.getArrayAttr(names);
+  };
+  SmallVector<Attribute> dims;
+  for (const AxisList &dim : layout.dims)
+    dims.push_back(list(dim));
+  return dist::ShardingAttr::get(context, FlatSymbolRefAttr::get(context, mesh.name),
+                                 b.getArrayAttr(dims), layout.partialKind,
+                                 cast<ArrayAttr>(list(layout.partial)));
+}
+
+FailureOr<dist::MeshOp> dtc::findMesh(Operation *module) {
+  dist::MeshOp found;
+  for (Operation &op : module->getRegion(0).front())
+    if (auto mesh = dyn_cast<dist::MeshOp>(op)) {
+      if (found)
+        return mesh.emitOpError() << "is a second mesh beside @" << found.getSymName()
+                                  << "; a program runs on one mesh";
+      found = mesh;
+    }
+  if (!found)
+    return module->emitOpError() << "has no dist.mesh; declare one, or give dtc-compile --mesh";
+  return found;
+}

@@ -1,0 +1,269 @@
+//===- ExportPlan.cpp - From exec IR to a plan ----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/export/ExportPlan.h"
+
+#include "dialects/exec/Exec.h"
+#include "runtime/plan/plan.pb.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dtc;
+
+namespace {
+
+class Exporter {
+public:
+  Exporter(ModuleOp module, plan::Plan &plan) : module(module), plan(plan) {}
+  LogicalResult run(StringRef modelName);
+
+private:
+  LogicalResult exportProgram(exec::ProgramOp op);
+  LogicalResult exportInstruction(Operation &op, plan::Instruction &out);
+  LogicalResult exportAttribute(Operation &at, Attribute attr, plan::Attribute &out);
+  void exportSharding(dist::ShardingAttr attr, plan::Sharding &out);
+  void exportBuffer(Value value, uint64_t offset, exec::BufferKind kind);
+  uint32_t sourceIndex(Location loc);
+  uint32_t indexOf(Value buffer) const { return buffers.at(buffer); }
+
+  ModuleOp module;
+  plan::Plan &plan;
+  plan::Program *program = nullptr;
+  llvm::DenseMap<Value, uint32_t> buffers;
+  llvm::StringMap<uint32_t> sources;
+};
+
+} // namespace
+
+/// "h.3.attn", "model.mlir:12:8", or both.
+static std::string describe(Location loc) {
+  std::string name, place;
+  loc->walk([&](Location part) {
+    if (auto named = dyn_cast<NameLoc>(part); named && name.empty())
+      name = named.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(part); file && place.empty())
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
+    return WalkResult::advance();
+  });
+  if (name.empty())
+    return place.empty() ? "unknown" : place;
+  return place.empty() ? name : name + " (" + place + ")";
+}
+
+uint32_t Exporter::sourceIndex(Location loc) {
+  auto [it, fresh] = sources.try_emplace(describe(loc), plan.sources_size());
+  if (fresh)
+    plan.add_sources(it->first().str());
+  return it->second;
+}
+
+static plan::DType toDType(Type type) {
+  if (type.isF32())
+    return plan::F32;
+  if (type.isF64())
+    return plan::F64;
+  if (type.isInteger(32))
+    return plan::I32;
+  return plan::BOOL;
+}
+
+void Exporter::exportSharding(dist::ShardingAttr attr, plan::Sharding &out) {
+  for (auto dim : attr.getDims().getAsRange<ArrayAttr>()) {
+    plan::DimSharding *entry = out.add_dims();
+    for (auto axis : dim.getAsRange<StringAttr>())
+      entry->add_axes(axis.str());
+  }
+}
+
+void Exporter::exportBuffer(Value value, uint64_t offset, exec::BufferKind kind) {
+  buffers[value] = program->buffers_size();
+  auto type = cast<MemRefType>(value.getType());
+  plan::Buffer *out = program->add_buffers();
+  out->set_dtype(toDType(type.getElementType()));
+  for (int64_t size : type.getShape())
+    out->add_shape(size);
+  out->set_offset(offset);
+  out->set_kind(static_cast<plan::Buffer::Kind>(kind));
+}
+
+LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Attribute &out) {
+  return llvm::TypeSwitch<Attribute, LogicalResult>(attr)
+      .Case<BoolAttr>([&](auto value) { return out.set_b(value.getValue()), success(); })
+      .Case<IntegerAttr>([&](auto value) { return out.set_i(value.getInt()), success(); })
+      .Case<FloatAttr>([&](auto value) { return out.set_f(value.getValueAsDouble()), success(); })
+      .Case<StringAttr>([&](auto value) { return out.set_s(value.str()), success(); })
+      .Case<DenseI64ArrayAttr>([&](auto value) {
+        out.mutable_ints();
+        for (int64_t element : value.asArrayRef())
+          out.mutable_ints()->add_values(element);
+        return success();
+      })
+      .Case<ArrayAttr>([&](ArrayAttr value) -> LogicalResult {
+        out.mutable_strings();
+        for (Attribute element : value) {
+          auto string = dyn_cast<StringAttr>(element);
+          if (!string)
+            return at.emitOpError() << "has the attribute " << value << ", expected an array of strings";
+          out.mutable_strings()->add_values(string.str());
+        }
+        return success();
+      })
+      .Case<DenseElementsAttr>([&](DenseElementsAttr value) -> LogicalResult {
+        std::string bytes;
+        if (value.getElementType().isInteger(1)) {
+          for (bool element : value.getValues<bool>())
+            bytes.push_back(element);
+        } else {
+          size_t width = value.getElementType().getIntOrFloatBitWidth() / 8;
+          ArrayRef<char> raw = value.getRawData();
+          for (int64_t copy = 0, n = value.isSplat() ? value.getNumElements() : 1; copy < n; ++copy)
+            bytes.append(raw.data(), value.isSplat() ? width : raw.size());
+        }
+        out.set_data(bytes);
+        return success();
+      })
+      .Default([&](Attribute other) {
+        return at.emitOpError() << "has the attribute " << other << ", which a plan cannot hold";
+      });
+}
+
+LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out) {
+  out.set_source(sourceIndex(op.getLoc()));
+  if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
+    plan::KernelCall &call = *out.mutable_kernel();
+    call.set_kernel(kernel.getKernel().str());
+    for (Value input : kernel.getInputs())
+      call.add_inputs(indexOf(input));
+    for (Value output : kernel.getOutputs())
+      call.add_outputs(indexOf(output));
+    for (NamedAttribute attr : kernel.getSettings())
+      if (failed(exportAttribute(op, attr.getValue(), (*call.mutable_attributes())[attr.getName().str()])))
+        return failure();
+    out.set_flops(kernel.getFlops().convertToDouble());
+    return success();
+  }
+  auto collective = cast<exec::CollectiveOp>(op);
+  plan::Collective &to = *out.mutable_collective();
+  to.set_kind(static_cast<plan::Collective::Kind>(collective.getKind()));
+  if (auto reduction = collective.getReduction())
+    to.set_reduction(*reduction == dist::ReductionKind::Sum   ? plan::Collective::SUM
+                     : *reduction == dist::ReductionKind::Max ? plan::Collective::MAX
+                                                              : plan::Collective::MIN);
+  for (auto axis : collective.getAxes().getAsRange<StringAttr>())
+    to.add_axes(axis.str());
+  to.set_input(indexOf(collective.getInput()));
+  to.set_output(indexOf(collective.getOutput()));
+  to.set_dim(collective.getDim());
+  to.set_split_dim(collective.getSplitDim());
+  return success();
+}
+
+static void exportInit(Attribute attr, plan::Init &out) {
+  if (auto normal = dyn_cast_or_null<NormalAttr>(attr)) {
+    out.set_kind(plan::Init::NORMAL);
+    out.set_scale(normal.getStddev().convertToDouble());
+  } else if (auto uniform = dyn_cast_or_null<UniformAttr>(attr)) {
+    out.set_kind(plan::Init::UNIFORM);
+    out.set_scale(uniform.getBound().convertToDouble());
+  } else if (isa_and_nonnull<OnesAttr>(attr)) {
+    out.set_kind(plan::Init::ONES);
+  } else {
+    out.set_kind(plan::Init::ZEROS);
+  }
+}
+
+LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
+  program = plan.add_programs();
+  if (!op.getArenaBytes())
+    return op.emitOpError() << "has no planned memory; run dtc-plan-memory first";
+  program->set_arena_bytes(*op.getArenaBytes());
+  program->set_arena_lower_bound(op.getArenaLowerBound().value_or(0));
+  if (auto kinds = op.getMemoryByKindAttr())
+    for (NamedAttribute kind : kinds)
+      (*program->mutable_memory_by_kind())[kind.getName().str()] = cast<IntegerAttr>(kind.getValue()).getInt();
+
+  llvm::StringMap<uint32_t> tasks;
+  for (Operation &entry : op.getBody().front()) {
+    if (auto buffer = dyn_cast<exec::BufferOp>(entry)) {
+      exportBuffer(buffer, *buffer.getOffset(), buffer.getKind());
+    } else if (auto view = dyn_cast<exec::ViewOp>(entry)) {
+      const plan::Buffer &source = program->buffers(indexOf(view.getSource()));
+      exportBuffer(view, source.offset(), static_cast<exec::BufferKind>(source.kind()));
+    } else if (auto state = dyn_cast<exec::StateOp>(entry)) {
+      plan::State *out = program->add_states();
+      out->set_name(state.getStateName().str());
+      out->set_parameter(state.getParameter().value_or("").str());
+      for (int64_t size : state.getFileShape())
+        out->add_file_shape(size);
+      for (int64_t size : state.getShape())
+        out->add_shape(size);
+      out->set_dtype(toDType(cast<MemRefType>(state.getBuffer().getType()).getElementType()));
+      exportSharding(state.getSharding(), *out->mutable_sharding());
+      exportInit(state.getInitAttr(), *out->mutable_init());
+      out->set_buffer(indexOf(state.getBuffer()));
+    } else if (auto input = dyn_cast<exec::InputOp>(entry)) {
+      plan::Input *out = program->add_inputs();
+      out->set_name(input.getInputName().str());
+      out->set_role(input.getRole() == "learning_rate" ? plan::Input::LEARNING_RATE
+                    : input.getRole() == "step"        ? plan::Input::STEP
+                                                       : plan::Input::DATA);
+      for (int64_t size : input.getShape())
+        out->add_shape(size);
+      out->set_dtype(toDType(cast<MemRefType>(input.getBuffer().getType()).getElementType()));
+      exportSharding(input.getSharding(), *out->mutable_sharding());
+      out->set_buffer(indexOf(input.getBuffer()));
+      out->set_index_limit(input.getIndexLimit().value_or(0));
+    } else if (auto output = dyn_cast<exec::OutputOp>(entry)) {
+      plan::Output *out = program->add_outputs();
+      out->set_name(output.getOutputName().str());
+      for (int64_t size : output.getShape())
+        out->add_shape(size);
+      out->set_dtype(toDType(cast<MemRefType>(output.getBuffer().getType()).getElementType()));
+      exportSharding(output.getSharding(), *out->mutable_sharding());
+      out->set_buffer(indexOf(output.getBuffer()));
+    } else if (auto task = dyn_cast<exec::TaskOp>(entry)) {
+      tasks[task.getSymName()] = program->tasks_size();
+      plan::Task *out = program->add_tasks();
+      out->set_name(task.getSymName().str());
+      for (Operation &instruction : task.getBody().front())
+        if (failed(exportInstruction(instruction, *out->add_instructions())))
+          return failure();
+    } else if (auto run = dyn_cast<exec::RunOp>(entry)) {
+      plan::ScheduleEntry *out = program->add_schedule();
+      out->set_task(tasks.at(run.getTask()));
+      out->set_microbatch(run.getMicrobatch());
+    }
+  }
+  return success();
+}
+
+LogicalResult Exporter::run(StringRef modelName) {
+  plan.set_version(1);
+  plan.set_producer("dtc-compile " DTC_VERSION);
+  plan.set_model(modelName.str());
+  sources["unknown"] = 0;
+  plan.add_sources("unknown");
+  for (auto mesh : module.getOps<dist::MeshOp>())
+    for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>()) {
+      plan::Axis *out = plan.add_axes();
+      out->set_name(axis.getName().str());
+      out->set_size(axis.getSize());
+      out->set_temporal(axis.getTemporal());
+    }
+  for (auto program : module.getOps<exec::ProgramOp>())
+    if (failed(exportProgram(program)))
+      return failure();
+  if (plan.programs_size() != 1)
+    return module.emitError() << "the module has " << plan.programs_size()
+                              << " exec.programs, expected one; run dtc-lower-to-exec on one function";
+  return success();
+}
+
+LogicalResult dtc::exportPlan(ModuleOp module, StringRef modelName, plan::Plan &plan) {
+  return Exporter(module, plan).run(modelName);
+}

@@ -1,0 +1,52 @@
+//===- ImportModel.h - From a configuration to model IR -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_IMPORT_IMPORTMODEL_H
+#define DTC_COMPILER_IMPORT_IMPORTMODEL_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// The most tokens that a batch may have. Keeps all tensors within the sizes that the dtc dialect
+/// allows.
+inline constexpr int64_t kMaxTokens = int64_t{1} << 28;
+
+/// What the configuration does not say.
+struct ImportOptions {
+  int64_t batch = 1;
+  int64_t seq = 1;
+  /// Compute in f64 instead of f32.
+  bool doublePrecision = false;
+};
+
+/// What an import has to say to its user, one line each.
+struct ImportLog {
+  std::vector<std::string> errors;
+  std::vector<std::string> warnings;
+};
+
+/// Builds the module of the model that `config`, the text of a Hugging Face config.json, describes:
+/// one function @loss, from the parameters, "tokens" and "labels" to the mean cross entropy, as one
+/// device would compute it (see docs/model-ir.md). Messages call the text `fileName`. Returns null
+/// if the log has an error. The context must have the dtc and func dialects loaded.
+mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, llvm::StringRef config,
+                                              llvm::StringRef fileName,
+                                              const ImportOptions &options, ImportLog &log);
+
+/// The values of `model_type` that importModel knows.
+std::vector<llvm::StringRef> getKnownModelTypes();
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_IMPORT_IMPORTMODEL_H

@@ -1,0 +1,199 @@
+//===- ModelBuilder.cpp - Building blocks of imported models --------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/ModelBuilder.h"
+
+#include "dialects/dtc/DtcOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace mlir;
+using namespace dtc;
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
+                           StringRef parameterPrefix)
+    : builder(&context), modelPrefix(parameterPrefix.str() + "."),
+      loc(NameLoc::get(builder.getStringAttr("model"))) {
+  elementType = options.doublePrecision ? Type(builder.getF64Type()) : builder.getF32Type();
+  module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(module->getBody());
+  auto func = func::FuncOp::create(builder, loc, "loss", builder.getFunctionType({}, {}));
+  block = func.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+
+  auto indexType = RankedTensorType::get({options.batch, options.seq}, builder.getI32Type());
+  tokens = addArgument(0, indexType, DtcDialect::kInputAttrName, "tokens", {"batch", "seq"}, {});
+  labels = addArgument(1, indexType, DtcDialect::kInputAttrName, "labels", {"batch", "seq"}, {});
+}
+
+void ModelBuilder::beginLayer(const Twine &name) {
+  loc = NameLoc::get(builder.getStringAttr(name));
+  layerPrefix = modelPrefix + name.str() + ".";
+}
+
+void ModelBuilder::beginTopLevelLayer(const Twine &name) {
+  loc = NameLoc::get(builder.getStringAttr(name));
+  layerPrefix = name.str() + ".";
+}
+
+RankedTensorType ModelBuilder::getType(ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, elementType);
+}
+
+Attribute ModelBuilder::getInit(Init init) {
+  switch (init.kind) {
+  case Init::Kind::Zeros:
+    return ZerosAttr::get(builder.getContext());
+  case Init::Kind::Ones:
+    return OnesAttr::get(builder.getContext());
+  case Init::Kind::Normal:
+    return NormalAttr::get(builder.getContext(), init.stddev);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+/// Adds an argument that is `kind` (a parameter or an input) called `name`.
+Value ModelBuilder::addArgument(unsigned index, Type type, StringRef kind, StringRef name,
+                                ArrayRef<StringRef> axes, Attribute init) {
+  SmallVector<NamedAttribute> attrs{
+      builder.getNamedAttr(kind, builder.getStringAttr(name)),
+      builder.getNamedAttr(DtcDialect::kAxesAttrName, builder.getStrArrayAttr(axes))};
+  if (init)
+    attrs.push_back(builder.getNamedAttr(DtcDialect::kInitAttrName, init));
+  argumentAttrs.insert(argumentAttrs.begin() + index, builder.getDictionaryAttr(attrs));
+  return block->insertArgument(index, type, NameLoc::get(builder.getStringAttr(name)));
+}
+
+Value ModelBuilder::addParameter(const Twine &name,
+                                 std::initializer_list<std::initializer_list<Dim>> shape,
+                                 Init init) {
+  SmallVector<int64_t> sizes, viewSizes;
+  SmallVector<StringRef> axes, viewAxes;
+  for (ArrayRef<Dim> dims : shape) {
+    int64_t size = 1;
+    for (const Dim &dim : dims) {
+      size *= dim.size;
+      viewSizes.push_back(dim.size);
+      viewAxes.push_back(dim.axis);
+    }
+    sizes.push_back(size);
+    // A product has no axis of its own: its parts have, in the view.
+    axes.push_back(dims.size() == 1 ? dims.front().axis : "");
+  }
+  Value parameter = addArgument(numParameters++, getType(sizes), DtcDialect::kParamAttrName,
+                                layerPrefix + name.str(), axes, getInit(init));
+  if (viewSizes.size() == sizes.size())
+    return parameter;
+  auto view = ReshapeOp::create(builder, loc, getType(viewSizes), parameter);
+  view->setDiscardableAttr(DtcDialect::kAxesAttrName, builder.getStrArrayAttr(viewAxes));
+  return view;
+}
+
+OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss) {
+  func::ReturnOp::create(builder, loc, loss);
+  auto func = cast<func::FuncOp>(block->getParentOp());
+  func.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), loss.getType()));
+  func.setAllArgAttrs(ArrayRef(argumentAttrs));
+  return std::move(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+Value ModelBuilder::einsum(StringRef equation, Value lhs, Value rhs) {
+  return EinsumOp::create(builder, loc, lhs, rhs, equation);
+}
+
+Value ModelBuilder::add(Value lhs, Value rhs) { return AddOp::create(builder, loc, lhs, rhs); }
+
+Value ModelBuilder::mul(Value lhs, Value rhs) { return MulOp::create(builder, loc, lhs, rhs); }
+
+Value ModelBuilder::activation(Activation kind, Value x) {
+  switch (kind) {
+  case Activation::GeluTanh:
+    return GeluOp::create(builder, loc, x, GeluApproximation::Tanh);
+  case Activation::Gelu:
+    return GeluOp::create(builder, loc, x, GeluApproximation::None);
+  case Activation::Relu:
+    return ReluOp::create(builder, loc, x);
+  case Activation::Silu:
+    return SiluOp::create(builder, loc, x);
+  case Activation::Tanh:
+    return TanhOp::create(builder, loc, x);
+  case Activation::Sigmoid:
+    return SigmoidOp::create(builder, loc, x);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+Value ModelBuilder::addBias(Value x, Value bias) {
+  int64_t rank = shapeOf(x).size();
+  int64_t biasRank = shapeOf(bias).size();
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(rank - biasRank, rank));
+  return add(x, BroadcastOp::create(builder, loc, x.getType(), bias, dims));
+}
+
+Value ModelBuilder::select(Value x, int64_t dim, int64_t index) {
+  SmallVector<int64_t> sizes(shapeOf(x));
+  SmallVector<int64_t> offsets(sizes.size(), 0);
+  offsets[dim] = index;
+  sizes[dim] = 1;
+  Value slice = SliceOp::create(builder, loc, x, offsets, sizes);
+  sizes.erase(sizes.begin() + dim);
+  return ReshapeOp::create(builder, loc, getType(sizes), slice);
+}
+
+Value ModelBuilder::takeFirst(Value x, int64_t size) {
+  SmallVector<int64_t> sizes(shapeOf(x));
+  if (sizes.front() == size)
+    return x;
+  sizes.front() = size;
+  SmallVector<int64_t> offsets(sizes.size(), 0);
+  return SliceOp::create(builder, loc, x, offsets, sizes);
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+Value ModelBuilder::embed(Value table) { return EmbeddingOp::create(builder, loc, table, tokens); }
+
+Value ModelBuilder::layerNorm(Value x, double eps) {
+  Dim width{shapeOf(x).back(), "embed"};
+  Value gamma = addParameter("weight", {{width}}, Init::ones());
+  Value beta = addParameter("bias", {{width}}, Init::zeros());
+  return LayerNormOp::create(builder, loc, x, gamma, beta, eps).getY();
+}
+
+Value ModelBuilder::rmsNorm(Value x, double eps) {
+  Dim width{shapeOf(x).back(), "embed"};
+  Value gamma = addParameter("weight", {{width}}, Init::ones());
+  return RmsNormOp::create(builder, loc, x, gamma, eps).getY();
+}
+
+Value ModelBuilder::rotary(Value x, double theta) {
+  return RotaryOp::create(builder, loc, x, theta, /*inverse=*/false);
+}
+
+Value ModelBuilder::causalAttention(Value q, Value k, Value v, double scale) {
+  return AttentionOp::create(builder, loc, q, k, v, /*causal=*/true, scale).getOut();
+}
+
+Value ModelBuilder::meanCrossEntropy(Value logits) {
+  Value perToken = CrossEntropyOp::create(builder, loc, logits, labels).getLoss();
+  Value sum = ReduceOp::create(builder, loc, perToken, ReduceKind::Sum, ArrayRef<int64_t>{0, 1});
+  double count = double(shapeOf(perToken)[0]) * double(shapeOf(perToken)[1]);
+  return mul(sum, ConstantOp::create(builder, loc, getType({}), 1 / count));
+}

@@ -1,0 +1,134 @@
+//===- ModelBuilder.h - Building blocks of imported models ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What the importers of all model types share: a function @loss whose arguments grow as parameters
+// are asked for, and the layers that transformers are made of. Shapes in comments: B batch, S
+// sequence, D embedding, H heads, G key-value heads, E size of a head, F size of the MLP, V
+// vocabulary.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_IMPORT_MODELBUILDER_H
+#define DTC_COMPILER_IMPORT_MODELBUILDER_H
+
+#include "compiler/import/ImportModel.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <initializer_list>
+#include <string>
+
+namespace dtc {
+
+/// A dimension of a parameter: its size and its logical axis, "" for none.
+struct Dim {
+  int64_t size;
+  llvm::StringRef axis = "";
+};
+
+/// How a parameter starts.
+struct Init {
+  enum class Kind { Zeros, Ones, Normal } kind;
+  double stddev = 0;
+
+  static Init zeros() { return {Kind::Zeros}; }
+  static Init ones() { return {Kind::Ones}; }
+  static Init normal(double stddev) { return {Kind::Normal, stddev}; }
+};
+
+/// The functions that models apply element by element in their MLPs.
+enum class Activation { GeluTanh, Gelu, Relu, Silu, Tanh, Sigmoid };
+
+class ModelBuilder {
+public:
+  /// Begins a function with the inputs "tokens" and "labels", i32 [B, S]. The names of parameters
+  /// begin with `parameterPrefix` ("transformer").
+  ModelBuilder(mlir::MLIRContext &context, const ImportOptions &options,
+               llvm::StringRef parameterPrefix);
+
+  /// Everything built from here on belongs to the layer `name` ("h.3.attn"): ops get it as their
+  /// location and parameters as the middle of their names.
+  void beginLayer(const llvm::Twine &name);
+
+  /// The same for a layer whose parameters are named without the model's prefix ("lm_head").
+  void beginTopLevelLayer(const llvm::Twine &name);
+
+  /// A new parameter of the current layer. The parameter has a dimension for each list in `shape`,
+  /// the product of the list's sizes; the value returned has a dimension for each element, in
+  /// order. So {{embed}, {heads, headSize}} is a parameter [D, H*E], viewed as [D, H, E].
+  mlir::Value addParameter(const llvm::Twine &name,
+                           std::initializer_list<std::initializer_list<Dim>> shape, Init init);
+
+  /// Ends the function: `loss` is its result. The builder is of no use afterwards.
+  mlir::OwningOpRef<mlir::ModuleOp> finish(mlir::Value loss);
+
+  //===--------------------------------------------------------------------===//
+  // Ops
+  //===--------------------------------------------------------------------===//
+
+  mlir::Value einsum(llvm::StringRef equation, mlir::Value lhs, mlir::Value rhs);
+  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value activation(Activation kind, mlir::Value x);
+
+  /// `x` plus `bias`, which has x's last dimensions.
+  mlir::Value addBias(mlir::Value x, mlir::Value bias);
+
+  /// The part of `x` at `index` of `dim`, without that dimension.
+  mlir::Value select(mlir::Value x, int64_t dim, int64_t index);
+
+  /// The first `size` elements of the first dimension.
+  mlir::Value takeFirst(mlir::Value x, int64_t size);
+
+  //===--------------------------------------------------------------------===//
+  // Layers
+  //===--------------------------------------------------------------------===//
+
+  /// Rows of `table` [V, D] by token: [B, S, D].
+  mlir::Value embed(mlir::Value table);
+
+  /// Layer normalization over the last dimension, with parameters weight and bias.
+  mlir::Value layerNorm(mlir::Value x, double eps);
+
+  /// Root mean square normalization over the last dimension, with a parameter weight.
+  mlir::Value rmsNorm(mlir::Value x, double eps);
+
+  /// Rotary positions of the heads x [B, S, H, E].
+  mlir::Value rotary(mlir::Value x, double theta);
+
+  /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E].
+  mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v, double scale);
+
+  /// The mean over all tokens of the cross entropy between `logits` [B, S, V] and the labels.
+  mlir::Value meanCrossEntropy(mlir::Value logits);
+
+private:
+  mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
+  mlir::Value addArgument(unsigned index, mlir::Type type, llvm::StringRef kind,
+                          llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,
+                          mlir::Attribute init);
+  mlir::Attribute getInit(Init init);
+
+  mlir::OpBuilder builder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::Block *block;
+  mlir::Type elementType;
+  std::string modelPrefix;
+  std::string layerPrefix;
+  mlir::Location loc;
+  unsigned numParameters = 0;
+  llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs;
+  mlir::Value tokens, labels;
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_IMPORT_MODELBUILDER_H

@@ -1,0 +1,344 @@
+//===- PropagateShardings.cpp - Give every value a sharding ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/FactorMerge.h"
+#include "compiler/analysis/Layout.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Debug.h"
+
+#include <deque>
+
+#define DEBUG_TYPE "dtc-propagate-shardings"
+
+namespace dtc {
+#define GEN_PASS_DEF_PROPAGATESHARDINGSPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+namespace {
+
+/// What the map says of one logical axis.
+struct LogicalAxis {
+  AxisList axes;
+  bool mustDivide = false;
+};
+
+/// The shardings of one function, while they grow.
+class Propagation {
+public:
+  Propagation(func::FuncOp function, const Mesh &mesh,
+              const llvm::StringMap<LogicalAxis> &logicalAxes)
+      : function(function), mesh(mesh), logicalAxes(logicalAxes) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult seed();
+  void constrainExplicitResults();
+  LogicalResult seedValue(Value value, ArrayAttr axisNames, const Twine &what, Location loc);
+  LogicalResult fix(Value value, dist::ShardingAttr sharding, const Twine &what, Location loc);
+  void enqueue(Operation *op);
+  void visit(Operation *op);
+  bool decomposeSplitOps();
+  Layout &layoutOf(Value value);
+
+  func::FuncOp function;
+  const Mesh &mesh;
+  const llvm::StringMap<LogicalAxis> &logicalAxes;
+  llvm::DenseMap<Value, Layout> layouts;
+  llvm::DenseSet<Value> fixed;
+  std::deque<Operation *> worklist;
+  llvm::DenseSet<Operation *> queued;
+};
+
+} // namespace
+
+/// Emits an error where the axes of a layout do not divide a tensor.
+static LogicalResult checkDivides(Location loc, const Mesh &mesh, const Layout &layout, Type type,
+                                  const Twine &what) {
+  for (auto [index, dim] : llvm::enumerate(layout.dims)) {
+    int64_t size = cast<RankedTensorType>(type).getDimSize(index), shards = mesh.product(dim);
+    if (size % shards != 0)
+      return emitError(loc) << what << ": dimension " << index << " of size " << size
+                            << " is sharded over " << mesh.str(dim) << ", which makes " << shards
+                            << " shards and does not divide it; change the size or the mesh";
+  }
+  return success();
+}
+
+Layout &Propagation::layoutOf(Value value) {
+  auto it = layouts.find(value);
+  if (it != layouts.end())
+    return it->second;
+  return layouts
+      .try_emplace(value, Layout::replicated(cast<RankedTensorType>(value.getType()).getRank()))
+      .first->second;
+}
+
+LogicalResult Propagation::fix(Value value, dist::ShardingAttr sharding, const Twine &what,
+                               Location loc) {
+  Layout layout = getLayout(mesh, sharding);
+  if (!layout.partial.empty())
+    return emitError(loc) << what << ": the sharding " << sharding
+                          << " is partial; only complete ones can be asked for";
+  if (fixed.contains(value) && layoutOf(value) != layout)
+    return emitError(loc) << what << ": is asked to be " << layout.str(mesh) << " and "
+                          << layoutOf(value).str(mesh) << "; remove one of the two";
+  if (failed(checkDivides(loc, mesh, layout, value.getType(), what)))
+    return failure();
+  layoutOf(value) = layout;
+  fixed.insert(value);
+  return success();
+}
+
+LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twine &what,
+                                     Location loc) {
+  Layout &layout = layoutOf(value);
+  for (auto [index, attr] : llvm::enumerate(axisNames)) {
+    auto it = logicalAxes.find(cast<StringAttr>(attr).getValue());
+    if (it == logicalAxes.end())
+      continue;
+    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(index);
+    AxisList axes;
+    for (unsigned axis : it->second.axes) {
+      axes.push_back(axis);
+      bool divides = size % mesh.product(axes) == 0, free = !layout.isShardedOver(axis);
+      if (divides && free)
+        continue;
+      if (!it->second.mustDivide) {
+        axes.pop_back();
+        break;
+      }
+      if (!free)
+        return emitError(loc) << what << ": axis \"" << mesh.axes[axis].name
+                              << "\" would split two dimensions of it, '" << it->first()
+                              << "' and an earlier one; map them to different axes";
+      int64_t shards = mesh.product(it->second.axes);
+      return emitError(loc) << what << ": dimension " << index << " ('" << it->first()
+                            << "') has size " << size << ", which " << mesh.str(it->second.axes)
+                            << " would split in " << shards
+                            << " shards that do not divide it; change the size or the mesh";
+    }
+    layout.dims[index] = axes;
+  }
+  return success();
+}
+
+/// Writes a sharding that the user gave an op's result as a dist.constrain: what the op computes best may lie
+/// differently.
+void Propagation::constrainExplicitResults() {
+  for (Operation &op : llvm::make_early_inc_range(function.front())) {
+    if (isa<dist::ConstrainOp>(op))
+      continue;
+    OpBuilder builder(op.getContext());
+    builder.setInsertionPointAfter(&op);
+    for (Value value : op.getResults())
+      if (auto sharding = dist::getSharding(value)) {
+        auto constrain = dist::ConstrainOp::create(builder, op.getLoc(), value.getType(), value, sharding);
+        value.replaceAllUsesExcept(constrain.getResult(), constrain);
+      }
+    op.removeAttr(dist::kShardingAttrName);
+  }
+}
+
+LogicalResult Propagation::seed() {
+  for (BlockArgument arg : function.getArguments()) {
+    unsigned index = arg.getArgNumber();
+    std::string what = "argument " + std::to_string(index);
+    for (StringRef key : {"dtc.param", "dtc.slot_of", "dtc.input"})
+      if (auto name = function.getArgAttrOfType<StringAttr>(index, key))
+        what = ("'" + name.getValue() + "'").str();
+    if (auto sharding = dist::getSharding(arg)) {
+      if (failed(fix(arg, sharding, what, arg.getLoc())))
+        return failure();
+    } else if (auto names = function.getArgAttrOfType<ArrayAttr>(index, "dtc.axes")) {
+      if (failed(seedValue(arg, names, what, arg.getLoc())))
+        return failure();
+    }
+  }
+  constrainExplicitResults();
+  for (Operation &op : function.front()) {
+    if (auto constrain = dyn_cast<dist::ConstrainOp>(op)) {
+      if (failed(fix(constrain.getResult(), constrain.getSharding(), "dist.constrain", op.getLoc())))
+        return failure();
+      continue;
+    }
+    if (auto names = op.getAttrOfType<ArrayAttr>("dtc.axes"))
+      for (Value value : op.getResults())
+        if (failed(seedValue(value, names, op.getName().getStringRef(), op.getLoc())))
+          return failure();
+  }
+  // A function's results are where its return operands are; an explicit sharding there fixes them.
+  auto *terminator = function.front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
+    if (auto sharding =
+            function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName))
+      if (failed(checkDivides(function.getLoc(), mesh, getLayout(mesh, sharding), value.getType(),
+                              "result " + Twine(index))))
+        return failure();
+  return success();
+}
+
+void Propagation::enqueue(Operation *op) {
+  if (isa<ShardingRuleOpInterface>(op) && queued.insert(op).second)
+    worklist.push_back(op);
+}
+
+void Propagation::visit(Operation *op) {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  SmallVector<const TensorFactors *> factors;
+  for (const TensorFactors &tensor : rule.operands)
+    factors.push_back(&tensor);
+  for (const TensorFactors &tensor : rule.results)
+    factors.push_back(&tensor);
+
+  for (Value value : values)
+    layoutOf(value); // the map must not grow while it is pointed into
+  SmallVector<FactorTensor> tensors;
+  for (auto [value, tensor] : llvm::zip_equal(values, factors)) {
+    auto type = cast<RankedTensorType>(value.getType());
+    double bytes = double(type.getNumElements()) * std::max(8u, type.getElementTypeBitWidth()) / 8;
+    tensors.push_back({tensor, &layoutOf(value), bytes});
+  }
+  FactorAxes axes = mergeFactorAxes(mesh, rule, tensors);
+  for (auto [value, tensor] : llvm::zip_equal(values, factors)) {
+    if (fixed.contains(value) || !extendLayout(mesh, rule, *tensor, axes, layoutOf(value)))
+      continue;
+    if (Operation *definer = value.getDefiningOp())
+      enqueue(definer);
+    for (Operation *user : value.getUsers())
+      enqueue(user);
+  }
+}
+
+/// Replaces the ops that would need a dimension whole that is now sharded by simpler ones, where they have such a form.
+bool Propagation::decomposeSplitOps() {
+  SmallVector<ShardingRuleOpInterface> split;
+  for (auto op : function.front().getOps<ShardingRuleOpInterface>()) {
+    ShardingRule rule = op.getShardingRule();
+    auto splitsWhole = [&](Value value, const TensorFactors &factors) {
+      for (auto [dim, axes] : llvm::zip_equal(factors, layoutOf(value).dims))
+        for (unsigned factor : dim)
+          if (rule.factors[factor].whole && mesh.product(axes) > 1)
+            return true;
+      return false;
+    };
+    for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
+      if (splitsWhole(operand, factors)) {
+        split.push_back(op);
+        break;
+      }
+  }
+  bool changed = false;
+  for (ShardingRuleOpInterface op : split) {
+    Operation *before = op->getPrevNode();
+    OpBuilder builder(op);
+    FailureOr<SmallVector<Value>> replacements = op.decompose(builder);
+    if (failed(replacements))
+      continue;
+    for (auto [from, to] : llvm::zip_equal(op->getResults(), *replacements)) {
+      if (fixed.erase(from))
+        fixed.insert(to);
+      layouts[to] = layoutOf(from);
+      layouts.erase(from);
+      from.replaceAllUsesWith(to);
+    }
+    Operation *first = before ? before->getNextNode() : &function.front().front();
+    for (Operation *fresh = first; fresh != op; fresh = fresh->getNextNode())
+      enqueue(fresh);
+    for (Value value : *replacements)
+      for (Operation *user : value.getUsers())
+        enqueue(user);
+    op.erase();
+    changed = true;
+  }
+  return changed;
+}
+
+LogicalResult Propagation::run() {
+  if (failed(seed()))
+    return failure();
+  for (Operation &op : function.front())
+    enqueue(&op);
+  do {
+    // Axes are only ever appended and each value can hold each axis once, so this ends.
+    while (!worklist.empty()) {
+      Operation *op = worklist.front();
+      worklist.pop_front();
+      queued.erase(op);
+      visit(op);
+    }
+  } while (decomposeSplitOps());
+
+  MLIRContext *context = function.getContext();
+  for (BlockArgument arg : function.getArguments())
+    dist::setSharding(arg, toAttr(context, mesh, layoutOf(arg)));
+  for (Operation &op : function.front())
+    for (Value result : op.getResults())
+      dist::setSharding(result, toAttr(context, mesh, layoutOf(result)));
+  return success();
+}
+
+/// Parses "batch=dp+micro" entries into `map`.
+static LogicalResult parseMap(Location loc, const Mesh &mesh, ArrayRef<std::string> entries,
+                              bool mustDivide, llvm::StringMap<LogicalAxis> &map) {
+  for (StringRef entry : entries) {
+    auto [logical, axes] = entry.split('=');
+    if (logical.empty() || !entry.contains('='))
+      return emitError(loc) << "shard: '" << entry << "' is not of the form logical=axis+axis";
+    if (!mustDivide && map.contains(logical))
+      continue;
+    LogicalAxis result{{}, mustDivide};
+    SmallVector<StringRef> names;
+    axes.split(names, '+', -1, /*KeepEmpty=*/false);
+    for (StringRef name : names) {
+      std::optional<unsigned> axis = mesh.find(name);
+      if (!axis) {
+        std::string known;
+        for (const MeshAxis &a : mesh.axes)
+          known += (known.empty() ? "" : ", ") + a.name;
+        return emitError(loc) << "shard: '" << entry << "' names the mesh axis '" << name
+                              << "', which does not exist; the mesh has " << known;
+      }
+      if (llvm::is_contained(result.axes, *axis))
+        return emitError(loc) << "shard: '" << entry << "' names axis '" << name << "' twice";
+      result.axes.push_back(*axis);
+    }
+    map[logical] = result;
+  }
+  return success();
+}
+
+namespace {
+struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateShardingsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<dist::MeshOp> meshOp = findMesh(getOperation());
+    if (failed(meshOp))
+      return signalPassFailure();
+    Mesh mesh = getMesh(*meshOp);
+    llvm::StringMap<LogicalAxis> map;
+    Location loc = meshOp->getLoc();
+    if (failed(parseMap(loc, mesh, shard, /*mustDivide=*/true, map)) ||
+        failed(parseMap(loc, mesh, defaultShard, /*mustDivide=*/false, map)))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(Propagation(function, mesh, map).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

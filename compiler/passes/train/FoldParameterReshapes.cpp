@@ -1,0 +1,71 @@
+//===- FoldParameterReshapes.cpp - Parameters in the shape of their use ---===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+#define DEBUG_TYPE "dtc-fold-parameter-reshapes"
+
+namespace dtc {
+#define GEN_PASS_DEF_FOLDPARAMETERRESHAPESPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+/// The reshapes that are all the uses of `arg`, if they all go to one type and agree on logical axes; else none.
+static SmallVector<ReshapeOp> foldableReshapes(BlockArgument arg) {
+  SmallVector<ReshapeOp> reshapes;
+  for (Operation *user : arg.getUsers()) {
+    auto reshape = dyn_cast<ReshapeOp>(user);
+    if (!reshape || (!reshapes.empty() && (reshape.getType() != reshapes.front().getType() ||
+                                           reshape->getAttr("dtc.axes") !=
+                                               reshapes.front()->getAttr("dtc.axes"))))
+      return {};
+    // A sharding that the user wrote on either shape is about that shape.
+    if (reshape->hasAttr(dist::kShardingAttrName))
+      return {};
+    reshapes.push_back(reshape);
+  }
+  return reshapes;
+}
+
+namespace {
+struct FoldParameterReshapesPass : dtc::impl::FoldParameterReshapesPassBase<FoldParameterReshapesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        runOnFunction(function);
+  }
+
+  void runOnFunction(func::FuncOp function) {
+    for (BlockArgument arg : function.getArguments()) {
+      unsigned index = arg.getArgNumber();
+      if (!function.getArgAttr(index, "dtc.param") || dist::getSharding(arg))
+        continue;
+      SmallVector<ReshapeOp> reshapes = foldableReshapes(arg);
+      if (reshapes.empty())
+        continue;
+      auto fileShape = cast<RankedTensorType>(arg.getType()).getShape();
+      function.removeArgAttr(index, "dtc.axes");
+      arg.setType(reshapes.front().getType());
+      function.setArgAttr(index, "dtc.file_shape", DenseI64ArrayAttr::get(&getContext(), fileShape));
+      if (Attribute axes = reshapes.front()->getAttr("dtc.axes"))
+        function.setArgAttr(index, "dtc.axes", axes);
+      for (ReshapeOp reshape : reshapes) {
+        reshape.getResult().replaceAllUsesWith(arg);
+        reshape.erase();
+      }
+    }
+    function.setType(FunctionType::get(&getContext(), function.front().getArgumentTypes(),
+                                       function.getResultTypes()));
+  }
+};
+} // namespace

@@ -1,0 +1,109 @@
+//===- Pipeline.cpp - The whole road --------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/pipeline/Pipeline.h"
+
+#include "compiler/export/ExportPlan.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace dtc;
+
+void dtc::registerDialects(DialectRegistry &registry) {
+  registry.insert<DtcDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect,
+                  memref::MemRefDialect>();
+}
+
+std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
+  auto has = [&](StringRef axis) {
+    return llvm::any_of(options.mesh, [&](const auto &entry) { return entry.first == axis; });
+  };
+  std::vector<std::string> map;
+  std::string batch = has("dp") ? "dp" : "";
+  if (options.microbatches > 1)
+    batch += (batch.empty() ? "" : "+") + std::string(kMicrobatchAxis);
+  if (!batch.empty())
+    map.push_back("batch=" + batch);
+  if (has("tp"))
+    for (const char *logical : {"heads", "kv_heads", "mlp", "vocab"})
+      map.push_back(std::string(logical) + "=tp");
+  return map;
+}
+
+LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
+  auto existing = module.getOps<dist::MeshOp>();
+  if (!existing.empty()) {
+    if (options.mesh.empty() && options.microbatches == 1)
+      return success();
+    return (*existing.begin()).emitError()
+           << "the model declares a mesh and the command line gives one; keep one of the two";
+  }
+  module.getContext()->loadDialect<dist::DistDialect>();
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  SmallVector<Attribute> axes;
+  auto emitError = [&] { return module.emitError(); };
+  auto add = [&](StringRef name, int64_t size, bool temporal) {
+    auto axis = dist::AxisAttr::getChecked(emitError, module.getContext(), builder.getStringAttr(name), size,
+                                           temporal);
+    if (axis)
+      axes.push_back(axis);
+    return bool(axis);
+  };
+  for (const auto &[name, size] : options.mesh)
+    if (!add(name, size, false))
+      return failure();
+  if (options.microbatches > 1 && !add(kMicrobatchAxis, options.microbatches, true))
+    return failure();
+  auto mesh = dist::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", builder.getArrayAttr(axes));
+  return mesh.verify();
+}
+
+void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
+  manager.addPass(createFoldParameterReshapesPass());
+  if (options.mode != CompileOptions::Mode::Forward) {
+    BuildTrainStepPassOptions train;
+    train.optimizer = options.mode == CompileOptions::Mode::Train ? options.optimizer : "none";
+    train.clip = options.clip;
+    train.beta1 = options.beta1;
+    train.beta2 = options.beta2;
+    train.eps = options.eps;
+    train.weightDecay = options.weightDecay;
+    train.momentum = options.momentum;
+    manager.addPass(createBuildTrainStepPass(train));
+  }
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+
+  PropagateShardingsPassOptions propagate;
+  std::vector<std::string> shard = options.shard;
+  // A batch that the user maps to devices is split into microbatches as well.
+  for (std::string &entry : shard)
+    if (StringRef(entry).starts_with("batch=") && options.microbatches > 1 &&
+        !StringRef(entry).ends_with(kMicrobatchAxis))
+      entry += (entry.back() == '=' ? "" : "+") + std::string(kMicrobatchAxis);
+  propagate.shard.assign(shard.begin(), shard.end());
+  std::vector<std::string> defaults = defaultShardings(options);
+  propagate.defaultShard.assign(defaults.begin(), defaults.end());
+  manager.addPass(createPropagateShardingsPass(propagate));
+  manager.addPass(createInsertReshardsPass());
+  manager.addPass(createSpmdPartitionPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createLowerToExecPass());
+  manager.addPass(createPlanMemoryPass());
+}
+
+LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
+                           plan::Plan &plan) {
+  if (failed(declareMesh(module, options)))
+    return failure();
+  PassManager manager(module.getContext(), module.getOperationName());
+  buildPipeline(manager, options);
+  if (failed(manager.run(module)))
+    return failure();
+  return exportPlan(module, modelName, plan);
+}

@@ -1,0 +1,62 @@
+//===- Pipeline.h - The whole road ----------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PIPELINE_PIPELINE_H
+#define DTC_COMPILER_PIPELINE_PIPELINE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtc {
+
+namespace plan {
+class Plan;
+} // namespace plan
+
+/// What dtc-compile is asked for; the defaults are its defaults.
+struct CompileOptions {
+  enum class Mode {
+    Train,     ///< a train step of the loss
+    Gradients, ///< the loss and its gradients
+    Forward,   ///< the function as it is
+  } mode = Mode::Train;
+  /// Names and sizes of the spatial axes. Empty: the module's own mesh, or one device.
+  std::vector<std::pair<std::string, int64_t>> mesh;
+  int64_t microbatches = 1;
+  /// "logical=axis+axis"; what they do not name follows defaultShardings.
+  std::vector<std::string> shard;
+  std::string optimizer = "adamw";
+  double clip = 1.0;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, momentum = 0.9;
+};
+
+/// The axis name that --microbatches makes.
+inline constexpr const char *kMicrobatchAxis = "micro";
+
+/// Registers every dialect that a module may contain on the road.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// The map of logical axes that holds without --shard, for the axes that the mesh has: Megatron's (Shoeybi et al. 2019,
+/// section 3). The batch is split over dp, heads, the MLP's inner dimension and the vocabulary over tp.
+std::vector<std::string> defaultShardings(const CompileOptions &options);
+
+/// Declares the mesh of the options in a module that has none. Emits an error where both have one.
+mlir::LogicalResult declareMesh(mlir::ModuleOp module, const CompileOptions &options);
+
+/// Adds the passes from a model to exec IR with planned memory.
+void buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options);
+
+/// Takes a module the whole road and writes the plan. Diagnostics go to the context.
+mlir::LogicalResult compile(mlir::ModuleOp module, const CompileOptions &options, llvm::StringRef modelName,
+                            plan::Plan &plan);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PIPELINE_PIPELINE_H

@@ -1,0 +1,160 @@
+//===- DistDialect.cpp - The dist dialect ---------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dist/Dist.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dtc::dist;
+
+#include "dialects/dist/DistDialect.cpp.inc"
+#include "dialects/dist/DistEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dist/DistAttrs.cpp.inc"
+
+void DistDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/dist/DistAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dist/DistOps.cpp.inc"
+      >();
+}
+
+ShardingAttr dtc::dist::getSharding(Value value) {
+  Attribute attr;
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    auto function = dyn_cast<FunctionOpInterface>(arg.getOwner()->getParentOp());
+    if (!function || !arg.getOwner()->isEntryBlock())
+      return {};
+    attr = function.getArgAttr(arg.getArgNumber(), kShardingAttrName);
+  } else {
+    attr = value.getDefiningOp()->getAttr(kShardingAttrName);
+    if (auto array = dyn_cast_or_null<ArrayAttr>(attr))
+      attr = array[cast<OpResult>(value).getResultNumber()];
+  }
+  return dyn_cast_or_null<ShardingAttr>(attr);
+}
+
+void dtc::dist::setSharding(Value value, ShardingAttr sharding) {
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    auto function = cast<FunctionOpInterface>(arg.getOwner()->getParentOp());
+    function.setArgAttr(arg.getArgNumber(), kShardingAttrName, sharding);
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  if (op->getNumResults() == 1) {
+    op->setAttr(kShardingAttrName, sharding);
+    return;
+  }
+  // An op with several results holds an array; entries that are not known yet are units.
+  SmallVector<Attribute> all(op->getNumResults(), UnitAttr::get(op->getContext()));
+  if (auto array = op->getAttrOfType<ArrayAttr>(kShardingAttrName))
+    llvm::copy(array, all.begin());
+  all[cast<OpResult>(value).getResultNumber()] = sharding;
+  op->setAttr(kShardingAttrName, ArrayAttr::get(op->getContext(), all));
+}
+
+MeshOp dtc::dist::lookupMesh(Operation *at, FlatSymbolRefAttr name) {
+  for (Operation *table = SymbolTable::getNearestSymbolTable(at); table;
+       table = table->getParentOp() ? SymbolTable::getNearestSymbolTable(table->getParentOp()) : nullptr)
+    if (auto mesh = dyn_cast_or_null<MeshOp>(SymbolTable::lookupSymbolIn(table, name)))
+      return mesh;
+  return {};
+}
+
+LogicalResult dtc::dist::verifySharding(Operation *at, ShardingAttr sharding, Type type,
+                                        const Twine &what) {
+  auto mesh = lookupMesh(at, sharding.getMesh());
+  if (!mesh)
+    return at->emitOpError() << what << " has a sharding on " << sharding.getMesh()
+                             << ", which is not a dist.mesh; declare it in the module";
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return at->emitOpError() << what << " has a sharding, but its type is " << type
+                             << ", expected a tensor";
+  if (tensor.getRank() != sharding.getRank())
+    return at->emitOpError() << what << " has rank " << tensor.getRank() << ", but its sharding "
+                             << sharding << " has " << sharding.getRank() << " dimensions";
+  auto known = [&](Attribute axis) {
+    return llvm::any_of(mesh.getAxes(),
+                        [&](Attribute a) { return cast<AxisAttr>(a).getName() == axis; });
+  };
+  auto check = [&](ArrayAttr axes) -> LogicalResult {
+    for (Attribute axis : axes)
+      if (!known(axis))
+        return at->emitOpError() << what << " is sharded over " << axis << ", which is not an axis of "
+                                 << sharding.getMesh();
+    return success();
+  };
+  for (Attribute dim : sharding.getDims())
+    if (failed(check(cast<ArrayAttr>(dim))))
+      return failure();
+  return check(sharding.getPartialAxes());
+}
+
+LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  if (attr.getName() != kShardingAttrName)
+    return op->emitOpError() << "has the attribute '" << attr.getName().getValue()
+                             << "', which the dist dialect does not know; expected '"
+                             << kShardingAttrName << "'";
+  if (auto sharding = dyn_cast<ShardingAttr>(attr.getValue())) {
+    if (op->getNumResults() != 1)
+      return op->emitOpError() << "has " << op->getNumResults() << " results; '" << kShardingAttrName
+                               << "' must be an array with one sharding for each";
+    return verifySharding(op, sharding, op->getResult(0).getType(), "result");
+  }
+  auto array = dyn_cast<ArrayAttr>(attr.getValue());
+  if (!array || array.size() != op->getNumResults())
+    return op->emitOpError() << "has '" << kShardingAttrName << "' = " << attr.getValue()
+                             << ", expected a sharding for each of its " << op->getNumResults()
+                             << " results";
+  for (auto [index, element] : llvm::enumerate(array)) {
+    if (isa<UnitAttr>(element))
+      continue;
+    auto sharding = dyn_cast<ShardingAttr>(element);
+    if (!sharding)
+      return op->emitOpError() << "has '" << kShardingAttrName << "' with " << element
+                               << ", expected a #dist.sharding";
+    if (failed(verifySharding(op, sharding, op->getResult(index).getType(), "result " + Twine(index))))
+      return failure();
+  }
+  return success();
+}
+
+static LogicalResult verifySignatureAttribute(Operation *op, NamedAttribute attr, Type type,
+                                              const Twine &what) {
+  auto sharding = dyn_cast<ShardingAttr>(attr.getValue());
+  if (attr.getName() != kShardingAttrName || !sharding)
+    return op->emitOpError() << what << " has '" << attr.getName().getValue() << "' = "
+                             << attr.getValue() << ", expected '" << kShardingAttrName
+                             << "' with a #dist.sharding";
+  return verifySharding(op, sharding, type, what);
+}
+
+LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argIndex,
+                                                    NamedAttribute attr) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return success();
+  return verifySignatureAttribute(op, attr, function.getArgumentTypes()[argIndex],
+                                  "argument " + Twine(argIndex));
+}
+
+LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned resultIndex,
+                                                       NamedAttribute attr) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return success();
+  return verifySignatureAttribute(op, attr, function.getResultTypes()[resultIndex],
+                                  "result " + Twine(resultIndex));
+}

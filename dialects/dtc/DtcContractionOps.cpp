@@ -1,0 +1,152 @@
+//===- DtcContractionOps.cpp - Einsums and reductions ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dtc/EinsumEquation.h"
+#include "dialects/dtc/OpHelpers.h"
+
+#include <array>
+
+using namespace mlir;
+using namespace dtc;
+
+//===----------------------------------------------------------------------===//
+// EinsumOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  std::string error;
+  auto equation = EinsumEquation::parse(adaptor.getEquation(), error);
+  if (failed(equation))
+    return inferenceError<EinsumOp>(location, error);
+
+  RankedTensorType lhs = getTensorType(adaptor.getLhs()), rhs = getTensorType(adaptor.getRhs());
+  if (lhs.getElementType() != rhs.getElementType())
+    return inferenceError<EinsumOp>(location, "lhs has elements of ", lhs.getElementType(),
+                                    " and rhs of ", rhs.getElementType(), ", expected the same");
+  std::array<int64_t, 26> sizes = {};
+  auto readSizes = [&](StringRef name, StringRef term, RankedTensorType type) -> LogicalResult {
+    if (static_cast<int64_t>(term.size()) != type.getRank())
+      return inferenceError<EinsumOp>(location, name, " has rank ", type.getRank(), ", expected ",
+                                      term.size(), " for the term \"", term, "\"");
+    for (auto [letter, size] : llvm::zip_equal(term, type.getShape())) {
+      int64_t &known = sizes[letter - 'a'];
+      if (known != 0 && known != size)
+        return inferenceError<EinsumOp>(location, "'", StringRef(&letter, 1), "' has size ", size,
+                                        " in ", name, ", expected ", known, " as in lhs");
+      known = size;
+    }
+    return success();
+  };
+  if (failed(readSizes("lhs", equation->lhs, lhs)) || failed(readSizes("rhs", equation->rhs, rhs)))
+    return failure();
+  SmallVector<int64_t> shape;
+  for (char letter : equation->result)
+    shape.push_back(sizes[letter - 'a']);
+  types.push_back(withShape(lhs, shape));
+  return success();
+}
+
+ShardingRule EinsumOp::getShardingRule() {
+  ShardingRule rule = makeEquationRule(*this, getEquation());
+  rule.linearOperands = {{0}, {1}};
+  return rule;
+}
+
+double EinsumOp::getFlops() {
+  double flops = 2;
+  for (const Factor &factor : getShardingRule().factors)
+    flops *= static_cast<double>(factor.size);
+  return flops;
+}
+
+LogicalResult EinsumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
+                                 MutableArrayRef<Value> gradients) {
+  std::string error;
+  auto equation = EinsumEquation::parse(getEquation(), error);
+  if (failed(equation))
+    return emitOpError(error);
+  // Each letter is in two terms at least, so the exchanged terms are an einsum as well.
+  ValueBuilder b(builder, getLoc());
+  if (needed[0])
+    gradients[0] =
+        b.create<EinsumOp>(cotangents[0], getRhs(),
+                           EinsumEquation{equation->result, equation->rhs, equation->lhs}.str());
+  if (needed[1])
+    gradients[1] =
+        b.create<EinsumOp>(getLhs(), cotangents[0],
+                           EinsumEquation{equation->lhs, equation->result, equation->rhs}.str());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ReduceOp
+//===----------------------------------------------------------------------===//
+
+/// The dimensions of a tensor of that rank that are not in `dims`.
+static SmallVector<int64_t> getKeptDims(int64_t rank, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> kept;
+  for (int64_t i = 0; i < rank; ++i)
+    if (!llvm::is_contained(dims, i))
+      kept.push_back(i);
+  return kept;
+}
+
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  RankedTensorType operand = getTensorType(adaptor.getOperand());
+  if (!areIncreasingDims(adaptor.getDims(), operand.getRank()))
+    return inferenceError<ReduceOp>(location, "dims are ", formatList(adaptor.getDims()),
+                                    ", expected increasing dimensions of ", operand);
+  SmallVector<int64_t> shape;
+  for (int64_t dim : getKeptDims(operand.getRank(), adaptor.getDims()))
+    shape.push_back(operand.getDimSize(dim));
+  types.push_back(withShape(operand, shape));
+  return success();
+}
+
+ShardingRule ReduceOp::getShardingRule() {
+  FactorReduction reduction = getKind() == ReduceKind::Sum   ? FactorReduction::Sum
+                              : getKind() == ReduceKind::Max ? FactorReduction::Max
+                                                             : FactorReduction::Min;
+  ShardingRule rule;
+  TensorFactors operand, result;
+  for (auto [dim, size] : llvm::enumerate(getOperand().getType().getShape())) {
+    bool reduced = llvm::is_contained(getDims(), static_cast<int64_t>(dim));
+    operand.push_back({rule.addFactor(size, reduced ? reduction : FactorReduction::None)});
+    if (!reduced)
+      result.push_back(operand.back());
+  }
+  rule.operands.push_back(std::move(operand));
+  rule.results.push_back(std::move(result));
+  if (getKind() == ReduceKind::Sum)
+    rule.linearOperands = {{0}};
+  return rule;
+}
+
+OpFoldResult ReduceOp::fold(FoldAdaptor) {
+  return getDims().empty() && !isAnnotated(*this) ? getOperand() : OpFoldResult();
+}
+
+LogicalResult ReduceOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                 MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  SmallVector<int64_t> kept = getKeptDims(getOperand().getType().getRank(), getDims());
+  auto broadcast = [&](Value value) -> Value {
+    return b.create<BroadcastOp>(getOperand().getType(), value, kept);
+  };
+  if (getKind() == ReduceKind::Sum) {
+    gradients[0] = broadcast(cotangents[0]);
+    return success();
+  }
+  // The elements that are the extremum share its gradient.
+  Value isExtremum = b.compare(ComparePredicate::Equal, getOperand(), broadcast(getResult()));
+  Value ones = b.create<ConvertOp>(isExtremum, getOperand().getType().getElementType());
+  Value count = b.create<ReduceOp>(ones, ReduceKind::Sum, getDims());
+  Value share = broadcast(b.div(cotangents[0], count));
+  gradients[0] = b.select(isExtremum, share, b.splat(getOperand(), 0));
+  return success();
+}

@@ -1,0 +1,287 @@
+//===- DtcDialect.cpp - The dtc dialect, its types and attributes ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dtc/DtcDialect.h"
+#include "dialects/dtc/DtcOps.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dtc;
+
+#include "dialects/dtc/DtcDialect.cpp.inc"
+#include "dialects/dtc/DtcEnums.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// Larger tensors are refused, so that products of sizes and sizes in bytes do not overflow.
+static constexpr int64_t kMaxElements = int64_t(1) << 56;
+
+/// The element type if `type` is a ranked tensor of a shape that the dialect takes, null otherwise.
+static Type getElementTypeOfTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getEncoding())
+    return {};
+  int64_t numElements = 1;
+  for (int64_t size : tensor.getShape()) {
+    if (size < 1 || size > kMaxElements / numElements)
+      return {};
+    numElements *= size;
+  }
+  return tensor.getElementType();
+}
+
+bool dtc::isFloatTensor(Type type) {
+  Type element = getElementTypeOfTensor(type);
+  return element && (element.isF32() || element.isF64());
+}
+
+bool dtc::isIndexTensor(Type type) {
+  Type element = getElementTypeOfTensor(type);
+  return element && element.isSignlessInteger(32);
+}
+
+bool dtc::isMaskTensor(Type type) {
+  Type element = getElementTypeOfTensor(type);
+  return element && element.isSignlessInteger(1);
+}
+
+bool dtc::isNumericTensor(Type type) { return isFloatTensor(type) || isIndexTensor(type); }
+
+bool dtc::isAnyTensor(Type type) { return isNumericTensor(type) || isMaskTensor(type); }
+
+Type dtc::getMaskType(Type type) {
+  Type element = IntegerType::get(type.getContext(), 1);
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return tensor.clone(element);
+  return element;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+bool dtc::isInitializer(Attribute attribute) {
+  return isa<NormalAttr, UniformAttr, ZerosAttr, OnesAttr>(attribute);
+}
+
+/// custom<Double>: a float that prints so that it reads back as the same.
+static ParseResult parseDouble(AsmParser &parser, FailureOr<APFloat> &value) {
+  double number;
+  if (parser.parseFloat(number))
+    return failure();
+  value = APFloat(number);
+  return success();
+}
+
+static void printDouble(AsmPrinter &printer, const APFloat &value) { printer.printFloat(value); }
+
+static LogicalResult verifyScale(function_ref<InFlightDiagnostic()> emitError, StringRef what,
+                                 const APFloat &value) {
+  if (&value.getSemantics() != &APFloat::IEEEdouble())
+    return emitError() << "expected the " << what << " as a 64-bit float";
+  if (!value.isFinite() || (value.isNegative() && !value.isZero()))
+    return emitError() << "found " << what << " " << value.convertToDouble()
+                       << ", expected a finite number that is not negative";
+  return success();
+}
+
+LogicalResult NormalAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat stddev) {
+  return verifyScale(emitError, "standard deviation", stddev);
+}
+
+LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat bound) {
+  return verifyScale(emitError, "bound", bound);
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dtc/DtcAttributes.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// The dialect
+//===----------------------------------------------------------------------===//
+
+void DtcDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dtc/DtcOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/dtc/DtcAttributes.cpp.inc"
+      >();
+}
+
+Operation *DtcDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                           Location loc) {
+  auto elements = dyn_cast<DenseElementsAttr>(value);
+  if (!elements || elements.getType() != type || !isAnyTensor(type))
+    return nullptr;
+  return ConstantOp::create(builder, loc, elements);
+}
+
+//===----------------------------------------------------------------------===//
+// Discardable attributes
+//===----------------------------------------------------------------------===//
+
+/// Checks `dtc.axes` on a value of `type`; `what` names the value in errors.
+static LogicalResult verifyAxes(Operation *op, const Twine &what, Attribute value, Type type) {
+  StringRef name = DtcDialect::kAxesAttrName;
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return op->emitOpError() << "'" << name << "' on " << what << " of type " << type
+                             << ", expected a ranked tensor";
+  auto axes = dyn_cast<ArrayAttr>(value);
+  if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))
+    return op->emitOpError() << "'" << name << "' of " << what << " is " << value
+                             << ", expected an array of strings";
+  if (static_cast<int64_t>(axes.size()) != tensor.getRank())
+    return op->emitOpError() << "'" << name << "' of " << what << " has " << axes.size()
+                             << " names, expected " << tensor.getRank()
+                             << ", one for each dimension of " << type;
+  llvm::StringSet<> seen;
+  for (auto axis : axes.getAsRange<StringAttr>())
+    if (!axis.empty() && !seen.insert(axis.getValue()).second)
+      return op->emitOpError() << "'" << name << "' of " << what << " has " << axis
+                               << " twice, expected different names";
+  return success();
+}
+
+/// Checks that all arguments with the attribute `name` have different strings.
+static LogicalResult verifyUniqueNames(FunctionOpInterface function, StringRef name) {
+  llvm::StringSet<> seen;
+  for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
+    auto string = function.getArgAttrOfType<StringAttr>(i, name);
+    if (string && !seen.insert(string.getValue()).second)
+      return function.emitOpError()
+             << "argument #" << i << " has '" << name << "' " << string
+             << ", which an earlier argument has, expected a name of its own";
+  }
+  return success();
+}
+
+/// Checks the attributes that passes give the signature of a step; nullopt if `attribute` is none
+/// of them.
+static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twine &what,
+                                                        NamedAttribute attribute, bool result) {
+  enum Kind { String, Integer, Integers };
+  struct Known {
+    StringRef name;
+    Kind kind;
+    bool onResult, onArgument;
+  };
+  static constexpr Known table[] = {
+      {"dtc.slot", String, false, true},         {"dtc.slot_of", String, false, true},
+      {"dtc.scalar", String, false, true},       {"dtc.file_shape", Integers, false, true},
+      {"dtc.index_limit", Integer, false, true}, {"dtc.global_shape", Integers, true, true},
+      {"dtc.output", String, true, false},       {"dtc.updates", Integer, true, false},
+  };
+  for (const Known &known : table) {
+    if (attribute.getName() != known.name || !(result ? known.onResult : known.onArgument))
+      continue;
+    Attribute value = attribute.getValue();
+    bool fits = known.kind == String    ? isa<StringAttr>(value)
+                : known.kind == Integer ? isa<IntegerAttr>(value)
+                                        : isa<DenseI64ArrayAttr>(value);
+    if (!fits)
+      return op->emitOpError() << "'" << known.name << "' of " << what << " is " << value
+                               << ", expected "
+                               << (known.kind == String    ? "a string"
+                                   : known.kind == Integer ? "an integer"
+                                                           : "an array of integers");
+    auto function = cast<FunctionOpInterface>(op);
+    if (known.name == "dtc.updates" &&
+        cast<IntegerAttr>(value).getValue().uge(function.getNumArguments()))
+      return op->emitOpError() << "'dtc.updates' of " << what << " is " << value
+                               << ", expected the number of an argument";
+    return success();
+  }
+  return std::nullopt;
+}
+
+LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kAxesAttrName) {
+    if (op->getNumResults() != 1)
+      return op->emitOpError() << "'" << name << "' on an operation with " << op->getNumResults()
+                               << " results, expected one result";
+    return verifyAxes(op, "the result", attribute.getValue(), op->getResult(0).getType());
+  }
+  if (name == kParamAttrName || name == kInputAttrName || name == kInitAttrName)
+    return op->emitOpError() << "'" << name
+                             << "' on an operation, expected it on a function argument";
+  return op->emitOpError() << "unknown attribute '" << name << "', expected '" << kAxesAttrName
+                           << "'";
+}
+
+LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*regionIndex*/,
+                                                   unsigned argIndex, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitOpError() << "'" << name
+                             << "' on an argument, expected it on a function argument";
+  Type type = function.getArgumentTypes()[argIndex];
+  std::string what = "argument #" + std::to_string(argIndex);
+
+  if (name == kAxesAttrName)
+    return verifyAxes(op, what, value, type);
+
+  if (name == kInitAttrName) {
+    if (!isInitializer(value))
+      return op->emitOpError() << "'" << name << "' of " << what << " is " << value
+                               << ", expected #dtc.normal, #dtc.uniform, #dtc.zeros or #dtc.ones";
+    if (!function.getArgAttr(argIndex, kParamAttrName))
+      return op->emitOpError() << what << " has '" << name << "' but is no parameter, expected '"
+                               << kParamAttrName << "' as well";
+    return success();
+  }
+
+  if (std::optional<LogicalResult> known =
+          verifyStepAttribute(op, what, attribute, /*result=*/false))
+    return *known;
+  if (name != kParamAttrName && name != kInputAttrName)
+    return op->emitOpError() << "unknown attribute '" << name << "' of " << what << ", expected '"
+                             << kParamAttrName << "', '" << kInputAttrName << "', '"
+                             << kAxesAttrName << "' or '" << kInitAttrName << "'";
+
+  auto string = dyn_cast<StringAttr>(value);
+  if (!string || string.empty())
+    return op->emitOpError() << "'" << name << "' of " << what << " is " << value
+                             << ", expected a string that is not empty";
+  if (name == kParamAttrName) {
+    if (!isFloatTensor(type))
+      return op->emitOpError()
+             << what << " is the parameter " << value << " and has type " << type
+             << ", expected a ranked tensor of f32 or f64 with static sizes of at "
+                "least 1";
+    if (function.getArgAttr(argIndex, kInputAttrName))
+      return op->emitOpError() << what << " has both '" << kParamAttrName << "' and '"
+                               << kInputAttrName << "', expected one of them";
+  }
+  // Once for the function, at its first argument with this attribute.
+  for (unsigned i = 0; i < argIndex; ++i)
+    if (function.getArgAttr(i, name))
+      return success();
+  return verifyUniqueNames(function, name);
+}
+
+LogicalResult DtcDialect::verifyRegionResultAttribute(Operation *op, unsigned /*regionIndex*/,
+                                                      unsigned resultIndex,
+                                                      NamedAttribute attribute) {
+  std::string what = "result #" + std::to_string(resultIndex);
+  if (std::optional<LogicalResult> known =
+          verifyStepAttribute(op, what, attribute, /*result=*/true))
+    return *known;
+  return op->emitOpError() << "'" << attribute.getName().getValue() << "' on " << what
+                           << ", expected 'dtc.output' or 'dtc.updates'";
+}

@@ -1,0 +1,45 @@
+//===- DtcDialect.h - The dtc dialect, its types and attributes -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_DTC_DTCDIALECT_H
+#define DTC_DIALECTS_DTC_DTCDIALECT_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+
+#include "dialects/dtc/DtcDialect.h.inc"
+#include "dialects/dtc/DtcEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dtc/DtcAttributes.h.inc"
+
+namespace dtc {
+
+/// Whether the type is one of the dialect's tensors: ranked, without an encoding, of static sizes
+/// of at least 1 whose product is at most 2^56 (so that sizes in bytes cannot overflow), with
+/// elements of f32, f64, i32 or i1.
+bool isAnyTensor(mlir::Type type);
+/// A tensor of the dialect with elements of f32 or f64.
+bool isFloatTensor(mlir::Type type);
+/// A tensor of the dialect with elements of i32.
+bool isIndexTensor(mlir::Type type);
+/// A tensor of the dialect with elements of i1.
+bool isMaskTensor(mlir::Type type);
+/// A tensor of the dialect with elements of f32, f64 or i32.
+bool isNumericTensor(mlir::Type type);
+
+/// The tensor type with elements of i1 and the shape of `type`; i1 itself if that is no ranked
+/// tensor.
+mlir::Type getMaskType(mlir::Type type);
+
+/// Whether the attribute is an initializer of parameters: #dtc.normal, #dtc.uniform, #dtc.zeros or
+/// #dtc.ones.
+bool isInitializer(mlir::Attribute attribute);
+
+} // namespace dtc
+
+#endif // DTC_DIALECTS_DTC_DTCDIALECT_H

@@ -1,0 +1,155 @@
+//===- DtcDialect.td - The dialect, its types and attributes --*- tablegen -*-===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_DTC_DTCDIALECT_TD
+#define DTC_DIALECTS_DTC_DTCDIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/DialectBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Dtc_Dialect : Dialect {
+  let name = "dtc";
+  let cppNamespace = "::dtc";
+  let summary = "One device's view of a model: pure operations on tensors of static shape";
+  let description = [{
+    The operations that today's models are made of, few and orthogonal. Tensors have static shapes with sizes of at
+    least 1 and elements of type `f32`, `f64`, `i32` (indices) or `i1` (masks). Broadcasting is explicit. All operations
+    are pure, know their factors (`ShardingRuleOpInterface`) and, but for gradients and optimizers, their
+    vector-Jacobian product (`DifferentiableOpInterface`).
+
+    Discardable attributes of the dialect:
+
+    - `dtc.param = "name"` on a function argument: a float tensor that training changes.
+    - `dtc.input = "name"` on a function argument: what a step is given. No argument is both.
+    - `dtc.axes = ["batch", "seq", ""]` on a function argument or on an operation with one result: the logical name of
+      each dimension, `""` for none.
+    - `dtc.init = #dtc.normal<2.0e-2>` on a parameter: how it starts.
+
+    Passes that make a step add to its signature, on arguments: `dtc.slot` and `dtc.slot_of` (a part of the optimizer's
+    state and the parameter that it is for), `dtc.scalar` ("learning_rate" or "step"), `dtc.file_shape` (a parameter's
+    shape in weights files, where it differs), `dtc.index_limit` (an input's elements lie in [0, limit)); on results:
+    `dtc.output = "name"` or `dtc.updates = n` (the new value of argument n); on both, once they are local,
+    `dtc.global_shape`.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// The name of a parameter, on a function argument.
+    static constexpr ::llvm::StringLiteral kParamAttrName = "dtc.param";
+    /// The name of an input, on a function argument.
+    static constexpr ::llvm::StringLiteral kInputAttrName = "dtc.input";
+    /// The logical names of the dimensions, on a function argument or an operation with one result.
+    static constexpr ::llvm::StringLiteral kAxesAttrName = "dtc.axes";
+    /// How a parameter is initialized, on a function argument.
+    static constexpr ::llvm::StringLiteral kInitAttrName = "dtc.init";
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class Dtc_Tensor<string predicate, string elements>
+    : Type<CPred<"::dtc::" # predicate # "($_self)">,
+           "ranked tensor of " # elements # " with static sizes of at least 1",
+           "::mlir::RankedTensorType">;
+
+def Dtc_FloatTensor : Dtc_Tensor<"isFloatTensor", "f32 or f64">;
+def Dtc_IndexTensor : Dtc_Tensor<"isIndexTensor", "i32">;
+def Dtc_MaskTensor : Dtc_Tensor<"isMaskTensor", "i1">;
+def Dtc_NumericTensor : Dtc_Tensor<"isNumericTensor", "f32, f64 or i32">;
+def Dtc_AnyTensor : Dtc_Tensor<"isAnyTensor", "f32, f64, i32 or i1">;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+/// A 64-bit float attribute that C++ sees as a double.
+def Dtc_F64Attr : FloatAttrBase<F64, "64-bit float attribute"> {
+  let returnType = "double";
+  let convertFromStorage = "$_self.getValueAsDouble()";
+  let constBuilderCall = "$_builder.getF64FloatAttr($0)";
+}
+
+/// The elements of a constant, all present in the IR.
+def Dtc_ElementsAttr
+    : Attr<CPred<"::llvm::isa<::mlir::DenseIntOrFPElementsAttr>($_self)">,
+           "dense elements of integers or floats"> {
+  let storageType = "::mlir::DenseElementsAttr";
+  let returnType = "::mlir::DenseElementsAttr";
+  let convertFromStorage = "$_self";
+}
+
+class Dtc_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::dtc";
+  let genSpecializedAttr = 0;
+}
+
+class Dtc_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Dtc_Dialect, info, mnemonic>;
+
+def Dtc_ReduceKind
+    : Dtc_Enum<"ReduceKind", "how the elements of a reduction are combined",
+               [I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">,
+                I32EnumAttrCase<"Min", 2, "min">]>;
+def Dtc_ReduceKindAttr : Dtc_EnumAttr<Dtc_ReduceKind, "reduce_kind">;
+
+def Dtc_ComparePredicate
+    : Dtc_Enum<"ComparePredicate", "a comparison of two numbers",
+               [I32EnumAttrCase<"Equal", 0, "eq">, I32EnumAttrCase<"NotEqual", 1, "ne">,
+                I32EnumAttrCase<"Less", 2, "lt">, I32EnumAttrCase<"LessOrEqual", 3, "le">,
+                I32EnumAttrCase<"Greater", 4, "gt">, I32EnumAttrCase<"GreaterOrEqual", 5, "ge">]>;
+def Dtc_ComparePredicateAttr : Dtc_EnumAttr<Dtc_ComparePredicate, "compare_predicate">;
+
+def Dtc_GeluApproximation
+    : Dtc_Enum<"GeluApproximation", "how GELU is computed",
+               [I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
+def Dtc_GeluApproximationAttr : Dtc_EnumAttr<Dtc_GeluApproximation, "gelu_approximation">;
+
+//===----------------------------------------------------------------------===//
+// Initializers of parameters
+//===----------------------------------------------------------------------===//
+
+class Dtc_Attr<string name, string attrMnemonic> : AttrDef<Dtc_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Dtc_NormalAttr : Dtc_Attr<"Normal", "normal"> {
+  let summary = "Initializes with normally distributed values of mean 0";
+  let description = "`#dtc.normal<2.0e-2>`; the standard deviation is finite and not negative.";
+  let parameters = (ins APFloatParameter<"standard deviation">:$stddev);
+  let builders = [AttrBuilder<(ins "double":$stddev), [{
+    return $_get($_ctxt, ::llvm::APFloat(stddev));
+  }]>];
+  let assemblyFormat = "`<` custom<Double>($stddev) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Dtc_UniformAttr : Dtc_Attr<"Uniform", "uniform"> {
+  let summary = "Initializes with values evenly distributed between -bound and bound";
+  let description = "`#dtc.uniform<0.1>`; the bound is finite and not negative.";
+  let parameters = (ins APFloatParameter<"bound">:$bound);
+  let builders = [AttrBuilder<(ins "double":$bound), [{
+    return $_get($_ctxt, ::llvm::APFloat(bound));
+  }]>];
+  let assemblyFormat = "`<` custom<Double>($bound) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Dtc_ZerosAttr : Dtc_Attr<"Zeros", "zeros"> {
+  let summary = "Initializes with 0";
+}
+
+def Dtc_OnesAttr : Dtc_Attr<"Ones", "ones"> {
+  let summary = "Initializes with 1";
+}
+
+#endif // DTC_DIALECTS_DTC_DTCDIALECT_TD

@@ -1,0 +1,256 @@
+//===- DtcElementwiseOps.cpp - Element by element -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// The sharding rules and in-place pairs are in DtcElementwiseOps.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dtc/OpHelpers.h"
+
+using namespace mlir;
+using namespace dtc;
+
+//===----------------------------------------------------------------------===//
+// ConvertOp
+//===----------------------------------------------------------------------===//
+
+void ConvertOp::build(OpBuilder &builder, OperationState &state, Value operand, Type elementType) {
+  build(builder, state, TypeRange{getTensorType(operand).clone(elementType)}, operand);
+}
+
+/// Whether both are float tensors, between which a conversion is linear.
+static bool isFloatConversion(ConvertOp op) {
+  return isFloatTensor(op.getOperand().getType()) && isFloatTensor(op.getResult().getType());
+}
+
+ShardingRule ConvertOp::getShardingRule() {
+  ShardingRule rule = makeElementwiseRule(*this);
+  if (isFloatConversion(*this))
+    rule.linearOperands = {{0}};
+  return rule;
+}
+
+//===----------------------------------------------------------------------===//
+// Folders
+//===----------------------------------------------------------------------===//
+
+OpFoldResult NegOp::fold(FoldAdaptor) {
+  auto inner = getOperand().getDefiningOp<NegOp>();
+  if (!inner || isAnnotated(inner) || isAnnotated(*this))
+    return {};
+  return inner.getOperand();
+}
+
+OpFoldResult ConvertOp::fold(FoldAdaptor) {
+  return getOperand().getType() == getType() && !isAnnotated(*this) ? getOperand() : OpFoldResult();
+}
+
+OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
+  if (isAnnotated(*this))
+    return {};
+  if (isSplatOf(adaptor.getRhs(), 0))
+    return getLhs();
+  if (isSplatOf(adaptor.getLhs(), 0))
+    return getRhs();
+  return {};
+}
+
+OpFoldResult SubOp::fold(FoldAdaptor adaptor) {
+  return isSplatOf(adaptor.getRhs(), 0) && !isAnnotated(*this) ? getLhs() : OpFoldResult();
+}
+
+OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
+  if (isAnnotated(*this))
+    return {};
+  if (isSplatOf(adaptor.getRhs(), 1))
+    return getLhs();
+  if (isSplatOf(adaptor.getLhs(), 1))
+    return getRhs();
+  return {};
+}
+
+OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
+  return isSplatOf(adaptor.getRhs(), 1) && !isAnnotated(*this) ? getLhs() : OpFoldResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients: one operand
+//===----------------------------------------------------------------------===//
+
+LogicalResult NegOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                              MutableArrayRef<Value> gradients) {
+  gradients[0] = ValueBuilder(builder, getLoc()).create<NegOp>(cotangents[0]);
+  return success();
+}
+
+/// dx = sign(x) dy, with sign(0) = 0.
+LogicalResult AbsOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                              MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  Value x = getOperand(), dy = cotangents[0], zero = b.splat(x, 0);
+  Value minusDy = b.create<NegOp>(dy);
+  Value ifNegative = b.select(b.compare(ComparePredicate::Less, x, zero), minusDy, zero);
+  gradients[0] = b.select(b.compare(ComparePredicate::Greater, x, zero), dy, ifNegative);
+  return success();
+}
+
+/// dx = y dy.
+LogicalResult ExpOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                              MutableArrayRef<Value> gradients) {
+  gradients[0] = ValueBuilder(builder, getLoc()).mul(cotangents[0], getResult());
+  return success();
+}
+
+/// dx = dy / x.
+LogicalResult LogOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                              MutableArrayRef<Value> gradients) {
+  gradients[0] = ValueBuilder(builder, getLoc()).div(cotangents[0], getOperand());
+  return success();
+}
+
+/// dx = dy / (2 y).
+LogicalResult SqrtOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                               MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  gradients[0] = b.div(b.scale(cotangents[0], 0.5), getResult());
+  return success();
+}
+
+/// dx = -dy y^3 / 2.
+LogicalResult RsqrtOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  Value y = getResult();
+  Value cube = b.mul(y, b.mul(y, y));
+  gradients[0] = b.mul(b.scale(cotangents[0], -0.5), cube);
+  return success();
+}
+
+/// dx = dy (1 - y^2).
+LogicalResult TanhOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                               MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  Value y = getResult();
+  Value square = b.mul(y, y);
+  gradients[0] = b.mul(cotangents[0], b.sub(b.splat(y, 1), square));
+  return success();
+}
+
+/// dx = dy y (1 - y).
+LogicalResult SigmoidOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                  MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  Value y = getResult();
+  gradients[0] = b.mul(cotangents[0], b.mul(y, b.sub(b.splat(y, 1), y)));
+  return success();
+}
+
+LogicalResult ReluOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                               MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  Value zero = b.splat(getOperand(), 0);
+  Value isPositive = b.compare(ComparePredicate::Greater, getOperand(), zero);
+  gradients[0] = b.select(isPositive, cotangents[0], zero);
+  return success();
+}
+
+LogicalResult SiluOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                               MutableArrayRef<Value> gradients) {
+  gradients[0] = SiluGradOp::create(builder, getLoc(), getOperand(), cotangents[0]);
+  return success();
+}
+
+LogicalResult GeluOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                               MutableArrayRef<Value> gradients) {
+  gradients[0] =
+      GeluGradOp::create(builder, getLoc(), getOperand(), cotangents[0], getApproximate());
+  return success();
+}
+
+LogicalResult ConvertOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                  MutableArrayRef<Value> gradients) {
+  // Through integers and masks there is no gradient.
+  if (isFloatConversion(*this))
+    gradients[0] = ConvertOp::create(builder, getLoc(), getOperand().getType(), cotangents[0]);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients: two and three operands
+//===----------------------------------------------------------------------===//
+
+LogicalResult AddOp::buildVjp(OpBuilder &, ValueRange cotangents, ArrayRef<bool>,
+                              MutableArrayRef<Value> gradients) {
+  gradients[0] = gradients[1] = cotangents[0];
+  return success();
+}
+
+LogicalResult SubOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
+                              MutableArrayRef<Value> gradients) {
+  gradients[0] = cotangents[0];
+  if (needed[1])
+    gradients[1] = ValueBuilder(builder, getLoc()).create<NegOp>(cotangents[0]);
+  return success();
+}
+
+LogicalResult MulOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
+                              MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  if (needed[0])
+    gradients[0] = b.mul(cotangents[0], getRhs());
+  if (needed[1])
+    gradients[1] = b.mul(cotangents[0], getLhs());
+  return success();
+}
+
+/// dx = dz / y and dy = -dz z / y, where z = x / y.
+LogicalResult DivOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
+                              MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  Value quotient = b.div(cotangents[0], getRhs());
+  gradients[0] = quotient;
+  if (needed[1])
+    gradients[1] = b.create<NegOp>(b.mul(quotient, getResult()));
+  return success();
+}
+
+/// The gradient of the chosen of two: x is chosen where `predicate` holds of x and y.
+static void buildChoiceVjp(OpBuilder &builder, Location loc, ComparePredicate predicate, Value x,
+                           Value y, Value cotangent, ArrayRef<bool> needed,
+                           MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, loc);
+  Value zero = b.splat(x, 0), half = b.scale(cotangent, 0.5);
+  Value ifEqual = b.select(b.compare(ComparePredicate::Equal, x, y), half, zero);
+  if (needed[0])
+    gradients[0] = b.select(b.compare(predicate, x, y), cotangent, ifEqual);
+  if (needed[1])
+    gradients[1] = b.select(b.compare(predicate, y, x), cotangent, ifEqual);
+}
+
+LogicalResult MaximumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
+                                  MutableArrayRef<Value> gradients) {
+  buildChoiceVjp(builder, getLoc(), ComparePredicate::Greater, getLhs(), getRhs(), cotangents[0],
+                 needed, gradients);
+  return success();
+}
+
+LogicalResult MinimumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
+                                  MutableArrayRef<Value> gradients) {
+  buildChoiceVjp(builder, getLoc(), ComparePredicate::Less, getLhs(), getRhs(), cotangents[0],
+                 needed, gradients);
+  return success();
+}
+
+LogicalResult SelectOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
+                                 MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  Value zero = b.splat(getResult(), 0);
+  if (needed[1])
+    gradients[1] = b.select(getCondition(), cotangents[0], zero);
+  if (needed[2])
+    gradients[2] = b.select(getCondition(), zero, cotangents[0]);
+  return success();
+}

@@ -1,0 +1,53 @@
+//===- DtcInterfaces.h - What passes know about ops -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_DTC_DTCINTERFACES_H
+#define DTC_DIALECTS_DTC_DTCINTERFACES_H
+
+#include "dialects/dtc/ShardingRule.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace dtc {
+
+/// Builds the op with other operands and result types, at the same location. All its attributes are
+/// kept but `dist.sharding`, which described the old types.
+mlir::Operation *cloneWithTypes(mlir::OpBuilder &builder, mlir::Operation *op,
+                                mlir::ValueRange operands, mlir::TypeRange resultTypes);
+
+/// The number of elements of the largest operand or result.
+double defaultFlops(mlir::Operation *op);
+
+/// The op's inherent attributes as a kernel takes them: an enum becomes its name, a string.
+mlir::DictionaryAttr inherentAttributes(mlir::Operation *op);
+
+/// Checks the op's result types; the error says which result has which type and which is expected.
+mlir::LogicalResult verifyResultTypes(mlir::Operation *op, mlir::TypeRange expected);
+
+namespace OpTrait {
+
+/// The op's result types are those that it infers from its operands and attributes.
+template <typename ConcreteOp>
+class HasInferredTypes : public mlir::OpTrait::TraitBase<ConcreteOp, HasInferredTypes> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) {
+    mlir::SmallVector<mlir::Type> expected;
+    if (failed(ConcreteOp::inferReturnTypes(
+            op->getContext(), op->getLoc(), op->getOperands(), op->getDiscardableAttrDictionary(),
+            op->getPropertiesStorage(), op->getRegions(), expected)))
+      return mlir::failure();
+    return verifyResultTypes(op, expected);
+  }
+};
+
+} // namespace OpTrait
+} // namespace dtc
+
+#include "dialects/dtc/DtcInterfaces.h.inc"
+
+#endif // DTC_DIALECTS_DTC_DTCINTERFACES_H

@@ -1,0 +1,224 @@
+//===- DtcNormOps.cpp - Softmax and norms over the last dimension ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dtc/OpHelpers.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace dtc;
+
+/// Checks that x has a last dimension, and gamma and beta that dimension alone.
+template <typename OpT>
+static LogicalResult expectRows(std::optional<Location> location, Value x,
+                                ArrayRef<std::pair<StringRef, Value>> weights) {
+  RankedTensorType type = getTensorType(x);
+  if (type.getRank() == 0)
+    return inferenceError<OpT>(location, "x has type ", type, ", expected rank 1 or more");
+  for (auto [name, weight] : weights)
+    if (failed(expectType<OpT>(location, name, weight, withShape(type, type.getShape().back()))))
+      return failure();
+  return success();
+}
+
+template <typename OpT>
+static LogicalResult expectEpsilon(std::optional<Location> location, double eps) {
+  if (std::isfinite(eps) && eps >= 0)
+    return success();
+  return inferenceError<OpT>(location, "eps is ", eps,
+                             ", expected a finite number that is not negative");
+}
+
+//===----------------------------------------------------------------------===//
+// SoftmaxOp, SoftmaxGradOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SoftmaxOp::verify() {
+  if (getType().getRank() == 0)
+    return emitOpError() << "operand has type " << getType() << ", expected rank 1 or more";
+  return success();
+}
+
+ShardingRule SoftmaxOp::getShardingRule() { return makeEquationRule(*this, "...N->...N"); }
+
+FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &builder) {
+  ValueBuilder b(builder, getLoc());
+  Value x = getOperand();
+  Value max = b.broadcastLeading(b.reduceLast(ReduceKind::Max, x), x);
+  Value exp = b.create<ExpOp>(b.sub(x, max));
+  Value sum = b.broadcastLeading(b.reduceLast(ReduceKind::Sum, exp), x);
+  return SmallVector<Value>{b.div(exp, sum)};
+}
+
+LogicalResult SoftmaxOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                  MutableArrayRef<Value> gradients) {
+  gradients[0] = SoftmaxGradOp::create(builder, getLoc(), getResult(), cotangents[0]);
+  return success();
+}
+
+LogicalResult SoftmaxGradOp::verify() {
+  if (getType().getRank() == 0)
+    return emitOpError() << "operands have type " << getType() << ", expected rank 1 or more";
+  return success();
+}
+
+ShardingRule SoftmaxGradOp::getShardingRule() {
+  ShardingRule rule = makeEquationRule(*this, "...N,...N->...N");
+  rule.linearOperands = {{1}};
+  return rule;
+}
+
+FailureOr<SmallVector<Value>> SoftmaxGradOp::decompose(OpBuilder &builder) {
+  ValueBuilder b(builder, getLoc());
+  Value sum = b.reduceLast(ReduceKind::Sum, b.mul(getY(), getDy()));
+  return SmallVector<Value>{b.mul(getY(), b.sub(getDy(), b.broadcastLeading(sum, getDy())))};
+}
+
+//===----------------------------------------------------------------------===//
+// LayerNormOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(
+          expectRows<LayerNormOp>(location, adaptor.getX(),
+                                  {{"gamma", adaptor.getGamma()}, {"beta", adaptor.getBeta()}})) ||
+      failed(expectEpsilon<LayerNormOp>(location, adaptor.getEps())))
+    return failure();
+  RankedTensorType x = getTensorType(adaptor.getX());
+  types.append({x, dropLastDim(x), dropLastDim(x)});
+  return success();
+}
+
+ShardingRule LayerNormOp::getShardingRule() {
+  return makeEquationRule(*this, "...N,N,N->...N,...,...");
+}
+
+FailureOr<SmallVector<Value>> LayerNormOp::decompose(OpBuilder &builder) {
+  ValueBuilder b(builder, getLoc());
+  Value x = getX();
+  Value mean = b.meanLast(x);
+  Value centered = b.sub(x, b.broadcastLeading(mean, x));
+  Value variance = b.meanLast(b.mul(centered, centered));
+  Value rstd = b.create<RsqrtOp>(b.add(variance, b.splat(variance, getEps())));
+  Value normalized = b.mul(centered, b.broadcastLeading(rstd, x));
+  Value scaled = b.mul(normalized, b.broadcastTrailing(getGamma(), x));
+  return SmallVector<Value>{b.add(scaled, b.broadcastTrailing(getBeta(), x)), mean, rstd};
+}
+
+LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                    MutableArrayRef<Value> gradients) {
+  if (cotangents[1] || cotangents[2])
+    return emitOpError() << "a gradient by mean or rstd was asked for, expected one by y alone";
+  auto grad = LayerNormGradOp::create(builder, getLoc(), getX(), getGamma(), getMean(), getRstd(),
+                                      cotangents[0]);
+  llvm::copy(grad.getResults(), gradients.begin());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// LayerNormGradOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  using Op = LayerNormGradOp;
+  if (failed(expectRows<Op>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})))
+    return failure();
+  RankedTensorType x = getTensorType(adaptor.getX());
+  if (failed(expectType<Op>(location, "mean", adaptor.getMean(), dropLastDim(x))) ||
+      failed(expectType<Op>(location, "rstd", adaptor.getRstd(), dropLastDim(x))) ||
+      failed(expectType<Op>(location, "dy", adaptor.getDy(), x)))
+    return failure();
+  types.append({x, adaptor.getGamma().getType(), adaptor.getGamma().getType()});
+  return success();
+}
+
+ShardingRule LayerNormGradOp::getShardingRule() {
+  ShardingRule rule = makeEquationRule(*this, "...N,N,...,...,...N->...N,N,N");
+  rule.linearOperands = {{4}};
+  return rule;
+}
+
+FailureOr<SmallVector<Value>> LayerNormGradOp::decompose(OpBuilder &builder) {
+  ValueBuilder b(builder, getLoc());
+  Value x = getX(), dy = getDy(), rstd = b.broadcastLeading(getRstd(), x);
+  Value normalized = b.mul(b.sub(x, b.broadcastLeading(getMean(), x)), rstd);
+  Value scaled = b.mul(dy, b.broadcastTrailing(getGamma(), x));
+  Value mean = b.broadcastLeading(b.meanLast(scaled), x);
+  Value projection = b.broadcastLeading(b.meanLast(b.mul(scaled, normalized)), x);
+  Value parallel = b.mul(normalized, projection);
+  Value dx = b.mul(rstd, b.sub(b.sub(scaled, mean), parallel));
+  return SmallVector<Value>{dx, b.sumLeading(b.mul(dy, normalized)), b.sumLeading(dy)};
+}
+
+//===----------------------------------------------------------------------===//
+// RmsNormOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(expectRows<RmsNormOp>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})) ||
+      failed(expectEpsilon<RmsNormOp>(location, adaptor.getEps())))
+    return failure();
+  RankedTensorType x = getTensorType(adaptor.getX());
+  types.append({x, dropLastDim(x)});
+  return success();
+}
+
+ShardingRule RmsNormOp::getShardingRule() { return makeEquationRule(*this, "...N,N->...N,..."); }
+
+FailureOr<SmallVector<Value>> RmsNormOp::decompose(OpBuilder &builder) {
+  ValueBuilder b(builder, getLoc());
+  Value x = getX();
+  Value square = b.meanLast(b.mul(x, x));
+  Value rstd = b.create<RsqrtOp>(b.add(square, b.splat(square, getEps())));
+  Value normalized = b.mul(x, b.broadcastLeading(rstd, x));
+  return SmallVector<Value>{b.mul(normalized, b.broadcastTrailing(getGamma(), x)), rstd};
+}
+
+LogicalResult RmsNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                  MutableArrayRef<Value> gradients) {
+  if (cotangents[1])
+    return emitOpError() << "a gradient by rstd was asked for, expected one by y alone";
+  auto grad =
+      RmsNormGradOp::create(builder, getLoc(), getX(), getGamma(), getRstd(), cotangents[0]);
+  llvm::copy(grad.getResults(), gradients.begin());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// RmsNormGradOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RmsNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                              Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  using Op = RmsNormGradOp;
+  if (failed(expectRows<Op>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})))
+    return failure();
+  RankedTensorType x = getTensorType(adaptor.getX());
+  if (failed(expectType<Op>(location, "rstd", adaptor.getRstd(), dropLastDim(x))) ||
+      failed(expectType<Op>(location, "dy", adaptor.getDy(), x)))
+    return failure();
+  types.append({x, adaptor.getGamma().getType()});
+  return success();
+}
+
+ShardingRule RmsNormGradOp::getShardingRule() {
+  ShardingRule rule = makeEquationRule(*this, "...N,N,...,...N->...N,N");
+  rule.linearOperands = {{3}};
+  return rule;
+}
+
+FailureOr<SmallVector<Value>> RmsNormGradOp::decompose(OpBuilder &builder) {
+  ValueBuilder b(builder, getLoc());
+  Value x = getX(), dy = getDy(), rstd = b.broadcastLeading(getRstd(), x);
+  Value normalized = b.mul(x, rstd);
+  Value scaled = b.mul(dy, b.broadcastTrailing(getGamma(), x));
+  Value projection = b.broadcastLeading(b.meanLast(b.mul(scaled, normalized)), x);
+  Value dx = b.mul(rstd, b.sub(scaled, b.mul(normalized, projection)));
+  return SmallVector<Value>{dx, b.sumLeading(b.mul(dy, normalized))};
+}

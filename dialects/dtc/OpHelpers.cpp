@@ -1,0 +1,81 @@
+//===- OpHelpers.cpp - What the ops' implementations share ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dtc/OpHelpers.h"
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace dtc;
+
+RankedTensorType dtc::withShape(RankedTensorType type, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+RankedTensorType dtc::dropLastDim(RankedTensorType type) {
+  return withShape(type, type.getShape().drop_back());
+}
+
+std::string dtc::formatList(ArrayRef<int64_t> values) {
+  return "[" +
+         llvm::join(llvm::map_range(values, [](int64_t v) { return std::to_string(v); }), ", ") +
+         "]";
+}
+
+bool dtc::areIncreasingDims(ArrayRef<int64_t> dims, int64_t rank) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] < (i == 0 ? 0 : dims[i - 1] + 1) || dims[i] >= rank)
+      return false;
+  return true;
+}
+
+bool dtc::isAnnotated(Operation *op) { return !op->getDiscardableAttrDictionary().empty(); }
+
+bool dtc::isSplatOf(Attribute attribute, double value) {
+  auto elements = dyn_cast_or_null<DenseElementsAttr>(attribute);
+  if (!elements || !elements.isSplat())
+    return false;
+  if (isa<FloatType>(elements.getElementType()))
+    return elements.getSplatValue<APFloat>().convertToDouble() == value;
+  if (elements.getElementType().isInteger(32))
+    return static_cast<double>(elements.getSplatValue<APInt>().getSExtValue()) == value;
+  return false;
+}
+
+/// The dimensions first, first + 1, ... last - 1.
+static SmallVector<int64_t> range(int64_t first, int64_t last) {
+  return llvm::to_vector(llvm::seq<int64_t>(first, last));
+}
+
+Value ValueBuilder::splat(Value like, double value) {
+  return create<ConstantOp>(getTensorType(like), value);
+}
+
+Value ValueBuilder::broadcastLeading(Value x, Value like) {
+  return create<BroadcastOp>(like.getType(), x, range(0, getTensorType(x).getRank()));
+}
+
+Value ValueBuilder::broadcastTrailing(Value x, Value like) {
+  int64_t rank = getTensorType(like).getRank();
+  return create<BroadcastOp>(like.getType(), x, range(rank - getTensorType(x).getRank(), rank));
+}
+
+Value ValueBuilder::reduceLast(ReduceKind kind, Value x) {
+  int64_t rank = getTensorType(x).getRank();
+  return create<ReduceOp>(x, kind, range(rank - 1, rank));
+}
+
+Value ValueBuilder::sumLeading(Value x) {
+  int64_t rank = getTensorType(x).getRank();
+  if (rank == 1)
+    return x;
+  return create<ReduceOp>(x, ReduceKind::Sum, range(0, rank - 1));
+}
+
+Value ValueBuilder::meanLast(Value x) {
+  return scale(reduceLast(ReduceKind::Sum, x), 1.0 / getTensorType(x).getShape().back());
+}

@@ -1,0 +1,113 @@
+//===- OpHelpers.h - What the ops' implementations share ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to dialects/dtc.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_DTC_OPHELPERS_H
+#define DTC_DIALECTS_DTC_OPHELPERS_H
+
+#include "dialects/dtc/DtcOps.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <optional>
+
+namespace dtc {
+
+//===----------------------------------------------------------------------===//
+// Types and errors
+//===----------------------------------------------------------------------===//
+
+/// An error of type inference, which may have no location and then says nothing.
+template <typename OpT, typename... Args>
+mlir::LogicalResult inferenceError(std::optional<mlir::Location> location, Args &&...args) {
+  return mlir::emitOptionalError(location, "'", OpT::getOperationName(), "' op ",
+                                 std::forward<Args>(args)...);
+}
+
+/// Checks that the operand called `name` has the type that the others ask for.
+template <typename OpT>
+mlir::LogicalResult expectType(std::optional<mlir::Location> location, llvm::StringRef name,
+                               mlir::Value operand, mlir::Type expected) {
+  if (operand.getType() == expected)
+    return mlir::success();
+  return inferenceError<OpT>(location, name, " has type ", operand.getType(), ", expected ",
+                             expected);
+}
+
+inline mlir::RankedTensorType getTensorType(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+
+/// A tensor type with the elements of `type` and another shape.
+mlir::RankedTensorType withShape(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> shape);
+
+/// The type without its last dimension.
+mlir::RankedTensorType dropLastDim(mlir::RankedTensorType type);
+
+/// "[0, 2]".
+std::string formatList(llvm::ArrayRef<int64_t> values);
+
+/// Whether every value is a dimension of a tensor of that rank and larger than the one before.
+bool areIncreasingDims(llvm::ArrayRef<int64_t> dims, int64_t rank);
+
+/// Whether the op carries annotations (axes, a sharding, a stage), so that it must not be replaced
+/// by an operand.
+bool isAnnotated(mlir::Operation *op);
+
+/// Whether the attribute is a constant whose elements all are `value`.
+bool isSplatOf(mlir::Attribute attribute, double value);
+
+//===----------------------------------------------------------------------===//
+// Building
+//===----------------------------------------------------------------------===//
+
+/// Builds ops at one location, for gradients and decompositions. C++ leaves the order of arguments
+/// open: at most one argument of a call builds ops, so that the order of the ops does not depend on
+/// the compiler.
+class ValueBuilder {
+public:
+  ValueBuilder(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+
+  template <typename OpT, typename... Args> mlir::Value create(Args &&...args) {
+    return OpT::create(builder, loc, std::forward<Args>(args)...);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) { return create<AddOp>(x, y); }
+  mlir::Value sub(mlir::Value x, mlir::Value y) { return create<SubOp>(x, y); }
+  mlir::Value mul(mlir::Value x, mlir::Value y) { return create<MulOp>(x, y); }
+  mlir::Value div(mlir::Value x, mlir::Value y) { return create<DivOp>(x, y); }
+
+  /// A constant of the type of `like`.
+  mlir::Value splat(mlir::Value like, double value);
+  mlir::Value scale(mlir::Value x, double factor) { return mul(x, splat(x, factor)); }
+  mlir::Value compare(ComparePredicate predicate, mlir::Value x, mlir::Value y) {
+    return create<CompareOp>(x, y, predicate);
+  }
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y) {
+    return create<SelectOp>(condition, x, y);
+  }
+
+  /// Repeats x, whose dimensions are the first ones of `like`, along the others.
+  mlir::Value broadcastLeading(mlir::Value x, mlir::Value like);
+  /// Repeats x, whose dimensions are the last ones of `like`, along the others.
+  mlir::Value broadcastTrailing(mlir::Value x, mlir::Value like);
+  /// Reduces the last dimension.
+  mlir::Value reduceLast(ReduceKind kind, mlir::Value x);
+  /// Sums over all dimensions but the last.
+  mlir::Value sumLeading(mlir::Value x);
+  /// The mean over the last dimension.
+  mlir::Value meanLast(mlir::Value x);
+
+private:
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+} // namespace dtc
+
+#endif // DTC_DIALECTS_DTC_OPHELPERS_H

@@ -1,0 +1,100 @@
+//===- ShardingRule.h - How the dimensions of an op relate ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// An op declares its factors once, as an einsum does: `bsd,df->bsf` has the factors b, s, d and f.
+// A factor is an index that runs over its size; each dimension of each operand and result is the
+// row-major product of a list of factors (one for most, several where a reshape merges or splits
+// dimensions, none where a dimension cannot be divided at all). Shardings are propagated,
+// partitioned and costed over factors alone: no pass holds a table of ops.
+//
+// The idea of factor-based rules follows Shardy (openxla/shardy, docs/sharding_representation.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_DTC_SHARDINGRULE_H
+#define DTC_DIALECTS_DTC_SHARDINGRULE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <string>
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace dtc {
+
+/// How partial results of the shards of a factor are combined in the results that lack the factor.
+enum class FactorReduction {
+  None, ///< every result has the factor
+  Sum,  ///< the shards' results add up
+  Max,
+  Min,
+};
+
+struct Factor {
+  int64_t size = 1;
+  /// The op needs the whole factor on one device: its shards cannot be combined.
+  bool whole = false;
+  FactorReduction reduction = FactorReduction::None;
+};
+
+/// For each dimension of a tensor the factors that make it up, the first varies slowest.
+using TensorFactors = llvm::SmallVector<llvm::SmallVector<unsigned, 1>, 4>;
+
+struct ShardingRule {
+  llvm::SmallVector<Factor> factors;
+  llvm::SmallVector<TensorFactors> operands;
+  llvm::SmallVector<TensorFactors> results;
+
+  /// Sets of operands in which the op is linear together: if all operands of a set are partial sums
+  /// over an axis and the others are complete, every result is a partial sum over that axis. `add`
+  /// has {{0, 1}}, `mul` {{0}, {1}}, `div` {{0}}.
+  llvm::SmallVector<llvm::SmallVector<unsigned, 2>> linearOperands;
+
+  /// An integer operand whose elements are indices into a factor. On a shard of the factor the
+  /// indices are counted from the shard's start; the op ignores indices outside.
+  struct IndexedFactor {
+    unsigned operand;
+    unsigned factor;
+  };
+  llvm::SmallVector<IndexedFactor> indexedFactors;
+
+  unsigned addFactor(int64_t size, FactorReduction reduction = FactorReduction::None) {
+    factors.push_back({size, /*whole=*/false, reduction});
+    return factors.size() - 1;
+  }
+  unsigned addWholeFactor(int64_t size) {
+    factors.push_back({size, /*whole=*/true, FactorReduction::None});
+    return factors.size() - 1;
+  }
+};
+
+/// All operands and results of tensor type have `shape`, or are scalars; one factor a dimension.
+ShardingRule makeElementwiseRule(mlir::Operation *op);
+
+/// The rule of an op described as an einsum: "bsd,df->bsf", comma-separated results allowed; "" is
+/// a scalar. Letters that are in no result are summed, and so are letters that only some of the
+/// results lack, for those results. Upper-case letters must stay whole. "..." stands for the
+/// dimensions that a term's letters leave over, the same ones in every term; "(gr)" is a dimension
+/// made up of the factors g and r. The sizes come from the types of the operands and results.
+ShardingRule makeEquationRule(mlir::Operation *op, llvm::StringRef equation);
+
+/// The rule of a reshape from `from` to `to`: both are split into their coarsest common factors.
+/// Dimensions that share no divisor stay whole.
+ShardingRule makeReshapeRule(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
+
+/// Checks that the rule matches the op's operands and results: one entry each, the factors of a
+/// dimension multiply to its size, a factor occurs at most once in a tensor, results lacking a
+/// factor have a reduction for it, indices are in range. Returns what is wrong, or an empty string.
+std::string checkShardingRule(mlir::Operation *op, const ShardingRule &rule);
+
+} // namespace dtc
+
+#endif // DTC_DIALECTS_DTC_SHARDINGRULE_H

@@ -1,0 +1,31 @@
+//===- Exec.h - The exec dialect ------------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_EXEC_EXEC_H
+#define DTC_DIALECTS_EXEC_EXEC_H
+
+#include "dialects/dist/Dist.h"
+
+#include "mlir/IR/RegionKindInterface.h"
+
+#include "dialects/exec/ExecDialect.h.inc"
+#include "dialects/exec/ExecEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/exec/ExecAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/exec/ExecOps.h.inc"
+
+namespace dtc::exec {
+
+/// Every buffer starts at a multiple of this many bytes.
+inline constexpr int64_t kBufferAlignment = 64;
+
+/// The bytes of a dense buffer of type `type`; one for each element of i1.
+int64_t getNumBytes(mlir::MemRefType type);
+
+} // namespace dtc::exec
+
+#endif // DTC_DIALECTS_EXEC_EXEC_H

@@ -1,0 +1,45 @@
+//===- ExecDialect.td - What a device does, in order -----------*- tablegen -*-===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_EXEC_EXECDIALECT_TD
+#define DTC_DIALECTS_EXEC_EXECDIALECT_TD
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::dtc::exec";
+  let summary = "Kernels on buffers, in order";
+  let description = [{
+    The exec dialect is the plan as IR: one `exec.program` is what one kind of device does in a step. It declares buffers
+    (memrefs at fixed offsets of the device's arena once `dtc-plan-memory` has run), says which of them are states,
+    inputs and outputs, and holds tasks, straight lists of kernels and collectives, and the order in which they run. It
+    maps one to one onto the Protobuf plan.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer holds", [
+    I32EnumAttrCase<"Parameter", 1, "parameter">, I32EnumAttrCase<"Gradient", 2, "gradient">,
+    I32EnumAttrCase<"OptimizerState", 3, "optimizer_state">, I32EnumAttrCase<"Activation", 4, "activation">,
+    I32EnumAttrCase<"Input", 5, "input">, I32EnumAttrCase<"Constant", 6, "constant">,
+    I32EnumAttrCase<"Output", 7, "output">]> {
+  let cppNamespace = "::dtc::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_BufferKindAttr : EnumAttr<Exec_Dialect, Exec_BufferKind, "kind">;
+
+def Exec_CollectiveKind : I32EnumAttr<"CollectiveKind", "a collective", [
+    I32EnumAttrCase<"AllReduce", 1, "all_reduce">, I32EnumAttrCase<"AllGather", 2, "all_gather">,
+    I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">, I32EnumAttrCase<"AllToAll", 4, "all_to_all">]> {
+  let cppNamespace = "::dtc::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind">;
+
+#endif // DTC_DIALECTS_EXEC_EXECDIALECT_TD

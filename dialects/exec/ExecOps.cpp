@@ -1,0 +1,136 @@
+//===- ExecOps.cpp - Verifiers of the exec dialect ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/exec/Exec.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace dtc;
+using namespace dtc::exec;
+
+LogicalResult ProgramOp::verify() {
+  auto mesh = dist::lookupMesh(*this, getMeshAttr());
+  if (!mesh)
+    return emitOpError() << "is on " << getMeshAttr() << ", which is not a dist.mesh";
+  llvm::StringSet<> states, inputs, outputs;
+  for (Operation &op : getBody().front()) {
+    StringRef name;
+    bool fresh = true;
+    if (auto state = dyn_cast<StateOp>(op))
+      fresh = states.insert(name = state.getStateName()).second;
+    else if (auto input = dyn_cast<InputOp>(op))
+      fresh = inputs.insert(name = input.getInputName()).second;
+    else if (auto output = dyn_cast<OutputOp>(op))
+      fresh = outputs.insert(name = output.getOutputName()).second;
+    else if (!isa<BufferOp, ViewOp, TaskOp, RunOp>(op))
+      return op.emitOpError() << "cannot stand in an exec.program";
+    if (!fresh)
+      return op.emitOpError() << "repeats the name '" << name << "'";
+  }
+  return success();
+}
+
+LogicalResult TaskOp::verify() {
+  for (Operation &op : getBody().front())
+    if (!isa<KernelOp, CollectiveOp>(op))
+      return op.emitOpError() << "cannot stand in an exec.task";
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  auto type = cast<MemRefType>(getType());
+  if (!type.hasStaticShape() || !type.getLayout().isIdentity())
+    return emitOpError() << "has type " << type << ", expected a static shape and the row-major layout";
+  if (getOffset() && (*getOffset() < 0 || *getOffset() % kBufferAlignment != 0))
+    return emitOpError() << "is at " << *getOffset() << ", expected a multiple of " << kBufferAlignment;
+  return success();
+}
+
+LogicalResult ViewOp::verify() {
+  auto source = cast<MemRefType>(getSource().getType()), result = cast<MemRefType>(getType());
+  if (source.getElementType() != result.getElementType() ||
+      source.getNumElements() != result.getNumElements())
+    return emitOpError() << "views " << source << " as " << result
+                         << ", expected as many elements of the same type";
+  return success();
+}
+
+/// Checks that a buffer of `local` shape is a shard of a tensor of `global` shape.
+static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64_t> global,
+                                 dist::ShardingAttr sharding) {
+  auto tensor = RankedTensorType::get(global, local.getElementType());
+  if (failed(dist::verifySharding(op, sharding, tensor, "the value")))
+    return failure();
+  auto mesh = dist::lookupMesh(op, sharding.getMesh());
+  SmallVector<int64_t> expected(global);
+  for (auto [size, dim] : llvm::zip_equal(expected, sharding.getDims()))
+    for (Attribute axis : cast<ArrayAttr>(dim))
+      for (auto known : mesh.getAxes().getAsRange<dist::AxisAttr>())
+        if (known.getName() == axis)
+          size = size % known.getSize() == 0 ? size / known.getSize() : -1;
+  if (ArrayRef<int64_t>(expected) != local.getShape())
+    return op->emitOpError() << "has a buffer of type " << local << " for a shard of a tensor of shape ["
+                             << global << "] with sharding " << sharding;
+  return success();
+}
+
+LogicalResult StateOp::verify() {
+  int64_t elements = 1, inFile = 1;
+  for (int64_t size : getShape())
+    elements *= size;
+  for (int64_t size : getFileShape())
+    inFile *= size;
+  if (elements != inFile)
+    return emitOpError() << "has shape [" << getShape() << "] and file shape [" << getFileShape()
+                         << "], expected as many elements";
+  return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
+}
+
+LogicalResult InputOp::verify() {
+  if (getRole() != "data" && getRole() != "learning_rate" && getRole() != "step")
+    return emitOpError() << "has the role '" << getRole()
+                         << "', expected 'data', 'learning_rate' or 'step'";
+  return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
+}
+
+LogicalResult OutputOp::verify() {
+  return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
+}
+
+LogicalResult KernelOp::verify() {
+  if (getKernel().empty())
+    return emitOpError() << "has an empty kernel name";
+  if (getOutputs().empty())
+    return emitOpError() << "writes no buffer";
+  return success();
+}
+
+LogicalResult CollectiveOp::verify() {
+  bool reduces = getKind() == CollectiveKind::AllReduce || getKind() == CollectiveKind::ReduceScatter;
+  if (reduces != getReduction().has_value())
+    return emitOpError() << stringifyCollectiveKind(getKind())
+                         << (reduces ? " needs a reduction" : " has no use for a reduction");
+  auto input = cast<MemRefType>(getInput().getType());
+  auto exists = [&](int64_t dim) { return dim >= 0 && dim < input.getRank(); };
+  if (getKind() != CollectiveKind::AllReduce && (!exists(getDim()) || !exists(getSplitDim())))
+    return emitOpError() << "names a dimension that " << input << " lacks";
+  return success();
+}
+
+LogicalResult RunOp::verify() {
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  if (!program.lookupSymbol<TaskOp>(getTask()))
+    return emitOpError() << "runs @" << getTask() << ", which is not an exec.task of this program";
+  if (getMicrobatch() < 0)
+    return emitOpError() << "has microbatch " << getMicrobatch() << ", expected at least 0";
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "dialects/exec/ExecOps.cpp.inc"

@@ -1,0 +1,140 @@
+//===- ExecOps.td - Ops of the exec dialect --------------------*- tablegen -*-===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_EXEC_EXECOPS_TD
+#define DTC_DIALECTS_EXEC_EXECOPS_TD
+
+include "dialects/dist/DistDialect.td"
+include "dialects/exec/ExecDialect.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+def Exec_Buffer : MemRefOf<[F32, F64, I32, I1]>;
+
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoRegionArguments, NoTerminator, SingleBlock]> {
+  let summary = "What one kind of device does in a step";
+  let description = [{
+    Holds buffers, states, inputs, outputs, tasks and runs, in that order. `arena_bytes` is the size of the arena that
+    the offsets of its buffers refer to, `arena_lower_bound` the most bytes that are live at one moment, and
+    `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh, OptionalAttr<I64Attr>:$arena_bytes,
+                       OptionalAttr<I64Attr>:$arena_lower_bound, OptionalAttr<DictionaryAttr>:$memory_by_kind);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `on` $mesh attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
+  let summary = "A range of the arena";
+  let description = [{
+    A dense row-major tensor of the result's shape (one device's). `offset` is in bytes, a multiple of 64, and absent
+    until memory is planned. Buffers may overlap in the arena where their lifetimes do not.
+  }];
+  let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Exec_Buffer:$result);
+  let assemblyFormat = "$kind (`at` $offset^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Exec_ViewOp : Exec_Op<"view", [HasParent<"ProgramOp">]> {
+  let summary = "The same bytes with another shape";
+  let description = [{`[s] -> [t]` with as many elements of the same type.}];
+  let arguments = (ins Exec_Buffer:$source);
+  let results = (outs Exec_Buffer:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
+  let summary = "A tensor that lives across steps";
+  let description = [{
+    The buffer holds this device's shard (`shape` is the global one) of a parameter, or, where `parameter` is given, of
+    a part of the optimizer's state for it. `file_shape` is the shape in a weights file, with the same elements in the
+    same order; `init` is one of the dtc dialect's initializers.
+  }];
+  let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name, OptionalAttr<StrAttr>:$parameter,
+                       DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$file_shape, Dist_ShardingAttr:$sharding,
+                       OptionalAttr<AnyAttr>:$init);
+  let assemblyFormat = [{
+    $state_name (`of` $parameter^)? `=` $buffer `shape` $shape `file_shape` $file_shape `sharding` $sharding
+    (`init` `(` $init^ `)`)? attr-dict `:` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
+  let summary = "A value that the caller gives for each step";
+  let description = [{
+    `role` is "data", "learning_rate" or "step". The buffer holds this device's shard, all microbatches of it. Where
+    `index_limit` is given, the elements are indices in [0, index_limit).
+  }];
+  let arguments = (ins Exec_Buffer:$buffer, StrAttr:$input_name, StrAttr:$role, DenseI64ArrayAttr:$shape,
+                       Dist_ShardingAttr:$sharding, OptionalAttr<I64Attr>:$index_limit);
+  let assemblyFormat = [{
+    $role $input_name `=` $buffer `shape` $shape `sharding` $sharding (`limit` $index_limit^)? attr-dict
+    `:` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
+  let summary = "A value that the caller reads after a step";
+  let description = [{The buffer holds this device's shard of a tensor of the global `shape`.}];
+  let arguments = (ins Exec_Buffer:$buffer, StrAttr:$output_name, DenseI64ArrayAttr:$shape,
+                       Dist_ShardingAttr:$sharding);
+  let assemblyFormat = "$output_name `=` $buffer `shape` $shape `sharding` $sharding attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
+}
+
+def Exec_TaskOp : Exec_Op<"task", [Symbol, HasParent<"ProgramOp">, NoRegionArguments, NoTerminator, SingleBlock]> {
+  let summary = "Instructions that run in order";
+  let description = [{Holds kernels and collectives on the program's buffers.}];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def Exec_KernelOp : Exec_Op<"kernel", [HasParent<"TaskOp">, AttrSizedOperandSegments]> {
+  let summary = "A call of a kernel";
+  let description = [{
+    Reads `inputs` and writes `outputs` as docs/kernels.md says for the kernel of that name, with its attributes in `settings`. `flops` counts the floating
+    point operations of one call.
+  }];
+  let arguments = (ins StrAttr:$kernel, Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
+                       DictionaryAttr:$settings, DefaultValuedAttr<F64Attr, "0.0">:$flops);
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` `to` `(` $outputs `)` $settings attr-dict `:` functional-type($inputs, $outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">]> {
+  let summary = "A collective over the group of devices along mesh axes";
+  let description = [{
+    As the dist dialect's op of that name, from the buffer `input` (`[s]`) to the buffer `output` (`[t]`).
+  }];
+  let arguments = (ins Exec_CollectiveKindAttr:$kind, OptionalAttr<Dist_ReductionKindAttr>:$reduction,
+                       TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Exec_Buffer:$input, Exec_Buffer:$output,
+                       DefaultValuedAttr<I64Attr, "0">:$dim, DefaultValuedAttr<I64Attr, "0">:$split_dim);
+  let assemblyFormat = [{
+    $kind (`reducing` $reduction^)? `over` $axes $input `to` $output attr-dict `:` type($input) `to` type($output)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_RunOp : Exec_Op<"run", [HasParent<"ProgramOp">]> {
+  let summary = "One execution of a task";
+  let description = [{Runs in program order follow each other. `microbatch` is the coordinate on the temporal axis.}];
+  let arguments = (ins FlatSymbolRefAttr:$task, DefaultValuedAttr<I64Attr, "0">:$microbatch);
+  let assemblyFormat = "$task (`microbatch` $microbatch^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif // DTC_DIALECTS_EXEC_EXECOPS_TD

@@ -1,0 +1,73 @@
+//===- CpuBackend.cpp - Kernels on the cores of the host ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/CpuBackend.h"
+
+#include "runtime/backends/cpu/CpuKernels.h"
+#include "runtime/support/CheckedMath.h"
+
+#include <fmt/format.h>
+#include <string_view>
+#include <unordered_map>
+
+namespace dtc::runtime {
+
+namespace {
+
+using namespace cpu;
+
+/// Refuses shapes whose sizes in elements or bytes do not fit an int64_t, so that no kernel has to
+/// think of overflow when it multiplies dimensions of one operand.
+MaybeError checkSizes(const KernelSignature &signature) {
+  auto check = [&](const char *what, const std::vector<TensorType> &types) -> MaybeError {
+    for (size_t i = 0; i < types.size(); ++i) {
+      size_t width = byteWidth(types[i].dtype);
+      std::optional<int64_t> elements = checkedElements(types[i].shape);
+      if (width == 0 || !elements || !checkedMul(*elements, static_cast<int64_t>(width)))
+        return Error{fmt::format("kernel '{}': {} {} is {}, expected a tensor of a size that can "
+                                 "be addressed",
+                                 signature.kernel, what, i, types[i].str())};
+    }
+    return std::nullopt;
+  };
+  if (MaybeError error = check("input", signature.inputs))
+    return error;
+  return check("output", signature.outputs);
+}
+
+class CpuBackend : public Backend {
+public:
+  CpuBackend() {
+    for (std::span<const KernelEntry> family :
+         {unaryKernels(), binaryKernels(), dataMovementKernels(), reduceKernels(),
+          shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(), normKernels(),
+          rotaryKernels(), attentionKernels(), crossEntropyKernels(), optimizerKernels()})
+      for (const KernelEntry &entry : family)
+        registry.emplace(entry.name, entry.prepare);
+  }
+
+  std::string name() const override { return "cpu"; }
+
+  Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const override {
+    auto entry = registry.find(signature.kernel);
+    if (entry == registry.end())
+      return Error{fmt::format("kernel '{}' is unknown to the cpu backend, expected a kernel of "
+                               "docs/kernels.md",
+                               signature.kernel)};
+    if (MaybeError error = checkSizes(signature))
+      return *error;
+    return entry->second(signature);
+  }
+
+private:
+  std::unordered_map<std::string_view, PrepareResult (*)(const KernelSignature &)> registry;
+};
+
+} // namespace
+
+std::unique_ptr<Backend> createCpuBackend() { return std::make_unique<CpuBackend>(); }
+
+} // namespace dtc::runtime

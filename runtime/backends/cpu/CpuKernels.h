@@ -1,0 +1,42 @@
+//===- CpuKernels.h - The families of kernels -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CPU_CPUKERNELS_H
+#define DTC_RUNTIME_BACKENDS_CPU_CPUKERNELS_H
+
+#include "runtime/backends/Kernel.h"
+
+#include <memory>
+#include <span>
+
+namespace dtc::runtime::cpu {
+
+using PrepareResult = Expected<std::unique_ptr<Kernel>>;
+
+/// A row of docs/kernels.md. `prepare` is called with operands whose element counts and byte sizes
+/// fit an int64_t; it checks all else.
+struct KernelEntry {
+  const char *name;
+  PrepareResult (*prepare)(const KernelSignature &signature);
+};
+
+std::span<const KernelEntry> unaryKernels();
+std::span<const KernelEntry> binaryKernels();
+std::span<const KernelEntry> dataMovementKernels();
+std::span<const KernelEntry> reduceKernels();
+std::span<const KernelEntry> shardingKernels();
+std::span<const KernelEntry> einsumKernels();
+std::span<const KernelEntry> indexingKernels();
+std::span<const KernelEntry> softmaxKernels();
+std::span<const KernelEntry> normKernels();
+std::span<const KernelEntry> rotaryKernels();
+std::span<const KernelEntry> attentionKernels();
+std::span<const KernelEntry> crossEntropyKernels();
+std::span<const KernelEntry> optimizerKernels();
+
+} // namespace dtc::runtime::cpu
+
+#endif // DTC_RUNTIME_BACKENDS_CPU_CPUKERNELS_H

@@ -1,0 +1,313 @@
+//===- ElementwiseBinary.cpp - Functions of two tensors and more ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/LoopNest.h"
+
+#include <limits>
+#include <type_traits>
+
+namespace dtc::runtime::cpu {
+
+namespace {
+
+// Integers wrap around, which signed arithmetic does not.
+template <typename T> struct Wrapping {
+  using type = T;
+};
+template <> struct Wrapping<int32_t> {
+  using type = uint32_t;
+};
+template <typename T> using WrappingT = typename Wrapping<T>::type;
+
+struct Add {
+  template <typename T> static T apply(T a, T b) {
+    return static_cast<T>(WrappingT<T>(a) + WrappingT<T>(b));
+  }
+};
+struct Sub {
+  template <typename T> static T apply(T a, T b) {
+    return static_cast<T>(WrappingT<T>(a) - WrappingT<T>(b));
+  }
+};
+struct Mul {
+  template <typename T> static T apply(T a, T b) {
+    return static_cast<T>(WrappingT<T>(a) * WrappingT<T>(b));
+  }
+};
+struct Div {
+  template <typename T> static T apply(T a, T b) { return a / b; }
+};
+// A NaN in either operand is the result.
+struct Maximum {
+  template <typename T> static T apply(T a, T b) { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <typename T> static T apply(T a, T b) { return a < b || a != a ? a : b; }
+};
+
+struct Equal {
+  template <typename T> static bool apply(T a, T b) { return a == b; }
+};
+struct NotEqual {
+  template <typename T> static bool apply(T a, T b) { return a != b; }
+};
+struct Less {
+  template <typename T> static bool apply(T a, T b) { return a < b; }
+};
+struct LessEqual {
+  template <typename T> static bool apply(T a, T b) { return a <= b; }
+};
+struct Greater {
+  template <typename T> static bool apply(T a, T b) { return a > b; }
+};
+struct GreaterEqual {
+  template <typename T> static bool apply(T a, T b) { return a >= b; }
+};
+
+/// One stretch of a result. The strides of the operands are 0 or 1, since dims are increasing.
+template <typename Op, typename T>
+inline void binarySegment(const T *a, int64_t aStride, const T *b, int64_t bStride, T *y,
+                          int64_t length) {
+  if (aStride == 1 && bStride == 1) {
+#pragma omp simd
+    for (int64_t i = 0; i < length; ++i)
+      y[i] = Op::apply(a[i], b[i]);
+  } else if (aStride == 1) {
+    T value = *b;
+#pragma omp simd
+    for (int64_t i = 0; i < length; ++i)
+      y[i] = Op::apply(a[i], value);
+  } else if (bStride == 1) {
+    T value = *a;
+#pragma omp simd
+    for (int64_t i = 0; i < length; ++i)
+      y[i] = Op::apply(value, b[i]);
+  } else {
+    std::fill_n(y, length, Op::apply(*a, *b));
+  }
+}
+
+template <typename Op, typename T> std::unique_ptr<Kernel> makeBinary(LoopNest<2> nest) {
+  return makeKernel([nest = std::move(nest)](const KernelArguments &args) {
+    const T *lhs = input<T>(args, 0);
+    const T *rhs = input<T>(args, 1);
+    T *out = output<T>(args, 0);
+    const LoopNest<2> *loops = &nest;
+    parallelFor(args.threads, nest.elements(), elementGrain,
+                [=](int64_t begin, int64_t end, int) {
+                  simd([=] {
+                    const auto strides = loops->inner().strides;
+                    T *y = out + begin;
+                    loops->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
+                      binarySegment<Op>(lhs + offsets[0], strides[0], rhs + offsets[1],
+                                        strides[1], y, length);
+                      y += length;
+                    });
+                  });
+                });
+  });
+}
+
+/// The dims attribute of an operand of `add` and its kin; checks the operand's shape against it.
+std::vector<int64_t> operandDims(SignatureChecker &check, const std::string &name, size_t operand) {
+  const TensorType &out = check.output(0);
+  std::vector<int64_t> dims;
+  if (!check.hasAttribute(name)) {
+    check.expectInput(operand, out);
+    for (int64_t i = 0; i < out.rank(); ++i)
+      dims.push_back(i);
+    return dims;
+  }
+  dims = check.dimsAttribute(name, out.rank());
+  TensorType expected{out.dtype, {}};
+  for (int64_t dim : dims)
+    expected.shape.push_back(out.shape[static_cast<size_t>(dim)]);
+  check.expectInput(operand, expected);
+  return check.failed() ? std::vector<int64_t>() : dims;
+}
+
+template <typename Op> PrepareResult prepareBinary(const KernelSignature &signature) {
+  constexpr bool allowsIntegers = !std::is_same_v<Op, Div>;
+  SignatureChecker check(signature, 2, 1);
+  if (!allowsIntegers || check.input(0).dtype != DType::I32)
+    check.floatInput(0);
+  std::vector<int64_t> lhsDims = operandDims(check, "lhs_dims", 0);
+  std::vector<int64_t> rhsDims = operandDims(check, "rhs_dims", 1);
+  if (MaybeError error = check.finish())
+    return *error;
+
+  const TensorType &out = check.output(0);
+  size_t rank = out.shape.size();
+  LoopNest<2> nest(out.shape, {broadcastStrides(check.input(0).shape, lhsDims, rank),
+                               broadcastStrides(check.input(1).shape, rhsDims, rank)});
+  if constexpr (allowsIntegers)
+    if (out.dtype == DType::I32)
+      return makeBinary<Op, int32_t>(std::move(nest));
+  return withFloatType(out.dtype, [&](auto zero) {
+    return makeBinary<Op, decltype(zero)>(std::move(nest));
+  });
+}
+
+template <typename Op, typename T> std::unique_ptr<Kernel> makeCompare(int64_t count) {
+  return makeKernel([count](const KernelArguments &args) {
+    const T *lhs = input<T>(args, 0);
+    const T *rhs = input<T>(args, 1);
+    uint8_t *out = output<uint8_t>(args, 0);
+    parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
+      simd([=] {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i)
+          out[i] = Op::apply(lhs[i], rhs[i]) ? 1 : 0;
+      });
+    });
+  });
+}
+
+template <typename T> std::unique_ptr<Kernel> makeCompare(size_t predicate, int64_t count) {
+  switch (predicate) {
+  case 0:
+    return makeCompare<Equal, T>(count);
+  case 1:
+    return makeCompare<NotEqual, T>(count);
+  case 2:
+    return makeCompare<Less, T>(count);
+  case 3:
+    return makeCompare<LessEqual, T>(count);
+  case 4:
+    return makeCompare<Greater, T>(count);
+  default:
+    return makeCompare<GreaterEqual, T>(count);
+  }
+}
+
+PrepareResult prepareCompare(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &lhs = check.input(0);
+  if (lhs.dtype != DType::I32)
+    check.floatInput(0);
+  check.expectInput(1, lhs);
+  check.expectOutput(0, withElements(lhs, DType::Bool));
+  size_t predicate = check.choiceAttribute("predicate", {"eq", "ne", "lt", "le", "gt", "ge"});
+  if (MaybeError error = check.finish())
+    return *error;
+  if (lhs.dtype == DType::I32)
+    return makeCompare<int32_t>(predicate, lhs.numElements());
+  return withFloatType(lhs.dtype, [&](auto zero) {
+    return makeCompare<decltype(zero)>(predicate, lhs.numElements());
+  });
+}
+
+template <typename F> std::unique_ptr<Kernel> makeSelect(int64_t count) {
+  return makeKernel([count](const KernelArguments &args) {
+    const uint8_t *condition = input<uint8_t>(args, 0);
+    const F *whenTrue = input<F>(args, 1);
+    const F *whenFalse = input<F>(args, 2);
+    F *out = output<F>(args, 0);
+    parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
+      simd([=] {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) {
+          F a = whenTrue[i], b = whenFalse[i];
+          out[i] = condition[i] ? a : b;
+        }
+      });
+    });
+  });
+}
+
+PrepareResult prepareSelect(const KernelSignature &signature) {
+  SignatureChecker check(signature, 3, 1);
+  const TensorType &type = check.floatInput(1);
+  check.expectInput(0, withElements(type, DType::Bool));
+  check.expectInput(2, type);
+  check.expectOutput(0, type);
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(type.dtype, [&](auto zero) {
+    return makeSelect<decltype(zero)>(type.numElements());
+  });
+}
+
+/// Stands for bool, whose byte may hold any value in a buffer that nobody has written.
+struct BoolByte {
+  uint8_t byte;
+};
+
+template <typename To, typename From> To convertElement(From value) {
+  if constexpr (std::is_same_v<From, BoolByte>) {
+    return convertElement<To>(static_cast<int32_t>(value.byte != 0));
+  } else if constexpr (std::is_same_v<To, BoolByte>) {
+    return BoolByte{static_cast<uint8_t>(value != From(0))};
+  } else if constexpr (std::is_same_v<To, int32_t> && std::is_floating_point_v<From>) {
+    // Values that no integer holds become the nearest one, NaN becomes 0.
+    constexpr double low = std::numeric_limits<int32_t>::min();
+    constexpr double high = std::numeric_limits<int32_t>::max();
+    double wide = value;
+    wide = wide < low ? low : wide;
+    wide = wide > high ? high : wide;
+    return wide == wide ? static_cast<int32_t>(wide) : 0;
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename To, typename From> std::unique_ptr<Kernel> makeConvert(int64_t count) {
+  return makeKernel([count](const KernelArguments &args) {
+    const From *x = input<From>(args, 0);
+    To *y = output<To>(args, 0);
+    parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
+      simd([=] {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i)
+          y[i] = convertElement<To>(x[i]);
+      });
+    });
+  });
+}
+
+/// Calls function(T()) with the element type that `dtype` names.
+template <typename Function> auto withType(DType dtype, const Function &function) {
+  switch (dtype) {
+  case DType::F64:
+    return function(double());
+  case DType::I32:
+    return function(int32_t());
+  case DType::Bool:
+    return function(BoolByte());
+  default:
+    return function(float());
+  }
+}
+
+PrepareResult prepareConvert(const KernelSignature &signature) {
+  SignatureChecker check(signature, 1, 1);
+  const TensorType &in = check.input(0);
+  const TensorType &out = check.output(0);
+  check.expectOutput(0, withElements(in, out.dtype));
+  if (MaybeError error = check.finish())
+    return *error;
+  return withType(in.dtype, [&](auto from) {
+    return withType(out.dtype, [&](auto to) {
+      return makeConvert<decltype(to), decltype(from)>(in.numElements());
+    });
+  });
+}
+
+} // namespace
+
+std::span<const KernelEntry> binaryKernels() {
+  static constexpr KernelEntry entries[] = {
+      {"add", prepareBinary<Add>},         {"sub", prepareBinary<Sub>},
+      {"mul", prepareBinary<Mul>},         {"div", prepareBinary<Div>},
+      {"maximum", prepareBinary<Maximum>}, {"minimum", prepareBinary<Minimum>},
+      {"compare", prepareCompare},         {"select", prepareSelect},
+      {"convert", prepareConvert},
+  };
+  return entries;
+}
+
+} // namespace dtc::runtime::cpu

@@ -1,0 +1,198 @@
+//===- ElementwiseUnary.cpp - Functions of one tensor, their gradients ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/VectorMath.h"
+
+namespace dtc::runtime::cpu {
+
+namespace {
+
+// The functions. `cost` weighs one element against an addition, for the split into threads.
+
+struct Neg {
+  static constexpr int cost = 1;
+  template <typename F> static F apply(F x) { return -x; }
+};
+struct Abs {
+  static constexpr int cost = 1;
+  template <typename F> static F apply(F x) { return std::fabs(x); }
+};
+struct Exp {
+  static constexpr int cost = 2;
+  template <typename F> static F apply(F x) { return vmath::exp(x); }
+};
+struct Log {
+  static constexpr int cost = 8;
+  template <typename F> static F apply(F x) { return std::log(x); }
+};
+struct Sqrt {
+  static constexpr int cost = 2;
+  template <typename F> static F apply(F x) { return std::sqrt(x); }
+};
+struct Rsqrt {
+  static constexpr int cost = 2;
+  template <typename F> static F apply(F x) { return F(1) / std::sqrt(x); }
+};
+struct Tanh {
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x) { return vmath::tanh(x); }
+};
+struct Sigmoid {
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x) { return vmath::sigmoid(x); }
+};
+struct Relu {
+  static constexpr int cost = 1;
+  // Written so that a NaN stays one.
+  template <typename F> static F apply(F x) { return x < F(0) ? F(0) : x; }
+};
+struct Silu {
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x) { return x * vmath::sigmoid(x); }
+};
+
+// 0.5 (1 + tanh(u)) is sigmoid(2u), which is cheaper and keeps small results accurate.
+template <typename F> F geluTwiceU(F x) {
+  return F(1.5957691216057308) * (x + F(0.044715) * (x * x * x));
+}
+struct GeluTanh {
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x) { return x * vmath::sigmoid(geluTwiceU(x)); }
+};
+template <typename F> F normalCdf(F x) {
+  return F(0.5) * (F(1) + vmath::erf(x * F(0.70710678118654752)));
+}
+struct GeluErf {
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x) { return x * normalCdf(x); }
+};
+
+struct GeluTanhGrad {
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x, F dy) {
+    F s = vmath::sigmoid(geluTwiceU(x));
+    F slope = F(1.5957691216057308) * (F(1) + F(3 * 0.044715) * (x * x));
+    return dy * (s + x * (s * (F(1) - s)) * slope);
+  }
+};
+struct GeluErfGrad {
+  static constexpr int cost = 8;
+  template <typename F> static F apply(F x, F dy) {
+    F density = F(0.39894228040143268) * vmath::exp(F(-0.5) * x * x);
+    return dy * (normalCdf(x) + x * density);
+  }
+};
+struct SiluGrad {
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x, F dy) {
+    F s = vmath::sigmoid(x);
+    return dy * (s + x * (s * (F(1) - s)));
+  }
+};
+
+template <typename Op, typename F> std::unique_ptr<Kernel> makeUnary(int64_t count) {
+  return makeKernel([count](const KernelArguments &args) {
+    const F *x = input<F>(args, 0);
+    F *y = output<F>(args, 0);
+    parallelFor(args.threads, count, elementGrain / Op::cost,
+                [=](int64_t begin, int64_t end, int) {
+                  simd([=] {
+#pragma omp simd
+                    for (int64_t i = begin; i < end; ++i)
+                      y[i] = Op::apply(x[i]);
+                  });
+                });
+  });
+}
+
+template <typename Op, typename F> std::unique_ptr<Kernel> makeGradient(int64_t count) {
+  return makeKernel([count](const KernelArguments &args) {
+    const F *x = input<F>(args, 0);
+    const F *dy = input<F>(args, 1);
+    F *dx = output<F>(args, 0);
+    parallelFor(args.threads, count, elementGrain / Op::cost,
+                [=](int64_t begin, int64_t end, int) {
+                  simd([=] {
+#pragma omp simd
+                    for (int64_t i = begin; i < end; ++i)
+                      dx[i] = Op::apply(x[i], dy[i]);
+                  });
+                });
+  });
+}
+
+template <typename Op> std::unique_ptr<Kernel> makeUnary(const TensorType &type) {
+  return withFloatType(type.dtype, [&](auto zero) {
+    return makeUnary<Op, decltype(zero)>(type.numElements());
+  });
+}
+
+template <typename Op> std::unique_ptr<Kernel> makeGradient(const TensorType &type) {
+  return withFloatType(type.dtype, [&](auto zero) {
+    return makeGradient<Op, decltype(zero)>(type.numElements());
+  });
+}
+
+template <typename Op> PrepareResult prepareUnary(const KernelSignature &signature) {
+  SignatureChecker check(signature, 1, 1);
+  const TensorType &x = check.floatInput(0);
+  check.expectOutput(0, x);
+  if (MaybeError error = check.finish())
+    return *error;
+  return makeUnary<Op>(x);
+}
+
+PrepareResult prepareGelu(const KernelSignature &signature) {
+  SignatureChecker check(signature, 1, 1);
+  const TensorType &x = check.floatInput(0);
+  check.expectOutput(0, x);
+  bool approximate = check.choiceAttribute("approximate", {"none", "tanh"}) == 1;
+  if (MaybeError error = check.finish())
+    return *error;
+  return approximate ? makeUnary<GeluTanh>(x) : makeUnary<GeluErf>(x);
+}
+
+void checkGradient(SignatureChecker &check) {
+  const TensorType &x = check.floatInput(0);
+  check.expectInput(1, x);
+  check.expectOutput(0, x);
+}
+
+PrepareResult prepareGeluGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  checkGradient(check);
+  bool approximate = check.choiceAttribute("approximate", {"none", "tanh"}) == 1;
+  if (MaybeError error = check.finish())
+    return *error;
+  const TensorType &x = check.input(0);
+  return approximate ? makeGradient<GeluTanhGrad>(x) : makeGradient<GeluErfGrad>(x);
+}
+
+PrepareResult prepareSiluGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  checkGradient(check);
+  if (MaybeError error = check.finish())
+    return *error;
+  return makeGradient<SiluGrad>(check.input(0));
+}
+
+} // namespace
+
+std::span<const KernelEntry> unaryKernels() {
+  static constexpr KernelEntry entries[] = {
+      {"neg", prepareUnary<Neg>},         {"abs", prepareUnary<Abs>},
+      {"exp", prepareUnary<Exp>},         {"log", prepareUnary<Log>},
+      {"sqrt", prepareUnary<Sqrt>},       {"rsqrt", prepareUnary<Rsqrt>},
+      {"tanh", prepareUnary<Tanh>},       {"sigmoid", prepareUnary<Sigmoid>},
+      {"relu", prepareUnary<Relu>},       {"silu", prepareUnary<Silu>},
+      {"gelu", prepareGelu},              {"gelu_grad", prepareGeluGrad},
+      {"silu_grad", prepareSiluGrad},
+  };
+  return entries;
+}
+
+} // namespace dtc::runtime::cpu

@@ -1,0 +1,156 @@
+//===- Indexing.cpp - Kernels that look elements up -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/KernelSupport.h"
+
+namespace dtc::runtime::cpu {
+
+namespace {
+
+bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
+
+template <typename F>
+std::unique_ptr<Kernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t count) {
+  return makeKernel([=](const KernelArguments &args) {
+    const F *table = input<F>(args, 0);
+    const int32_t *ids = input<int32_t>(args, 1);
+    F *out = output<F>(args, 0);
+    parallelFor(args.threads, count, grainFor(width), [=](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        if (inRange(ids[i], vocabulary))
+          std::copy_n(table + ids[i] * width, width, out + i * width);
+        else
+          std::fill_n(out + i * width, width, F(0));
+    });
+  });
+}
+
+PrepareResult prepareEmbedding(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &table = check.floatInputOfRank(0, 2);
+  const TensorType &ids = check.indexInput(1);
+  if (!check.failed())
+    check.expectOutput(0, append(withElements(ids, table.dtype), table.shape[1]));
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(table.dtype, [&](auto zero) {
+    return makeEmbedding<decltype(zero)>(table.shape[0], table.shape[1], ids.numElements());
+  });
+}
+
+template <typename F>
+std::unique_ptr<Kernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int64_t count) {
+  return makeKernel([=](const KernelArguments &args) {
+    const int32_t *ids = input<int32_t>(args, 0);
+    const F *dy = input<F>(args, 1);
+    F *out = output<F>(args, 0);
+    parallelFor(args.threads, vocabulary * width, elementGrain,
+                [=](int64_t begin, int64_t end, int) {
+                  std::fill(out + begin, out + end, F(0));
+                });
+    // Each thread adds its own columns of all rows: the order of a sum is that of the indices, and the
+    // threads share the work evenly however the indices fall.
+    parallelFor(args.threads, width, grainFor(count), [=](int64_t begin, int64_t end, int) {
+      simd([=] {
+        for (int64_t i = 0; i < count; ++i) {
+          int32_t id = ids[i];
+          if (id < 0 || id >= vocabulary)
+            continue;
+          F *to = out + id * width;
+          const F *from = dy + i * width;
+#pragma omp simd
+          for (int64_t c = begin; c < end; ++c)
+            to[c] += from[c];
+        }
+      });
+    });
+  });
+}
+
+PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &ids = check.indexInput(0);
+  const TensorType &dy = check.floatInput(1, 1);
+  const TensorType &out = check.output(0);
+  if (out.dtype != dy.dtype || out.rank() != 2)
+    check.fail("output 0 is " + out.str() + ", expected 2 dimensions of " + name(dy.dtype));
+  if (!check.failed())
+    check.expectInput(1, append(withElements(ids, out.dtype), out.shape[1]));
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(dy.dtype, [&](auto zero) {
+    return makeEmbeddingGrad<decltype(zero)>(out.shape[0], out.shape[1], ids.numElements());
+  });
+}
+
+template <typename F> std::unique_ptr<Kernel> makePick(int64_t rows, int64_t width) {
+  return makeKernel([=](const KernelArguments &args) {
+    const F *x = input<F>(args, 0);
+    const int32_t *ids = input<int32_t>(args, 1);
+    F *out = output<F>(args, 0);
+    parallelFor(args.threads, rows, elementGrain, [=](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        out[i] = inRange(ids[i], width) ? x[i * width + ids[i]] : F(0);
+    });
+  });
+}
+
+PrepareResult preparePick(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &x = check.floatInput(0, 1);
+  check.expectInput(1, withElements(dropLast(x), DType::I32));
+  check.expectOutput(0, dropLast(x));
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(x.dtype, [&](auto zero) {
+    return makePick<decltype(zero)>(numRows(x), x.shape.back());
+  });
+}
+
+template <typename F> std::unique_ptr<Kernel> makePickGrad(int64_t rows, int64_t width) {
+  return makeKernel([=](const KernelArguments &args) {
+    const int32_t *ids = input<int32_t>(args, 0);
+    const F *dy = input<F>(args, 1);
+    F *out = output<F>(args, 0);
+    parallelFor(args.threads, rows, grainFor(width), [=](int64_t begin, int64_t end, int) {
+      std::fill(out + begin * width, out + end * width, F(0));
+      for (int64_t i = begin; i < end; ++i)
+        if (inRange(ids[i], width))
+          out[i * width + ids[i]] = dy[i];
+    });
+  });
+}
+
+PrepareResult preparePickGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &ids = check.indexInput(0);
+  const TensorType &dy = check.floatInput(1);
+  const TensorType &out = check.output(0);
+  check.expectInput(1, withElements(ids, dy.dtype));
+  if (out.rank() < 1)
+    check.fail("output 0 is " + out.str() + ", expected at least 1 dimensions");
+  if (!check.failed())
+    check.expectOutput(0, append(dy, out.shape.back()));
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(dy.dtype, [&](auto zero) {
+    return makePickGrad<decltype(zero)>(ids.numElements(), out.shape.back());
+  });
+}
+
+} // namespace
+
+std::span<const KernelEntry> indexingKernels() {
+  static constexpr KernelEntry entries[] = {
+      {"embedding", prepareEmbedding},
+      {"embedding_grad", prepareEmbeddingGrad},
+      {"pick", preparePick},
+      {"pick_grad", preparePickGrad},
+  };
+  return entries;
+}
+
+} // namespace dtc::runtime::cpu

@@ -1,0 +1,195 @@
+//===- Reduce.cpp - Sums and extremes over dimensions ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/Accumulate.h"
+#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/LoopNest.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dtc::runtime::cpu {
+
+namespace {
+
+// The kinds. `span` reduces contiguous elements, `combine` two results.
+
+struct Sum {
+  static constexpr double identity = 0;
+  template <typename T> static T combine(T a, T b) { return a + b; }
+  template <typename F> static double span(const F *x, int64_t count) {
+    return sumInBlocks(0, count, [=](int64_t i, int64_t n) { return sumOf(x + i, n); });
+  }
+};
+struct Max {
+  static constexpr double identity = -std::numeric_limits<double>::infinity();
+  template <typename T> static T combine(T a, T b) { return a > b || a != a ? a : b; }
+  template <typename F> static double span(const F *x, int64_t count) { return maxOf(x, count); }
+};
+struct Min {
+  static constexpr double identity = std::numeric_limits<double>::infinity();
+  template <typename T> static T combine(T a, T b) { return a < b || a != a ? a : b; }
+  template <typename F> static double span(const F *x, int64_t count) { return minOf(x, count); }
+};
+
+/// The loops over the result (dense in the output) and, for each of its elements, over the input.
+struct Loops {
+  LoopNest<1> kept, reduced;
+  /// Whether the innermost dimension of the input is reduced.
+  bool reducesInner;
+};
+
+/// Each output element is made of contiguous stretches of the input.
+template <typename Op, typename F>
+void reduceRows(const Loops &loops, const F *in, F *out, int threads) {
+  const Loops *l = &loops;
+  parallelFor(threads, loops.kept.elements(), grainFor(loops.reduced.elements()),
+              [=](int64_t begin, int64_t end, int) {
+                simd([=] {
+                  int64_t stride = l->kept.inner().strides[0];
+                  F *next = out + begin;
+                  l->kept.forSegments(begin, end, [&](const auto &offsets, int64_t length) {
+                    for (int64_t i = 0; i < length; ++i) {
+                      const F *row = in + offsets[0] + i * stride;
+                      double result = Op::identity;
+                      l->reduced.forSegments(0, l->reduced.elements(),
+                                             [&](const auto &offset, int64_t count) {
+                                               result = Op::combine(
+                                                   result, Op::span(row + offset[0], count));
+                                             });
+                      *next++ = static_cast<F>(result);
+                    }
+                  });
+                });
+              });
+}
+
+/// Few output elements, each a contiguous stretch: the stretch itself is shared by the threads.
+template <typename Op, typename F>
+void reduceWhole(const Loops &loops, const F *in, F *out, double *partials, int threads) {
+  int64_t count = loops.reduced.elements();
+  for (int64_t i = 0; i < loops.kept.elements(); ++i) {
+    const F *row = in + loops.kept.offsetsAt(i)[0];
+    out[i] = static_cast<F>(reduceInChunks(
+        threads, count, Op::identity, partials,
+        [=](int64_t begin, int64_t end) {
+          double result;
+          double *slot = &result;
+          simd([=] { *slot = Op::span(row + begin, end - begin); });
+          return result;
+        },
+        Op::template combine<double>));
+  }
+}
+
+/// The innermost dimension is kept: rows of the input are combined element by element. A strip of
+/// the output at a time, so that its accumulators stay in the first cache.
+template <typename Op, typename F>
+void reduceColumns(const Loops &loops, const F *in, F *out, int threads) {
+  constexpr int64_t strip = 512, rowsPerBlock = 64;
+  const Loops *l = &loops;
+  auto reduceStrip = [=](const F *base, F *to, int64_t width) {
+    F block[strip];
+    std::fill_n(to, width, static_cast<F>(Op::identity));
+    std::fill_n(block, width, static_cast<F>(Op::identity));
+    auto flush = [&] {
+#pragma omp simd
+      for (int64_t c = 0; c < width; ++c) {
+        to[c] = Op::combine(to[c], block[c]);
+        block[c] = static_cast<F>(Op::identity);
+      }
+    };
+    int64_t rows = 0, stride = l->reduced.inner().strides[0];
+    l->reduced.forSegments(0, l->reduced.elements(), [&](const auto &offsets, int64_t length) {
+      for (int64_t r = 0; r < length; ++r) {
+        const F *row = base + offsets[0] + r * stride;
+#pragma omp simd
+        for (int64_t c = 0; c < width; ++c)
+          block[c] = Op::combine(block[c], row[c]);
+        if (++rows % rowsPerBlock == 0)
+          flush();
+      }
+    });
+    flush();
+  };
+  parallelFor(threads, loops.kept.elements(), grainFor(loops.reduced.elements()),
+              [=](int64_t begin, int64_t end, int) {
+                simd([=] {
+                  F *next = out + begin;
+                  l->kept.forSegments(begin, end, [&](const auto &offsets, int64_t length) {
+                    for (int64_t i = 0; i < length; i += strip)
+                      reduceStrip(in + offsets[0] + i, next + i, std::min(strip, length - i));
+                    next += length;
+                  });
+                });
+              });
+}
+
+template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loops) {
+  // A stretch that is shared must be one loop. Which outputs are few depends on the threads.
+  int64_t outputs = loops.kept.elements();
+  bool canShare = outputs > 0 && loops.reducesInner && loops.reduced.dims().size() == 1;
+  int64_t chunks = canShare ? numReduceChunks(loops.reduced.elements()) : 0;
+  auto run = [=, loops = std::move(loops)](const KernelArguments &args) {
+    const F *in = input<F>(args, 0);
+    F *out = output<F>(args, 0);
+    if (!loops.reducesInner)
+      reduceColumns<Op>(loops, in, out, args.threads);
+    else if (chunks > 1 && (outputs == 1 || outputs < args.threads))
+      reduceWhole<Op>(loops, in, out, static_cast<double *>(args.workspace), args.threads);
+    else
+      reduceRows<Op>(loops, in, out, args.threads);
+  };
+  return makeKernel(std::move(run), [=](int threads) {
+    return outputs == 1 || outputs < threads ? arrayBytes<double>(chunks) : 0;
+  });
+}
+
+template <typename F> std::unique_ptr<Kernel> makeReduce(size_t kind, Loops loops) {
+  switch (kind) {
+  case 0:
+    return makeReduce<Sum, F>(std::move(loops));
+  case 1:
+    return makeReduce<Max, F>(std::move(loops));
+  default:
+    return makeReduce<Min, F>(std::move(loops));
+  }
+}
+
+PrepareResult prepareReduce(const KernelSignature &signature) {
+  SignatureChecker check(signature, 1, 1);
+  const TensorType &in = check.floatInput(0);
+  size_t kind = check.choiceAttribute("kind", {"sum", "max", "min"});
+  std::vector<int64_t> dims = check.dimsAttribute("dims", in.rank());
+  TensorType expected{in.dtype, {}};
+  std::vector<int64_t> strides = denseStrides(in.shape);
+  std::vector<int64_t> keptStrides, reducedShape, reducedStrides;
+  bool reducesInner = true; // a single element is a row of one
+  for (size_t i = 0; i < in.shape.size(); ++i) {
+    bool reduced = std::binary_search(dims.begin(), dims.end(), static_cast<int64_t>(i));
+    (reduced ? reducedShape : expected.shape).push_back(in.shape[i]);
+    (reduced ? reducedStrides : keptStrides).push_back(strides[i]);
+    if (in.shape[i] != 1)
+      reducesInner = reduced;
+  }
+  check.expectOutput(0, expected);
+  if (MaybeError error = check.finish())
+    return *error;
+  Loops loops{LoopNest<1>(expected.shape, {keptStrides}),
+              LoopNest<1>(reducedShape, {reducedStrides}), reducesInner};
+  return withFloatType(in.dtype, [&](auto zero) {
+    return makeReduce<decltype(zero)>(kind, std::move(loops));
+  });
+}
+
+} // namespace
+
+std::span<const KernelEntry> reduceKernels() {
+  static constexpr KernelEntry entries[] = {{"reduce", prepareReduce}};
+  return entries;
+}
+
+} // namespace dtc::runtime::cpu

@@ -1,0 +1,102 @@
+//===- VectorMath.h - Functions that the compiler can vectorise -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// For float: straight-line approximations, within 2e-7 of the exact value (relative, where the result is a normal
+// number), that follow the C library for infinities and NaN. For double: the C library.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CPU_VECTORMATH_H
+#define DTC_RUNTIME_BACKENDS_CPU_VECTORMATH_H
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace dtc::runtime::cpu::vmath {
+
+namespace detail {
+
+/// 2^n for n in [-126, 127].
+inline float powerOfTwo(int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
+
+/// Splits x = n * log(2) + r with |r| <= log(2) / 2 and gives exp(r) - 1 - r.
+inline float reduceExp(float x, int32_t &n, float &r) {
+  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+  float shifted = x * 1.44269504f + 12582912.0f;
+  n = std::bit_cast<int32_t>(shifted) - 0x4B400000;
+  float rounded = shifted - 12582912.0f;
+  // log(2) in two parts; the first has so few bits that its product with n is exact.
+  r = x - rounded * 0.693359375f;
+  r = r + rounded * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return p * (r * r);
+}
+
+} // namespace detail
+
+inline double exp(double x) { return std::exp(x); }
+inline float exp(float x) {
+  // Beyond these bounds the result is infinity or zero all the same. A NaN passes both comparisons.
+  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.0f ? -104.0f : x;
+  int32_t n;
+  float r;
+  float tail = detail::reduceExp(x, n, r);
+  float result = tail + r + 1.0f;
+  // In two factors, since 2^n itself may lie outside the normal numbers.
+  int32_t half = n >> 1;
+  return result * detail::powerOfTwo(half) * detail::powerOfTwo(n - half);
+}
+
+inline double tanh(double x) { return std::tanh(x); }
+inline float tanh(float x) {
+  // tanh(|x|) = e / (e + 2) with e = exp(2|x|) - 1, which keeps its accuracy near zero.
+  float y = 2.0f * std::fabs(x);
+  y = y > 20.0f ? 20.0f : y;
+  int32_t n;
+  float r;
+  float tail = detail::reduceExp(y, n, r);
+  float scale = detail::powerOfTwo(n);
+  float e = (tail + r) * scale + (scale - 1.0f);
+  return std::copysign(e / (e + 2.0f), x);
+}
+
+template <typename F> inline F sigmoid(F x) { return F(1) / (F(1) + exp(-x)); }
+
+inline double erf(double x) { return std::erf(x); }
+inline float erf(float x) {
+  // Two polynomials by N. Juffa: erf itself near zero, the logarithm of 1 - erf beyond.
+  float t = std::fabs(x);
+  float s = x * x;
+  float r = -1.72853470e-5f * t + 3.83197126e-4f;
+  float u = -3.88396438e-3f * t + 2.42546219e-2f;
+  r = r * s + u;
+  r = r * t - 1.06777877e-1f;
+  r = r * t - 6.34846687e-1f;
+  r = r * t - 1.28717512e-1f;
+  r = r * t - t;
+  float far = std::copysign(1.0f - exp(r), x);
+  float p = -5.96761703e-4f;
+  p = p * s + 4.99119423e-3f;
+  p = p * s - 2.67681349e-2f;
+  p = p * s + 1.12819925e-1f;
+  p = p * s - 3.76125336e-1f;
+  p = p * s + 1.28379166e-1f;
+  float near = p * x + x;
+  // The polynomial of the far part grows without bound beyond 4, where erf is 1.
+  far = t > 4.0f ? std::copysign(1.0f, x) : far;
+  return t > 0.927734375f ? far : near;
+}
+
+} // namespace dtc::runtime::cpu::vmath
+
+#endif // DTC_RUNTIME_BACKENDS_CPU_VECTORMATH_H

@@ -1,0 +1,70 @@
+//===- LocalCommunicator.h - Devices that are threads ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALCOMMUNICATOR_H
+#define DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALCOMMUNICATOR_H
+
+#include "runtime/communicators/Communicator.h"
+#include "runtime/communicators/local/LocalGroup.h"
+#include "runtime/support/Mesh.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace dtc::runtime {
+
+/// The groups that the devices of one process share.
+class LocalWorld {
+public:
+  explicit LocalWorld(Mesh mesh) : mesh(std::move(mesh)) {}
+
+  /// The group of `device` over `axes`; the same object for all its members.
+  std::shared_ptr<LocalGroup> openGroup(int64_t device, const std::vector<std::string> &axes);
+  const Mesh &getMesh() const { return mesh; }
+  void abort();
+
+private:
+  /// The axes, and the first of the devices that belong to the group.
+  using Key = std::pair<std::vector<std::string>, int64_t>;
+
+  Mesh mesh;
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<LocalGroup>> groups;
+  bool aborted = false;
+};
+
+/// Devices that are threads of one process. Members read each other's operands where they lie,
+/// between two barriers, so nothing is copied that is not part of a result. Waiting threads sleep.
+/// Reductions add in rank order: every member gets the same bits in every run.
+class LocalCommunicator final : public Communicator {
+public:
+  LocalCommunicator(std::shared_ptr<LocalWorld> world, int64_t device)
+      : world(std::move(world)), device(device) {}
+
+  Expected<Group> openGroup(const std::vector<std::string> &axes) override;
+  int64_t groupSize(Group group) const override;
+  int64_t rankIn(Group group) const override { return groups[group].rank; }
+  void abort() override { world->abort(); }
+
+protected:
+  MaybeError doRun(Group group, const CollectiveSpec &spec, const void *input,
+                   void *output) override;
+
+private:
+  struct Membership {
+    std::shared_ptr<LocalGroup> group;
+    int64_t rank;
+  };
+
+  std::shared_ptr<LocalWorld> world;
+  int64_t device;
+  std::vector<Membership> groups;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALCOMMUNICATOR_H

@@ -1,0 +1,52 @@
+//===- LocalGroup.h - Threads that meet -----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALGROUP_H
+#define DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALGROUP_H
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// A group of devices of one process: a barrier, and a slot in which each member shows the others
+/// where its operands are.
+class LocalGroup {
+public:
+  struct Slot {
+    const std::byte *input = nullptr;
+    std::byte *output = nullptr;
+    uint64_t fingerprint = 0; // of the collective, to find members that disagree
+  };
+
+  explicit LocalGroup(size_t members) : slots(members) {}
+
+  size_t size() const { return slots.size(); }
+
+  /// Shows `slot` to the other members and waits for theirs. False if the group was aborted.
+  bool publish(size_t rank, const Slot &slot);
+  /// What a member published. Valid until that member's next publish().
+  const Slot &slot(size_t rank) const { return slots[rank]; }
+  /// Waits, asleep, until all members are here. False if the group was aborted.
+  bool barrier();
+  /// Wakes all members; every wait from now on returns false.
+  void abort();
+
+private:
+  std::vector<Slot> slots;
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t arrived = 0;
+  uint64_t generation = 0;
+  bool aborted = false;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALGROUP_H

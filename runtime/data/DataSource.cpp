@@ -1,0 +1,32 @@
+//===- DataSource.cpp - Batches for the steps -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/DataSource.h"
+
+#include "runtime/data/SafetensorsSource.h"
+#include "runtime/data/TokenSource.h"
+#include "runtime/plan/PlanTypes.h"
+
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
+  std::vector<DataInput> inputs;
+  for (const plan::Input &input : plan.programs(0).inputs())
+    if (input.role() == plan::Input::DATA)
+      inputs.push_back({input.name(), typeOf(input), input.index_limit()});
+  return inputs;
+}
+
+Expected<std::unique_ptr<DataSource>> openDataSource(const std::string &path,
+                                                     std::vector<DataInput> inputs, uint64_t seed) {
+  if (path.ends_with(".safetensors"))
+    return SafetensorsSource::open(path, std::move(inputs), seed);
+  return TokenSource::open(path, std::move(inputs), seed);
+}
+
+} // namespace dtc::runtime

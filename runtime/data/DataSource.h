@@ -1,0 +1,56 @@
+//===- DataSource.h - Batches for the steps -------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_DATA_DATASOURCE_H
+#define DTC_RUNTIME_DATA_DATASOURCE_H
+
+#include "runtime/plan/plan.pb.h"
+#include "runtime/support/Error.h"
+#include "runtime/support/Tensor.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// A value that a data set must give for each step.
+struct DataInput {
+  std::string name;
+  TensorType type;        // the whole batch; the first dimension is the sample
+  int64_t indexLimit = 0; // > 0: elements lie in [0, indexLimit)
+};
+
+/// The inputs of a valid plan that have the role DATA.
+std::vector<DataInput> dataInputsOf(const plan::Plan &plan);
+
+/// A data set. Batches are drawn at random, and depend on the seed, the step and the number of the
+/// sample in the batch only: not on the layout of devices.
+class DataSource {
+public:
+  virtual ~DataSource() = default;
+
+  /// The batch of a step (1 is the first): a tensor for each input. Equal steps give equal batches.
+  /// The error names the file, and the value and the position where one is out of range.
+  virtual Expected<std::map<std::string, HostTensor>> batch(int64_t step) const = 0;
+
+  /// What was found, for people: "input.txt: 1115394 bytes of text".
+  virtual std::string describe() const = 0;
+};
+
+/// Opens a data set and checks that it can serve the inputs. The format is told by the name and the
+/// first bytes:
+///  * *.safetensors: a tensor for each input;
+///  * *.bin: 16-bit tokens, with llm.c's header or (as nanoGPT writes them) without one;
+///  * any other file: each byte is a token.
+/// Tokens serve the input "tokens" of shape [batch, seq], and "labels", the next token of each.
+Expected<std::unique_ptr<DataSource>> openDataSource(const std::string &path,
+                                                     std::vector<DataInput> inputs, uint64_t seed);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_DATA_DATASOURCE_H

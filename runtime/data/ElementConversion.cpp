@@ -1,0 +1,131 @@
+//===- ElementConversion.cpp - From a file's element types ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/ElementConversion.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+#include <map>
+#include <type_traits>
+
+namespace dtc::runtime {
+
+size_t fileElementWidth(const std::string &fileDtype) {
+  static const std::map<std::string, size_t> widths = {
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+      {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
+      {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8}};
+  auto it = widths.find(fileDtype);
+  return it == widths.end() ? 0 : it->second;
+}
+
+float halfToFloat(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  uint32_t exponent = (bits >> 10) & 0x1F;
+  uint32_t fraction = bits & 0x3FF;
+  if (exponent == 0) { // zero or subnormal: fraction * 2^-24
+    float magnitude = std::ldexp(static_cast<float>(fraction), -24);
+    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
+  }
+  if (exponent == 0x1F) // infinity or NaN
+    return std::bit_cast<float>(sign | 0x7F800000 | (fraction << 13));
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+}
+
+float bfloat16ToFloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+namespace {
+
+/// A file's elements may lie at any address.
+template <typename T> T load(const std::byte *from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+template <typename Out, typename Stored, typename Convert>
+void convertAll(std::span<const std::byte> source, std::byte *out, Convert convert) {
+  Out *to = reinterpret_cast<Out *>(out);
+  for (size_t i = 0; i < source.size() / sizeof(Stored); ++i)
+    to[i] = static_cast<Out>(convert(load<Stored>(source.data() + i * sizeof(Stored))));
+}
+
+template <typename Out>
+bool convertToFloat(const std::string &from, std::span<const std::byte> source, std::byte *out) {
+  auto same = [](auto value) { return value; };
+  if (from == "F32")
+    convertAll<Out, float>(source, out, same);
+  else if (from == "F64")
+    convertAll<Out, double>(source, out, same);
+  else if (from == "F16")
+    convertAll<Out, uint16_t>(source, out, halfToFloat);
+  else if (from == "BF16")
+    convertAll<Out, uint16_t>(source, out, bfloat16ToFloat);
+  else
+    return false;
+  return true;
+}
+
+template <typename Stored>
+MaybeError convertToI32(std::span<const std::byte> source, int64_t first, std::byte *out) {
+  int32_t *to = reinterpret_cast<int32_t *>(out);
+  for (size_t i = 0; i < source.size() / sizeof(Stored); ++i) {
+    Stored value = load<Stored>(source.data() + i * sizeof(Stored));
+    if (!std::in_range<int32_t>(value))
+      return Error{fmt::format("element {} is {}, which does not fit 32 bits",
+                               first + static_cast<int64_t>(i), value)};
+    to[i] = static_cast<int32_t>(value);
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+MaybeError convertElements(const std::string &fileDtype, std::span<const std::byte> source,
+                           int64_t first, DType dtype, std::byte *out) {
+  switch (dtype) {
+  case DType::F32:
+    if (convertToFloat<float>(fileDtype, source, out))
+      return std::nullopt;
+    break;
+  case DType::F64:
+    if (convertToFloat<double>(fileDtype, source, out))
+      return std::nullopt;
+    break;
+  case DType::I32:
+    if (fileDtype == "I32")
+      return convertToI32<int32_t>(source, first, out);
+    if (fileDtype == "I64")
+      return convertToI32<int64_t>(source, first, out);
+    if (fileDtype == "U32")
+      return convertToI32<uint32_t>(source, first, out);
+    if (fileDtype == "U64")
+      return convertToI32<uint64_t>(source, first, out);
+    if (fileDtype == "I16")
+      return convertToI32<int16_t>(source, first, out);
+    if (fileDtype == "U16")
+      return convertToI32<uint16_t>(source, first, out);
+    if (fileDtype == "I8")
+      return convertToI32<int8_t>(source, first, out);
+    if (fileDtype == "U8")
+      return convertToI32<uint8_t>(source, first, out);
+    break;
+  case DType::Bool:
+    if (fileDtype == "BOOL") {
+      convertAll<uint8_t, uint8_t>(source, out, [](uint8_t value) { return value != 0; });
+      return std::nullopt;
+    }
+    break;
+  }
+  return Error{fmt::format("elements of type {} cannot be read as {}", fileDtype, name(dtype))};
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,183 @@
+//===- Safetensors.cpp - Tensors in files ---------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Safetensors.h"
+
+#include "runtime/data/ElementConversion.h"
+#include "runtime/support/CheckedMath.h"
+#include "runtime/support/Format.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace dtc::runtime {
+
+using Json = nlohmann::json;
+
+/// The format's own limit.
+static constexpr uint64_t maxHeaderBytes = 100'000'000;
+
+std::string SafetensorsEntry::str() const { return dtype + formatShape(shape); }
+
+int64_t SafetensorsEntry::numElements() const { return checkedElements(shape).value_or(0); }
+
+/// The text as JSON; none if it is not, nests deeper than a header does, or names a tensor twice.
+static std::optional<Json> parseJson(std::string_view text, std::string &reason) {
+  std::set<std::string> names;
+  bool valid = true;
+  auto check = [&](int depth, Json::parse_event_t event, Json &value) {
+    if (depth > 8) {
+      valid = false;
+      reason = "is nested too deep";
+    }
+    if (event == Json::parse_event_t::key && depth == 1 &&
+        !names.insert(value.get<std::string>()).second) {
+      valid = false;
+      reason = fmt::format("names \"{}\" twice", value.get<std::string>());
+    }
+    return true;
+  };
+  Json json = Json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object()) {
+    reason = "is no JSON object";
+    valid = false;
+  }
+  if (!valid)
+    return std::nullopt;
+  return json;
+}
+
+static Expected<SafetensorsEntry> parseEntry(const Json &json, size_t dataBytes) {
+  if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
+      !json.contains("data_offsets"))
+    return Error{"expected an object with dtype, shape and data_offsets"};
+  const Json &dtype = json["dtype"], &shape = json["shape"], &offsets = json["data_offsets"];
+  auto isSize = [](const Json &value) {
+    return value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{INT64_MAX};
+  };
+  if (!dtype.is_string())
+    return Error{"dtype is not a string"};
+  SafetensorsEntry entry;
+  entry.dtype = dtype.get<std::string>();
+  size_t width = fileElementWidth(entry.dtype);
+  if (width == 0)
+    return Error{fmt::format("unknown dtype \"{}\"", entry.dtype)};
+  if (!shape.is_array() || !std::all_of(shape.begin(), shape.end(), isSize))
+    return Error{"shape is not a list of sizes"};
+  for (const Json &size : shape)
+    entry.shape.push_back(size.get<int64_t>());
+  if (!offsets.is_array() || offsets.size() != 2 || !isSize(offsets[0]) || !isSize(offsets[1]))
+    return Error{"data_offsets is not a pair of sizes"};
+  entry.begin = offsets[0].get<size_t>();
+  entry.end = offsets[1].get<size_t>();
+  if (entry.begin > entry.end || entry.end > dataBytes)
+    return Error{fmt::format("data_offsets [{}, {}] reach beyond the {} bytes of data; the file is "
+                             "truncated or damaged",
+                             entry.begin, entry.end, dataBytes)};
+  std::optional<int64_t> elements = checkedElements(entry.shape);
+  std::optional<int64_t> bytes =
+      elements ? checkedMul(*elements, static_cast<int64_t>(width)) : std::nullopt;
+  if (!bytes || static_cast<size_t>(*bytes) != entry.end - entry.begin)
+    return Error{fmt::format("{} does not take the {} bytes that data_offsets span", entry.str(),
+                             entry.end - entry.begin)};
+  return entry;
+}
+
+MaybeError SafetensorsFile::parseHeader() {
+  std::span<const std::byte> all = file.bytes();
+  uint64_t headerBytes = 0;
+  if (all.size() < sizeof(headerBytes))
+    return Error{fmt::format("is no safetensors file: it has {} bytes", all.size())};
+  std::memcpy(&headerBytes, all.data(), sizeof(headerBytes));
+  if (headerBytes > maxHeaderBytes || headerBytes > all.size() - sizeof(headerBytes))
+    return Error{fmt::format("is no safetensors file, or truncated: its header claims {} bytes, "
+                             "the file has {}",
+                             headerBytes, all.size())};
+  dataBegin = sizeof(headerBytes) + headerBytes;
+  size_t dataBytes = all.size() - dataBegin;
+  std::string reason;
+  std::optional<Json> json =
+      parseJson({reinterpret_cast<const char *>(all.data()) + sizeof(headerBytes), headerBytes},
+                reason);
+  if (!json)
+    return Error{fmt::format("is no safetensors file, or damaged: the header {}", reason)};
+  for (const auto &[name, value] : json->items()) {
+    if (name == "__metadata__")
+      continue;
+    Expected<SafetensorsEntry> entry = parseEntry(value, dataBytes);
+    if (!entry)
+      return entry.error().inContext(fmt::format("tensor \"{}\"", name));
+    entries.emplace(name, std::move(*entry));
+  }
+  return checkCoverage(dataBytes);
+}
+
+MaybeError SafetensorsFile::checkCoverage(size_t dataBytes) const {
+  std::vector<const std::pair<const std::string, SafetensorsEntry> *> sorted;
+  for (const auto &entry : entries)
+    sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(), [](const auto *a, const auto *b) {
+    return std::pair(a->second.begin, a->second.end) < std::pair(b->second.begin, b->second.end);
+  });
+  size_t position = 0;
+  for (const auto *entry : sorted) {
+    if (entry->second.begin != position)
+      return Error{fmt::format("tensor \"{}\" begins at byte {} of the data; expected {}, without "
+                               "a gap or an overlap",
+                               entry->first, entry->second.begin, position)};
+    position = entry->second.end;
+  }
+  if (position != dataBytes)
+    return Error{fmt::format("the tensors take {} bytes, but the file holds {} bytes of data",
+                             position, dataBytes)};
+  return std::nullopt;
+}
+
+Expected<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
+  Expected<MappedFile> mapped = MappedFile::open(path);
+  if (!mapped)
+    return mapped.error();
+  SafetensorsFile result(std::move(*mapped));
+  if (MaybeError error = result.parseHeader())
+    return error->inContext(path);
+  return result;
+}
+
+std::span<const std::byte> SafetensorsFile::bytes(const SafetensorsEntry &entry) const {
+  return file.bytes().subspan(dataBegin + entry.begin, entry.end - entry.begin);
+}
+
+MaybeError SafetensorsFile::read(const std::string &name, int64_t begin, int64_t count,
+                                 DType dtype, std::byte *out) const {
+  auto it = entries.find(name);
+  if (it == entries.end())
+    return Error{fmt::format("{}: has no tensor \"{}\"", path(), name)};
+  const SafetensorsEntry &entry = it->second;
+  if (begin < 0 || count < 0 || begin > entry.numElements() - count)
+    return Error{fmt::format("{}: tensor \"{}\" has {} elements; elements {} to {} were asked for",
+                             path(), name, entry.numElements(), begin, begin + count)};
+  size_t width = fileElementWidth(entry.dtype);
+  std::span<const std::byte> source =
+      bytes(entry).subspan(static_cast<size_t>(begin) * width, static_cast<size_t>(count) * width);
+  if (MaybeError error = convertElements(entry.dtype, source, begin, dtype, out))
+    return error->inContext(fmt::format("{}: tensor \"{}\"", path(), name));
+  return std::nullopt;
+}
+
+Expected<HostTensor> SafetensorsFile::read(const std::string &name, DType dtype) const {
+  auto it = entries.find(name);
+  if (it == entries.end())
+    return Error{fmt::format("{}: has no tensor \"{}\"", path(), name)};
+  HostTensor tensor(TensorType{dtype, it->second.shape});
+  if (MaybeError error = read(name, 0, it->second.numElements(), dtype, tensor.bytes.data()))
+    return *error;
+  return tensor;
+}
+
+} // namespace dtc::runtime

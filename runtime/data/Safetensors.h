@@ -1,0 +1,81 @@
+//===- Safetensors.h - Tensors in files -----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// The format of https://github.com/huggingface/safetensors: eight bytes with the length of a JSON header, the header,
+// then the bytes of all tensors without gaps.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_DATA_SAFETENSORS_H
+#define DTC_RUNTIME_DATA_SAFETENSORS_H
+
+#include "runtime/support/Error.h"
+#include "runtime/support/MappedFile.h"
+#include "runtime/support/Tensor.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// One tensor of a file.
+struct SafetensorsEntry {
+  std::string dtype; // as the file writes it: "F32", "BF16"
+  std::vector<int64_t> shape;
+  size_t begin = 0; // bytes, from the start of the data
+  size_t end = 0;
+
+  /// "F32[2, 3]".
+  std::string str() const;
+  int64_t numElements() const;
+};
+
+/// A file that is mapped and whose header has been checked against the file.
+class SafetensorsFile {
+public:
+  /// Opens and checks: sizes, element types, and that the tensors fill the data without gaps and
+  /// without overlap. The error begins with the path.
+  static Expected<SafetensorsFile> open(const std::string &path);
+
+  const std::string &path() const { return file.path(); }
+  const std::map<std::string, SafetensorsEntry> &tensors() const { return entries; }
+  std::span<const std::byte> bytes(const SafetensorsEntry &entry) const;
+
+  /// Elements [begin, begin + count) of a tensor, converted to `dtype` and written to `out`.
+  /// Conversions: any float type to f32 and f64 (F64 to f32 rounds), integers to i32 if they are in
+  /// range, BOOL to bool. The error names file, tensor and element.
+  MaybeError read(const std::string &name, int64_t begin, int64_t count, DType dtype,
+                  std::byte *out) const;
+  /// A whole tensor of the file, with the file's shape.
+  Expected<HostTensor> read(const std::string &name, DType dtype) const;
+
+private:
+  explicit SafetensorsFile(MappedFile file) : file(std::move(file)) {}
+  MaybeError parseHeader();
+  MaybeError checkCoverage(size_t dataBytes) const;
+
+  MappedFile file;
+  size_t dataBegin = 0;
+  std::map<std::string, SafetensorsEntry> entries;
+};
+
+/// Writes a file whole or not at all. The tensors are asked for one after the other, sorted by name,
+/// so that they need not be in memory together. The error begins with the path.
+MaybeError writeSafetensors(
+    const std::string &path, const std::map<std::string, TensorType> &tensors,
+    const std::function<Expected<HostTensor>(const std::string &)> &tensorOf);
+
+/// The same for tensors that are in memory.
+MaybeError writeSafetensors(const std::string &path,
+                            const std::map<std::string, HostTensor> &tensors);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_DATA_SAFETENSORS_H

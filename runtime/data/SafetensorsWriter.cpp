@@ -1,0 +1,81 @@
+//===- SafetensorsWriter.cpp - Writes tensors to files --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Safetensors.h"
+#include "runtime/support/AtomicFile.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace dtc::runtime {
+
+static const char *fileDtype(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return "F32";
+  case DType::F64:
+    return "F64";
+  case DType::I32:
+    return "I32";
+  case DType::Bool:
+    return "BOOL";
+  }
+  return "";
+}
+
+/// The header, padded with spaces so that the data begin at a multiple of 8 bytes of the file.
+static std::string makeHeader(const std::map<std::string, TensorType> &tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  // Readers of weights ask for this key; the tensors mean what they mean to PyTorch.
+  header["__metadata__"] = {{"format", "pt"}};
+  size_t position = 0;
+  for (const auto &[name, type] : tensors) {
+    header[name] = {{"dtype", fileDtype(type.dtype)},
+                    {"shape", type.shape},
+                    {"data_offsets", {position, position + type.numBytes()}}};
+    position += type.numBytes();
+  }
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  text.append((8 - text.size() % 8) % 8, ' ');
+  return text;
+}
+
+MaybeError
+writeSafetensors(const std::string &path, const std::map<std::string, TensorType> &tensors,
+                 const std::function<Expected<HostTensor>(const std::string &)> &tensorOf) {
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  std::string header = makeHeader(tensors);
+  uint64_t headerBytes = header.size();
+  if (MaybeError error = file->write(std::as_bytes(std::span(&headerBytes, 1))))
+    return error;
+  if (MaybeError error = file->write(header))
+    return error;
+  for (const auto &[name, type] : tensors) {
+    Expected<HostTensor> tensor = tensorOf(name);
+    if (!tensor)
+      return tensor.error().inContext(path);
+    if (tensor->type != type)
+      return Error{fmt::format("{}: tensor \"{}\" is {}, found {}", path, name, type.str(),
+                               tensor->type.str())};
+    if (MaybeError error = file->write(tensor->bytes))
+      return error;
+  }
+  return file->commit();
+}
+
+MaybeError writeSafetensors(const std::string &path,
+                            const std::map<std::string, HostTensor> &tensors) {
+  std::map<std::string, TensorType> types;
+  for (const auto &[name, tensor] : tensors)
+    types.emplace(name, tensor.type);
+  return writeSafetensors(path, types, [&](const std::string &name) -> Expected<HostTensor> {
+    return tensors.at(name);
+  });
+}
+
+} // namespace dtc::runtime

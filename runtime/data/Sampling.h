@@ -1,0 +1,29 @@
+//===- Sampling.h - Which samples make a batch ----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_DATA_SAMPLING_H
+#define DTC_RUNTIME_DATA_SAMPLING_H
+
+#include "runtime/support/Philox.h"
+
+#include <cstdint>
+
+namespace dtc::runtime {
+
+/// A number from 0 to `range` - 1 for a sample of a step; `range` is at least 1.
+inline uint64_t drawSample(uint64_t seed, int64_t step, int64_t sample, uint64_t range) {
+  // Initial weights are drawn with the seed itself as the key; the constant sets the data apart.
+  PhiloxKey key = philoxKey(seed ^ 0x64617461'73616d70);
+  PhiloxCounter words = philox4x32(
+      philoxCounter(static_cast<uint64_t>(sample), static_cast<uint64_t>(step)), key);
+  uint64_t draw = words[0] | uint64_t{words[1]} << 32;
+  // The upper half of the product maps 64 bits evenly to the range.
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(draw) * range >> 64);
+}
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_DATA_SAMPLING_H

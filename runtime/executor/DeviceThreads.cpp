@@ -1,0 +1,77 @@
+//===- DeviceThreads.cpp - A thread for each device -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/DeviceThreads.h"
+
+#include <exception>
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+DeviceThreads::DeviceThreads(size_t devices, std::function<void()> onFailure)
+    : onFailure(std::move(onFailure)) {
+  threads.reserve(devices);
+  for (size_t device = 0; device < devices; ++device)
+    threads.emplace_back([this, device] { loop(device); });
+}
+
+DeviceThreads::~DeviceThreads() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  workReady.notify_all();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+MaybeError DeviceThreads::run(const std::function<MaybeError(size_t)> &work) {
+  std::unique_lock lock(mutex);
+  current = &work;
+  running = threads.size();
+  firstError.reset();
+  ++generation;
+  workReady.notify_all();
+  workDone.wait(lock, [&] { return running == 0; });
+  current = nullptr;
+  return firstError;
+}
+
+MaybeError DeviceThreads::runGuarded(const std::function<MaybeError(size_t)> &work,
+                                     size_t device) {
+  try {
+    return work(device);
+  } catch (const std::exception &exception) {
+    return Error{exception.what()};
+  }
+}
+
+void DeviceThreads::loop(size_t device) {
+  uint64_t seen = 0;
+  std::unique_lock lock(mutex);
+  while (true) {
+    workReady.wait(lock, [&] { return stopping || generation != seen; });
+    if (stopping)
+      return;
+    seen = generation;
+    const std::function<MaybeError(size_t)> &work = *current;
+    lock.unlock();
+    MaybeError error = runGuarded(work, device);
+    if (error) {
+      // Recorded before the others are woken: what they report is only a consequence.
+      lock.lock();
+      if (!firstError)
+        firstError = error->inContext(fmt::format("device {}", device));
+      lock.unlock();
+      onFailure();
+    }
+    lock.lock();
+    if (--running == 0)
+      workDone.notify_one();
+  }
+}
+
+} // namespace dtc::runtime

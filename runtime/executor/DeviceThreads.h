@@ -1,0 +1,54 @@
+//===- DeviceThreads.h - A thread for each device -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_EXECUTOR_DEVICETHREADS_H
+#define DTC_RUNTIME_EXECUTOR_DEVICETHREADS_H
+
+#include "runtime/support/Error.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// A thread for each device, which sleeps while there is nothing to do. Work always runs on the same
+/// thread for the same device.
+class DeviceThreads {
+public:
+  /// `onFailure` is called, from the failing device's thread, when work fails: it must make the
+  /// other devices return.
+  DeviceThreads(size_t devices, std::function<void()> onFailure);
+  ~DeviceThreads();
+  DeviceThreads(const DeviceThreads &) = delete;
+  DeviceThreads &operator=(const DeviceThreads &) = delete;
+
+  /// Runs work(device) on all threads and waits for the last one. The error that came first is
+  /// returned; exceptions count as errors.
+  MaybeError run(const std::function<MaybeError(size_t)> &work);
+
+private:
+  void loop(size_t device);
+  MaybeError runGuarded(const std::function<MaybeError(size_t)> &work, size_t device);
+
+  std::function<void()> onFailure;
+  std::mutex mutex;
+  std::condition_variable workReady;
+  std::condition_variable workDone;
+  const std::function<MaybeError(size_t)> *current = nullptr;
+  uint64_t generation = 0;
+  size_t running = 0;
+  bool stopping = false;
+  MaybeError firstError;
+  std::vector<std::thread> threads;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_EXECUTOR_DEVICETHREADS_H

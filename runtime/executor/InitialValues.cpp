@@ -1,0 +1,72 @@
+//===- InitialValues.cpp - How state tensors start ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/InitialValues.h"
+
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/support/Philox.h"
+
+#include <algorithm>
+
+namespace dtc::runtime {
+
+template <typename T>
+static void fillConstant(const ShardRegion &region, T value, std::byte *shard) {
+  region.forEachRun([&](int64_t, int64_t localBegin, int64_t count) {
+    std::fill_n(reinterpret_cast<T *>(shard) + localBegin, count, value);
+  });
+}
+
+template <typename T>
+static void fillRandom(const plan::State &state, const ShardRegion &region, uint64_t seed,
+                       std::byte *shard) {
+  PhiloxKey key = philoxKey(seed);
+  uint64_t tensor = fnv1a(state.name());
+  bool normal = state.init().kind() == plan::Init::NORMAL;
+  float scale = static_cast<float>(state.init().scale());
+  region.forEachRun([&](int64_t globalBegin, int64_t localBegin, int64_t count) {
+    T *out = reinterpret_cast<T *>(shard) + localBegin;
+    for (int64_t i = 0; i < count;) {
+      int64_t element = globalBegin + i;
+      PhiloxCounter words =
+          philox4x32(philoxCounter(static_cast<uint64_t>(element) / 4, tensor), key);
+      std::array<float, 4> values = normal ? boxMuller(words) : symmetricUniform(words);
+      // A run may begin and end inside a block of four.
+      for (int64_t lane = element % 4; lane < 4 && i < count; ++lane, ++i)
+        out[i] = static_cast<T>(values[static_cast<size_t>(lane)] * scale);
+    }
+  });
+}
+
+template <typename T>
+static void fill(const plan::State &state, const ShardRegion &region, uint64_t seed,
+                 std::byte *shard) {
+  switch (state.init().kind()) {
+  case plan::Init::ONES:
+    return fillConstant(region, static_cast<T>(1), shard);
+  case plan::Init::NORMAL:
+  case plan::Init::UNIFORM:
+    return fillRandom<T>(state, region, seed, shard);
+  default:
+    return fillConstant(region, static_cast<T>(0), shard);
+  }
+}
+
+void writeInitialValues(const plan::State &state, const ShardRegion &region, uint64_t seed,
+                        std::byte *shard) {
+  switch (toDType(state.dtype())) {
+  case DType::F32:
+    return fill<float>(state, region, seed, shard);
+  case DType::F64:
+    return fill<double>(state, region, seed, shard);
+  case DType::I32:
+    return fill<int32_t>(state, region, seed, shard);
+  case DType::Bool:
+    return fill<uint8_t>(state, region, seed, shard);
+  }
+}
+
+} // namespace dtc::runtime

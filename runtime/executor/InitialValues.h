@@ -1,0 +1,27 @@
+//===- InitialValues.h - How state tensors start --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_EXECUTOR_INITIALVALUES_H
+#define DTC_RUNTIME_EXECUTOR_INITIALVALUES_H
+
+#include "runtime/executor/ShardRegion.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dtc::runtime {
+
+/// Writes a device's shard of a state's initial value. Element i of the whole tensor, in the order
+/// of the weights file, is word i % 4 of Philox4x32-10 with key `seed` and the counter
+/// (i / 4, FNV-1a of the state's name), made normal by Box-Muller. It depends on neither the layout
+/// nor the number of devices or threads, and f64 states hold the same values as f32 ones.
+void writeInitialValues(const plan::State &state, const ShardRegion &region, uint64_t seed,
+                        std::byte *shard);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_EXECUTOR_INITIALVALUES_H

@@ -1,0 +1,80 @@
+//===- PlanTypes.cpp - From Protobuf to the runtime's types ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanTypes.h"
+
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+TensorType typeOf(const plan::Buffer &buffer) {
+  return {toDType(buffer.dtype()), toVector(buffer.shape())};
+}
+
+TensorType typeOf(const plan::State &state) {
+  return {toDType(state.dtype()), toVector(state.shape())};
+}
+
+TensorType fileTypeOf(const plan::State &state) {
+  return {toDType(state.dtype()), toVector(state.file_shape())};
+}
+
+TensorType typeOf(const plan::Input &input) {
+  return {toDType(input.dtype()), toVector(input.shape())};
+}
+
+TensorType typeOf(const plan::Output &output) {
+  return {toDType(output.dtype()), toVector(output.shape())};
+}
+
+Mesh meshOf(const plan::Plan &plan) {
+  std::vector<MeshAxis> axes;
+  for (const plan::Axis &axis : plan.axes())
+    axes.push_back({axis.name(), axis.size(), axis.temporal()});
+  return Mesh(std::move(axes));
+}
+
+std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding) {
+  std::vector<std::vector<std::string>> result;
+  for (const plan::DimSharding &dim : sharding.dims())
+    result.push_back(toVector(dim.axes()));
+  return result;
+}
+
+const char *name(plan::Collective::Kind kind) {
+  switch (kind) {
+  case plan::Collective::ALL_REDUCE:
+    return "all_reduce";
+  case plan::Collective::ALL_GATHER:
+    return "all_gather";
+  case plan::Collective::REDUCE_SCATTER:
+    return "reduce_scatter";
+  case plan::Collective::ALL_TO_ALL:
+    return "all_to_all";
+  default:
+    return "collective";
+  }
+}
+
+std::string describeKind(const plan::Instruction &instruction) {
+  if (instruction.has_kernel())
+    return "kernel " + instruction.kernel().kernel();
+  if (instruction.has_collective())
+    return name(instruction.collective().kind());
+  return "empty";
+}
+
+std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, int index) {
+  const plan::Instruction &instruction = task.instructions(index);
+  std::string text = fmt::format("task \"{}\", instruction {} ({}", task.name(), index,
+                                 describeKind(instruction));
+  auto source = static_cast<int64_t>(instruction.source());
+  if (source > 0 && source < plan.sources_size())
+    text += ", from " + plan.sources(static_cast<int>(source));
+  return text + ")";
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,59 @@
+//===- PlanTypes.h - From Protobuf to the runtime's types -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_PLAN_PLANTYPES_H
+#define DTC_RUNTIME_PLAN_PLANTYPES_H
+
+#include "runtime/plan/plan.pb.h"
+#include "runtime/support/Mesh.h"
+#include "runtime/support/Tensor.h"
+
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+template <typename T> std::vector<T> toVector(const google::protobuf::RepeatedField<T> &field) {
+  return {field.begin(), field.end()};
+}
+inline std::vector<std::string>
+toVector(const google::protobuf::RepeatedPtrField<std::string> &field) {
+  return {field.begin(), field.end()};
+}
+
+// The functions below expect a plan that validatePlan() accepts.
+
+/// The element type; the two enums have the same numbers.
+inline DType toDType(plan::DType dtype) { return static_cast<DType>(dtype); }
+inline plan::DType toPlanDType(DType dtype) { return static_cast<plan::DType>(dtype); }
+
+/// The local type of a buffer.
+TensorType typeOf(const plan::Buffer &buffer);
+/// The global type of a state as the program sees it, and as a weights file holds it.
+TensorType typeOf(const plan::State &state);
+TensorType fileTypeOf(const plan::State &state);
+/// The global types of an input and of an output.
+TensorType typeOf(const plan::Input &input);
+TensorType typeOf(const plan::Output &output);
+
+/// The mesh of a plan.
+Mesh meshOf(const plan::Plan &plan);
+
+/// The axes that split each dimension.
+std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding);
+
+/// "kernel einsum", "all_reduce", "instruction": what an instruction is, for messages.
+std::string describeKind(const plan::Instruction &instruction);
+
+/// The name of a kind of collective ("all_reduce").
+const char *name(plan::Collective::Kind kind);
+
+/// `task "forward", instruction 12 (kernel einsum, from h.3.attn (model.mlir:12:8))`.
+std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, int index);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_PLAN_PLANTYPES_H

@@ -1,0 +1,139 @@
+//===- PlanValidator.cpp - Whether a plan can be trusted ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanValidator.h"
+
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/support/CheckedMath.h"
+#include "runtime/support/Format.h"
+
+#include <fmt/format.h>
+#include <set>
+
+namespace dtc::runtime {
+
+MaybeError checkPlanVersion(uint32_t version) {
+  if (version == planVersion)
+    return std::nullopt;
+  if (version == 0)
+    return Error{"is not a plan: it states no version; expected a file written by dtc-compile"};
+  if (version > planVersion)
+    return Error{fmt::format("plan version {} is newer than this runtime reads ({}); update the "
+                             "runtime, or compile the model with the dtc-compile that came with it",
+                             version, planVersion)};
+  return Error{fmt::format("plan version {} is older than this runtime reads ({}); compile the "
+                           "model again",
+                           version, planVersion)};
+}
+
+static MaybeError checkAxes(const plan::Plan &plan) {
+  std::set<std::string> names;
+  int64_t devices = 1;
+  int temporalAxes = 0;
+  for (const plan::Axis &axis : plan.axes()) {
+    if (axis.name().empty())
+      return Error{"a mesh axis has no name"};
+    if (!names.insert(axis.name()).second)
+      return Error{fmt::format("two mesh axes are named \"{}\"; names must be distinct",
+                               axis.name())};
+    int64_t limit = axis.temporal() ? maxMicrobatches : maxPlanDevices;
+    if (axis.size() < 1 || axis.size() > limit)
+      return Error{fmt::format("mesh axis \"{}\" has size {}; expected 1 to {}", axis.name(),
+                               axis.size(), limit)};
+    if (axis.temporal()) {
+      if (++temporalAxes > 1)
+        return Error{fmt::format("mesh axis \"{}\" is a second temporal axis; at most one is "
+                                 "allowed",
+                                 axis.name())};
+      continue;
+    }
+    // Both factors are at most 2^20, so the product cannot overflow before it is refused.
+    devices *= axis.size();
+    if (devices > maxPlanDevices)
+      return Error{fmt::format("the mesh has more than {} devices", maxPlanDevices)};
+  }
+  return std::nullopt;
+}
+
+MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<int64_t> &shape) {
+  if (dtype < plan::F32 || dtype > plan::BOOL)
+    return Error{fmt::format("unknown element type {}", static_cast<int>(dtype))};
+  if (shape.size() > maxTensorRank)
+    return Error{fmt::format("the shape has {} dimensions; at most {} are allowed", shape.size(),
+                             maxTensorRank)};
+  std::vector<int64_t> sizes = toVector(shape);
+  for (int64_t size : sizes)
+    if (size < 0)
+      return Error{fmt::format("shape {} has a negative size", formatShape(sizes))};
+  std::optional<int64_t> elements = checkedElements(sizes);
+  if (!elements || !checkedMul(*elements, static_cast<int64_t>(byteWidth(toDType(dtype)))))
+    return Error{fmt::format("shape {} has more bytes than 64 bits count", formatShape(sizes))};
+  return std::nullopt;
+}
+
+MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer) {
+  if (buffer >= context.types.size())
+    return Error{fmt::format("names buffer {}, but the program has {} buffers", buffer,
+                             context.types.size())};
+  return std::nullopt;
+}
+
+static MaybeError checkBuffer(const plan::Program &program, const plan::Buffer &buffer) {
+  if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
+    return error;
+  if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::OUTPUT)
+    return Error{fmt::format("unknown kind {}", static_cast<int>(buffer.kind()))};
+  if (buffer.offset() % bufferAlignment != 0)
+    return Error{fmt::format("offset {} is not a multiple of {}", buffer.offset(),
+                             bufferAlignment)};
+  size_t bytes = typeOf(buffer).numBytes();
+  if (buffer.offset() > program.arena_bytes() || bytes > program.arena_bytes() - buffer.offset())
+    return Error{fmt::format("{} bytes at offset {} reach beyond the arena of {} bytes", bytes,
+                             buffer.offset(), program.arena_bytes())};
+  return std::nullopt;
+}
+
+/// The arena and the buffers; fills in the context.
+static MaybeError checkBuffers(PlanContext &context) {
+  const plan::Program &program = context.program;
+  if (program.arena_bytes() > maxArenaBytes)
+    return Error{fmt::format("the arena has {} bytes; at most {} are allowed",
+                             program.arena_bytes(), maxArenaBytes)};
+  if (program.arena_lower_bound() > program.arena_bytes())
+    return Error{fmt::format("the arena has {} bytes, fewer than its lower bound of {}",
+                             program.arena_bytes(), program.arena_lower_bound())};
+  for (int i = 0; i < program.buffers_size(); ++i) {
+    const plan::Buffer &buffer = program.buffers(i);
+    if (MaybeError error = checkBuffer(program, buffer))
+      return error->inContext(fmt::format("buffer {}", i));
+    TensorType type = typeOf(buffer);
+    context.ranges.push_back({buffer.offset(), buffer.offset() + type.numBytes()});
+    context.types.push_back(std::move(type));
+  }
+  return std::nullopt;
+}
+
+MaybeError validatePlan(const plan::Plan &plan) {
+  if (MaybeError error = checkPlanVersion(plan.version()))
+    return error;
+  if (MaybeError error = checkAxes(plan))
+    return error;
+  if (plan.programs_size() != 1)
+    return Error{fmt::format("the plan has {} programs; version {} has exactly one",
+                             plan.programs_size(), planVersion)};
+  PlanContext context{plan, plan.programs(0), meshOf(plan), {}, {}};
+  if (MaybeError error = checkBuffers(context))
+    return error;
+  if (MaybeError error = checkInstructions(context))
+    return error;
+  if (MaybeError error = checkBindings(context))
+    return error;
+  return checkDataflow(context);
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,37 @@
+//===- PlanValidator.h - Whether a plan can be trusted --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_PLAN_PLANVALIDATOR_H
+#define DTC_RUNTIME_PLAN_PLANVALIDATOR_H
+
+#include "runtime/plan/plan.pb.h"
+#include "runtime/support/Error.h"
+
+namespace dtc::runtime {
+
+/// The most devices that a plan may be made for.
+inline constexpr int64_t maxPlanDevices = int64_t{1} << 20;
+/// The most microbatches.
+inline constexpr int64_t maxMicrobatches = int64_t{1} << 20;
+/// The most dimensions of a tensor.
+inline constexpr int maxTensorRank = 16;
+/// The largest arena: 64 TiB, small enough that no sum of offsets overflows.
+inline constexpr uint64_t maxArenaBytes = uint64_t{1} << 46;
+/// Every buffer's offset is a multiple of this many bytes.
+inline constexpr uint64_t bufferAlignment = 64;
+
+/// An error if this runtime does not read plans of that version.
+MaybeError checkPlanVersion(uint32_t version);
+
+/// Checks everything that can be known from the plan alone: version, mesh, buffers, operands,
+/// collectives, shardings, states, inputs and outputs, the schedule, and that whatever is read was
+/// written before. A plan that passes can be run without touching memory outside its arena; calls
+/// of kernels are checked by Backend::prepare. The error says where in the plan the fault lies.
+MaybeError validatePlan(const plan::Plan &plan);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_PLAN_PLANVALIDATOR_H

@@ -1,0 +1,185 @@
+//===- ValidateBindings.cpp - States, inputs, outputs ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/support/CheckedMath.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <set>
+
+namespace dtc::runtime {
+
+static bool isFloat(plan::DType dtype) { return dtype == plan::F32 || dtype == plan::F64; }
+
+/// Checks a sharding of `global` and returns the local shape that it gives.
+static Expected<TensorType> shardType(const PlanContext &context, const plan::Sharding &sharding,
+                                      const TensorType &global) {
+  if (sharding.dims_size() != global.rank())
+    return Error{fmt::format("the sharding has {} dimensions, the tensor {} has {}",
+                             sharding.dims_size(), global.str(), global.rank())};
+  std::set<std::string> seen;
+  TensorType local = global;
+  for (int d = 0; d < sharding.dims_size(); ++d) {
+    for (const std::string &name : sharding.dims(d).axes()) {
+      const MeshAxis *axis = context.mesh.find(name);
+      if (!axis)
+        return Error{fmt::format("the sharding names axis \"{}\", which the mesh does not have",
+                                 name)};
+      if (axis->temporal)
+        return Error{fmt::format("the sharding names the temporal axis \"{}\"; what outlives a "
+                                 "microbatch is split over spatial axes only",
+                                 name)};
+      if (!seen.insert(name).second)
+        return Error{fmt::format("the sharding names axis \"{}\" twice", name)};
+    }
+    int64_t blocks = context.mesh.groupSize(toVector(sharding.dims(d).axes()));
+    if (global.shape[d] % blocks != 0)
+      return Error{fmt::format("dimension {} of {} is not divisible into {} blocks", d,
+                               global.str(), blocks)};
+    local.shape[d] = global.shape[d] / blocks;
+  }
+  return local;
+}
+
+/// What states, inputs and outputs have in common: T has shape, dtype, sharding and buffer.
+template <typename T> static MaybeError checkBinding(const PlanContext &context, const T &binding) {
+  if (MaybeError error = checkTensor(binding.dtype(), binding.shape()))
+    return error;
+  if (MaybeError error = checkBufferIndex(context, binding.buffer()))
+    return error;
+  Expected<TensorType> local = shardType(context, binding.sharding(), typeOf(binding));
+  if (!local)
+    return local.error();
+  const TensorType &buffer = context.types[binding.buffer()];
+  if (*local != buffer)
+    return Error{fmt::format("the shard is {}, but buffer {} is {}", local->str(),
+                             binding.buffer(), buffer.str())};
+  return std::nullopt;
+}
+
+static MaybeError checkState(const PlanContext &context, const plan::State &state) {
+  if (MaybeError error = checkBinding(context, state))
+    return error;
+  if (MaybeError error = checkTensor(state.dtype(), state.file_shape()))
+    return error->inContext("file_shape");
+  if (typeOf(state).numElements() != fileTypeOf(state).numElements())
+    return Error{fmt::format("{} in the file and {} in the program differ in the number of "
+                             "elements",
+                             fileTypeOf(state).str(), typeOf(state).str())};
+  const plan::Init &init = state.init();
+  if (init.kind() < plan::Init::ZEROS || init.kind() > plan::Init::UNIFORM)
+    return Error{fmt::format("unknown kind of initial value {}", static_cast<int>(init.kind()))};
+  bool random = init.kind() == plan::Init::NORMAL || init.kind() == plan::Init::UNIFORM;
+  if (random && !isFloat(state.dtype()))
+    return Error{fmt::format("random initial values need a float type, found {}",
+                             name(toDType(state.dtype())))};
+  if (random && !(std::isfinite(init.scale()) && init.scale() >= 0))
+    return Error{fmt::format("the scale of the initial values is {}; expected 0 or more",
+                             init.scale())};
+  return std::nullopt;
+}
+
+static MaybeError checkInput(const PlanContext &context, const plan::Input &input) {
+  if (MaybeError error = checkBinding(context, input))
+    return error;
+  if (input.role() < plan::Input::DATA || input.role() > plan::Input::STEP)
+    return Error{fmt::format("unknown role {}", static_cast<int>(input.role()))};
+  if (input.role() != plan::Input::DATA && (input.shape_size() != 0 || !isFloat(input.dtype())))
+    return Error{fmt::format("the learning rate and the step are scalars of a float type, found {}",
+                             typeOf(input).str())};
+  if (input.index_limit() < 0 || input.index_limit() > int64_t{1} << 31)
+    return Error{fmt::format("index_limit is {}; expected 0 to 2^31", input.index_limit())};
+  if (input.index_limit() > 0 && input.dtype() != plan::I32)
+    return Error{fmt::format("index_limit is for elements of type i32, found {}",
+                             name(toDType(input.dtype())))};
+  return std::nullopt;
+}
+
+static MaybeError checkName(const char *what, const std::string &name, int index,
+                            std::set<std::string> &names) {
+  if (name.empty())
+    return Error{fmt::format("{} {} has no name", what, index)};
+  if (!names.insert(name).second)
+    return Error{fmt::format("two {}s are named \"{}\"; names must be distinct", what, name)};
+  return std::nullopt;
+}
+
+/// States and inputs all hold their values when a step begins, so no two may share bytes.
+static MaybeError checkDisjoint(const PlanContext &context) {
+  struct Held {
+    ByteRange range;
+    std::string what;
+  };
+  std::vector<Held> held;
+  for (const plan::State &state : context.program.states())
+    held.push_back({context.ranges[state.buffer()], fmt::format("state \"{}\"", state.name())});
+  for (const plan::Input &input : context.program.inputs())
+    held.push_back({context.ranges[input.buffer()], fmt::format("input \"{}\"", input.name())});
+  std::erase_if(held, [](const Held &h) { return h.range.empty(); });
+  std::sort(held.begin(), held.end(),
+            [](const Held &a, const Held &b) { return a.range.begin < b.range.begin; });
+  for (size_t i = 1; i < held.size(); ++i)
+    if (held[i - 1].range.overlaps(held[i].range))
+      return Error{fmt::format("{} and {} share bytes of the arena", held[i - 1].what,
+                               held[i].what)};
+  return std::nullopt;
+}
+
+static MaybeError checkStates(const PlanContext &context) {
+  const plan::Program &program = context.program;
+  std::set<std::string> names;
+  std::set<std::string> parameters;
+  for (int i = 0; i < program.states_size(); ++i) {
+    const plan::State &state = program.states(i);
+    if (MaybeError error = checkName("state", state.name(), i, names))
+      return error;
+    if (state.parameter().empty())
+      parameters.insert(state.name());
+    if (MaybeError error = checkState(context, state))
+      return error->inContext(fmt::format("state \"{}\"", state.name()));
+  }
+  for (const plan::State &state : program.states())
+    if (!state.parameter().empty() && !parameters.count(state.parameter()))
+      return Error{fmt::format("state \"{}\" belongs to parameter \"{}\", which does not exist",
+                               state.name(), state.parameter())};
+  return std::nullopt;
+}
+
+static MaybeError checkInputs(const PlanContext &context) {
+  const plan::Program &program = context.program;
+  std::set<std::string> names;
+  std::set<int> scalarRoles;
+  for (int i = 0; i < program.inputs_size(); ++i) {
+    const plan::Input &input = program.inputs(i);
+    if (MaybeError error = checkName("input", input.name(), i, names))
+      return error;
+    if (MaybeError error = checkInput(context, input))
+      return error->inContext(fmt::format("input \"{}\"", input.name()));
+    if (input.role() != plan::Input::DATA && !scalarRoles.insert(input.role()).second)
+      return Error{fmt::format("input \"{}\" is the second one of its role", input.name())};
+  }
+  return std::nullopt;
+}
+
+MaybeError checkBindings(const PlanContext &context) {
+  if (MaybeError error = checkStates(context))
+    return error;
+  if (MaybeError error = checkInputs(context))
+    return error;
+  std::set<std::string> names;
+  for (int i = 0; i < context.program.outputs_size(); ++i) {
+    const plan::Output &output = context.program.outputs(i);
+    if (MaybeError error = checkName("output", output.name(), i, names))
+      return error;
+    if (MaybeError error = checkBinding(context, output))
+      return error->inContext(fmt::format("output \"{}\"", output.name()));
+  }
+  return checkDisjoint(context);
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,208 @@
+//===- ValidateInstructions.cpp - Operands, collectives, schedule ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/InPlaceRules.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/support/CheckedMath.h"
+
+#include <fmt/format.h>
+#include <set>
+
+namespace dtc::runtime {
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// Outputs lie apart from each other, and from inputs unless the kernel runs in place on the pair.
+static MaybeError checkOverlap(const PlanContext &context, const plan::KernelCall &call) {
+  for (int o = 0; o < call.outputs_size(); ++o) {
+    uint32_t output = call.outputs(o);
+    for (int other = 0; other < o; ++other)
+      if (context.ranges[output].overlaps(context.ranges[call.outputs(other)]))
+        return Error{fmt::format("outputs {} and {} share bytes of the arena (buffers {} and {})",
+                                 other, o, call.outputs(other), output)};
+    for (int i = 0; i < call.inputs_size(); ++i) {
+      uint32_t input = call.inputs(i);
+      if (!context.ranges[output].overlaps(context.ranges[input]))
+        continue;
+      bool sameBytes = context.ranges[output] == context.ranges[input] &&
+                       context.types[output] == context.types[input];
+      if (!sameBytes || !mayRunInPlace(call.kernel(), i, o))
+        return Error{fmt::format("output {} (buffer {}, {}) shares bytes of the arena with input "
+                                 "{} (buffer {}, {}), which this kernel does not allow",
+                                 o, output, context.types[output].str(), i, input,
+                                 context.types[input].str())};
+    }
+  }
+  return std::nullopt;
+}
+
+static MaybeError checkKernelCall(const PlanContext &context, const plan::KernelCall &call) {
+  if (call.kernel().empty())
+    return Error{"the kernel has no name"};
+  for (int i = 0; i < call.inputs_size(); ++i)
+    if (MaybeError error = checkBufferIndex(context, call.inputs(i)))
+      return Error{fmt::format("input {} {}", i, error->message)};
+  for (int i = 0; i < call.outputs_size(); ++i)
+    if (MaybeError error = checkBufferIndex(context, call.outputs(i)))
+      return Error{fmt::format("output {} {}", i, error->message)};
+  for (const auto &[name, attribute] : call.attributes())
+    if (attribute.value_case() == plan::Attribute::VALUE_NOT_SET)
+      return Error{fmt::format("attribute \"{}\" has no value", name)};
+  return checkOverlap(context, call);
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+static MaybeError checkDim(const char *field, int64_t dim, const TensorType &type) {
+  if (dim < 0 || dim >= type.rank())
+    return Error{fmt::format("{} is {}, but the input {} has {} dimensions", field, dim,
+                             type.str(), type.rank())};
+  return std::nullopt;
+}
+
+/// The shape of the output that kind, dim and group size give.
+static Expected<TensorType> expectedOutput(const plan::Collective &collective,
+                                           const TensorType &input, int64_t members) {
+  TensorType output = input;
+  if (collective.kind() == plan::Collective::ALL_REDUCE)
+    return output;
+  if (MaybeError error = checkDim("dim", collective.dim(), input))
+    return *error;
+  auto dim = static_cast<size_t>(collective.dim());
+  int64_t splitDim = collective.kind() == plan::Collective::ALL_TO_ALL ? collective.split_dim()
+                                                                       : collective.dim();
+  if (MaybeError error = checkDim("split_dim", splitDim, input))
+    return *error;
+  auto split = static_cast<size_t>(splitDim);
+  if (collective.kind() != plan::Collective::ALL_GATHER) {
+    if (input.shape[split] % members != 0)
+      return Error{fmt::format("dimension {} of the input {} is not divisible by the {} members "
+                               "of the group",
+                               split, input.str(), members)};
+    output.shape[split] /= members;
+  }
+  if (collective.kind() != plan::Collective::REDUCE_SCATTER) {
+    std::optional<int64_t> size = checkedMul(output.shape[dim], members);
+    if (!size)
+      return Error{fmt::format("dimension {} of the input {} times {} members overflows", dim,
+                               input.str(), members)};
+    output.shape[dim] = *size;
+  }
+  return output;
+}
+
+static MaybeError checkReduction(const plan::Collective &collective, const TensorType &type) {
+  if (collective.kind() != plan::Collective::ALL_REDUCE &&
+      collective.kind() != plan::Collective::REDUCE_SCATTER)
+    return std::nullopt;
+  if (collective.reduction() <= plan::Collective::REDUCTION_UNSPECIFIED ||
+      collective.reduction() > plan::Collective::MIN)
+    return Error{fmt::format("needs a reduction (sum, max or min), found {}",
+                             static_cast<int>(collective.reduction()))};
+  if (type.dtype == DType::Bool)
+    return Error{"cannot reduce elements of type bool"};
+  return std::nullopt;
+}
+
+static MaybeError checkGroupAxes(const PlanContext &context, const plan::Collective &collective) {
+  if (collective.axes_size() == 0)
+    return Error{"names no mesh axis"};
+  std::set<std::string> seen;
+  for (const std::string &name : collective.axes()) {
+    const MeshAxis *axis = context.mesh.find(name);
+    if (!axis)
+      return Error{fmt::format("the mesh has no axis \"{}\"", name)};
+    if (axis->temporal)
+      return Error{fmt::format("axis \"{}\" is temporal; a group of devices spans spatial axes",
+                               name)};
+    if (!seen.insert(name).second)
+      return Error{fmt::format("names axis \"{}\" twice", name)};
+  }
+  return std::nullopt;
+}
+
+static MaybeError checkCollective(const PlanContext &context, const plan::Collective &collective) {
+  if (collective.kind() <= plan::Collective::KIND_UNSPECIFIED ||
+      collective.kind() > plan::Collective::ALL_TO_ALL)
+    return Error{fmt::format("unknown kind of collective {}", static_cast<int>(collective.kind()))};
+  if (MaybeError error = checkBufferIndex(context, collective.input()))
+    return Error{"input " + error->message};
+  if (MaybeError error = checkBufferIndex(context, collective.output()))
+    return Error{"output " + error->message};
+  if (MaybeError error = checkGroupAxes(context, collective))
+    return error;
+  const TensorType &input = context.types[collective.input()];
+  const TensorType &output = context.types[collective.output()];
+  if (MaybeError error = checkReduction(collective, input))
+    return error;
+  int64_t members = context.mesh.groupSize(toVector(collective.axes()));
+  Expected<TensorType> expected = expectedOutput(collective, input, members);
+  if (!expected)
+    return expected.error();
+  if (output != *expected)
+    return Error{fmt::format("the output is {}; the input {} and a group of {} give {}",
+                             output.str(), input.str(), members, expected->str())};
+  const ByteRange &from = context.ranges[collective.input()];
+  const ByteRange &to = context.ranges[collective.output()];
+  bool inPlace = collective.kind() == plan::Collective::ALL_REDUCE && from == to;
+  if (from.overlaps(to) && !inPlace)
+    return Error{fmt::format("input and output (buffers {} and {}) share bytes of the arena",
+                             collective.input(), collective.output())};
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Tasks and schedule
+//===----------------------------------------------------------------------===//
+
+static MaybeError checkInstruction(const PlanContext &context,
+                                   const plan::Instruction &instruction) {
+  auto source = static_cast<int64_t>(instruction.source());
+  if (source != 0 && source >= context.plan.sources_size())
+    return Error{fmt::format("names source {}, but the plan has {} sources", source,
+                             context.plan.sources_size())};
+  if (!(instruction.flops() >= 0))
+    return Error{fmt::format("flops is {}; expected 0 or more", instruction.flops())};
+  if (instruction.has_kernel())
+    return checkKernelCall(context, instruction.kernel());
+  if (instruction.has_collective())
+    return checkCollective(context, instruction.collective());
+  return Error{"is neither a kernel nor a collective"};
+}
+
+static MaybeError checkSchedule(const PlanContext &context) {
+  int64_t microbatches = 1;
+  for (const MeshAxis &axis : context.mesh.axes())
+    if (axis.temporal)
+      microbatches = axis.size;
+  const plan::Program &program = context.program;
+  for (int i = 0; i < program.schedule_size(); ++i) {
+    const plan::ScheduleEntry &entry = program.schedule(i);
+    if (static_cast<int64_t>(entry.task()) >= program.tasks_size())
+      return Error{fmt::format("schedule entry {} names task {}, but the program has {} tasks", i,
+                               entry.task(), program.tasks_size())};
+    if (static_cast<int64_t>(entry.microbatch()) >= microbatches)
+      return Error{fmt::format("schedule entry {} is for microbatch {}, but there are {} "
+                               "(microbatches count from 0)",
+                               i, entry.microbatch(), microbatches)};
+  }
+  return std::nullopt;
+}
+
+MaybeError checkInstructions(const PlanContext &context) {
+  for (const plan::Task &task : context.program.tasks())
+    for (int i = 0; i < task.instructions_size(); ++i)
+      if (MaybeError error = checkInstruction(context, task.instructions(i)))
+        return error->inContext(describeInstruction(context.plan, task, i));
+  return checkSchedule(context);
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,55 @@
+//===- Metrics.h - What is known after a step -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_METRICS_H
+#define DTC_RUNTIME_TRAIN_METRICS_H
+
+#include "runtime/support/Error.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace dtc::runtime {
+
+/// One step's numbers; a value is absent if the plan does not compute it.
+struct StepMetrics {
+  int64_t step = 0; // 1 is the first
+  std::optional<double> loss;
+  std::optional<double> gradNorm;
+  std::optional<double> learningRate;
+  double seconds = 0;
+  double tokensPerSecond = 0;
+  uint64_t peakBytes = 0;
+};
+
+/// The metrics as one line of JSON without its end. Absent and non-finite numbers are null.
+std::string toJson(const StepMetrics &metrics);
+
+/// Writes one JSON object a line. Every line reaches the file whole, when it is written.
+class MetricsWriter {
+public:
+  /// Empties the file. The error begins with the path.
+  static Expected<MetricsWriter> open(const std::string &path);
+
+  MaybeError write(const StepMetrics &metrics);
+
+private:
+  struct Closer {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+
+  MetricsWriter(std::string path, std::FILE *file) : path(std::move(path)), file(file) {}
+
+  std::string path;
+  std::unique_ptr<std::FILE, Closer> file;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_METRICS_H

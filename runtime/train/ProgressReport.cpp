@@ -1,0 +1,141 @@
+//===- ProgressReport.cpp - What the user sees of a run -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/ProgressReport.h"
+
+#include "runtime/support/Format.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace dtc::runtime {
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+ProgressReport::ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery,
+                               std::string unit)
+    : out(out), totalSteps(totalSteps), logEvery(std::max<int64_t>(logEvery, 1)),
+      unit(std::move(unit)) {
+  int fd = fileno(out);
+  isTerminal = fd >= 0 && isatty(fd);
+}
+
+static std::string formatRate(double rate) {
+  if (rate >= 1e6)
+    return fmt::format("{:.2f}M", rate / 1e6);
+  if (rate >= 1e4)
+    return fmt::format("{:.1f}k", rate / 1e3);
+  return fmt::format("{:.0f}", rate);
+}
+
+std::string ProgressReport::lineFor(const StepMetrics &metrics) const {
+  std::string line = fmt::format("step {}/{}", metrics.step, totalSteps);
+  if (metrics.loss)
+    line += fmt::format("  loss {:.6f}", *metrics.loss);
+  if (metrics.gradNorm)
+    line += fmt::format("  grad norm {:.4f}", *metrics.gradNorm);
+  if (metrics.learningRate)
+    line += fmt::format("  lr {:.2e}", *metrics.learningRate);
+  line += fmt::format("  {} {}/s  {}", formatRate(metrics.tokensPerSecond), unit,
+                      formatBytes(metrics.peakBytes));
+  double left = static_cast<double>(totalSteps - metrics.step) * smoothedSeconds;
+  return line + "  eta " + formatSeconds(left);
+}
+
+void ProgressReport::step(const StepMetrics &metrics) {
+  // The first step touches all memory for the first time, so it should count for little.
+  smoothedSeconds = metrics.step <= 2 ? metrics.seconds
+                                      : 0.9 * smoothedSeconds + 0.1 * metrics.seconds;
+  if (!isTerminal) {
+    if (metrics.step == 1 || metrics.step == totalSteps || metrics.step % logEvery == 0) {
+      fmt::print(out, "{}\n", lineFor(metrics));
+      std::fflush(out);
+    }
+    return;
+  }
+  lastLine = lineFor(metrics);
+  auto now = std::chrono::steady_clock::now();
+  if (lineIsOpen && now - lastShown < std::chrono::milliseconds(100))
+    return;
+  fmt::print(out, "\r\x1b[K{}", lastLine);
+  std::fflush(out);
+  lineIsOpen = true;
+  lastShown = now;
+}
+
+void ProgressReport::finish() {
+  if (!lineIsOpen)
+    return;
+  fmt::print(out, "\r\x1b[K{}\n", lastLine);
+  std::fflush(out);
+  lineIsOpen = false;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+std::string formatProfile(const std::vector<ProfileEntry> &profile) {
+  double total = 0;
+  size_t width = 10;
+  for (const ProfileEntry &entry : profile) {
+    total += entry.seconds;
+    width = std::max(width, entry.name.size());
+  }
+  std::string table = fmt::format("{:<{}} {:>10} {:>12} {:>7} {:>10}\n", "kernel", width, "calls",
+                                  "ms", "share", "GFLOP/s");
+  for (const ProfileEntry &entry : profile) {
+    std::string speed = entry.flops > 0 && entry.seconds > 0
+                            ? fmt::format("{:.2f}", entry.flops / entry.seconds * 1e-9)
+                            : "";
+    table += fmt::format("{:<{}} {:>10} {:>12.3f} {:>6.1f}% {:>10}\n", entry.name, width,
+                         entry.calls, entry.seconds * 1e3,
+                         total > 0 ? 100 * entry.seconds / total : 0, speed);
+  }
+  return table;
+}
+
+static double elementAt(const HostTensor &tensor, int64_t index) {
+  switch (tensor.type.dtype) {
+  case DType::F32:
+    return tensor.as<float>()[index];
+  case DType::F64:
+    return tensor.as<double>()[index];
+  case DType::I32:
+    return tensor.as<int32_t>()[index];
+  case DType::Bool:
+    return tensor.as<uint8_t>()[index];
+  }
+  return 0;
+}
+
+std::string formatTensor(const std::string &name, const HostTensor &tensor) {
+  constexpr int64_t shown = 8;
+  int64_t count = tensor.type.numElements();
+  std::string text = fmt::format("{}: {}", name, tensor.type.str());
+  if (tensor.type.rank() == 0)
+    return text + fmt::format(" = {:.9g}", elementAt(tensor, 0));
+  text += " = [";
+  for (int64_t i = 0; i < std::min(count, shown); ++i)
+    text += fmt::format("{}{:.9g}", i ? ", " : "", elementAt(tensor, i));
+  if (count <= shown)
+    return text + "]";
+  double low = elementAt(tensor, 0), high = low, sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    double value = elementAt(tensor, i);
+    low = std::min(low, value);
+    high = std::max(high, value);
+    sum += value;
+  }
+  return text + fmt::format(", ...]  min {:.6g}  max {:.6g}  mean {:.6g}", low, high,
+                            sum / static_cast<double>(count));
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,55 @@
+//===- ProgressReport.h - What the user sees of a run ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_PROGRESSREPORT_H
+#define DTC_RUNTIME_TRAIN_PROGRESSREPORT_H
+
+#include "runtime/executor/Session.h"
+#include "runtime/support/Tensor.h"
+#include "runtime/train/Metrics.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Reports on steps: one line that is overwritten on a terminal, plain lines elsewhere.
+class ProgressReport {
+public:
+  /// `unit` is what tokensPerSecond counts. Off a terminal, every `logEvery`-th step has a line, and
+  /// so have the first and the last.
+  ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery, std::string unit);
+  ~ProgressReport() { finish(); }
+
+  void step(const StepMetrics &metrics);
+  /// Ends the line that is being overwritten.
+  void finish();
+
+private:
+  std::string lineFor(const StepMetrics &metrics) const;
+
+  std::FILE *out;
+  int64_t totalSteps;
+  int64_t logEvery;
+  std::string unit;
+  bool isTerminal;
+  std::string lastLine; // on a terminal: what is shown, or would be
+  bool lineIsOpen = false;
+  std::chrono::steady_clock::time_point lastShown;
+  double smoothedSeconds = 0;
+};
+
+/// A table of the profile; see Session::profile().
+std::string formatProfile(const std::vector<ProfileEntry> &profile);
+
+/// A tensor in a line or two: all elements of a small one, statistics of a large one.
+std::string formatTensor(const std::string &name, const HostTensor &tensor);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_PROGRESSREPORT_H

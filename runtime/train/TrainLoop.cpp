@@ -1,0 +1,312 @@
+//===- TrainLoop.cpp - Runs a plan over a data set ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/TrainLoop.h"
+
+#include "runtime/data/DataSource.h"
+#include "runtime/executor/Session.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/support/AtomicFile.h"
+#include "runtime/support/Format.h"
+#include "runtime/train/Metrics.h"
+#include "runtime/train/ProgressReport.h"
+#include "runtime/train/Weights.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <thread>
+
+namespace dtc::runtime {
+
+namespace {
+
+/// One call of train().
+class TrainLoop {
+public:
+  TrainLoop(const TrainOptions &options, std::FILE *out, std::FILE *notes,
+            const std::atomic<bool> &stop)
+      : options(options), out(out), notes(notes), stop(stop) {}
+
+  Expected<TrainResult> run(std::shared_ptr<const Backend> backend) {
+    if (MaybeError error = prepare(std::move(backend)))
+      return *error;
+    describe();
+    if (MaybeError error = runSteps())
+      return *error;
+    if (MaybeError error = finish())
+      return *error;
+    return result;
+  }
+
+private:
+  MaybeError prepare(std::shared_ptr<const Backend> backend);
+  MaybeError openData();
+  MaybeError checkSteps();
+  void describe() const;
+  MaybeError runSteps();
+  Expected<StepMetrics> runStep(int64_t step, double rate);
+  MaybeError checkLoss(const StepMetrics &metrics) const;
+  MaybeError finish();
+  Expected<std::optional<double>> scalarOutput(const std::string &name) const;
+  bool trains() const { return session->findInput(plan::Input::LEARNING_RATE) != nullptr; }
+  void note(const std::string &text) const {
+    fmt::print(notes, "note: {}\n", text);
+    std::fflush(notes);
+  }
+
+  const TrainOptions &options;
+  std::FILE *out;
+  std::FILE *notes;
+  const std::atomic<bool> &stop;
+
+  std::shared_ptr<const plan::Plan> plan;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<DataSource> data; // null if the plan needs none
+  std::optional<MetricsWriter> metricsWriter;
+  LearningRateSchedule schedule;
+  int64_t steps = 0;
+  int64_t unitsPerStep = 0; // tokens or samples
+  std::string unit = "steps";
+  TrainResult result;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Before the first step
+//===----------------------------------------------------------------------===//
+
+MaybeError TrainLoop::openData() {
+  std::vector<DataInput> inputs = dataInputsOf(*plan);
+  if (inputs.empty()) {
+    unitsPerStep = 1;
+    if (!options.dataPath.empty())
+      note("the plan has no data inputs; --data is not used");
+    return std::nullopt;
+  }
+  if (options.dataPath.empty()) {
+    std::vector<std::string> names;
+    for (const DataInput &input : inputs)
+      names.push_back(fmt::format("{} ({})", input.name, input.type.str()));
+    return Error{fmt::format("the plan needs data for {}; give a file with --data",
+                             fmt::join(names, ", "))};
+  }
+  Expected<std::unique_ptr<DataSource>> source =
+      openDataSource(options.dataPath, inputs, options.seed);
+  if (!source)
+    return source.error();
+  data = std::move(*source);
+  for (const DataInput &input : inputs)
+    if (input.name == "tokens" && input.type.rank() == 2) {
+      unit = "tokens";
+      unitsPerStep = input.type.numElements();
+      return std::nullopt;
+    }
+  unit = "samples";
+  unitsPerStep = inputs.front().type.rank() > 0 ? inputs.front().type.shape[0] : 1;
+  return std::nullopt;
+}
+
+MaybeError TrainLoop::checkSteps() {
+  steps = options.steps.value_or(trains() ? 100 : 1);
+  int64_t warmup = options.warmupSteps.value_or(std::min<int64_t>(steps / 10, 100));
+  if (steps < 0)
+    return Error{fmt::format("--steps is {}; expected 0 or more", steps)};
+  if (warmup < 0 || warmup > steps)
+    return Error{fmt::format("--warmup is {}; expected 0 to the {} steps of the run", warmup,
+                             steps)};
+  if (!(std::isfinite(options.learningRate) && options.learningRate >= 0))
+    return Error{fmt::format("--lr is {}; expected 0 or more", options.learningRate)};
+  if (!(options.minLearningRate >= 0 && options.minLearningRate <= options.learningRate))
+    return Error{fmt::format("--min-lr is {}; expected 0 to the learning rate of {}",
+                             options.minLearningRate, options.learningRate)};
+  schedule = {options.decay, options.learningRate, options.minLearningRate, warmup, steps};
+  return std::nullopt;
+}
+
+MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
+  Expected<std::shared_ptr<const plan::Plan>> read = readPlan(options.planPath);
+  if (!read)
+    return read.error();
+  plan = std::move(*read);
+  if (MaybeError error = openData())
+    return error;
+  // A run of days must not end with the discovery that its result has no place.
+  if (!options.savePath.empty())
+    if (MaybeError error = checkWritable(options.savePath))
+      return error;
+  if (!options.metricsPath.empty())
+    if (MaybeError error = checkWritable(options.metricsPath))
+      return error;
+
+  SessionOptions sessionOptions;
+  sessionOptions.profile = options.profile;
+  sessionOptions.threadsPerDevice = options.threadsPerDevice;
+  if (options.threadsPerDevice <= 0) {
+    int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    sessionOptions.threadsPerDevice =
+        static_cast<int>(std::max<int64_t>(cores / meshOf(*plan).numDevices(), 1));
+  }
+  Expected<std::unique_ptr<Session>> created =
+      Session::create(plan, std::move(backend), sessionOptions);
+  if (!created)
+    return created.error().inContext(options.planPath);
+  session = std::move(*created);
+  if (MaybeError error = checkSteps())
+    return error;
+  if (MaybeError error = session->initializeStates(options.seed))
+    return error;
+  if (!options.initPath.empty()) {
+    Expected<std::vector<std::string>> loaded = loadWeights(*session, options.initPath);
+    if (!loaded)
+      return loaded.error();
+    for (const std::string &text : *loaded)
+      note(text);
+  }
+  if (options.metricsPath.empty())
+    return std::nullopt;
+  Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
+  if (!writer)
+    return writer.error();
+  metricsWriter = std::move(*writer);
+  return std::nullopt;
+}
+
+void TrainLoop::describe() const {
+  std::vector<std::string> axes;
+  for (const plan::Axis &axis : plan->axes())
+    axes.push_back(
+        fmt::format("{}={}{}", axis.name(), axis.size(), axis.temporal() ? " temporal" : ""));
+  int64_t parameters = 0;
+  for (const plan::State &state : plan->programs(0).states())
+    if (state.parameter().empty())
+      parameters += typeOf(state).numElements();
+  std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
+  fmt::print(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
+             plan->model().empty() ? options.planPath : plan->model(), parameters,
+             session->numDevices(), session->numDevices() == 1 ? "" : "s", mesh,
+             formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
+  if (data)
+    fmt::print(out, "{}\n", data->describe());
+  std::fflush(out);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+Expected<std::optional<double>> TrainLoop::scalarOutput(const std::string &name) const {
+  const plan::Output *output = session->findOutput(name);
+  if (!output || output->shape_size() != 0 ||
+      (output->dtype() != plan::F32 && output->dtype() != plan::F64))
+    return std::optional<double>();
+  Expected<HostTensor> value = session->getOutput(name);
+  if (!value)
+    return value.error();
+  return std::optional<double>(value->type.dtype == DType::F32 ? *value->as<float>()
+                                                               : *value->as<double>());
+}
+
+Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
+  auto start = std::chrono::steady_clock::now();
+  if (data) {
+    auto batch = data->batch(step);
+    if (!batch)
+      return batch.error();
+    for (auto &[name, tensor] : *batch)
+      if (MaybeError error = session->setInput(name, std::move(tensor)))
+        return *error;
+  }
+  if (MaybeError error = session->step(rate, step))
+    return error->inContext(fmt::format("step {}", step));
+  StepMetrics metrics;
+  metrics.step = step;
+  metrics.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  metrics.tokensPerSecond = static_cast<double>(unitsPerStep) / std::max(metrics.seconds, 1e-9);
+  metrics.peakBytes = session->peakBytes();
+  if (trains())
+    metrics.learningRate = rate;
+  Expected<std::optional<double>> loss = scalarOutput("loss");
+  if (!loss)
+    return loss.error();
+  metrics.loss = *loss;
+  Expected<std::optional<double>> gradNorm = scalarOutput("grad_norm");
+  if (!gradNorm)
+    return gradNorm.error();
+  metrics.gradNorm = *gradNorm;
+  return metrics;
+}
+
+MaybeError TrainLoop::checkLoss(const StepMetrics &metrics) const {
+  if (!metrics.loss || std::isfinite(*metrics.loss) || options.allowNonfinite)
+    return std::nullopt;
+  return Error{fmt::format("the loss is {} at step {}; lower the learning rate (--lr {}), or pass "
+                           "--allow-nonfinite to go on",
+                           *metrics.loss, metrics.step, options.learningRate)};
+}
+
+MaybeError TrainLoop::runSteps() {
+  ProgressReport report(out, steps, options.logEvery, unit);
+  for (int64_t step = 1; step <= steps && !stop; ++step) {
+    Expected<StepMetrics> metrics = runStep(step, schedule.at(step));
+    if (!metrics)
+      return metrics.error();
+    report.step(*metrics);
+    if (metricsWriter)
+      if (MaybeError error = metricsWriter->write(*metrics))
+        return error;
+    result.stepsDone = step;
+    result.lastLoss = metrics->loss;
+    if (MaybeError error = checkLoss(*metrics))
+      return error;
+  }
+  report.finish();
+  result.interrupted = result.stepsDone < steps;
+  if (result.interrupted)
+    fmt::print(out, "interrupted after step {}\n", result.stepsDone);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// After the last step
+//===----------------------------------------------------------------------===//
+
+MaybeError TrainLoop::finish() {
+  if (!trains() && result.stepsDone > 0)
+    for (const plan::Output &output : plan->programs(0).outputs()) {
+      Expected<HostTensor> value = session->getOutput(output.name());
+      if (!value)
+        return value.error();
+      fmt::print(out, "{}\n", formatTensor(output.name(), *value));
+    }
+  if (options.profile) {
+    fmt::print(out, "{}", formatProfile(session->profile()));
+    CommunicatorBytes sent = session->communicatorBytes();
+    for (CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+                                CollectiveKind::ReduceScatter, CollectiveKind::AllToAll})
+      if (sent.of(kind) > 0)
+        fmt::print(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
+  }
+  if (!options.savePath.empty()) {
+    if (MaybeError error = saveWeights(*session, options.savePath))
+      return error;
+    fmt::print(out, "saved {}\n", options.savePath);
+  }
+  std::fflush(out);
+  return std::nullopt;
+}
+
+Expected<TrainResult> train(const TrainOptions &options, std::shared_ptr<const Backend> backend,
+                            std::FILE *out, std::FILE *notes, const std::atomic<bool> &stop) {
+  return TrainLoop(options, out, notes, stop).run(std::move(backend));
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,29 @@
+// RUN: dtc-opt %s | dtc-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @einsum
+func.func @einsum(%x: tensor<16x128x64xf32>, %w: tensor<64x256xf32>, %s: tensor<f64>, %a: tensor<3xf32>, %b: tensor<5xf32>) {
+  // CHECK: dtc.einsum "bsd,df->bsf" {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
+  %0 = dtc.einsum "bsd,df->bsf" %x, %w : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
+  // CHECK: dtc.einsum ",->" {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<f64>, tensor<f64>) -> tensor<f64>
+  %1 = dtc.einsum ",->" %s, %s : (tensor<f64>, tensor<f64>) -> tensor<f64>
+  // CHECK: dtc.einsum "a,b->ba" {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<3xf32>, tensor<5xf32>) -> tensor<5x3xf32>
+  %2 = dtc.einsum "a,b->ba" %a, %b : (tensor<3xf32>, tensor<5xf32>) -> tensor<5x3xf32>
+  // CHECK: dtc.einsum "a,a->" {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>
+  %3 = dtc.einsum "a,a->" %a, %a : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>
+  // CHECK: dtc.einsum "bsd,bsd->b" {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<16x128x64xf32>, tensor<16x128x64xf32>) -> tensor<16xf32>
+  %4 = dtc.einsum "bsd,bsd->b" %x, %x : (tensor<16x128x64xf32>, tensor<16x128x64xf32>) -> tensor<16xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @reduce
+func.func @reduce(%x: tensor<16x128x64xf32>) {
+  // CHECK: dtc.reduce sum {{%[^ ,]+}} dims [0, 1] : (tensor<16x128x64xf32>) -> tensor<64xf32>
+  %0 = dtc.reduce sum %x dims [0, 1] : (tensor<16x128x64xf32>) -> tensor<64xf32>
+  // CHECK: dtc.reduce max {{%[^ ,]+}} dims [2] : (tensor<16x128x64xf32>) -> tensor<16x128xf32>
+  %1 = dtc.reduce max %x dims [2] : (tensor<16x128x64xf32>) -> tensor<16x128xf32>
+  // CHECK: dtc.reduce min {{%[^ ,]+}} dims [0, 1, 2] : (tensor<16x128x64xf32>) -> tensor<f32>
+  %2 = dtc.reduce min %x dims [0, 1, 2] : (tensor<16x128x64xf32>) -> tensor<f32>
+  // CHECK: dtc.reduce sum {{%[^ ,]+}} dims [] : (tensor<16x128x64xf32>) -> tensor<16x128x64xf32>
+  %3 = dtc.reduce sum %x dims [] : (tensor<16x128x64xf32>) -> tensor<16x128x64xf32>
+  return
+}

@@ -1,0 +1,171 @@
+// RUN: dtc-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{'dtc.param' of argument #0 is "", expected a string that is not empty}}
+func.func @empty_param(%x: tensor<4xf32> {dtc.param = ""}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.param' of argument #0 is 1 : i64, expected a string that is not empty}}
+func.func @param_no_string(%x: tensor<4xf32> {dtc.param = 1}) { return }
+
+// -----
+
+// expected-error@+1 {{argument #0 is the parameter "x" and has type 'tensor<4xi32>', expected a ranked tensor of f32 or f64 with static sizes of at least 1}}
+func.func @param_of_indices(%x: tensor<4xi32> {dtc.param = "x"}) { return }
+
+// -----
+
+// expected-error@+1 {{argument #0 is the parameter "x" and has type 'f32', expected a ranked tensor}}
+func.func @param_no_tensor(%x: f32 {dtc.param = "x"}) { return }
+
+// -----
+
+// expected-error@+1 {{argument #2 has 'dtc.param' "x", which an earlier argument has, expected a name of its own}}
+func.func @param_twice(%x: tensor<4xf32> {dtc.param = "x"}, %y: tensor<4xf32> {dtc.param = "y"}, %z: tensor<4xf32> {dtc.param = "x"}) { return }
+
+// -----
+
+// expected-error@+1 {{argument #1 has 'dtc.input' "x", which an earlier argument has, expected a name of its own}}
+func.func private @input_twice(tensor<4xf32> {dtc.input = "x"}, tensor<4xf32> {dtc.input = "x"})
+
+// -----
+
+// expected-error@+1 {{argument #1 has both 'dtc.param' and 'dtc.input', expected one of them}}
+func.func @param_and_input(%x: tensor<4xf32>, %y: tensor<4xf32> {dtc.param = "x", dtc.input = "y"}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.input' of argument #0 is unit, expected a string that is not empty}}
+func.func @input_no_string(%x: tensor<4xi32> {dtc.input}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.axes' of argument #0 has 1 names, expected 2, one for each dimension of 'tensor<4x8xf32>'}}
+func.func @axes_rank(%x: tensor<4x8xf32> {dtc.axes = ["batch"]}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.axes' of argument #0 has "batch" twice, expected different names}}
+func.func @axes_twice(%x: tensor<4x8xf32> {dtc.axes = ["batch", "batch"]}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.axes' of argument #0 is ["batch", 1], expected an array of strings}}
+func.func @axes_no_strings(%x: tensor<4x8xf32> {dtc.axes = ["batch", 1]}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.axes' of argument #0 is "batch", expected an array of strings}}
+func.func @axes_no_array(%x: tensor<4xf32> {dtc.axes = "batch"}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.axes' on argument #0 of type 'index', expected a ranked tensor}}
+func.func @axes_no_tensor(%x: index {dtc.axes = []}) { return }
+
+// -----
+
+// expected-error@+1 {{argument #0 has 'dtc.init' but is no parameter, expected 'dtc.param' as well}}
+func.func @init_without_param(%x: tensor<4xf32> {dtc.init = #dtc.zeros}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.init' of argument #0 is "zeros", expected #dtc.normal, #dtc.uniform, #dtc.zeros or #dtc.ones}}
+func.func @init_unknown(%x: tensor<4xf32> {dtc.param = "x", dtc.init = "zeros"}) { return }
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'dtc.parm' of argument #0, expected 'dtc.param', 'dtc.input', 'dtc.axes' or 'dtc.init'}}
+func.func @unknown_on_argument(%x: tensor<4xf32> {dtc.parm = "x"}) { return }
+
+// -----
+
+// expected-error@+1 {{'dtc.axes' on result #0, expected 'dtc.output' or 'dtc.updates'}}
+func.func private @on_result(tensor<4xf32>) -> (tensor<4xf32> {dtc.axes = ["batch"]})
+
+// -----
+
+// expected-error@+1 {{'dtc.scalar' of argument #0 is 1 : i64, expected a string}}
+func.func private @scalar_no_string(tensor<f32> {dtc.scalar = 1})
+
+// -----
+
+// expected-error@+1 {{'dtc.index_limit' of argument #0 is "5", expected an integer}}
+func.func private @limit_no_integer(tensor<4xi32> {dtc.input = "x", dtc.index_limit = "5"})
+
+// -----
+
+// expected-error@+1 {{'dtc.file_shape' of argument #0 is [4], expected an array of integers}}
+func.func private @shape_no_integers(tensor<4xf32> {dtc.param = "x", dtc.file_shape = [4]})
+
+// -----
+
+// expected-error@+1 {{'dtc.updates' of result #0 is 1 : i64, expected the number of an argument}}
+func.func private @updates_beyond(tensor<4xf32>) -> (tensor<4xf32> {dtc.updates = 1})
+
+// -----
+
+// expected-error@+1 {{'dtc.updates' of result #0 is -1 : i64, expected the number of an argument}}
+func.func private @updates_negative(tensor<4xf32>) -> (tensor<4xf32> {dtc.updates = -1})
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'dtc.output' of argument #0, expected 'dtc.param', 'dtc.input', 'dtc.axes' or 'dtc.init'}}
+func.func private @output_on_argument(tensor<4xf32> {dtc.output = "loss"})
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'dtc.mode', expected 'dtc.axes'}}
+module attributes {dtc.mode = "train"} {}
+
+// -----
+
+func.func @unknown_on_op(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'dtc.exp' op unknown attribute 'dtc.shard', expected 'dtc.axes'}}
+  %0 = dtc.exp %x {dtc.shard = "dp"} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @param_on_op(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'dtc.exp' op 'dtc.param' on an operation, expected it on a function argument}}
+  %0 = dtc.exp %x {dtc.param = "x"} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @axes_on_op(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{'dtc.exp' op 'dtc.axes' of the result has 3 names, expected 2, one for each dimension of 'tensor<4x8xf32>'}}
+  %0 = dtc.exp %x {dtc.axes = ["a", "b", "c"]} : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @axes_on_two_results(%x: tensor<4x8xf32>, %l: tensor<4xi32>) {
+  // expected-error@+1 {{'dtc.cross_entropy' op 'dtc.axes' on an operation with 2 results, expected one result}}
+  %0:2 = dtc.cross_entropy %x, %l {dtc.axes = ["a"]} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+// expected-error@+1 {{found standard deviation -1.000000e+00, expected a finite number that is not negative}}
+func.func private @negative_stddev(tensor<4xf32> {dtc.param = "x", dtc.init = #dtc.normal<-1.0>})
+
+// -----
+
+// expected-error@+1 {{found bound -5.000000e-01, expected a finite number that is not negative}}
+func.func private @negative_bound(tensor<4xf32> {dtc.param = "x", dtc.init = #dtc.uniform<-0.5>})
+
+// -----
+
+// expected-error@+1 {{expected floating point literal}}
+func.func private @no_float(tensor<4xf32> {dtc.param = "x", dtc.init = #dtc.normal<a>})
+
+// -----
+
+// expected-error@+1 {{unknown attribute `constant` in dialect `dtc`}}
+func.func private @unknown_initializer(tensor<4xf32> {dtc.param = "x", dtc.init = #dtc.constant<1.0>})

@@ -1,0 +1,215 @@
+// RUN: dtc-opt %s --split-input-file --verify-diagnostics
+
+func.func @rotary_rank(%x: tensor<2x8x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op operand has type 'tensor<2x8x16xf32>', expected rank 4 and an even last dimension}}
+  %0 = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_odd(%x: tensor<2x8x6x15xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op operand has type 'tensor<2x8x6x15xf32>', expected rank 4 and an even last dimension}}
+  %0 = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x8x6x15xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_theta(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op theta is 0.000000e+00, expected a finite positive number}}
+  %0 = dtc.rotary %x {inverse = false, theta = 0.0} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_without_theta(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op requires attribute 'theta'}}
+  %0 = dtc.rotary %x {inverse = false} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_q(%q: tensor<2x8x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op q has type 'tensor<2x8x16xf32>', expected rank 4}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_k_rank(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x16xf32>, %v: tensor<2x9x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x16xf32>', expected tensor<2xtxgx16x'f32'> for some t and g}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x16xf32>, tensor<2x9x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_k_batch(%q: tensor<2x8x6x16xf32>, %k: tensor<3x9x2x16xf32>, %v: tensor<3x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<3x9x2x16xf32>', expected tensor<2xtxgx16x'f32'>}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<3x9x2x16xf32>, tensor<3x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_k_size(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x8xf32>, %v: tensor<2x9x2x8xf32>) {
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x2x8xf32>', expected tensor<2xtxgx16x'f32'>}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x8xf32>, tensor<2x9x2x8xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_k_element(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf64>, %v: tensor<2x9x2x16xf64>) {
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x2x16xf64>', expected tensor<2xtxgx16x'f32'>}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf64>, tensor<2x9x2x16xf64>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_heads(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x4x16xf32>, %v: tensor<2x9x4x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op k has 4 heads, expected a divisor of the 6 of q}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x4x16xf32>, tensor<2x9x4x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_more_heads(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x12x16xf32>, %v: tensor<2x9x12x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op k has 12 heads, expected a divisor of the 6 of q}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x12x16xf32>, tensor<2x9x12x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_v(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x8x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op v has type 'tensor<2x8x2x16xf32>', expected 'tensor<2x9x2x16xf32>'}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_causal(%q: tensor<2x8x6x16xf32>, %k: tensor<2x7x2x16xf32>, %v: tensor<2x7x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op causal with 8 queries and 7 keys, expected no more queries than keys}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_scale(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op scale is INF, expected a finite number}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0x7FF0000000000000 : f64} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_lse(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op result #1 has type 'tensor<2x8x6xf32>', expected 'tensor<2x6x8xf32>'}}
+  %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x8x6xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_v(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x8x6x16xf32>, %o: tensor<2x8x6x16xf32>, %l: tensor<2x6x8xf32>, %d: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op v has type 'tensor<2x8x6x16xf32>', expected 'tensor<2x9x2x16xf32>'}}
+  %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_out(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>, %o: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>, %d: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op out has type 'tensor<2x9x2x16xf32>', expected 'tensor<2x8x6x16xf32>'}}
+  %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_lse(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>, %o: tensor<2x8x6x16xf32>, %l: tensor<2x8x6x16xf32>, %d: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op lse has type 'tensor<2x8x6x16xf32>', expected 'tensor<2x6x8xf32>'}}
+  %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x8x6x16xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_dout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>, %o: tensor<2x8x6x16xf32>, %l: tensor<2x6x8xf32>, %d: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op dout has type 'tensor<2x9x2x16xf32>', expected 'tensor<2x8x6x16xf32>'}}
+  %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_results(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>, %o: tensor<2x8x6x16xf32>, %l: tensor<2x6x8xf32>, %d: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op result #1 has type 'tensor<2x8x6x16xf32>', expected 'tensor<2x9x2x16xf32>'}}
+  %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_labels(%x: tensor<4x8x32xf32>, %y: tensor<4x7xi32>) {
+  // expected-error@+1 {{'dtc.cross_entropy' op logits have type 'tensor<4x8x32xf32>', expected the dimensions of the labels, 'tensor<4x7xi32>', and one more}}
+  %0:2 = dtc.cross_entropy %x, %y : (tensor<4x8x32xf32>, tensor<4x7xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_scalar(%x: tensor<f32>, %y: tensor<i32>) {
+  // expected-error@+1 {{'dtc.cross_entropy' op logits have type 'tensor<f32>', expected the dimensions of the labels}}
+  %0:2 = dtc.cross_entropy %x, %y : (tensor<f32>, tensor<i32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_results(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>) {
+  // expected-error@+1 {{'dtc.cross_entropy' op result #1 has type 'tensor<4x8x32xf32>', expected 'tensor<4x8xf32>'}}
+  %0:2 = dtc.cross_entropy %x, %y : (tensor<4x8x32xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8x32xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_grad_labels(%x: tensor<4x8x32xf32>, %y: tensor<4x7xi32>, %l: tensor<4x8xf32>, %d: tensor<4x8xf32>) {
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op logits have type 'tensor<4x8x32xf32>', expected the dimensions of the labels}}
+  %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x7xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_grad_lse(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>, %l: tensor<4x8x32xf32>, %d: tensor<4x8xf32>) {
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op lse has type 'tensor<4x8x32xf32>', expected 'tensor<4x8xf32>'}}
+  %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8x32xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_grad_dloss(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>, %l: tensor<4x8xf32>, %d: tensor<4x8xf64>) {
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op dloss has type 'tensor<4x8xf64>', expected 'tensor<4x8xf32>'}}
+  %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf64>) -> tensor<4x8x32xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_grad_result(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>, %l: tensor<4x8xf32>, %d: tensor<4x8xf32>) {
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op result #0 has type 'tensor<4x8xf32>', expected 'tensor<4x8x32xf32>'}}
+  %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}

@@ -1,0 +1,45 @@
+// RUN: dtc-opt %s | dtc-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @rotary
+func.func @rotary(%x: tensor<2x128x12x64xf32>) {
+  // CHECK: dtc.rotary {{%[^ ,]+}} {inverse = false, theta = 1.000000e+04 : f64} : tensor<2x128x12x64xf32>
+  %0 = dtc.rotary %x {inverse = false, theta = 1.000000e+04 : f64} : tensor<2x128x12x64xf32>
+  // CHECK: dtc.rotary {{%[^ ,]+}} {inverse = true, theta = 5.000000e+05 : f64} : tensor<2x128x12x64xf32>
+  %1 = dtc.rotary %x {inverse = true, theta = 5.000000e+05 : f64} : tensor<2x128x12x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @attention
+func.func @attention(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 2.500000e-01 : f64} :
+      (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+      -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention_grad {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 2.500000e-01 : f64} :
+      (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>)
+      -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @cross_attention
+func.func @cross_attention(%q: tensor<2x8x4x16xf32>, %k: tensor<2x5x4x16xf32>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = false, scale = 1.000000e+00 : f64} : (tensor<2x8x4x16xf32>, tensor<2x5x4x16xf32>, tensor<2x5x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %out, %lse = dtc.attention %q, %k, %k {causal = false, scale = 1.000000e+00 : f64} :
+      (tensor<2x8x4x16xf32>, tensor<2x5x4x16xf32>, tensor<2x5x4x16xf32>)
+      -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @cross_entropy
+func.func @cross_entropy(%logits: tensor<4x8x32xf32>, %labels: tensor<4x8xi32>) {
+  // CHECK: dtc.cross_entropy {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<4x8x32xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %loss, %lse = dtc.cross_entropy %logits, %labels :
+      (tensor<4x8x32xf32>, tensor<4x8xi32>)
+      -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  // CHECK: dtc.cross_entropy_grad {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
+  %0 = dtc.cross_entropy_grad %logits, %labels, %lse, %loss :
+      (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf32>)
+      -> tensor<4x8x32xf32>
+  return
+}

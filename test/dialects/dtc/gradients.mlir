@@ -1,0 +1,503 @@
+// RUN: dtc-opt %s --test-build-vjps | FileCheck %s
+//
+// For each op what its vector-Jacobian product builds; the last arguments are the cotangents.
+
+// CHECK-LABEL: func.func @neg_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.neg %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.neg %[[ARG1]]
+// CHECK: return %[[V1]]
+func.func @neg(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.neg %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @abs_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.abs %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.constant dense<0.000000e+00> : tensor<2x3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.neg %[[ARG1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.compare lt %[[ARG0]], %[[V1]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.select %[[V3]], %[[V2]], %[[V1]]
+// CHECK: %[[V5:[^ ,:)]+]] = dtc.compare gt %[[ARG0]], %[[V1]]
+// CHECK: %[[V6:[^ ,:)]+]] = dtc.select %[[V5]], %[[ARG1]], %[[V4]]
+// CHECK: return %[[V6]]
+func.func @abs(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.abs %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @exp_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.exp %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.mul %[[ARG1]], %[[V0]]
+// CHECK: return %[[V1]]
+func.func @exp(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.exp %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @log_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.log %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.div %[[ARG1]], %[[ARG0]]
+// CHECK: return %[[V1]]
+func.func @log(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.log %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @sqrt_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.sqrt %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.constant dense<5.000000e-01> : tensor<2x3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.mul %[[ARG1]], %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.div %[[V2]], %[[V0]]
+// CHECK: return %[[V3]]
+func.func @sqrt(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.sqrt %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @rsqrt_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.rsqrt %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.mul %[[V0]], %[[V0]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.mul %[[V0]], %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.constant dense<-5.000000e-01> : tensor<2x3xf32>
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.mul %[[ARG1]], %[[V3]]
+// CHECK: %[[V5:[^ ,:)]+]] = dtc.mul %[[V4]], %[[V2]]
+// CHECK: return %[[V5]]
+func.func @rsqrt(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.rsqrt %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @tanh_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.tanh %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.mul %[[V0]], %[[V0]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.constant dense<1.000000e+00> : tensor<2x3xf32>
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.sub %[[V2]], %[[V1]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.mul %[[ARG1]], %[[V3]]
+// CHECK: return %[[V4]]
+func.func @tanh(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.tanh %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @sigmoid_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.sigmoid %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.constant dense<1.000000e+00> : tensor<2x3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.sub %[[V1]], %[[V0]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.mul %[[V0]], %[[V2]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.mul %[[ARG1]], %[[V3]]
+// CHECK: return %[[V4]]
+func.func @sigmoid(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.sigmoid %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @relu_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.relu %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.constant dense<0.000000e+00> : tensor<2x3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.compare gt %[[ARG0]], %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.select %[[V2]], %[[ARG1]], %[[V1]]
+// CHECK: return %[[V3]]
+func.func @relu(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.relu %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @silu_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.silu %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.silu_grad %[[ARG0]], %[[ARG1]]
+// CHECK: return %[[V1]]
+func.func @silu(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.silu %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @gelu_tanh_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.gelu tanh %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.gelu_grad tanh %[[ARG0]], %[[ARG1]]
+// CHECK: return %[[V1]]
+func.func @gelu_tanh(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.gelu tanh %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @gelu_none_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.gelu none %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.gelu_grad none %[[ARG0]], %[[ARG1]]
+// CHECK: return %[[V1]]
+func.func @gelu_none(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.gelu none %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @add_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.add %[[ARG0]], %[[ARG1]]
+// CHECK: return %[[ARG2]], %[[ARG2]]
+func.func @add(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %z = dtc.add %x, %y : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @sub_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.sub %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.neg %[[ARG2]]
+// CHECK: return %[[ARG2]], %[[V1]]
+func.func @sub(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %z = dtc.sub %x, %y : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @mul_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.mul %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.mul %[[ARG2]], %[[ARG1]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.mul %[[ARG2]], %[[ARG0]]
+// CHECK: return %[[V1]], %[[V2]]
+func.func @mul(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %z = dtc.mul %x, %y : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @div_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.div %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.div %[[ARG2]], %[[ARG1]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.mul %[[V1]], %[[V0]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.neg %[[V2]]
+// CHECK: return %[[V1]], %[[V3]]
+func.func @div(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %z = dtc.div %x, %y : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @maximum_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.maximum %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.constant dense<0.000000e+00> : tensor<2x3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.constant dense<5.000000e-01> : tensor<2x3xf32>
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.mul %[[ARG2]], %[[V2]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.compare eq %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V5:[^ ,:)]+]] = dtc.select %[[V4]], %[[V3]], %[[V1]]
+// CHECK: %[[V6:[^ ,:)]+]] = dtc.compare gt %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V7:[^ ,:)]+]] = dtc.select %[[V6]], %[[ARG2]], %[[V5]]
+// CHECK: %[[V8:[^ ,:)]+]] = dtc.compare gt %[[ARG1]], %[[ARG0]]
+// CHECK: %[[V9:[^ ,:)]+]] = dtc.select %[[V8]], %[[ARG2]], %[[V5]]
+// CHECK: return %[[V7]], %[[V9]]
+func.func @maximum(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %z = dtc.maximum %x, %y : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @minimum_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.minimum %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.constant dense<0.000000e+00> : tensor<2x3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.constant dense<5.000000e-01> : tensor<2x3xf32>
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.mul %[[ARG2]], %[[V2]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.compare eq %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V5:[^ ,:)]+]] = dtc.select %[[V4]], %[[V3]], %[[V1]]
+// CHECK: %[[V6:[^ ,:)]+]] = dtc.compare lt %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V7:[^ ,:)]+]] = dtc.select %[[V6]], %[[ARG2]], %[[V5]]
+// CHECK: %[[V8:[^ ,:)]+]] = dtc.compare lt %[[ARG1]], %[[ARG0]]
+// CHECK: %[[V9:[^ ,:)]+]] = dtc.select %[[V8]], %[[ARG2]], %[[V5]]
+// CHECK: return %[[V7]], %[[V9]]
+func.func @minimum(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %z = dtc.minimum %x, %y : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @convert_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf64>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.convert %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.convert %[[ARG1]]
+// CHECK: return %[[V1]]
+func.func @convert(%x: tensor<2x3xf32>) -> (tensor<2x3xf64>) {
+  %z = dtc.convert %x : (tensor<2x3xf32>) -> tensor<2x3xf64>
+  return %z : tensor<2x3xf64>
+}
+
+// CHECK-LABEL: func.func @select_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xi1>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.select %[[ARG0]], %[[ARG1]], %[[ARG2]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.constant dense<0.000000e+00> : tensor<2x3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.select %[[ARG0]], %[[ARG3]], %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.select %[[ARG0]], %[[V1]], %[[ARG3]]
+// CHECK: return %[[V2]], %[[V3]]
+func.func @select(%c: tensor<2x3xi1>, %x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %z = dtc.select %c, %x, %y : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @broadcast_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x4xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.broadcast %[[ARG0]] dims [1]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.reduce sum %[[ARG1]] dims [0, 2]
+// CHECK: return %[[V1]]
+func.func @broadcast(%x: tensor<3xf32>) -> (tensor<2x3x4xf32>) {
+  %z = dtc.broadcast %x dims [1] : (tensor<3xf32>) -> tensor<2x3x4xf32>
+  return %z : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func.func @reshape_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3x2xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.reshape %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.reshape %[[ARG1]]
+// CHECK: return %[[V1]]
+func.func @reshape(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>) {
+  %z = dtc.reshape %x : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  return %z : tensor<3x2xf32>
+}
+
+// CHECK-LABEL: func.func @transpose_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4x2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.transpose %[[ARG0]] permutation [2, 0, 1]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.transpose %[[ARG1]] permutation [1, 2, 0]
+// CHECK: return %[[V1]]
+func.func @transpose(%x: tensor<2x3x4xf32>) -> (tensor<4x2x3xf32>) {
+  %z = dtc.transpose %x permutation [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  return %z : tensor<4x2x3xf32>
+}
+
+// CHECK-LABEL: func.func @slice_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x1xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.slice %[[ARG0]] offsets [0, 1] sizes [2, 1]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.pad %[[ARG1]] low [0, 1] high [0, 1] value 0.000000e+00
+// CHECK: return %[[V1]]
+func.func @slice(%x: tensor<2x3xf32>) -> (tensor<2x1xf32>) {
+  %z = dtc.slice %x offsets [0, 1] sizes [2, 1] : (tensor<2x3xf32>) -> tensor<2x1xf32>
+  return %z : tensor<2x1xf32>
+}
+
+// CHECK-LABEL: func.func @pad_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4x5xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.pad %[[ARG0]] low [0, 1] high [2, 1] value 1.500000e+00
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.slice %[[ARG1]] offsets [0, 1] sizes [2, 3]
+// CHECK: return %[[V1]]
+func.func @pad(%x: tensor<2x3xf32>) -> (tensor<4x5xf32>) {
+  %z = dtc.pad %x low [0, 1] high [2, 1] value 1.5 : (tensor<2x3xf32>) -> tensor<4x5xf32>
+  return %z : tensor<4x5xf32>
+}
+
+// CHECK-LABEL: func.func @concat_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x1xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x7xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.concat %[[ARG0]], %[[ARG1]], %[[ARG0]] dim 1
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.slice %[[ARG2]] offsets [0, 0] sizes [2, 3]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.slice %[[ARG2]] offsets [0, 3] sizes [2, 1]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.slice %[[ARG2]] offsets [0, 4] sizes [2, 3]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.add %[[V1]], %[[V3]]
+// CHECK: return %[[V4]], %[[V2]]
+func.func @concat(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>) -> (tensor<2x7xf32>) {
+  %z = dtc.concat %x, %y, %x dim 1 : (tensor<2x3xf32>, tensor<2x1xf32>, tensor<2x3xf32>) -> tensor<2x7xf32>
+  return %z : tensor<2x7xf32>
+}
+
+// CHECK-LABEL: func.func @reduce_sum_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.reduce sum %[[ARG0]] dims [0, 2]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.broadcast %[[ARG1]] dims [1]
+// CHECK: return %[[V1]]
+func.func @reduce_sum(%x: tensor<2x3x4xf32>) -> (tensor<3xf32>) {
+  %z = dtc.reduce sum %x dims [0, 2] : (tensor<2x3x4xf32>) -> tensor<3xf32>
+  return %z : tensor<3xf32>
+}
+
+// CHECK-LABEL: func.func @reduce_max_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.reduce max %[[ARG0]] dims [0, 2]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.broadcast %[[V0]] dims [1]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.compare eq %[[ARG0]], %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.convert %[[V2]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.reduce sum %[[V3]] dims [0, 2]
+// CHECK: %[[V5:[^ ,:)]+]] = dtc.div %[[ARG1]], %[[V4]]
+// CHECK: %[[V6:[^ ,:)]+]] = dtc.broadcast %[[V5]] dims [1]
+// CHECK: %[[V7:[^ ,:)]+]] = dtc.constant dense<0.000000e+00> : tensor<2x3x4xf32>
+// CHECK: %[[V8:[^ ,:)]+]] = dtc.select %[[V2]], %[[V6]], %[[V7]]
+// CHECK: return %[[V8]]
+func.func @reduce_max(%x: tensor<2x3x4xf32>) -> (tensor<3xf32>) {
+  %z = dtc.reduce max %x dims [0, 2] : (tensor<2x3x4xf32>) -> tensor<3xf32>
+  return %z : tensor<3xf32>
+}
+
+// CHECK-LABEL: func.func @reduce_min_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.reduce min %[[ARG0]] dims [0, 2]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.broadcast %[[V0]] dims [1]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.compare eq %[[ARG0]], %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.convert %[[V2]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.reduce sum %[[V3]] dims [0, 2]
+// CHECK: %[[V5:[^ ,:)]+]] = dtc.div %[[ARG1]], %[[V4]]
+// CHECK: %[[V6:[^ ,:)]+]] = dtc.broadcast %[[V5]] dims [1]
+// CHECK: %[[V7:[^ ,:)]+]] = dtc.constant dense<0.000000e+00> : tensor<2x3x4xf32>
+// CHECK: %[[V8:[^ ,:)]+]] = dtc.select %[[V2]], %[[V6]], %[[V7]]
+// CHECK: return %[[V8]]
+func.func @reduce_min(%x: tensor<2x3x4xf32>) -> (tensor<3xf32>) {
+  %z = dtc.reduce min %x dims [0, 2] : (tensor<2x3x4xf32>) -> tensor<3xf32>
+  return %z : tensor<3xf32>
+}
+
+// CHECK-LABEL: func.func @einsum0_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4x5xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3x5xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.einsum "bsd,df->bsf" %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.einsum "bsf,df->bsd" %[[ARG2]], %[[ARG1]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.einsum "bsd,bsf->df" %[[ARG0]], %[[ARG2]]
+// CHECK: return %[[V1]], %[[V2]]
+func.func @einsum0(%x: tensor<2x3x4xf32>, %y: tensor<4x5xf32>) -> (tensor<2x3x5xf32>) {
+  %z = dtc.einsum "bsd,df->bsf" %x, %y : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
+  return %z : tensor<2x3x5xf32>
+}
+
+// CHECK-LABEL: func.func @einsum1_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<f32>, %[[ARG1:[^ ,:)]+]]: tensor<f32>, %[[ARG2:[^ ,:)]+]]: tensor<f32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.einsum ",->" %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.einsum ",->" %[[ARG2]], %[[ARG1]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.einsum ",->" %[[ARG0]], %[[ARG2]]
+// CHECK: return %[[V1]], %[[V2]]
+func.func @einsum1(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>) {
+  %z = dtc.einsum ",->" %x, %y : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %z : tensor<f32>
+}
+
+// CHECK-LABEL: func.func @einsum2_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<3x2xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.einsum "a,b->ba" %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.einsum "ba,b->a" %[[ARG2]], %[[ARG1]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.einsum "a,ba->b" %[[ARG0]], %[[ARG2]]
+// CHECK: return %[[V1]], %[[V2]]
+func.func @einsum2(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<3x2xf32>) {
+  %z = dtc.einsum "a,b->ba" %x, %y : (tensor<2xf32>, tensor<3xf32>) -> tensor<3x2xf32>
+  return %z : tensor<3x2xf32>
+}
+
+// CHECK-LABEL: func.func @einsum3_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3x4x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.einsum "abc,bcd->dab" %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.einsum "dab,bcd->abc" %[[ARG2]], %[[ARG1]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.einsum "abc,dab->bcd" %[[ARG0]], %[[ARG2]]
+// CHECK: return %[[V1]], %[[V2]]
+func.func @einsum3(%x: tensor<2x3x4xf32>, %y: tensor<3x4x2xf32>) -> (tensor<2x2x3xf32>) {
+  %z = dtc.einsum "abc,bcd->dab" %x, %y : (tensor<2x3x4xf32>, tensor<3x4x2xf32>) -> tensor<2x2x3xf32>
+  return %z : tensor<2x2x3xf32>
+}
+
+// CHECK-LABEL: func.func @embedding_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<5x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.embedding %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.embedding_grad %[[ARG1]], %[[ARG2]]
+// CHECK: return %[[V1]]
+func.func @embedding(%t: tensor<5x3xf32>, %i: tensor<2x4xi32>) -> (tensor<2x4x3xf32>) {
+  %z = dtc.embedding %t, %i : (tensor<5x3xf32>, tensor<2x4xi32>) -> tensor<2x4x3xf32>
+  return %z : tensor<2x4x3xf32>
+}
+
+// CHECK-LABEL: func.func @pick_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.pick %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.pick_grad %[[ARG1]], %[[ARG2]]
+// CHECK: return %[[V1]]
+func.func @pick(%t: tensor<2x4x5xf32>, %i: tensor<2x4xi32>) -> (tensor<2x4xf32>) {
+  %z = dtc.pick %t, %i : (tensor<2x4x5xf32>, tensor<2x4xi32>) -> tensor<2x4xf32>
+  return %z : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: func.func @softmax_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x4xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.softmax %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.softmax_grad %[[V0]], %[[ARG1]]
+// CHECK: return %[[V1]]
+func.func @softmax(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>) {
+  %z = dtc.softmax %x : tensor<2x3x4xf32>
+  return %z : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func.func @layer_norm_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4xf32>, %[[ARG2:[^ ,:)]+]]: tensor<4xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4xf32>
+// CHECK: %[[Y:[^ ,:)]+]], %[[MEAN:[^ ,:)]+]], %[[RSTD:[^ ,:)]+]] = dtc.layer_norm %[[ARG0]], %[[ARG1]], %[[ARG2]] {eps = 1.000000e-05 : f64}
+// CHECK: %[[DX:[^ ,:)]+]], %[[DGAMMA:[^ ,:)]+]], %[[DBETA:[^ ,:)]+]] = dtc.layer_norm_grad %[[ARG0]], %[[ARG1]], %[[MEAN]], %[[RSTD]], %[[ARG3]]
+// CHECK: return %[[DX]], %[[DGAMMA]], %[[DBETA]]
+func.func @layer_norm(%x: tensor<2x3x4xf32>, %g: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<2x3x4xf32>) {
+  %y, %m, %r = dtc.layer_norm %x, %g, %b {eps = 1.0e-5} : (tensor<2x3x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  return %y : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func.func @rms_norm_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3x4xf32>
+// CHECK: %[[Y:[^ ,:)]+]], %[[RSTD:[^ ,:)]+]] = dtc.rms_norm %[[ARG0]], %[[ARG1]] {eps = 1.000000e-05 : f64}
+// CHECK: %[[DX:[^ ,:)]+]], %[[DGAMMA:[^ ,:)]+]] = dtc.rms_norm_grad %[[ARG0]], %[[ARG1]], %[[RSTD]], %[[ARG2]]
+// CHECK: return %[[DX]], %[[DGAMMA]]
+func.func @rms_norm(%x: tensor<2x3x4xf32>, %g: tensor<4xf32>) -> (tensor<2x3x4xf32>) {
+  %y, %r = dtc.rms_norm %x, %g {eps = 1.0e-5} : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>)
+  return %y : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func.func @rotary_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x2x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x2x4xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.rotary %[[ARG0]] {inverse = false, theta = 1.000000e+02 : f64}
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.rotary %[[ARG1]] {inverse = true, theta = 1.000000e+02 : f64}
+// CHECK: return %[[V1]]
+func.func @rotary(%x: tensor<2x3x2x4xf32>) -> (tensor<2x3x2x4xf32>) {
+  %y = dtc.rotary %x {inverse = false, theta = 100.0} : tensor<2x3x2x4xf32>
+  return %y : tensor<2x3x2x4xf32>
+}
+
+// CHECK-LABEL: func.func @attention_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x2x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3x2x2xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4x2xf32>
+// CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG1]], %[[ARG2]] {causal = true, scale = 0.69999999999999996 : f64}
+// CHECK: %[[DQ:[^ ,:)]+]], %[[DK:[^ ,:)]+]], %[[DV:[^ ,:)]+]] = dtc.attention_grad %[[ARG0]], %[[ARG1]], %[[ARG2]], %[[OUT]], %[[LSE]], %[[ARG3]] {causal = true, scale = 0.69999999999999996 : f64}
+// CHECK: return %[[DQ]], %[[DK]], %[[DV]]
+func.func @attention(%q: tensor<2x3x4x2xf32>, %k: tensor<2x3x2x2xf32>, %v: tensor<2x3x2x2xf32>) -> (tensor<2x3x4x2xf32>) {
+  %o, %l = dtc.attention %q, %k, %v {causal = true, scale = 0.7} : (tensor<2x3x4x2xf32>, tensor<2x3x2x2xf32>, tensor<2x3x2x2xf32>) -> (tensor<2x3x4x2xf32>, tensor<2x4x3xf32>)
+  return %o : tensor<2x3x4x2xf32>
+}
+
+// CHECK-LABEL: func.func @cross_entropy_loss_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>
+// CHECK: %[[LOSS:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.cross_entropy %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.cross_entropy_grad %[[ARG0]], %[[ARG1]], %[[LSE]], %[[ARG2]]
+// CHECK: return %[[V0]]
+func.func @cross_entropy_loss(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (tensor<2x4xf32>) {
+  %loss, %lse = dtc.cross_entropy %x, %l : (tensor<2x4x5xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  return %loss : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: func.func @cross_entropy_lse_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>
+// CHECK: %[[LOSS:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.cross_entropy %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.broadcast %[[LSE]] dims [0, 1]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.sub %[[ARG0]], %[[V0]]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.exp %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.broadcast %[[ARG2]] dims [0, 1]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.mul %[[V3]], %[[V2]]
+// CHECK: return %[[V4]]
+func.func @cross_entropy_lse(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (tensor<2x4xf32>) {
+  %loss, %lse = dtc.cross_entropy %x, %l : (tensor<2x4x5xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  return %lse : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: func.func @cross_entropy_both_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x4xf32>
+// CHECK: %[[LOSS:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.cross_entropy %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.cross_entropy_grad %[[ARG0]], %[[ARG1]], %[[LSE]], %[[ARG2]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.broadcast %[[LSE]] dims [0, 1]
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.sub %[[ARG0]], %[[V1]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.exp %[[V2]]
+// CHECK: %[[V4:[^ ,:)]+]] = dtc.broadcast %[[ARG3]] dims [0, 1]
+// CHECK: %[[V5:[^ ,:)]+]] = dtc.mul %[[V4]], %[[V3]]
+// CHECK: %[[V6:[^ ,:)]+]] = dtc.add %[[V0]], %[[V5]]
+// CHECK: return %[[V6]]
+func.func @cross_entropy_both(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %loss, %lse = dtc.cross_entropy %x, %l : (tensor<2x4x5xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  return %loss, %lse : tensor<2x4xf32>, tensor<2x4xf32>
+}

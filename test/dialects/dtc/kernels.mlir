@@ -1,0 +1,172 @@
+// RUN: dtc-opt %s --test-print-kernels --verify-diagnostics
+//
+// The kernel, its attributes, the pairs operand=>result that it may compute in place, and the floating point operations.
+
+func.func @elementwise(%x: tensor<4x8xf32>, %s: tensor<f32>, %c: tensor<4x8xi1>) {
+  // expected-remark@+1 {{neg {} 0=>0 flops 32.}}
+  %neg = dtc.neg %x : tensor<4x8xf32>
+  // expected-remark@+1 {{abs {} 0=>0 flops 32.}}
+  %abs = dtc.abs %x : tensor<4x8xf32>
+  // expected-remark@+1 {{exp {} 0=>0 flops 1.}}
+  %exp = dtc.exp %s : tensor<f32>
+  // expected-remark@+1 {{log {} 0=>0 flops 32.}}
+  %log = dtc.log %x : tensor<4x8xf32>
+  // expected-remark@+1 {{sqrt {} 0=>0 flops 32.}}
+  %sqrt = dtc.sqrt %x : tensor<4x8xf32>
+  // expected-remark@+1 {{rsqrt {} 0=>0 flops 32.}}
+  %rsqrt = dtc.rsqrt %x : tensor<4x8xf32>
+  // expected-remark@+1 {{tanh {} 0=>0 flops 32.}}
+  %tanh = dtc.tanh %x : tensor<4x8xf32>
+  // expected-remark@+1 {{sigmoid {} 0=>0 flops 32.}}
+  %sigmoid = dtc.sigmoid %x : tensor<4x8xf32>
+  // expected-remark@+1 {{relu {} 0=>0 flops 32.}}
+  %relu = dtc.relu %x : tensor<4x8xf32>
+  // expected-remark@+1 {{silu {} 0=>0 flops 32.}}
+  %silu = dtc.silu %x : tensor<4x8xf32>
+  // expected-remark@+1 {{gelu {approximate = "tanh"} 0=>0 flops 32.}}
+  %gelu = dtc.gelu tanh %x : tensor<4x8xf32>
+  // expected-remark@+1 {{convert {} flops 32.}}
+  %convert0 = dtc.convert %x : (tensor<4x8xf32>) -> tensor<4x8xf64>
+  // expected-remark@+1 {{convert {} flops 32.}}
+  %convert1 = dtc.convert %x : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  // expected-remark@+1 {{convert {} flops 32.}}
+  %convert2 = dtc.convert %c : (tensor<4x8xi1>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{add {} 0=>0 1=>0 flops 32.}}
+  %add = dtc.add %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{sub {} 0=>0 1=>0 flops 32.}}
+  %sub = dtc.sub %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{mul {} 0=>0 1=>0 flops 32.}}
+  %mul = dtc.mul %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{div {} 0=>0 1=>0 flops 32.}}
+  %div = dtc.div %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{maximum {} 0=>0 1=>0 flops 32.}}
+  %maximum = dtc.maximum %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{minimum {} 0=>0 1=>0 flops 32.}}
+  %minimum = dtc.minimum %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{compare {predicate = "lt"} flops 32.}}
+  %compare = dtc.compare lt %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{select {} 1=>0 2=>0 flops 32.}}
+  %select = dtc.select %c, %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{silu_grad {} 1=>0 0=>0 flops 32.}}
+  %silu_grad = dtc.silu_grad %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{gelu_grad {approximate = "tanh"} 1=>0 0=>0 flops 32.}}
+  %gelu_grad = dtc.gelu_grad tanh %x, %x : tensor<4x8xf32>
+  return
+}
+
+func.func @shape(%x: tensor<2x3x4xf32>, %s: tensor<f32>) {
+  // expected-remark@+1 {{fill {value = 1.000000e+00 : f64} flops 32.}}
+  %constant0 = dtc.constant dense<1.0> : tensor<4x8xf32>
+  // expected-remark@+1 {{constant {data = dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>} flops 2.}}
+  %constant1 = dtc.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  // expected-remark@+1 {{fill {value = 1.000000e+00 : f64} flops 4.}}
+  %constant2 = dtc.constant dense<true> : tensor<4xi1>
+  // expected-remark@+1 {{fill {value = -7.000000e+00 : f64} flops 1.}}
+  %constant3 = dtc.constant dense<-7> : tensor<i32>
+  // expected-remark@+1 {{broadcast {dims = array<i64: 0, 2, 3>} flops 120.}}
+  %broadcast0 = dtc.broadcast %x dims [0, 2, 3] : (tensor<2x3x4xf32>) -> tensor<2x5x3x4xf32>
+  // expected-remark@+1 {{broadcast {dims = array<i64>} flops 5.}}
+  %broadcast1 = dtc.broadcast %s dims [] : (tensor<f32>) -> tensor<5xf32>
+  // expected-remark@+1 {{transpose {permutation = array<i64: 2, 0, 1>} flops 24.}}
+  %transpose = dtc.transpose %x permutation [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  return
+}
+
+// Both shapes are split into their coarsest common factors.
+func.func @reshape(%a: tensor<16x768xf32>, %b: tensor<16x12x64xf32>, %c: tensor<6x4xf32>, %d: tensor<5x6x4xf32>,
+                   %e: tensor<4x9xf32>, %f: tensor<1x16x1xf32>, %g: tensor<4x6x1x10x2xf32>) {
+  %split = dtc.reshape %a : (tensor<16x768xf32>) -> tensor<16x12x64xf32>
+  %merge = dtc.reshape %b : (tensor<16x12x64xf32>) -> tensor<16x768xf32>
+  %merge_all = dtc.reshape %b : (tensor<16x12x64xf32>) -> tensor<12288xf32>
+  %regroup = dtc.reshape %c : (tensor<6x4xf32>) -> tensor<2x12xf32>
+  // The halves of 6 and 4 are the same blocks, 3x4 and 2x6 have no boundary in common.
+  %no_boundary = dtc.reshape %c : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  %no_boundary_inside = dtc.reshape %d : (tensor<5x6x4xf32>) -> tensor<5x4x6xf32>
+  %no_divisor = dtc.reshape %e : (tensor<4x9xf32>) -> tensor<9x4xf32>
+  %ones = dtc.reshape %f : (tensor<1x16x1xf32>) -> tensor<4x1x4xf32>
+  %after = dtc.reshape %g : (tensor<4x6x1x10x2xf32>) -> tensor<3x8x5x4xf32>
+  return
+}
+
+func.func @block(%x: tensor<4x8xf32>, %y: tensor<4x2xf32>) {
+  // expected-remark@+1 {{slice {offsets = array<i64: 0, 2>} flops 32.}}
+  %slice = dtc.slice %x offsets [0, 2] sizes [4, 3] : (tensor<4x8xf32>) -> tensor<4x3xf32>
+  // expected-remark@+1 {{pad {low = array<i64: 0, 1>, value = 0.000000e+00 : f64} flops 36.}}
+  %pad0 = dtc.pad %x low [0, 1] high [0, 0] value 0.0 : (tensor<4x8xf32>) -> tensor<4x9xf32>
+  // expected-remark@+1 {{pad {low = array<i64: 0, 0>, value = 1.000000e+00 : f64} flops 48.}}
+  %pad1 = dtc.pad %x low [0, 0] high [2, 0] value 1.0 : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  // expected-remark@+1 {{concat {dim = 1 : i64} flops 40.}}
+  %concat = dtc.concat %x, %y dim 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+  return
+}
+
+func.func @contraction(%x: tensor<16x128x64xf32>, %w: tensor<64x256xf32>, %s: tensor<f32>) {
+  // expected-remark@+1 {{einsum {equation = "bsd,df->bsf"} flops 67108864.}}
+  %matmul = dtc.einsum "bsd,df->bsf" %x, %w : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
+  // expected-remark@+1 {{einsum {equation = "bsd,bsd->sb"} flops 262144.}}
+  %batched = dtc.einsum "bsd,bsd->sb" %x, %x : (tensor<16x128x64xf32>, tensor<16x128x64xf32>) -> tensor<128x16xf32>
+  // expected-remark@+1 {{einsum {equation = ",->"} flops 2.}}
+  %scalars = dtc.einsum ",->" %s, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // expected-remark@+1 {{reduce {dims = array<i64: 0, 2>, kind = "sum"} flops 131072.}}
+  %sum = dtc.reduce sum %x dims [0, 2] : (tensor<16x128x64xf32>) -> tensor<128xf32>
+  // expected-remark@+1 {{reduce {dims = array<i64: 1>, kind = "max"} flops 131072.}}
+  %max = dtc.reduce max %x dims [1] : (tensor<16x128x64xf32>) -> tensor<16x64xf32>
+  // expected-remark@+1 {{reduce {dims = array<i64: 0>, kind = "min"} flops 131072.}}
+  %min = dtc.reduce min %x dims [0] : (tensor<16x128x64xf32>) -> tensor<128x64xf32>
+  return
+}
+
+func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>) {
+  // expected-remark@+1 {{embedding {} flops 16384.}}
+  %embedding = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>
+  // expected-remark@+1 {{embedding {} flops 16384.}}
+  %embedding1 = dtc.embedding %table, %id : (tensor<256x64xf32>, tensor<i32>) -> tensor<64xf32>
+  // expected-remark@+1 {{embedding_grad {} flops 16384.}}
+  %embedding_grad = dtc.embedding_grad %ids, %dy : (tensor<4x8xi32>, tensor<4x8x64xf32>) -> tensor<256x64xf32>
+  // expected-remark@+1 {{pick {} flops 2048.}}
+  %pick = dtc.pick %dy, %ids : (tensor<4x8x64xf32>, tensor<4x8xi32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{pick_grad {} flops 2048.}}
+  %pick_grad = dtc.pick_grad %ids, %dz : (tensor<4x8xi32>, tensor<4x8xf32>) -> tensor<4x8x64xf32>
+  return
+}
+
+func.func @norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %m: tensor<2x3xf32>) {
+  // expected-remark@+1 {{softmax {} 0=>0 flops 48.}}
+  %softmax = dtc.softmax %x : tensor<2x3x8xf32>
+  // expected-remark@+1 {{softmax_grad {} 1=>0 flops 48.}}
+  %softmax_grad = dtc.softmax_grad %x, %x : tensor<2x3x8xf32>
+  // expected-remark@+1 {{layer_norm {eps = 1.000000e-05 : f64} flops 48.}}
+  %0:3 = dtc.layer_norm %x, %w, %w {eps = 1.0e-5} : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  // expected-remark@+1 {{layer_norm_grad {} flops 48.}}
+  %1:3 = dtc.layer_norm_grad %x, %w, %m, %m, %x : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  // expected-remark@+1 {{rms_norm {eps = 1.000000e-05 : f64} flops 48.}}
+  %2:2 = dtc.rms_norm %x, %w {eps = 1.0e-5} : (tensor<2x3x8xf32>, tensor<8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3xf32>)
+  // expected-remark@+1 {{rms_norm_grad {} flops 48.}}
+  %3:2 = dtc.rms_norm_grad %x, %w, %m, %x : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<2x3xf32>, tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<8xf32>)
+  return
+}
+
+func.func @fused(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %logits: tensor<4x8x32xf32>, %labels: tensor<4x8xi32>) {
+  // expected-remark@+1 {{rotary {inverse = false, theta = 1.000000e+04 : f64} 0=>0 flops 1536.}}
+  %rotary = dtc.rotary %q {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  // Six heads of queries are two heads of keys times three queries each.
+  // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64} flops 27648.}}
+  %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention_grad {causal = true, scale = 2.500000e-01 : f64} flops 69120.}}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  // expected-remark@+1 {{cross_entropy {} flops 1024.}}
+  %loss, %lse1 = dtc.cross_entropy %logits, %labels : (tensor<4x8x32xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{cross_entropy_grad {} 0=>0 flops 1024.}}
+  %dlogits = dtc.cross_entropy_grad %logits, %labels, %lse1, %loss : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
+  return
+}
+
+func.func @optimizer(%p: tensor<4x8xf32>, %s: tensor<f32>) {
+  // expected-remark@+1 {{adamw {beta1 = 9.000000e-01 : f64, beta2 = 0.99899999999999999 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64} 0=>0 2=>1 3=>2 flops 32.}}
+  %0:3 = dtc.adamw %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{sgd {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64} 0=>0 2=>1 flops 32.}}
+  %1:2 = dtc.sgd %p, %p, %p, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{sgd {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64} 0=>0 2=>1 flops 1.}}
+  %2:2 = dtc.sgd %s, %s, %s, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return
+}

@@ -1,0 +1,182 @@
+// RUN: dtc-opt %s --test-print-sharding-rules --verify-diagnostics
+//
+// A rule reads as an einsum: the letters are factors, "(bc)" is a dimension of two factors, "()" one of none. Then come
+// the size of each factor, the sets of operands in which the op is linear, the operands that hold indices into a factor.
+
+func.func @elementwise(%x: tensor<4x8xf32>, %s: tensor<f32>, %c: tensor<4x8xi1>) {
+  // expected-remark@+1 {{ab->ab a=4 b=8 linear {0}.}}
+  %neg = dtc.neg %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %abs = dtc.abs %x : tensor<4x8xf32>
+  // expected-remark@+1 {{->.}}
+  %exp = dtc.exp %s : tensor<f32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %log = dtc.log %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %sqrt = dtc.sqrt %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %rsqrt = dtc.rsqrt %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %tanh = dtc.tanh %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %sigmoid = dtc.sigmoid %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %relu = dtc.relu %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %silu = dtc.silu %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %gelu = dtc.gelu tanh %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8 linear {0}.}}
+  %convert0 = dtc.convert %x : (tensor<4x8xf32>) -> tensor<4x8xf64>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %convert1 = dtc.convert %x : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %convert2 = dtc.convert %c : (tensor<4x8xi1>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8 linear {0, 1}.}}
+  %add = dtc.add %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8 linear {0, 1}.}}
+  %sub = dtc.sub %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8 linear {0} {1}.}}
+  %mul = dtc.mul %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8 linear {0}.}}
+  %div = dtc.div %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8.}}
+  %maximum = dtc.maximum %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8.}}
+  %minimum = dtc.minimum %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8.}}
+  %compare = dtc.compare lt %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab,ab->ab a=4 b=8 linear {1, 2}.}}
+  %select = dtc.select %c, %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8 linear {1}.}}
+  %silu_grad = dtc.silu_grad %x, %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->ab a=4 b=8 linear {1}.}}
+  %gelu_grad = dtc.gelu_grad tanh %x, %x : tensor<4x8xf32>
+  return
+}
+
+func.func @shape(%x: tensor<2x3x4xf32>, %s: tensor<f32>) {
+  // expected-remark@+1 {{->ab a=4 b=8.}}
+  %constant0 = dtc.constant dense<1.0> : tensor<4x8xf32>
+  // expected-remark@+1 {{->a a=2 whole.}}
+  %constant1 = dtc.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  // expected-remark@+1 {{->a a=4.}}
+  %constant2 = dtc.constant dense<true> : tensor<4xi1>
+  // expected-remark@+1 {{->.}}
+  %constant3 = dtc.constant dense<-7> : tensor<i32>
+  // expected-remark@+1 {{acd->abcd a=2 b=5 c=3 d=4 linear {0}.}}
+  %broadcast0 = dtc.broadcast %x dims [0, 2, 3] : (tensor<2x3x4xf32>) -> tensor<2x5x3x4xf32>
+  // expected-remark@+1 {{->a a=5 linear {0}.}}
+  %broadcast1 = dtc.broadcast %s dims [] : (tensor<f32>) -> tensor<5xf32>
+  // expected-remark@+1 {{abc->cab a=2 b=3 c=4 linear {0}.}}
+  %transpose = dtc.transpose %x permutation [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  return
+}
+
+// Both shapes are split into their coarsest common factors.
+func.func @reshape(%a: tensor<16x768xf32>, %b: tensor<16x12x64xf32>, %c: tensor<6x4xf32>, %d: tensor<5x6x4xf32>,
+                   %e: tensor<4x9xf32>, %f: tensor<1x16x1xf32>, %g: tensor<4x6x1x10x2xf32>) {
+  // expected-remark@+1 {{a(bc)->abc a=16 b=12 c=64 linear {0}.}}
+  %split = dtc.reshape %a : (tensor<16x768xf32>) -> tensor<16x12x64xf32>
+  // expected-remark@+1 {{abc->a(bc) a=16 b=12 c=64 linear {0}.}}
+  %merge = dtc.reshape %b : (tensor<16x12x64xf32>) -> tensor<16x768xf32>
+  // expected-remark@+1 {{abc->(abc) a=16 b=12 c=64 linear {0}.}}
+  %merge_all = dtc.reshape %b : (tensor<16x12x64xf32>) -> tensor<12288xf32>
+  // expected-remark@+1 {{(ab)c->a(bc) a=2 b=3 c=4 linear {0}.}}
+  %regroup = dtc.reshape %c : (tensor<6x4xf32>) -> tensor<2x12xf32>
+  // The halves of 6 and 4 are the same blocks, 3x4 and 2x6 have no boundary in common.
+  // expected-remark@+1 {{(ab)e->(ac)d a=2 b=3 whole c=2 whole d=6 whole e=4 whole linear {0}.}}
+  %no_boundary = dtc.reshape %c : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  // expected-remark@+1 {{a(bc)f->a(bd)e a=5 b=2 c=3 whole d=2 whole e=6 whole f=4 whole linear {0}.}}
+  %no_boundary_inside = dtc.reshape %d : (tensor<5x6x4xf32>) -> tensor<5x4x6xf32>
+  // expected-remark@+1 {{ac->bd a=4 whole b=9 whole c=9 whole d=4 whole linear {0}.}}
+  %no_divisor = dtc.reshape %e : (tensor<4x9xf32>) -> tensor<9x4xf32>
+  // expected-remark@+1 {{()(ab)()->a()b a=4 b=4 linear {0}.}}
+  %ones = dtc.reshape %f : (tensor<1x16x1xf32>) -> tensor<4x1x4xf32>
+  // expected-remark@+1 {{ad()(ef)g->bce(fg) a=4 whole b=3 whole c=8 whole d=6 whole e=5 f=2 g=2 linear {0}.}}
+  %after = dtc.reshape %g : (tensor<4x6x1x10x2xf32>) -> tensor<3x8x5x4xf32>
+  return
+}
+
+func.func @block(%x: tensor<4x8xf32>, %y: tensor<4x2xf32>) {
+  // expected-remark@+1 {{ab->ac a=4 b=8 whole c=3 whole linear {0}.}}
+  %slice = dtc.slice %x offsets [0, 2] sizes [4, 3] : (tensor<4x8xf32>) -> tensor<4x3xf32>
+  // expected-remark@+1 {{ab->ac a=4 b=8 whole c=9 whole linear {0}.}}
+  %pad0 = dtc.pad %x low [0, 1] high [0, 0] value 0.0 : (tensor<4x8xf32>) -> tensor<4x9xf32>
+  // expected-remark@+1 {{ac->bc a=4 whole b=6 whole c=8.}}
+  %pad1 = dtc.pad %x low [0, 0] high [2, 0] value 1.0 : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  // expected-remark@+1 {{ac,ad->ab a=4 b=10 whole c=8 whole d=2 whole linear {0, 1}.}}
+  %concat = dtc.concat %x, %y dim 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+  return
+}
+
+func.func @contraction(%x: tensor<16x128x64xf32>, %w: tensor<64x256xf32>, %s: tensor<f32>) {
+  // expected-remark@+1 {{abc,cd->abd a=16 b=128 c=64 sum d=256 linear {0} {1}.}}
+  %matmul = dtc.einsum "bsd,df->bsf" %x, %w : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
+  // expected-remark@+1 {{abc,abc->ba a=16 b=128 c=64 sum linear {0} {1}.}}
+  %batched = dtc.einsum "bsd,bsd->sb" %x, %x : (tensor<16x128x64xf32>, tensor<16x128x64xf32>) -> tensor<128x16xf32>
+  // expected-remark@+1 {{,-> linear {0} {1}.}}
+  %scalars = dtc.einsum ",->" %s, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // expected-remark@+1 {{abc->b a=16 sum b=128 c=64 sum linear {0}.}}
+  %sum = dtc.reduce sum %x dims [0, 2] : (tensor<16x128x64xf32>) -> tensor<128xf32>
+  // expected-remark@+1 {{abc->ac a=16 b=128 max c=64.}}
+  %max = dtc.reduce max %x dims [1] : (tensor<16x128x64xf32>) -> tensor<16x64xf32>
+  // expected-remark@+1 {{abc->bc a=16 min b=128 c=64.}}
+  %min = dtc.reduce min %x dims [0] : (tensor<16x128x64xf32>) -> tensor<128x64xf32>
+  return
+}
+
+func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>) {
+  // expected-remark@+1 {{ab,cd->cdb a=256 sum b=64 c=4 d=8 linear {0} indices 1: a.}}
+  %embedding = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>
+  // expected-remark@+1 {{ab,->b a=256 sum b=64 linear {0} indices 1: a.}}
+  %embedding1 = dtc.embedding %table, %id : (tensor<256x64xf32>, tensor<i32>) -> tensor<64xf32>
+  // expected-remark@+1 {{ab,abc->dc a=4 sum b=8 sum c=64 d=256 linear {1} indices 0: d.}}
+  %embedding_grad = dtc.embedding_grad %ids, %dy : (tensor<4x8xi32>, tensor<4x8x64xf32>) -> tensor<256x64xf32>
+  // expected-remark@+1 {{abc,ab->ab a=4 b=8 c=64 sum linear {0} indices 1: c.}}
+  %pick = dtc.pick %dy, %ids : (tensor<4x8x64xf32>, tensor<4x8xi32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{ab,ab->abc a=4 b=8 c=64 linear {1} indices 0: c.}}
+  %pick_grad = dtc.pick_grad %ids, %dz : (tensor<4x8xi32>, tensor<4x8xf32>) -> tensor<4x8x64xf32>
+  return
+}
+
+func.func @norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %m: tensor<2x3xf32>) {
+  // expected-remark@+1 {{abc->abc a=2 b=3 c=8 whole.}}
+  %softmax = dtc.softmax %x : tensor<2x3x8xf32>
+  // expected-remark@+1 {{abc,abc->abc a=2 b=3 c=8 whole linear {1}.}}
+  %softmax_grad = dtc.softmax_grad %x, %x : tensor<2x3x8xf32>
+  // expected-remark@+1 {{abc,c,c->abc,ab,ab a=2 b=3 c=8 whole.}}
+  %0:3 = dtc.layer_norm %x, %w, %w {eps = 1.0e-5} : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  // expected-remark@+1 {{abc,c,ab,ab,abc->abc,c,c a=2 sum b=3 sum c=8 whole linear {4}.}}
+  %1:3 = dtc.layer_norm_grad %x, %w, %m, %m, %x : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  // expected-remark@+1 {{abc,c->abc,ab a=2 b=3 c=8 whole.}}
+  %2:2 = dtc.rms_norm %x, %w {eps = 1.0e-5} : (tensor<2x3x8xf32>, tensor<8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3xf32>)
+  // expected-remark@+1 {{abc,c,ab,abc->abc,c a=2 sum b=3 sum c=8 whole linear {3}.}}
+  %3:2 = dtc.rms_norm_grad %x, %w, %m, %x : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<2x3xf32>, tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<8xf32>)
+  return
+}
+
+func.func @fused(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %logits: tensor<4x8x32xf32>, %labels: tensor<4x8xi32>) {
+  // expected-remark@+1 {{abcd->abcd a=2 b=8 whole c=6 d=16 whole linear {0}.}}
+  %rotary = dtc.rotary %q {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  // Six heads of queries are two heads of keys times three queries each.
+  // expected-remark@+1 {{ab(cd)e,afce,afce->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole.}}
+  %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e->ab(cd)e,afce,afce a=2 b=8 whole c=2 d=3 sum e=16 whole f=9 whole linear {5}.}}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  // expected-remark@+1 {{abc,ab->ab,ab a=4 b=8 c=32 whole.}}
+  %loss, %lse1 = dtc.cross_entropy %logits, %labels : (tensor<4x8x32xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{abc,ab,ab,ab->abc a=4 b=8 c=32 linear {3} indices 1: c.}}
+  %dlogits = dtc.cross_entropy_grad %logits, %labels, %lse1, %loss : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
+  return
+}
+
+func.func @optimizer(%p: tensor<4x8xf32>, %s: tensor<f32>) {
+  // expected-remark@+1 {{ab,ab,ab,ab,,,->ab,ab,ab a=4 b=8.}}
+  %0:3 = dtc.adamw %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{ab,ab,ab,,->ab,ab a=4 b=8.}}
+  %1:2 = dtc.sgd %p, %p, %p, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{,,,,->,.}}
+  %2:2 = dtc.sgd %s, %s, %s, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return
+}

@@ -1,0 +1,267 @@
+//===- DataSourceTest.cpp - Batches for the steps -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/DataSource.h"
+
+#include "runtime/data/Safetensors.h"
+#include "runtime/data/Sampling.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/TempDir.h"
+#include "test/runtime/testing/TestPlans.h"
+
+#include <algorithm>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <set>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+std::vector<DataInput> tokenInputs(int64_t batch = 4, int64_t seq = 5, int64_t limit = 0) {
+  TensorType type{DType::I32, {batch, seq}};
+  return {{"tokens", type, limit}, {"labels", type, limit}};
+}
+
+std::vector<int32_t> values(const HostTensor &tensor) {
+  return {tensor.as<int32_t>(), tensor.as<int32_t>() + tensor.type.numElements()};
+}
+
+template <typename T> std::string bytesOf(const std::vector<T> &elements) {
+  return {reinterpret_cast<const char *>(elements.data()), elements.size() * sizeof(T)};
+}
+
+std::vector<uint16_t> countingTokens(size_t count) {
+  std::vector<uint16_t> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), uint16_t{0});
+  return tokens;
+}
+
+std::string llmcFile(const std::vector<uint16_t> &tokens, int32_t magic = 20240520,
+                     int32_t version = 1, int32_t extra = 0) {
+  std::vector<int32_t> header(256, 0);
+  header[0] = magic;
+  header[1] = version;
+  header[2] = static_cast<int32_t>(tokens.size()) + extra;
+  return bytesOf(header) + bytesOf(tokens);
+}
+
+} // namespace
+
+TEST(TokenSource, ATextIsASequenceOfBytes) {
+  TempDir dir;
+  std::string text = "abcdefghijklmnopqrstuvwxyz\xff";
+  auto source = openDataSource(dir.write("x.txt", text), tokenInputs(), 1);
+  ASSERT_OK(source);
+  EXPECT_TRUE(contains((*source)->describe(), "x.txt: 27 bytes of text"));
+  for (int64_t step = 1; step <= 20; ++step) {
+    auto batch = (*source)->batch(step);
+    ASSERT_OK(batch);
+    std::vector<int32_t> tokens = values(batch->at("tokens")), labels = values(batch->at("labels"));
+    for (size_t row = 0; row < 4; ++row) {
+      std::string window;
+      for (size_t i = 0; i < 5; ++i)
+        window += static_cast<char>(tokens[row * 5 + i]);
+      window += static_cast<char>(labels[row * 5 + 4]);
+      EXPECT_NE(text.find(window), std::string::npos);
+      EXPECT_TRUE(std::equal(tokens.begin() + static_cast<int64_t>(row) * 5 + 1,
+                             tokens.begin() + static_cast<int64_t>(row) * 5 + 5,
+                             labels.begin() + static_cast<int64_t>(row) * 5));
+    }
+  }
+}
+
+TEST(TokenSource, EveryWindowIsDrawn) {
+  TempDir dir;
+  auto source = openDataSource(dir.write("x.txt", std::string("0123456789")), tokenInputs(), 1);
+  ASSERT_OK(source);
+  std::set<int32_t> starts;
+  for (int64_t step = 1; step <= 50; ++step)
+    for (size_t row = 0; row < 4; ++row)
+      starts.insert(values((*source)->batch(step)->at("tokens"))[row * 5]);
+  // Windows of six in ten bytes.
+  EXPECT_EQ(starts, (std::set<int32_t>{'0', '1', '2', '3', '4'}));
+}
+
+TEST(TokenSource, BatchesDependOnSeedAndStepOnly) {
+  TempDir dir;
+  std::string path = dir.write("x.bin", bytesOf(countingTokens(60000)));
+  auto first = openDataSource(path, tokenInputs(), 1), again = openDataSource(path, tokenInputs(), 1);
+  auto other = openDataSource(path, tokenInputs(), 2);
+  ASSERT_OK(first);
+  EXPECT_EQ((*first)->batch(3)->at("tokens").bytes, (*again)->batch(3)->at("tokens").bytes);
+  EXPECT_NE((*first)->batch(3)->at("tokens").bytes, (*first)->batch(4)->at("tokens").bytes);
+  EXPECT_NE((*first)->batch(3)->at("tokens").bytes, (*other)->batch(3)->at("tokens").bytes);
+  // A larger batch begins with the samples of the smaller one.
+  auto large = openDataSource(path, tokenInputs(8), 1);
+  std::vector<int32_t> small = values((*first)->batch(3)->at("tokens"));
+  std::vector<int32_t> start = values((*large)->batch(3)->at("tokens"));
+  start.resize(small.size());
+  EXPECT_EQ(start, small);
+  // Without labels, the tokens are the same.
+  auto alone = openDataSource(path, {tokenInputs()[0]}, 1);
+  ASSERT_OK(alone);
+  EXPECT_EQ(values((*alone)->batch(3)->at("tokens")), small);
+  EXPECT_EQ((*alone)->batch(3)->size(), 1u);
+}
+
+TEST(TokenSource, LlmcAndNanoGptAreToldApart) {
+  TempDir dir;
+  auto llmc = openDataSource(dir.write("a.bin", llmcFile(countingTokens(500))), tokenInputs(), 1);
+  auto nano = openDataSource(dir.write("b.bin", bytesOf(countingTokens(500))), tokenInputs(), 1);
+  ASSERT_OK(llmc);
+  ASSERT_OK(nano);
+  EXPECT_TRUE(contains((*llmc)->describe(), "500 16-bit tokens (llm.c)"));
+  EXPECT_TRUE(contains((*nano)->describe(), "500 16-bit tokens"));
+  EXPECT_EQ(values((*llmc)->batch(1)->at("labels")), values((*nano)->batch(1)->at("labels")));
+}
+
+TEST(TokenSource, SaysWhatIsWrongWithAFile) {
+  TempDir dir;
+  auto error = [&](const std::string &name, const std::string &content) {
+    return messageOf(openDataSource(dir.write(name, content), tokenInputs(), 1));
+  };
+  EXPECT_ERROR(openDataSource(dir.path("none.txt"), tokenInputs(), 1), "none.txt: cannot open");
+  EXPECT_ERROR(openDataSource(dir.path(""), tokenInputs(), 1), "is not a regular file");
+  EXPECT_TRUE(contains(error("a.txt", ""), "a.txt: the file is empty"));
+  EXPECT_TRUE(contains(error("a.txt", "hello"), "a.txt: has 5 tokens; a sample takes 6"));
+  EXPECT_EQ(error("a.txt", "hello!"), "");
+  EXPECT_TRUE(contains(error("a.bin", "odd"), "has 3 bytes; a file of 16-bit tokens"));
+  EXPECT_TRUE(contains(error("a.bin", "ok"), "has 1 tokens; a sample takes 6"));
+  std::vector<uint16_t> tokens = countingTokens(100);
+  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 2)), "of version 2; expected 1"));
+  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240801, 7)), "32-bit tokens of llm.c"));
+  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 1, 1)), "101 tokens by its header"));
+  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 1, -200)), "-100 tokens by its"));
+  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens).substr(0, 100)), "fewer than its header"));
+}
+
+TEST(TokenSource, SaysWhichInputItCannotServe) {
+  TempDir dir;
+  std::string path = dir.write("a.txt", "some text of some length");
+  auto inputs = tokenInputs();
+  inputs.push_back({"mask", {DType::F32, {4}}, 0});
+  EXPECT_ERROR(openDataSource(path, inputs, 1), "the plan also needs \"mask\"");
+  EXPECT_ERROR(openDataSource(path, {tokenInputs()[1]}, 1), "the plan has no input \"tokens\"");
+  inputs = tokenInputs();
+  inputs[0].type.dtype = DType::F32;
+  EXPECT_ERROR(openDataSource(path, inputs, 1), "is f32[4,5]; expected i32[batch,seq]");
+  inputs = tokenInputs();
+  inputs[1].type.shape[1] = 6;
+  EXPECT_ERROR(openDataSource(path, inputs, 1),
+               "\"tokens\" (i32[4,5]) and \"labels\" (i32[4,6]) of the plan differ");
+}
+
+TEST(TokenSource, NamesATokenThatIsOutOfRange) {
+  TempDir dir;
+  std::string path = dir.write("a.bin", bytesOf<uint16_t>({1, 2, 3, 9, 5, 6}));
+  auto source = openDataSource(path, tokenInputs(4, 5, 9), 1);
+  ASSERT_OK(source);
+  EXPECT_ERROR((*source)->batch(1), "a.bin: token 9 at position 3 is out of range; the input "
+                                    "\"tokens\" takes tokens from 0 to 8");
+  // The label is the first to be out of range.
+  path = dir.write("b.bin", bytesOf<uint16_t>({1, 2, 3, 4, 5, 9}));
+  source = openDataSource(path, tokenInputs(4, 5, 9), 1);
+  EXPECT_ERROR((*source)->batch(1), "token 9 at position 5 is out of range; the input \"labels\"");
+}
+
+namespace {
+
+/// A file of 10 samples: "x" f32[10,2] with rows (i, -i), "y" i32[10] with i.
+std::string writeSamples(const TempDir &dir) {
+  HostTensor x(TensorType{DType::F32, {10, 2}}), y(TensorType{DType::I32, {10}});
+  for (int i = 0; i < 10; ++i) {
+    x.as<float>()[2 * i] = static_cast<float>(i);
+    x.as<float>()[2 * i + 1] = static_cast<float>(-i);
+    y.as<int32_t>()[i] = i;
+  }
+  EXPECT_OK(writeSafetensors(dir.path("d.safetensors"),
+                             std::map<std::string, HostTensor>{{"x", x}, {"y", y}}));
+  return dir.path("d.safetensors");
+}
+
+std::vector<DataInput> sampleInputs() {
+  return {{"x", {DType::F32, {4, 2}}, 0}, {"y", {DType::I32, {4}}, 10}};
+}
+
+} // namespace
+
+TEST(SafetensorsSource, ASampleIsTheSameRowOfAllTensors) {
+  TempDir dir;
+  auto source = openDataSource(writeSamples(dir), sampleInputs(), 1);
+  ASSERT_OK(source);
+  EXPECT_TRUE(contains((*source)->describe(), "d.safetensors: 10 samples"));
+  std::set<int32_t> seen;
+  for (int64_t step = 1; step <= 50; ++step) {
+    auto batch = (*source)->batch(step);
+    ASSERT_OK(batch);
+    for (int i = 0; i < 4; ++i) {
+      int32_t y = batch->at("y").as<int32_t>()[i];
+      EXPECT_EQ(batch->at("x").as<float>()[2 * i], static_cast<float>(y));
+      EXPECT_EQ(batch->at("x").as<float>()[2 * i + 1], static_cast<float>(-y));
+      seen.insert(y);
+    }
+  }
+  EXPECT_EQ(seen.size(), 10u);
+}
+
+TEST(SafetensorsSource, SaysWhatDoesNotFit) {
+  TempDir dir;
+  std::string path = writeSamples(dir);
+  auto errorOf = [&](const std::vector<DataInput> &inputs) {
+    return messageOf(openDataSource(path, inputs, 1));
+  };
+  EXPECT_TRUE(contains(errorOf({}), "the plan has no data inputs"));
+  EXPECT_TRUE(contains(errorOf({{"z", {DType::F32, {4}}, 0}}), "has no tensor \"z\""));
+  EXPECT_TRUE(contains(errorOf({{"x", {DType::F32, {}}, 0}}), "is a scalar"));
+  EXPECT_TRUE(contains(errorOf({{"x", {DType::F32, {4, 3}}, 0}}),
+                       "tensor \"x\" is F32[10, 2], the input of the plan is f32[4,3]"));
+  EXPECT_TRUE(contains(errorOf({{"x", {DType::F32, {4}}, 0}}), "tensor \"x\" is F32[10, 2]"));
+  EXPECT_TRUE(contains(errorOf({{"x", {DType::I32, {4, 2}}, 0}}),
+                       "tensor \"x\": elements of type F32 cannot be read as i32"));
+  EXPECT_TRUE(contains(errorOf({{"x", {DType::F32, {4, 2}}, 0}, {"y", {DType::I32, {5}}, 0}}),
+                       "have 4 and 5 samples"));
+  EXPECT_ERROR(openDataSource(dir.write("bad.safetensors", "x"), sampleInputs(), 1),
+               "bad.safetensors: is no safetensors file");
+  ASSERT_OK(writeSafetensors(dir.path("e.safetensors"),
+                             std::map<std::string, HostTensor>{
+                                 {"x", HostTensor(TensorType{DType::F32, {3, 2}})},
+                                 {"y", HostTensor(TensorType{DType::I32, {2}})}}));
+  EXPECT_ERROR(openDataSource(dir.path("e.safetensors"), sampleInputs(), 1),
+               "tensors \"x\" and \"y\" have 3 and 2 samples");
+}
+
+TEST(SafetensorsSource, NamesAnIndexThatIsOutOfRange) {
+  TempDir dir;
+  HostTensor y(TensorType{DType::I32, {1, 3}});
+  y.as<int32_t>()[2] = -7;
+  ASSERT_OK(writeSafetensors(dir.path("d.safetensors"), std::map<std::string, HostTensor>{{"y", y}}));
+  auto source = openDataSource(dir.path("d.safetensors"), {{"y", {DType::I32, {2, 3}}, 10}}, 1);
+  ASSERT_OK(source);
+  EXPECT_ERROR((*source)->batch(1), "d.safetensors: tensor \"y\" has -7 at element 2 of sample 0; "
+                                    "expected an index from 0 to 9");
+}
+
+TEST(DataSource, InputsComeFromThePlan) {
+  std::vector<DataInput> inputs = dataInputsOf(*trainingPlan());
+  ASSERT_EQ(inputs.size(), 1u); // and not the learning rate
+  EXPECT_EQ(inputs[0].name, "tokens");
+  EXPECT_EQ(inputs[0].type.str(), "i32[8,6]");
+  EXPECT_EQ(inputs[0].indexLimit, 256);
+}
+
+TEST(Sampling, IsEvenOverTheRange) {
+  std::vector<int> counts(7);
+  for (int64_t step = 1; step <= 1000; ++step)
+    for (int64_t sample = 0; sample < 7; ++sample)
+      ++counts[drawSample(3, step, sample, 7)];
+  for (int count : counts)
+    EXPECT_NEAR(count, 1000, 150);
+  EXPECT_EQ(drawSample(3, 1, 1, 1), 0u);
+  EXPECT_LT(drawSample(3, 1, 1, UINT64_MAX), UINT64_MAX);
+}

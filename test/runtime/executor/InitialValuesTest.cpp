@@ -1,0 +1,94 @@
+//===- InitialValuesTest.cpp - How state tensors start --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/InitialValues.h"
+
+#include "runtime/executor/Session.h"
+#include "runtime/support/Philox.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/FakeBackend.h"
+#include "test/runtime/testing/PlanBuilder.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+/// The initial value of a state of 6 x 10 elements on some mesh, put together from all shards.
+static std::vector<float> initialValue(const Mesh &mesh, const DimAxes &sharding, uint64_t seed,
+                                       const std::string &name = "w",
+                                       plan::Init::Kind kind = plan::Init::NORMAL) {
+  PlanBuilder builder;
+  for (const MeshAxis &axis : mesh.axes())
+    builder.axis(axis.name, axis.size);
+  plan::State &state = builder.state(name, DType::F32, {6, 10}, sharding);
+  state.mutable_init()->set_kind(kind);
+  state.mutable_init()->set_scale(0.5);
+  auto session = Session::create(builder.build(), createFakeBackend());
+  EXPECT_OK(session);
+  EXPECT_OK((*session)->initializeStates(seed));
+  auto value = (*session)->getState(name);
+  EXPECT_OK(value);
+  return {value->as<float>(), value->as<float>() + 60};
+}
+
+TEST(InitialValues, DoNotDependOnTheLayout) {
+  std::vector<float> one = initialValue(Mesh({{"a", 1, false}}), {{}, {}}, 3);
+  Mesh mesh({{"a", 2, false}, {"b", 5, false}, {"c", 3, false}});
+  EXPECT_EQ(initialValue(mesh, {{}, {}}, 3), one);
+  EXPECT_EQ(initialValue(mesh, {{"a"}, {}}, 3), one);
+  EXPECT_EQ(initialValue(mesh, {{"c"}, {"b"}}, 3), one);
+  EXPECT_EQ(initialValue(mesh, {{"a", "c"}, {"b"}}, 3), one);
+  EXPECT_EQ(initialValue(mesh, {{}, {"b", "a"}}, 3), one);
+}
+
+TEST(InitialValues, DependOnSeedAndName) {
+  Mesh mesh({{"a", 1, false}});
+  std::vector<float> one = initialValue(mesh, {{}, {}}, 3);
+  EXPECT_NE(initialValue(mesh, {{}, {}}, 4), one);
+  EXPECT_NE(initialValue(mesh, {{}, {}}, uint64_t{3} << 32), one);
+  EXPECT_NE(initialValue(mesh, {{}, {}}, 3, "v"), one);
+}
+
+TEST(InitialValues, FollowTheDocumentedFormula) {
+  std::vector<float> values = initialValue(Mesh({{"a", 1, false}}), {{}, {}}, 0x100000002);
+  for (uint64_t i = 0; i < 60; ++i) {
+    PhiloxCounter words = philox4x32(philoxCounter(i / 4, fnv1a("w")), {2, 1});
+    EXPECT_EQ(values[i], boxMuller(words)[i % 4] * 0.5f);
+  }
+}
+
+TEST(InitialValues, Constants) {
+  Mesh mesh({{"a", 2, false}});
+  EXPECT_EQ(initialValue(mesh, {{"a"}, {}}, 1, "w", plan::Init::ONES),
+            std::vector<float>(60, 1.0f));
+  EXPECT_EQ(initialValue(mesh, {{"a"}, {}}, 1, "w", plan::Init::ZEROS),
+            std::vector<float>(60, 0.0f));
+}
+
+TEST(InitialValues, UniformStaysWithinItsScale) {
+  for (float value : initialValue(Mesh({{"a", 1, false}}), {{}, {}}, 1, "w", plan::Init::UNIFORM)) {
+    EXPECT_GE(value, -0.5f);
+    EXPECT_LT(value, 0.5f);
+  }
+}
+
+TEST(InitialValues, F64HoldsTheValuesOfF32) {
+  plan::State state;
+  state.set_name("w");
+  state.mutable_init()->set_kind(plan::Init::NORMAL);
+  state.mutable_init()->set_scale(0.02);
+  ShardRegion region{{21}, {5}, {11}};
+  std::vector<float> floats(11);
+  std::vector<double> doubles(11);
+  state.set_dtype(plan::F32);
+  writeInitialValues(state, region, 9, reinterpret_cast<std::byte *>(floats.data()));
+  state.set_dtype(plan::F64);
+  writeInitialValues(state, region, 9, reinterpret_cast<std::byte *>(doubles.data()));
+  EXPECT_EQ(std::vector<double>(floats.begin(), floats.end()), doubles);
+}

@@ -1,0 +1,249 @@
+//===- SessionTest.cpp - A plan at work -----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Session.h"
+
+#include "runtime/support/Memory.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/FakeBackend.h"
+#include "test/runtime/testing/PlanBuilder.h"
+#include "test/runtime/testing/TestPlans.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <numeric>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+static std::unique_ptr<Session> makeSession(std::shared_ptr<const plan::Plan> plan,
+                                            SessionOptions options = {}) {
+  auto session = Session::create(std::move(plan), createFakeBackend(), options);
+  EXPECT_OK(session);
+  return std::move(*session);
+}
+
+template <typename T> static HostTensor tensorOf(TensorType type, const std::vector<T> &values) {
+  HostTensor tensor(std::move(type));
+  std::memcpy(tensor.bytes.data(), values.data(), values.size() * sizeof(T));
+  return tensor;
+}
+
+static HostTensor someTokens(int32_t first = 0) {
+  std::vector<int32_t> values(48);
+  std::iota(values.begin(), values.end(), first);
+  return tensorOf(TensorType{DType::I32, {8, 6}}, values);
+}
+
+static float scalar(const Session &session, const std::string &name) {
+  auto value = session.getOutput(name);
+  EXPECT_OK(value);
+  return value ? *value->as<float>() : NAN;
+}
+
+TEST(Session, TrainsAndMatchesOneDeviceOnEveryLayout) {
+  std::vector<std::byte> reference;
+  std::vector<float> losses;
+  for (TrainingLayout layout : {TrainingLayout{1, 1, 1}, {2, 1, 1}, {1, 4, 1}, {2, 2, 2},
+                                {4, 4, 1}, {2, 1, 4}, {1, 1, 8}}) {
+    auto session = makeSession(trainingPlan(layout));
+    ASSERT_OK(session->initializeStates(5));
+    ASSERT_OK(session->setInput("tokens", someTokens()));
+    std::vector<float> seen;
+    for (int step = 1; step <= 5; ++step) {
+      ASSERT_OK(session->step(0.1, step));
+      seen.push_back(scalar(*session, "loss"));
+      EXPECT_EQ(scalar(*session, "token_sum"), 47 * 48 / 2);
+      EXPECT_NEAR(scalar(*session, "grad_norm"), 2 * std::sqrt(seen.back()), 1e-3);
+    }
+    auto w = session->getState("w");
+    ASSERT_OK(w);
+    EXPECT_EQ(w->type.str(), "f32[64]");
+    if (losses.empty()) {
+      losses = seen;
+      reference = w->bytes;
+      EXPECT_LT(losses.back(), losses.front() * 0.1);
+    }
+    // The update of an element needs no other element, so that its bits are the same.
+    EXPECT_EQ(w->bytes, reference);
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(seen[i], losses[i], 1e-5f * losses[0]);
+  }
+}
+
+TEST(Session, RepeatsWithTheSameBits) {
+  std::vector<std::byte> first;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    auto session = makeSession(trainingPlan({4, 4, 2}), {.threadsPerDevice = 2});
+    ASSERT_OK(session->initializeStates(5));
+    ASSERT_OK(session->setInput("tokens", someTokens()));
+    ASSERT_OK(session->step(0.1, 1));
+    auto loss = session->getOutput("loss");
+    ASSERT_OK(loss);
+    if (first.empty())
+      first = loss->bytes;
+    EXPECT_EQ(loss->bytes, first);
+  }
+}
+
+TEST(Session, StatesComeBackAsTheyWereSet) {
+  auto session = makeSession(trainingPlan({2, 4, 1}));
+  std::vector<float> values(64);
+  std::iota(values.begin(), values.end(), 1.0f);
+  HostTensor w = tensorOf(TensorType{DType::F32, {64}}, values);
+  ASSERT_OK(session->setState("w", w));
+  auto back = session->getState("w");
+  ASSERT_OK(back);
+  EXPECT_EQ(back->bytes, w.bytes);
+  auto momentum = session->getState("w.momentum");
+  ASSERT_OK(momentum);
+  EXPECT_EQ(momentum->type.str(), "f32[16,4]");
+  EXPECT_EQ(momentum->bytes, std::vector<std::byte>(256));
+}
+
+TEST(Session, ChecksWhatCallersGive) {
+  auto session = makeSession(trainingPlan({2, 1, 1}));
+  EXPECT_ERROR(session->setState("v", HostTensor()), "the plan has no state \"v\"");
+  EXPECT_ERROR(session->getState("v"), "the plan has no state \"v\"");
+  EXPECT_ERROR(session->setState("w", HostTensor(TensorType{DType::F32, {16, 4}})),
+               "state \"w\" is f32[64], found f32[16,4]");
+  EXPECT_ERROR(session->setInput("x", HostTensor()), "the plan has no input \"x\"");
+  EXPECT_ERROR(session->setInput("tokens", HostTensor(TensorType{DType::F32, {8, 6}})),
+               "input \"tokens\" is i32[8,6], found f32[8,6]");
+  EXPECT_ERROR(session->setInput("tokens", someTokens(250)),
+               "input \"tokens\": element 6 is 256; expected an index from 0 to 255");
+  EXPECT_ERROR(session->setInput("tokens", someTokens(-1)), "element 0 is -1");
+  EXPECT_ERROR(session->step(0.1, 1), "input \"tokens\" has no value");
+  ASSERT_OK(session->setInput("tokens", someTokens()));
+  EXPECT_ERROR(session->getOutput("loss"), "has no value before the first step");
+  EXPECT_ERROR(session->getOutput("gain"), "the plan has no output \"gain\"");
+  EXPECT_OK(session->step(0.1, 1));
+}
+
+TEST(Session, InputsSurviveThePlanThatOverwritesThem) {
+  // The sum of x, then x's bytes become zeros.
+  PlanBuilder builder;
+  uint32_t x = builder.input("x", DType::F32, {4}, {{}}).buffer();
+  uint32_t sum = builder.buffer(DType::F32, {});
+  builder.task("t");
+  builder.schedule(0);
+  builder.kernel("reduce", {x}, {sum});
+  (*builder.kernel("fill", {}, {builder.view(x, DType::F32, {4})}).mutable_attributes())["value"] =
+      floatAttribute(0);
+  builder.output("sum", DType::F32, {}, {}, sum);
+  auto session = makeSession(builder.build());
+  ASSERT_OK(session->setInput("x", tensorOf<float>({DType::F32, {4}}, {1, 2, 3, 4})));
+  for (int step = 1; step <= 2; ++step) {
+    ASSERT_OK(session->step(0, step));
+    EXPECT_EQ(scalar(*session, "sum"), 10);
+  }
+}
+
+TEST(Session, GivesLearningRateAndStepToThePlan) {
+  for (DType dtype : {DType::F32, DType::F64}) {
+    PlanBuilder builder;
+    plan::Input &lr = builder.input("lr", dtype, {}, {});
+    lr.set_role(plan::Input::LEARNING_RATE);
+    plan::Input &step = builder.input("step", dtype, {}, {});
+    step.set_role(plan::Input::STEP);
+    builder.output("lr_out", dtype, {}, {}, lr.buffer());
+    builder.output("step_out", dtype, {}, {}, step.buffer());
+    auto session = makeSession(builder.build());
+    ASSERT_OK(session->step(0.25, 7));
+    auto rate = session->getOutput("lr_out"), number = session->getOutput("step_out");
+    ASSERT_OK(rate);
+    ASSERT_OK(number);
+    EXPECT_EQ(dtype == DType::F32 ? *rate->as<float>() : *rate->as<double>(), 0.25);
+    EXPECT_EQ(dtype == DType::F32 ? *number->as<float>() : *number->as<double>(), 7);
+  }
+}
+
+TEST(Session, KernelsSeeTheirPlaceOnTheMesh) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  builder.axis("micro", 3, /*temporal=*/true);
+  builder.axis("b", 2);
+  uint32_t position = builder.buffer(DType::I32, {3});
+  builder.task("t");
+  builder.kernel("test_position", {}, {position});
+  builder.schedule(0, 2);
+  builder.output("position", DType::I32, {12}, {{"a", "b"}}, position);
+  auto session = makeSession(builder.build());
+  ASSERT_OK(session->step(0, 1));
+  auto output = session->getOutput("position");
+  ASSERT_OK(output);
+  const int32_t *values = output->as<int32_t>();
+  EXPECT_EQ(std::vector<int32_t>(values, values + 12),
+            (std::vector<int32_t>{0, 2, 0, 0, 2, 1, 1, 2, 0, 1, 2, 1}));
+}
+
+TEST(Session, AFailingKernelEndsTheStepOnAllDevices) {
+  PlanBuilder builder;
+  builder.axis("a", 8);
+  uint32_t x = builder.state("x", DType::F32, {4}, {{}}).buffer();
+  builder.task("t");
+  builder.kernel("test_throw", {}, {});
+  builder.collective(plan::Collective::ALL_REDUCE, {"a"}, x, x);
+  builder.schedule(0);
+  auto session = makeSession(builder.build());
+  EXPECT_ERROR(session->step(0, 1), "device 7: the kernel failed");
+  EXPECT_ERROR(session->step(0, 2), "device 7: the kernel failed");
+  EXPECT_ERROR(session->getState("x"), "device 7: the kernel failed");
+}
+
+TEST(Session, RefusesKernelsThatTheBackendDoesNotTake) {
+  auto plan = trainingPlan();
+  plan->add_sources("loss (model.mlir:3:1)");
+  plan::Instruction *instruction =
+      plan->mutable_programs(0)->mutable_tasks(1)->mutable_instructions(1);
+  instruction->set_source(1);
+  instruction->mutable_kernel()->set_kernel("mull");
+  EXPECT_ERROR(Session::create(plan, createFakeBackend()),
+               "task \"update\", instruction 1 (kernel mull, from loss (model.mlir:3:1)): the fake "
+               "backend does not take this call of mull");
+}
+
+TEST(Session, RefusesPlansThatNeedMoreMemoryThanThereIs) {
+  auto plan = trainingPlan({4, 1, 1});
+  plan->mutable_programs(0)->set_arena_bytes(physicalMemoryBytes() / 512 * 64);
+  EXPECT_OK(Session::create(plan, createFakeBackend())); // pages that are not touched cost nothing
+  plan->mutable_programs(0)->set_arena_bytes(physicalMemoryBytes());
+  EXPECT_ERROR(Session::create(plan, createFakeBackend()), "the plan needs");
+  plan = trainingPlan();
+  plan->mutable_axes(1)->set_size(1);
+  plan->mutable_axes(0)->set_name("other");
+  EXPECT_ERROR(Session::create(plan, createFakeBackend()), "axis \"dp\"");
+}
+
+TEST(Session, RefusesMoreDevicesThanThreads) {
+  PlanBuilder builder;
+  builder.axis("a", maxLocalDevices + 1);
+  EXPECT_ERROR(Session::create(builder.build(), createFakeBackend()),
+               "the plan is for 1025 devices; at most 1024 run in one process");
+}
+
+TEST(Session, CountsBytesAndTime) {
+  auto plan = trainingPlan({2, 2, 1});
+  plan->mutable_programs(0)->mutable_tasks(1)->mutable_instructions(1)->set_flops(32);
+  auto session = makeSession(plan, {.threadsPerDevice = 1, .profile = true});
+  ASSERT_OK(session->setInput("tokens", someTokens()));
+  ASSERT_OK(session->step(0.1, 1));
+  ASSERT_OK(session->step(0.1, 2));
+  // Three scalars over groups of two, on four devices, twice: 2 * (1/2) * 4 bytes each.
+  EXPECT_EQ(session->communicatorBytes().of(CollectiveKind::AllReduce), 3u * 4 * 2 * 4);
+  EXPECT_EQ(session->peakBytes(), plan->programs(0).arena_bytes());
+  EXPECT_EQ(session->workspaceBytes(), 64u);
+  std::map<std::string, ProfileEntry> byName;
+  for (const ProfileEntry &entry : session->profile())
+    byName[entry.name] = entry;
+  EXPECT_EQ(byName["mul"].calls, 2u * 4 * 2);
+  EXPECT_EQ(byName["mul"].flops, 32.0 * 4 * 2);
+  EXPECT_EQ(byName["all_reduce"].calls, 3u * 4 * 2);
+  EXPECT_GT(byName["all_reduce"].seconds, 0);
+  EXPECT_TRUE(makeSession(trainingPlan())->profile().empty());
+}

@@ -1,0 +1,385 @@
+//===- PlanValidatorTest.cpp - Every check of the plan validator ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanValidator.h"
+
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/PlanBuilder.h"
+#include "test/runtime/testing/TestPlans.h"
+
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+/// The error of a training plan on dp=2, tp=2 and 2 microbatches after a change.
+static std::string errorAfter(const std::function<void(plan::Plan &, plan::Program &)> &change) {
+  auto plan = trainingPlan({2, 2, 2});
+  change(*plan, *plan->mutable_programs(0));
+  return messageOf(validatePlan(*plan));
+}
+
+#define EXPECT_ERROR_AFTER(part, ...)                                                              \
+  EXPECT_TRUE(contains(                                                                            \
+      errorAfter([](plan::Plan &plan, plan::Program &program) { __VA_ARGS__; }), part))
+
+// The instructions of the plan that the tests change.
+static plan::KernelCall *shardSlice(plan::Program &program) {
+  return program.mutable_tasks(0)->mutable_instructions(0)->mutable_kernel();
+}
+static plan::Collective *firstAllReduce(plan::Program &program) {
+  return program.mutable_tasks(1)->mutable_instructions(0)->mutable_collective();
+}
+
+/// The axes that split dimension `dim` of the parameter.
+static auto *axesOfDim(plan::Program &program, int dim) {
+  return program.mutable_states(0)->mutable_sharding()->mutable_dims(dim)->mutable_axes();
+}
+
+TEST(PlanValidator, AcceptsValidPlans) {
+  EXPECT_OK(validatePlan(*trainingPlan()));
+  EXPECT_OK(validatePlan(*trainingPlan({2, 4, 4})));
+  EXPECT_OK(validatePlan(*forwardPlan()));
+}
+
+TEST(PlanValidator, Version) {
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (1)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
+}
+
+TEST(PlanValidator, Axes) {
+  EXPECT_ERROR_AFTER("a mesh axis has no name", plan.mutable_axes(0)->set_name(""));
+  EXPECT_ERROR_AFTER("two mesh axes are named \"tp\"", plan.mutable_axes(0)->set_name("tp"));
+  EXPECT_ERROR_AFTER("mesh axis \"dp\" has size 0", plan.mutable_axes(0)->set_size(0));
+  EXPECT_ERROR_AFTER("mesh axis \"dp\" has size -1", plan.mutable_axes(0)->set_size(-1));
+  EXPECT_ERROR_AFTER("mesh axis \"dp\" has size", plan.mutable_axes(0)->set_size(INT64_MAX));
+  EXPECT_ERROR_AFTER("the mesh has more than 1048576 devices",
+                     plan.mutable_axes(0)->set_size(1 << 20));
+  EXPECT_ERROR_AFTER("mesh axis \"micro\" has size", plan.mutable_axes(2)->set_size(INT64_MAX));
+  EXPECT_ERROR_AFTER("mesh axis \"late\" is a second temporal axis", {
+    plan::Axis *axis = plan.add_axes();
+    axis->set_name("late");
+    axis->set_size(1);
+    axis->set_temporal(true);
+  });
+}
+
+TEST(PlanValidator, OneProgram) {
+  EXPECT_ERROR_AFTER("the plan has 0 programs", plan.clear_programs());
+  EXPECT_ERROR_AFTER("the plan has 2 programs", plan.add_programs());
+}
+
+TEST(PlanValidator, Buffers) {
+  EXPECT_ERROR_AFTER("buffer 0: unknown element type 0",
+                     program.mutable_buffers(0)->clear_dtype());
+  EXPECT_ERROR_AFTER("buffer 0: unknown element type 77",
+                     program.mutable_buffers(0)->set_dtype(static_cast<plan::DType>(77)));
+  EXPECT_ERROR_AFTER("buffer 0: unknown kind 0", program.mutable_buffers(0)->clear_kind());
+  EXPECT_ERROR_AFTER("shape [-8, 4] has a negative size",
+                     program.mutable_buffers(0)->set_shape(0, -8));
+  EXPECT_ERROR_AFTER("has more bytes than 64 bits count",
+                     program.mutable_buffers(0)->set_shape(0, INT64_MAX / 2));
+  EXPECT_ERROR_AFTER("has more bytes than 64 bits count", {
+    program.mutable_buffers(0)->add_shape(0);
+    program.mutable_buffers(0)->set_shape(0, INT64_MAX / 2);
+  });
+  EXPECT_ERROR_AFTER("the shape has 19 dimensions", {
+    for (int i = 0; i < 17; ++i)
+      program.mutable_buffers(0)->add_shape(1);
+  });
+  EXPECT_ERROR_AFTER("buffer 1: offset 4 is not a multiple of 64",
+                     program.mutable_buffers(1)->set_offset(4));
+  EXPECT_ERROR_AFTER("reach beyond the arena",
+                     program.mutable_buffers(1)->set_offset(program.arena_bytes()));
+  EXPECT_ERROR_AFTER("reach beyond the arena",
+                     program.mutable_buffers(1)->set_offset(UINT64_MAX - 63));
+  EXPECT_ERROR_AFTER("reach beyond the arena of 0 bytes", program.set_arena_bytes(0));
+  EXPECT_ERROR_AFTER("the arena has", program.set_arena_bytes(maxArenaBytes + 1));
+  EXPECT_ERROR_AFTER("fewer than its lower bound",
+                     program.set_arena_lower_bound(program.arena_bytes() + 1));
+}
+
+TEST(PlanValidator, KernelCalls) {
+  EXPECT_ERROR_AFTER("task \"forward\", instruction 0 (kernel shard_slice): input 0 names buffer 99",
+                     shardSlice(program)->set_inputs(0, 99));
+  EXPECT_ERROR_AFTER("output 0 names buffer 4294967295",
+                     shardSlice(program)->set_outputs(0, UINT32_MAX));
+  EXPECT_ERROR_AFTER("the kernel has no name", shardSlice(program)->clear_kernel());
+  EXPECT_ERROR_AFTER("attribute \"dim\" has no value",
+                     (*shardSlice(program)->mutable_attributes())["dim"].clear_value());
+  EXPECT_ERROR_AFTER("is neither a kernel nor a collective",
+                     program.mutable_tasks(0)->mutable_instructions(0)->clear_op());
+  EXPECT_ERROR_AFTER("names source 5, but the plan has 1 sources",
+                     program.mutable_tasks(0)->mutable_instructions(0)->set_source(5));
+  EXPECT_ERROR_AFTER("flops is nan",
+                     program.mutable_tasks(0)->mutable_instructions(0)->set_flops(NAN));
+  EXPECT_ERROR_AFTER("from h.3.attn)", {
+    plan.add_sources("h.3.attn");
+    program.mutable_tasks(0)->mutable_instructions(0)->set_source(1);
+    shardSlice(program)->set_inputs(0, 99);
+  });
+}
+
+namespace {
+/// One kernel call on buffers a, b: f32[8], half: f32[4] at the start of a.
+struct OverlapPlan : PlanBuilder {
+  OverlapPlan() {
+    a = state("a", DType::F32, {8}, {{}}).buffer();
+    b = state("b", DType::F32, {8}, {{}}).buffer();
+    c = buffer(DType::F32, {8});
+    half = view(a, DType::F32, {4});
+    task("t");
+    schedule(0);
+  }
+  std::string error() { return messageOf(validatePlan(plan)); }
+
+  uint32_t a, b, c, half;
+};
+} // namespace
+
+TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
+  // The error of one call whose operands are members of OverlapPlan.
+  using Operands = std::vector<uint32_t OverlapPlan::*>;
+  auto errorOf = [](const std::string &kernel, const Operands &inputs, const Operands &outputs) {
+    OverlapPlan plan;
+    std::vector<uint32_t> in, out;
+    for (auto operand : inputs)
+      in.push_back(plan.*operand);
+    for (auto operand : outputs)
+      out.push_back(plan.*operand);
+    plan.kernel(kernel, in, out);
+    return plan.error();
+  };
+  constexpr auto a = &OverlapPlan::a, b = &OverlapPlan::b, c = &OverlapPlan::c;
+  constexpr auto half = &OverlapPlan::half;
+  EXPECT_EQ(errorOf("add", {a, b}, {a}), "");
+  EXPECT_EQ(errorOf("add", {a, a}, {a}), "");
+  EXPECT_EQ(errorOf("add", {a, b}, {c}), "");
+  EXPECT_EQ(errorOf("sgd", {a, b, b}, {a, c}), "");
+  EXPECT_TRUE(contains(errorOf("einsum", {a, b}, {b}),
+                       "output 0 (buffer 1, f32[8]) shares bytes of the arena with input 1 "
+                       "(buffer 1, f32[8])"));
+  EXPECT_TRUE(contains(errorOf("softmax_grad", {a, b}, {a}),
+                       "shares bytes of the arena with input 0"));
+  EXPECT_TRUE(contains(errorOf("copy", {a}, {half}), "shares bytes of the arena"));
+  // Another part of the same bytes is not in place.
+  EXPECT_TRUE(contains(errorOf("add", {half, b}, {a}), "shares bytes of the arena with input 0"));
+  EXPECT_TRUE(contains(errorOf("sgd", {b}, {a, half}), "outputs 0 and 1 share bytes"));
+}
+
+TEST(PlanValidator, Collectives) {
+  EXPECT_ERROR_AFTER("unknown kind of collective 0", firstAllReduce(program)->clear_kind());
+  EXPECT_ERROR_AFTER("unknown kind of collective 9",
+                     firstAllReduce(program)->set_kind(static_cast<plan::Collective::Kind>(9)));
+  EXPECT_ERROR_AFTER("task \"update\", instruction 0 (all_reduce): input names buffer 99",
+                     firstAllReduce(program)->set_input(99));
+  EXPECT_ERROR_AFTER("output names buffer 99", firstAllReduce(program)->set_output(99));
+  EXPECT_ERROR_AFTER("names no mesh axis", firstAllReduce(program)->clear_axes());
+  EXPECT_ERROR_AFTER("the mesh has no axis \"pp\"", firstAllReduce(program)->set_axes(0, "pp"));
+  EXPECT_ERROR_AFTER("axis \"micro\" is temporal", firstAllReduce(program)->set_axes(0, "micro"));
+  EXPECT_ERROR_AFTER("names axis \"dp\" twice", firstAllReduce(program)->add_axes("dp"));
+  EXPECT_ERROR_AFTER("needs a reduction (sum, max or min), found 0",
+                     firstAllReduce(program)->clear_reduction());
+  EXPECT_ERROR_AFTER("needs a reduction (sum, max or min), found 8",
+                     firstAllReduce(program)->set_reduction(
+                         static_cast<plan::Collective::Reduction>(8)));
+  EXPECT_ERROR_AFTER("the output is f32[8,4]; the input f32[] and a group of 2 give f32[]",
+                     firstAllReduce(program)->set_output(0));
+}
+
+namespace {
+/// One collective over two axes of sizes 2 and 3, from an f32[6,12] to a given shape.
+struct CollectivePlan : PlanBuilder {
+  CollectivePlan(plan::Collective::Kind kind, const Shape &output, int64_t dim, int64_t split = 0,
+                 DType dtype = DType::F32) {
+    axis("a", 2);
+    axis("b", 3);
+    uint32_t from = state("s", dtype, {6, 12}, {{}, {}}).buffer();
+    uint32_t to = buffer(dtype, output);
+    task("t");
+    plan::Collective &c = collective(kind, {"a", "b"}, from, to);
+    c.set_dim(dim);
+    c.set_split_dim(split);
+    schedule(0);
+  }
+  std::string error() { return messageOf(validatePlan(plan)); }
+};
+} // namespace
+
+TEST(PlanValidator, ShapesOfCollectives) {
+  constexpr auto gather = plan::Collective::ALL_GATHER;
+  constexpr auto scatter = plan::Collective::REDUCE_SCATTER;
+  constexpr auto exchange = plan::Collective::ALL_TO_ALL;
+  EXPECT_EQ(CollectivePlan(gather, {36, 12}, 0).error(), "");
+  EXPECT_EQ(CollectivePlan(gather, {6, 72}, 1).error(), "");
+  EXPECT_EQ(CollectivePlan(scatter, {6, 2}, 1).error(), "");
+  EXPECT_EQ(CollectivePlan(exchange, {36, 2}, 0, 1).error(), "");
+  EXPECT_EQ(CollectivePlan(exchange, {1, 72}, 1, 0).error(), "");
+  EXPECT_EQ(CollectivePlan(exchange, {6, 12}, 1, 1).error(), "");
+  EXPECT_TRUE(contains(CollectivePlan(gather, {6, 12}, 0).error(), "give f32[36,12]"));
+  EXPECT_TRUE(contains(CollectivePlan(scatter, {6, 12}, 1).error(), "give f32[6,2]"));
+  EXPECT_TRUE(contains(CollectivePlan(exchange, {6, 12}, 0, 1).error(), "give f32[36,2]"));
+  EXPECT_TRUE(contains(CollectivePlan(gather, {6, 12}, 2).error(), "dim is 2"));
+  EXPECT_TRUE(contains(CollectivePlan(gather, {6, 12}, -1).error(), "dim is -1"));
+  EXPECT_TRUE(contains(CollectivePlan(exchange, {6, 12}, 0, 5).error(), "split_dim is 5"));
+  CollectivePlan uneven(scatter, {6, 2}, 1);
+  uneven.program().mutable_buffers(0)->set_shape(1, 11);
+  EXPECT_TRUE(contains(uneven.error(), "is not divisible by the 6 members"));
+  EXPECT_TRUE(contains(CollectivePlan(scatter, {6, 2}, 1, 0, DType::Bool).error(),
+                       "cannot reduce elements of type bool"));
+}
+
+TEST(PlanValidator, CollectivesInPlace) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  uint32_t s = builder.state("s", DType::F32, {4}, {{}}).buffer();
+  builder.task("t");
+  builder.schedule(0);
+  builder.collective(plan::Collective::ALL_REDUCE, {"a"}, s, s);
+  EXPECT_OK(validatePlan(builder.plan));
+  builder.collective(plan::Collective::ALL_TO_ALL, {"a"}, s, s);
+  EXPECT_ERROR(validatePlan(builder.plan), "(buffers 0 and 0) share bytes of the arena");
+}
+
+TEST(PlanValidator, Schedule) {
+  EXPECT_ERROR_AFTER("schedule entry 1 names task 7, but the program has 2 tasks",
+                     program.mutable_schedule(1)->set_task(7));
+  EXPECT_ERROR_AFTER("schedule entry 1 is for microbatch 2, but there are 2",
+                     program.mutable_schedule(1)->set_microbatch(2));
+  auto plan = forwardPlan();
+  plan->mutable_programs(0)->mutable_schedule(0)->set_microbatch(1);
+  EXPECT_ERROR(validatePlan(*plan), "schedule entry 0 is for microbatch 1, but there are 1");
+}
+
+TEST(PlanValidator, States) {
+  EXPECT_ERROR_AFTER("state 0 has no name", program.mutable_states(0)->clear_name());
+  EXPECT_ERROR_AFTER("two states are named \"w\"", program.mutable_states(1)->set_name("w"));
+  EXPECT_ERROR_AFTER("state \"w\": names buffer 99", program.mutable_states(0)->set_buffer(99));
+  EXPECT_ERROR_AFTER("state \"w\": unknown element type 9",
+                     program.mutable_states(0)->set_dtype(static_cast<plan::DType>(9)));
+  EXPECT_ERROR_AFTER("f32[65] in the file and f32[16,4] in the program differ",
+                     program.mutable_states(0)->set_file_shape(0, 65));
+  EXPECT_ERROR_AFTER("file_shape: shape [-64] has a negative size",
+                     program.mutable_states(0)->set_file_shape(0, -64));
+  EXPECT_ERROR_AFTER("belongs to parameter \"v\", which does not exist",
+                     program.mutable_states(1)->set_parameter("v"));
+  EXPECT_ERROR_AFTER("belongs to parameter \"w.momentum\", which does not exist",
+                     program.mutable_states(1)->set_parameter("w.momentum"));
+  EXPECT_ERROR_AFTER("the shard is f64[8,4], but buffer 0 is f32[8,4]",
+                     program.mutable_states(0)->set_dtype(plan::F64));
+  EXPECT_ERROR_AFTER("state \"w\" and state \"w.momentum\" share bytes of the arena",
+                     program.mutable_states(1)->set_buffer(program.states(0).buffer()));
+}
+
+TEST(PlanValidator, InitialValues) {
+  EXPECT_ERROR_AFTER("unknown kind of initial value 6",
+                     program.mutable_states(0)->mutable_init()->set_kind(
+                         static_cast<plan::Init::Kind>(6)));
+  EXPECT_ERROR_AFTER("the scale of the initial values is -1",
+                     program.mutable_states(0)->mutable_init()->set_scale(-1));
+  EXPECT_ERROR_AFTER("the scale of the initial values is inf",
+                     program.mutable_states(0)->mutable_init()->set_scale(INFINITY));
+  EXPECT_ERROR_AFTER("random initial values need a float type, found i32", {
+    program.mutable_states(0)->set_dtype(plan::I32);
+    program.mutable_buffers(0)->set_dtype(plan::I32);
+  });
+}
+
+TEST(PlanValidator, Shardings) {
+  EXPECT_ERROR_AFTER("the sharding has 1 dimensions, the tensor f32[16,4] has 2",
+                     program.mutable_states(0)->mutable_sharding()->mutable_dims()->RemoveLast());
+  EXPECT_ERROR_AFTER("the sharding names axis \"x\", which the mesh does not have",
+                     *axesOfDim(program, 0)->Mutable(0) = "x");
+  EXPECT_ERROR_AFTER("the sharding names the temporal axis \"micro\"",
+                     *axesOfDim(program, 0)->Mutable(0) = "micro");
+  EXPECT_ERROR_AFTER("the sharding names axis \"tp\" twice",
+                     *axesOfDim(program, 1)->Add() = "tp");
+  EXPECT_ERROR_AFTER("the shard is f32[4,4], but buffer 0 is f32[8,4]",
+                     *axesOfDim(program, 0)->Add() = "dp");
+  EXPECT_ERROR_AFTER("dimension 0 of f32[15,4] is not divisible into 2 blocks",
+                     program.mutable_states(0)->set_shape(0, 15));
+}
+
+TEST(PlanValidator, Inputs) {
+  EXPECT_ERROR_AFTER("input 0 has no name", program.mutable_inputs(0)->clear_name());
+  EXPECT_ERROR_AFTER("two inputs are named \"lr\"", program.mutable_inputs(0)->set_name("lr"));
+  EXPECT_ERROR_AFTER("input \"tokens\": unknown role 5",
+                     program.mutable_inputs(0)->set_role(static_cast<plan::Input::Role>(5)));
+  EXPECT_ERROR_AFTER("the learning rate and the step are scalars of a float type, found i32[8,6]",
+                     program.mutable_inputs(0)->set_role(plan::Input::STEP));
+  EXPECT_ERROR_AFTER("index_limit is -1", program.mutable_inputs(0)->set_index_limit(-1));
+  EXPECT_ERROR_AFTER("index_limit is", program.mutable_inputs(0)->set_index_limit(INT64_MAX));
+  EXPECT_ERROR_AFTER("index_limit is for elements of type i32, found f32",
+                     program.mutable_inputs(1)->set_index_limit(5));
+  EXPECT_ERROR_AFTER("input \"rate\" is the second one of its role", {
+    plan::Input *input = program.add_inputs();
+    *input = program.inputs(1);
+    input->set_name("rate");
+  });
+}
+
+TEST(PlanValidator, StatesAndInputsLieApart) {
+  PlanBuilder builder;
+  builder.state("s", DType::F32, {64}, {{}});
+  uint32_t input = builder.input("x", DType::F32, {16}, {{}}).buffer();
+  EXPECT_OK(validatePlan(builder.plan));
+  builder.program().mutable_buffers(static_cast<int>(input))->set_offset(64);
+  EXPECT_ERROR(validatePlan(builder.plan), "state \"s\" and input \"x\" share bytes of the arena");
+}
+
+TEST(PlanValidator, Outputs) {
+  EXPECT_ERROR_AFTER("output 0 has no name", program.mutable_outputs(0)->clear_name());
+  EXPECT_ERROR_AFTER("two outputs are named \"loss\"",
+                     program.mutable_outputs(1)->set_name("loss"));
+  EXPECT_ERROR_AFTER("output \"loss\": names buffer 99",
+                     program.mutable_outputs(0)->set_buffer(99));
+  EXPECT_ERROR_AFTER("output \"loss\": the shard is f32[], but buffer 0",
+                     program.mutable_outputs(0)->set_buffer(0));
+}
+
+TEST(PlanValidator, ReadsComeAfterWrites) {
+  EXPECT_ERROR_AFTER("is read before it is written", program.mutable_schedule(0)->set_task(1));
+  EXPECT_ERROR_AFTER("output \"loss\" (buffer 5) is never written",
+                     program.mutable_schedule()->RemoveLast());
+  EXPECT_ERROR_AFTER("the output that it adds to", {
+    program.mutable_schedule(0)->set_microbatch(1);
+    program.mutable_schedule(1)->set_microbatch(0);
+  });
+}
+
+TEST(PlanValidator, ViewsCountByTheirBytes) {
+  // Two halves are written, the whole is read, then a third of it as another type.
+  PlanBuilder builder;
+  uint32_t whole = builder.buffer(DType::F32, {32});
+  uint32_t low = builder.view(whole, DType::F32, {16}), high = builder.view(whole, DType::F32, {16});
+  builder.program().mutable_buffers(static_cast<int>(high))->set_offset(64);
+  uint32_t part = builder.view(whole, DType::I32, {12});
+  uint32_t copy = builder.buffer(DType::F32, {32}), copy2 = builder.buffer(DType::I32, {12});
+  builder.task("t");
+  builder.schedule(0);
+  builder.kernel("fill", {}, {low});
+  builder.kernel("fill", {}, {high});
+  builder.kernel("copy", {whole}, {copy});
+  builder.kernel("copy", {part}, {copy2});
+  EXPECT_OK(validatePlan(builder.plan));
+  builder.program().mutable_tasks(0)->mutable_instructions()->DeleteSubrange(1, 1);
+  EXPECT_ERROR(validatePlan(builder.plan), "instruction 1 (kernel copy): input 0 (buffer 0, "
+                                           "f32[32]) is read before it is written");
+}
+
+TEST(PlanValidator, ALongScheduleIsWalkedInLinearTime) {
+  PlanBuilder builder;
+  uint32_t a = builder.buffer(DType::F32, {8});
+  builder.task("t");
+  for (int i = 0; i < 5000; ++i)
+    builder.kernel("fill", {}, {a});
+  for (int i = 0; i < 100000; ++i)
+    builder.schedule(0);
+  EXPECT_OK(validatePlan(builder.plan));
+}

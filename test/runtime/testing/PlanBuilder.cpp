@@ -1,0 +1,161 @@
+//===- PlanBuilder.cpp - Plans made by hand -------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/testing/PlanBuilder.h"
+
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/PlanTypes.h"
+
+namespace dtc::runtime::testing {
+
+PlanBuilder::PlanBuilder() {
+  plan.set_version(planVersion);
+  plan.set_producer("a test");
+  plan.add_sources("unknown");
+  plan.add_programs();
+}
+
+void PlanBuilder::axis(const std::string &name, int64_t size, bool temporal) {
+  plan::Axis *axis = plan.add_axes();
+  axis->set_name(name);
+  axis->set_size(size);
+  axis->set_temporal(temporal);
+}
+
+static void setShape(google::protobuf::RepeatedField<int64_t> *field, const Shape &shape) {
+  field->Assign(shape.begin(), shape.end());
+}
+
+uint32_t PlanBuilder::buffer(DType dtype, const Shape &shape, plan::Buffer::Kind kind) {
+  plan::Buffer *buffer = program().add_buffers();
+  buffer->set_dtype(toPlanDType(dtype));
+  setShape(buffer->mutable_shape(), shape);
+  buffer->set_kind(kind);
+  buffer->set_offset(program().arena_bytes());
+  uint64_t bytes = (typeOf(*buffer).numBytes() + 63) / 64 * 64;
+  program().set_arena_bytes(program().arena_bytes() + bytes);
+  return static_cast<uint32_t>(program().buffers_size() - 1);
+}
+
+uint32_t PlanBuilder::view(uint32_t of, DType dtype, const Shape &shape) {
+  uint64_t offset = program().buffers(static_cast<int>(of)).offset();
+  plan::Buffer *buffer = program().add_buffers();
+  buffer->set_dtype(toPlanDType(dtype));
+  setShape(buffer->mutable_shape(), shape);
+  buffer->set_kind(plan::Buffer::ACTIVATION);
+  buffer->set_offset(offset);
+  return static_cast<uint32_t>(program().buffers_size() - 1);
+}
+
+void PlanBuilder::task(const std::string &name) { program().add_tasks()->set_name(name); }
+
+plan::KernelCall &PlanBuilder::kernel(const std::string &name, const std::vector<uint32_t> &inputs,
+                                      const std::vector<uint32_t> &outputs) {
+  plan::Task *task = program().mutable_tasks(program().tasks_size() - 1);
+  plan::KernelCall *call = task->add_instructions()->mutable_kernel();
+  call->set_kernel(name);
+  call->mutable_inputs()->Assign(inputs.begin(), inputs.end());
+  call->mutable_outputs()->Assign(outputs.begin(), outputs.end());
+  return *call;
+}
+
+plan::Collective &PlanBuilder::collective(plan::Collective::Kind kind, const Axes &axes,
+                                          uint32_t input, uint32_t output) {
+  plan::Task *task = program().mutable_tasks(program().tasks_size() - 1);
+  plan::Collective *collective = task->add_instructions()->mutable_collective();
+  collective->set_kind(kind);
+  if (kind == plan::Collective::ALL_REDUCE || kind == plan::Collective::REDUCE_SCATTER)
+    collective->set_reduction(plan::Collective::SUM);
+  collective->mutable_axes()->Assign(axes.begin(), axes.end());
+  collective->set_input(input);
+  collective->set_output(output);
+  return *collective;
+}
+
+void PlanBuilder::schedule(uint32_t task, uint32_t microbatch) {
+  plan::ScheduleEntry *entry = program().add_schedule();
+  entry->set_task(task);
+  entry->set_microbatch(microbatch);
+}
+
+Shape PlanBuilder::localShape(const Shape &shape, const DimAxes &sharding) const {
+  Mesh mesh = meshOf(plan);
+  Shape local = shape;
+  for (size_t d = 0; d < shape.size(); ++d)
+    local[d] /= mesh.groupSize(sharding[d]);
+  return local;
+}
+
+template <typename T>
+void PlanBuilder::bind(T &binding, const std::string &name, DType dtype, const Shape &shape,
+                       const DimAxes &sharding, uint32_t buffer) {
+  binding.set_name(name);
+  binding.set_dtype(toPlanDType(dtype));
+  setShape(binding.mutable_shape(), shape);
+  for (const Axes &axes : sharding)
+    binding.mutable_sharding()->add_dims()->mutable_axes()->Assign(axes.begin(), axes.end());
+  binding.set_buffer(buffer);
+}
+
+plan::State &PlanBuilder::state(const std::string &name, DType dtype, const Shape &shape,
+                                const DimAxes &sharding) {
+  uint32_t index = buffer(dtype, localShape(shape, sharding), plan::Buffer::PARAMETER);
+  plan::State &state = *program().add_states();
+  bind(state, name, dtype, shape, sharding, index);
+  setShape(state.mutable_file_shape(), shape);
+  return state;
+}
+
+plan::Input &PlanBuilder::input(const std::string &name, DType dtype, const Shape &shape,
+                                const DimAxes &sharding) {
+  uint32_t index = buffer(dtype, localShape(shape, sharding), plan::Buffer::INPUT);
+  plan::Input &input = *program().add_inputs();
+  bind(input, name, dtype, shape, sharding, index);
+  return input;
+}
+
+plan::Output &PlanBuilder::output(const std::string &name, DType dtype, const Shape &shape,
+                                  const DimAxes &sharding, uint32_t buffer) {
+  plan::Output &output = *program().add_outputs();
+  bind(output, name, dtype, shape, sharding, buffer);
+  return output;
+}
+
+std::shared_ptr<plan::Plan> PlanBuilder::build() const {
+  return std::make_shared<plan::Plan>(plan);
+}
+
+plan::Attribute intAttribute(int64_t value) {
+  plan::Attribute attribute;
+  attribute.set_i(value);
+  return attribute;
+}
+
+plan::Attribute floatAttribute(double value) {
+  plan::Attribute attribute;
+  attribute.set_f(value);
+  return attribute;
+}
+
+plan::Attribute stringAttribute(const std::string &value) {
+  plan::Attribute attribute;
+  attribute.set_s(value);
+  return attribute;
+}
+
+plan::Attribute intsAttribute(const std::vector<int64_t> &values) {
+  plan::Attribute attribute;
+  attribute.mutable_ints()->mutable_values()->Assign(values.begin(), values.end());
+  return attribute;
+}
+
+plan::Attribute stringsAttribute(const std::vector<std::string> &values) {
+  plan::Attribute attribute;
+  attribute.mutable_strings()->mutable_values()->Assign(values.begin(), values.end());
+  return attribute;
+}
+
+} // namespace dtc::runtime::testing

@@ -1,0 +1,72 @@
+//===- PlanBuilder.h - Plans made by hand ---------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_RUNTIME_TESTING_PLANBUILDER_H
+#define DTC_TEST_RUNTIME_TESTING_PLANBUILDER_H
+
+#include "runtime/plan/plan.pb.h"
+#include "runtime/support/Tensor.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime::testing {
+
+using Shape = std::vector<int64_t>;
+using Axes = std::vector<std::string>;
+/// The axes that split each dimension.
+using DimAxes = std::vector<Axes>;
+
+/// Builds a plan of one program. Buffers lie one behind the other in the arena.
+class PlanBuilder {
+public:
+  PlanBuilder();
+
+  void axis(const std::string &name, int64_t size, bool temporal = false);
+  uint32_t buffer(DType dtype, const Shape &shape,
+                  plan::Buffer::Kind kind = plan::Buffer::ACTIVATION);
+  /// A buffer in the bytes of another.
+  uint32_t view(uint32_t of, DType dtype, const Shape &shape);
+
+  /// Instructions go to the task that was begun last.
+  void task(const std::string &name);
+  plan::KernelCall &kernel(const std::string &name, const std::vector<uint32_t> &inputs,
+                           const std::vector<uint32_t> &outputs);
+  plan::Collective &collective(plan::Collective::Kind kind, const Axes &axes, uint32_t input,
+                               uint32_t output);
+  void schedule(uint32_t task, uint32_t microbatch = 0);
+
+  /// Bindings get a new buffer of the shard's shape.
+  plan::State &state(const std::string &name, DType dtype, const Shape &shape,
+                     const DimAxes &sharding);
+  plan::Input &input(const std::string &name, DType dtype, const Shape &shape,
+                     const DimAxes &sharding);
+  plan::Output &output(const std::string &name, DType dtype, const Shape &shape,
+                       const DimAxes &sharding, uint32_t buffer);
+
+  plan::Program &program() { return *plan.mutable_programs(0); }
+  /// The shape of a shard.
+  Shape localShape(const Shape &shape, const DimAxes &sharding) const;
+  std::shared_ptr<plan::Plan> build() const;
+
+  plan::Plan plan;
+
+private:
+  template <typename T>
+  void bind(T &binding, const std::string &name, DType dtype, const Shape &shape,
+            const DimAxes &sharding, uint32_t buffer);
+};
+
+plan::Attribute intAttribute(int64_t value);
+plan::Attribute floatAttribute(double value);
+plan::Attribute stringAttribute(const std::string &value);
+plan::Attribute intsAttribute(const std::vector<int64_t> &values);
+plan::Attribute stringsAttribute(const std::vector<std::string> &values);
+
+} // namespace dtc::runtime::testing
+
+#endif // DTC_TEST_RUNTIME_TESTING_PLANBUILDER_H

@@ -1,0 +1,34 @@
+//===- TestPlans.h - Plans that several tests use -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_RUNTIME_TESTING_TESTPLANS_H
+#define DTC_TEST_RUNTIME_TESTING_TESTPLANS_H
+
+#include "runtime/plan/plan.pb.h"
+
+#include <memory>
+
+namespace dtc::runtime::testing {
+
+/// How the training plan is spread.
+struct TrainingLayout {
+  int64_t dp = 1;           // devices that share the batch
+  int64_t tp = 1;           // devices that share the parameter
+  int64_t microbatches = 1; // more than 1 adds a temporal axis
+};
+
+/// A small plan with all that training needs. The parameter "w", f32[16,4] (f32[64] in files), starts
+/// as normal(1) and follows the gradient of loss = sum(w * w) with SGD and momentum 0.5. Inputs: i32
+/// "tokens" [8, 6] below 256 and the learning rate. Outputs: "loss" and "grad_norm" before the update,
+/// and "token_sum", the sum of all tokens.
+std::shared_ptr<plan::Plan> trainingPlan(const TrainingLayout &layout = {});
+
+/// A plan without a learning rate: "token_sum" and "values" (the tokens as f32) from "tokens".
+std::shared_ptr<plan::Plan> forwardPlan();
+
+} // namespace dtc::runtime::testing
+
+#endif // DTC_TEST_RUNTIME_TESTING_TESTPLANS_H

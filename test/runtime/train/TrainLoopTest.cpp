@@ -1,0 +1,235 @@
+//===- TrainLoopTest.cpp - Runs a plan over a data set --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/TrainLoop.h"
+
+#include "runtime/data/Safetensors.h"
+#include "runtime/plan/PlanReader.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/FakeBackend.h"
+#include "test/runtime/testing/PlanBuilder.h"
+#include "test/runtime/testing/TempDir.h"
+#include "test/runtime/testing/TestPlans.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+namespace {
+
+/// Runs plans in a folder with a text to train on.
+class TrainLoop : public ::testing::Test {
+protected:
+  TrainLoop() {
+    std::string text;
+    for (int i = 0; i < 100; ++i)
+      text += "the quick brown fox jumps over the lazy dog\n";
+    options.planPath = dir.path("m.plan");
+    options.dataPath = dir.write("text.txt", text);
+    options.steps = 10;
+    options.learningRate = 0.1;
+    usePlan(*trainingPlan({2, 2, 2}));
+  }
+
+  void usePlan(const plan::Plan &plan) { EXPECT_OK(writePlan(plan, options.planPath)); }
+
+  Expected<TrainResult> run() {
+    std::FILE *out = std::fopen(dir.path("out.log").c_str(), "w");
+    std::FILE *notes = std::fopen(dir.path("notes.log").c_str(), "w");
+    Expected<TrainResult> result = train(options, createFakeBackend(), out, notes, stop);
+    std::fclose(out);
+    std::fclose(notes);
+    return result;
+  }
+
+  std::vector<nlohmann::json> metrics() {
+    std::vector<nlohmann::json> lines;
+    std::istringstream stream(dir.read("m.jsonl"));
+    for (std::string line; std::getline(stream, line);)
+      lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  TempDir dir;
+  TrainOptions options;
+  std::atomic<bool> stop = false;
+};
+
+} // namespace
+
+TEST_F(TrainLoop, TrainsAndWritesMetrics) {
+  options.metricsPath = dir.path("m.jsonl");
+  options.warmupSteps = 2;
+  options.minLearningRate = 0.01;
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->stepsDone, 10);
+  EXPECT_FALSE(result->interrupted);
+  std::vector<nlohmann::json> lines = metrics();
+  ASSERT_EQ(lines.size(), 10u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i]["step"], i + 1);
+    EXPECT_GT(lines[i]["tokens_per_second"], 0);
+    EXPECT_GT(lines[i]["step_seconds"], 0);
+    EXPECT_GT(lines[i]["peak_bytes"], 0);
+    EXPECT_NEAR(lines[i]["grad_norm"].get<double>(),
+                2 * std::sqrt(lines[i]["loss"].get<double>()), 1e-3);
+  }
+  EXPECT_NEAR(lines[0]["lr"].get<double>(), 0.05, 1e-9);
+  EXPECT_NEAR(lines[1]["lr"].get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(lines[9]["lr"].get<double>(), 0.01, 1e-9);
+  EXPECT_LT(lines[9]["loss"], lines[0]["loss"]);
+  EXPECT_NEAR(lines[9]["loss"], *result->lastLoss, 1e-6);
+  std::string log = dir.read("out.log");
+  EXPECT_TRUE(contains(log, "a square: 64 parameters, 4 devices (dp=2, tp=2, micro=2 temporal)"));
+  EXPECT_TRUE(contains(log, "text.txt: 4400 bytes of text"));
+  EXPECT_TRUE(contains(log, "step 10/10  loss "));
+}
+
+TEST_F(TrainLoop, ContinuesFromSavedWeights) {
+  options.learningRate = 0;
+  options.savePath = dir.path("w.safetensors");
+  options.seed = 7;
+  auto first = run();
+  ASSERT_OK(first);
+  EXPECT_TRUE(contains(dir.read("out.log"), "saved "));
+  options.initPath = options.savePath;
+  options.savePath.clear();
+  options.seed = 8;
+  usePlan(*trainingPlan({1, 4, 1}));
+  auto second = run();
+  ASSERT_OK(second);
+  EXPECT_NEAR(*second->lastLoss, *first->lastLoss, 1e-3);
+  options.initPath.clear();
+  auto other = run();
+  ASSERT_OK(other);
+  EXPECT_GT(std::abs(*other->lastLoss - *first->lastLoss), 1e-2);
+}
+
+TEST_F(TrainLoop, DefaultsWork) {
+  options.steps.reset();
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->stepsDone, 100);
+}
+
+TEST_F(TrainLoop, StopsAfterTheStepAndSaves) {
+  stop = true;
+  options.savePath = dir.path("w.safetensors");
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_EQ(result->stepsDone, 0);
+  EXPECT_TRUE(contains(dir.read("out.log"), "interrupted after step 0"));
+  EXPECT_OK(SafetensorsFile::open(options.savePath));
+}
+
+TEST_F(TrainLoop, ALossThatIsNotFiniteIsAnError) {
+  options.learningRate = 1e30;
+  options.decay = LearningRateDecay::Constant;
+  options.warmupSteps = 0;
+  options.savePath = dir.path("w.safetensors");
+  options.metricsPath = dir.path("m.jsonl");
+  EXPECT_ERROR(run(), "the loss is inf at step 2");
+  EXPECT_FALSE(std::filesystem::exists(options.savePath));
+  EXPECT_EQ(metrics().size(), 2u);
+  EXPECT_TRUE(metrics()[1]["loss"].is_null());
+  options.allowNonfinite = true;
+  EXPECT_OK(run());
+}
+
+TEST_F(TrainLoop, FindsUnwritablePathsBeforeTheFirstStep) {
+  options.savePath = dir.path("missing/w.safetensors");
+  EXPECT_ERROR(run(), "missing/w.safetensors: cannot write: No such file");
+  EXPECT_EQ(dir.read("out.log"), "");
+  options.savePath.clear();
+  options.metricsPath = dir.path("missing/m.jsonl");
+  EXPECT_ERROR(run(), "missing/m.jsonl: cannot write: No such file");
+  EXPECT_EQ(dir.read("out.log"), "");
+}
+
+TEST_F(TrainLoop, ChecksItsOptions) {
+  options.dataPath.clear();
+  EXPECT_ERROR(run(), "the plan needs data for tokens (i32[8,6]); give a file with --data");
+  options.dataPath = dir.path("none.txt");
+  EXPECT_ERROR(run(), "none.txt: cannot open");
+  options.dataPath = dir.path("text.txt");
+  options.steps = -1;
+  EXPECT_ERROR(run(), "--steps is -1");
+  options.steps = 5;
+  options.warmupSteps = 6;
+  EXPECT_ERROR(run(), "--warmup is 6; expected 0 to the 5 steps of the run");
+  options.warmupSteps = 0;
+  options.learningRate = NAN;
+  EXPECT_ERROR(run(), "--lr is nan");
+  options.learningRate = 0.1;
+  options.minLearningRate = 0.2;
+  EXPECT_ERROR(run(), "--min-lr is 0.2");
+  options.minLearningRate = 0;
+  options.initPath = dir.path("none.safetensors");
+  EXPECT_ERROR(run(), "none.safetensors: cannot open");
+  options.initPath.clear();
+  options.planPath = dir.path("none.plan");
+  EXPECT_ERROR(run(), "none.plan: cannot open");
+}
+
+TEST_F(TrainLoop, NoStepsSaveTheInitialWeights) {
+  options.steps = 0;
+  options.savePath = dir.path("w.safetensors");
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_FALSE(result->interrupted);
+  EXPECT_OK(SafetensorsFile::open(options.savePath));
+}
+
+TEST_F(TrainLoop, APlanThatDoesNotTrainPrintsItsOutputs) {
+  usePlan(*forwardPlan());
+  options.dataPath = dir.write("a.txt", std::string(100, 'a'));
+  options.steps.reset();
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->stepsDone, 1);
+  EXPECT_FALSE(result->lastLoss);
+  std::string log = dir.read("out.log");
+  EXPECT_TRUE(contains(log, "token_sum: f32[] = 2328\n"));
+  EXPECT_TRUE(contains(log, "values: f32[4,6] = [97, 97, 97, 97, 97, 97, 97, 97, ...]  min 97"));
+}
+
+TEST_F(TrainLoop, APlanWithoutDataNeedsNone) {
+  PlanBuilder builder;
+  uint32_t x = builder.buffer(DType::F32, {});
+  builder.task("t");
+  builder.schedule(0);
+  (*builder.kernel("fill", {}, {x}).mutable_attributes())["value"] = floatAttribute(2);
+  builder.output("loss", DType::F32, {}, {}, x);
+  usePlan(*builder.build());
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_EQ(*result->lastLoss, 2);
+  EXPECT_EQ(dir.read("notes.log"), "note: the plan has no data inputs; --data is not used\n");
+}
+
+TEST_F(TrainLoop, PrintsTheProfile) {
+  options.profile = true;
+  ASSERT_OK(run());
+  std::string log = dir.read("out.log");
+  EXPECT_TRUE(contains(log, "kernel "));
+  EXPECT_TRUE(contains(log, "sgd "));
+  EXPECT_TRUE(contains(log, "all_reduce sent 480 B in all"));
+}
+
+TEST_F(TrainLoop, NamesTheFileAndTheValueThatIsOutOfRange) {
+  auto plan = trainingPlan();
+  plan->mutable_programs(0)->mutable_inputs(0)->set_index_limit(32);
+  usePlan(*plan);
+  EXPECT_ERROR(run(), "text.txt: token ");
+  EXPECT_ERROR(run(), "takes tokens from 0 to 31");
+}

@@ -1,0 +1,124 @@
+//===- WeightsTest.cpp - Parameters from and to files ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Weights.h"
+
+#include "runtime/data/Safetensors.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/FakeBackend.h"
+#include "test/runtime/testing/PlanBuilder.h"
+#include "test/runtime/testing/TempDir.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+/// A session whose parameters have these names, f32[2,3] each, and one slot of an optimizer.
+std::unique_ptr<Session> sessionWith(const std::vector<std::string> &names) {
+  PlanBuilder builder;
+  builder.axis("a", 3);
+  for (const std::string &name : names)
+    builder.state(name, DType::F32, {2, 3}, {{}, {"a"}});
+  builder.state("slot", DType::F32, {4}, {{}}).set_parameter(names.front());
+  auto session = Session::create(builder.build(), createFakeBackend());
+  EXPECT_OK(session);
+  return std::move(*session);
+}
+
+HostTensor filled(float value, const Shape &shape = {2, 3}) {
+  HostTensor tensor(TensorType{DType::F32, shape});
+  for (int64_t i = 0; i < tensor.type.numElements(); ++i)
+    tensor.as<float>()[i] = value + static_cast<float>(i);
+  return tensor;
+}
+
+class Weights : public ::testing::Test {
+protected:
+  std::string file(const std::map<std::string, HostTensor> &tensors) {
+    EXPECT_OK(writeSafetensors(dir.path("w.safetensors"), tensors));
+    return dir.path("w.safetensors");
+  }
+  static float first(const Session &session, const std::string &name) {
+    return *session.getState(name)->as<float>();
+  }
+
+  TempDir dir;
+};
+
+} // namespace
+
+TEST_F(Weights, ComeBackAsTheyWereSaved) {
+  auto session = sessionWith({"u", "v"});
+  ASSERT_OK(session->setState("u", filled(1)));
+  ASSERT_OK(session->setState("v", filled(10)));
+  ASSERT_OK(saveWeights(*session, dir.path("out.safetensors")));
+  auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+  ASSERT_OK(saved);
+  EXPECT_EQ(saved->tensors().size(), 2u); // parameters, no optimizer state
+  auto other = sessionWith({"u", "v"});
+  auto notes = loadWeights(*other, dir.path("out.safetensors"));
+  ASSERT_OK(notes);
+  EXPECT_TRUE(notes->empty());
+  EXPECT_EQ(other->getState("u")->bytes, filled(1).bytes);
+  EXPECT_EQ(other->getState("v")->bytes, filled(10).bytes);
+}
+
+TEST_F(Weights, SayWhatIsMissingOrOfAnotherShape) {
+  auto session = sessionWith({"u", "v"});
+  EXPECT_ERROR(loadWeights(*session, file({{"u", filled(1)}})),
+               "w.safetensors: has no tensor \"v\" (expected f32[2,3])");
+  EXPECT_ERROR(loadWeights(*session, file({{"u", filled(1)}, {"v", filled(1, {3, 2})}})),
+               "tensor \"v\" is F32[3, 2], but the parameter \"v\" is f32[2,3]");
+  EXPECT_EQ(first(*session, "u"), 0); // nothing was changed
+  HostTensor ints(TensorType{DType::I32, {2, 3}});
+  EXPECT_ERROR(loadWeights(*session, file({{"u", ints}, {"v", ints}})),
+               "elements of type I32 cannot be read as f32");
+}
+
+TEST_F(Weights, NoteTensorsThatWereNotUsed) {
+  auto session = sessionWith({"u"});
+  auto notes = loadWeights(
+      *session, file({{"u", filled(1)}, {"x", filled(1)}, {"y", filled(1, {1})}}));
+  ASSERT_OK(notes);
+  ASSERT_EQ(notes->size(), 1u);
+  EXPECT_TRUE(contains((*notes)[0], "2 tensors are not parameters of the model"));
+  EXPECT_TRUE(contains((*notes)[0], "x, y"));
+}
+
+TEST_F(Weights, APrefixMayLackOrBeThere) {
+  auto lacks = sessionWith({"transformer.wte.weight", "model.norm.weight"});
+  auto notes = loadWeights(*lacks, file({{"wte.weight", filled(3)}, {"norm.weight", filled(4)}}));
+  ASSERT_OK(notes);
+  EXPECT_TRUE(contains(notes->at(0), "transformer.wte.weight from wte.weight"));
+  EXPECT_EQ(first(*lacks, "transformer.wte.weight"), 3);
+  EXPECT_EQ(first(*lacks, "model.norm.weight"), 4);
+  auto has = sessionWith({"wte.weight"});
+  ASSERT_OK(loadWeights(*has, file({{"transformer.wte.weight", filled(5)}})));
+  EXPECT_EQ(first(*has, "wte.weight"), 5);
+}
+
+TEST_F(Weights, TheExactNameWinsAndTwoOthersAreRefused) {
+  auto session = sessionWith({"u"});
+  ASSERT_OK(loadWeights(*session, file({{"u", filled(1)}, {"model.u", filled(2)}})));
+  EXPECT_EQ(first(*session, "u"), 1);
+  EXPECT_ERROR(
+      loadWeights(*session, file({{"transformer.u", filled(1)}, {"model.u", filled(2)}})),
+      "has no tensor \"u\", and more than one that could be it: transformer.u, model.u");
+  // A tensor that is another parameter is not taken for this one.
+  auto both = sessionWith({"u", "model.u"});
+  EXPECT_ERROR(loadWeights(*both, file({{"u", filled(1)}})), "has no tensor \"model.u\"");
+}
+
+TEST_F(Weights, TheOutputProjectionMayBeTiedToTheEmbedding) {
+  auto session = sessionWith({"transformer.wte.weight", "lm_head.weight"});
+  auto notes = loadWeights(*session, file({{"wte.weight", filled(6)}}));
+  ASSERT_OK(notes);
+  EXPECT_EQ(first(*session, "lm_head.weight"), 6);
+  EXPECT_TRUE(contains(notes->at(0), "lm_head.weight from wte.weight"));
+}

@@ -1,0 +1,100 @@
+//===- dtc-import.cpp - From a configuration to model IR ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/ImportModel.h"
+#include "dialects/dtc/DtcOps.h"
+#include "runtime/support/AtomicFile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+using namespace dtc;
+
+static int fail(const llvm::Twine &message) {
+  llvm::errs() << "error: " << message << "\n";
+  return 1;
+}
+
+/// Writes the text to a file, whole or not at all, or to the standard output where the path is "-".
+static runtime::MaybeError writeText(const std::string &path, const std::string &text) {
+  if (path == "-") {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+      return std::nullopt;
+    return runtime::Error{std::string("standard output: cannot write: ") + std::strerror(errno)};
+  }
+  auto file = runtime::AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  if (auto problem = file->write(text))
+    return problem;
+  return file->commit();
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("Turns a Hugging Face config.json into model IR: one function, @loss, as one device "
+               "would compute it. Model types: " +
+                   llvm::join(getKnownModelTypes(), ", ") + ".",
+               "dtc-import");
+  app.set_version_flag("--version", std::string("dtc-import ") + DTC_VERSION);
+  std::string input, output = "-", elementType = "f32";
+  ImportOptions options;
+  app.add_option("config", input, "The configuration; - is the standard input")->required();
+  app.add_option("--batch", options.batch,
+                 "Sequences in a batch, over all devices and microbatches")
+      ->required()
+      ->check(CLI::Range(int64_t{1}, kMaxTokens));
+  app.add_option("--seq", options.seq, "Tokens in a sequence")
+      ->required()
+      ->check(CLI::Range(int64_t{1}, kMaxTokens));
+  app.add_option("--dtype", elementType, "What to compute in: f32 or f64")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f32", "f64"}));
+  app.add_option("-o,--output", output, "The file to write; - is the standard output")
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) // --help, --version
+      return app.exit(error);
+    return fail(llvm::Twine(error.what()) + "; see dtc-import --help");
+  }
+  options.doublePrecision = elementType == "f64";
+
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
+  if (!buffer)
+    return fail("cannot read " + input + ": " + buffer.getError().message());
+
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<DtcDialect, mlir::func::FuncDialect>();
+  ImportLog log;
+  llvm::StringRef fileName = input == "-" ? llvm::StringRef("<stdin>") : llvm::StringRef(input);
+  auto module = importModel(context, (*buffer)->getBuffer(), fileName, options, log);
+  for (const std::string &warning : log.warnings)
+    llvm::errs() << "warning: " << warning << "\n";
+  for (const std::string &error : log.errors)
+    llvm::errs() << "error: " << error << "\n";
+  if (!module)
+    return 1;
+
+  // Locations name the layers; diagnostics and reports live on them.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream, mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
+  stream << "\n";
+  if (auto problem = writeText(output, text))
+    return fail(problem->message);
+  return 0;
+}

@@ -1,0 +1,92 @@
+//===- dtc-run.cpp - Runs a plan ------------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/train/TrainLoop.h"
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <fmt/format.h>
+#include <map>
+
+using namespace dtc::runtime;
+
+static std::atomic<bool> stopRequested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
+
+/// The first signal asks the run to end after its step and save; a second one ends the process.
+static void stopOnSignals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stopRequested = true; };
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+static int fail(const std::string &message) {
+  fmt::print(stderr, "error: {}\n", message);
+  return 1;
+}
+
+static void addOptions(CLI::App &app, TrainOptions &options) {
+  static const std::map<std::string, LearningRateDecay> decays = {
+      {"constant", LearningRateDecay::Constant},
+      {"linear", LearningRateDecay::Linear},
+      {"cosine", LearningRateDecay::Cosine}};
+  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
+  app.add_option("--data", options.dataPath,
+                 "A text file (bytes are tokens), 16-bit tokens of llm.c or nanoGPT (.bin), or "
+                 "tensors named as the plan's inputs (.safetensors)");
+  app.add_option("--steps", options.steps,
+                 "Steps to run (default: 100; 1 for a plan that does not train)");
+  app.add_option("--lr", options.learningRate, "The learning rate after the warm-up")
+      ->capture_default_str();
+  app.add_option("--min-lr", options.minLearningRate, "The learning rate of the last step")
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmupSteps,
+                 "Steps in which the learning rate rises (default: a tenth of the steps, at most "
+                 "100)");
+  app.add_option("--lr-schedule", options.decay,
+                 "How the learning rate falls: constant, linear or cosine (default)")
+      ->transform(CLI::CheckedTransformer(decays));
+  app.add_option("--seed", options.seed, "Draws the initial weights and the batches")
+      ->capture_default_str();
+  app.add_option("--init", options.initPath, "Start from the weights of a .safetensors file");
+  app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
+  app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
+  app.add_option("--threads", options.threadsPerDevice,
+                 "Threads for each device (default: the cores divided by the devices)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--log-every", options.logEvery,
+                 "Steps from one line to the next, where the output is not a terminal")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
+  app.add_flag("--allow-nonfinite", options.allowNonfinite,
+               "Go on when the loss is not a finite number");
+}
+
+int main(int argc, char **argv) {
+  CLI::App app{"Runs a plan of dtc-compile: trains the model, or computes its outputs."};
+  app.set_version_flag("--version",
+                       fmt::format("dtc-run {} (plan version {})", DTC_VERSION, planVersion));
+  TrainOptions options;
+  addOptions(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) // --help, --version
+      return app.exit(error);
+    return fail(fmt::format("{}; see dtc-run --help", error.what()));
+  }
+  stopOnSignals();
+  Expected<TrainResult> result = train(options, createCpuBackend(), stdout, stderr, stopRequested);
+  if (!result)
+    return fail(result.error().message);
+  return 0;
+}
