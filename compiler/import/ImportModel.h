@@ -39,7 +39,7 @@ struct ImportLog {
 /// Builds the module of the model that `config`, the text of a Hugging Face config.json, describes:
 /// one function @loss, from the parameters, "tokens" and "labels" to the mean cross entropy, as one
 /// device would compute it (see docs/model-ir.md). Messages call the text `fileName`. Returns null
-/// if the log has an error. The context must have the dtc and func dialects loaded.
+/// if the log has an error.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, llvm::StringRef config,
                                               llvm::StringRef fileName,
                                               const ImportOptions &options, ImportLog &log);

@@ -25,6 +25,7 @@ ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
                            StringRef parameterPrefix)
     : builder(&context), modelPrefix(parameterPrefix.str() + "."),
       loc(NameLoc::get(builder.getStringAttr("model"))) {
+  context.loadDialect<DtcDialect, func::FuncDialect>();
   elementType = options.doublePrecision ? Type(builder.getF64Type()) : builder.getF32Type();
   module = ModuleOp::create(loc);
   builder.setInsertionPointToEnd(module->getBody());

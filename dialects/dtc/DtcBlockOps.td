@@ -14,13 +14,15 @@ def Dtc_SliceOp : Dtc_Op<"slice", [
     Dtc_Differentiable]> {
   let summary = "A block of a tensor";
   let description = [{
-    `X -> X`. The block of shape `sizes` that starts at `offsets`. A dimension that is kept in full can be sharded.
+    `X -> X`. The block of shape `sizes` that starts at `offsets`. A dimension that is kept in full
+    can be sharded.
 
     ```mlir
     %s = dtc.slice %x offsets [0, 2] sizes [4, 6] : (tensor<4x8xf32>) -> tensor<4x6xf32>
     ```
   }];
-  let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$sizes);
+  let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$offsets,
+                       DenseI64ArrayAttr:$sizes);
   let results = (outs Dtc_AnyTensor:$result);
   let assemblyFormat =
       "$operand `offsets` $offsets `sizes` $sizes attr-dict `:` functional-type(operands, results)";
@@ -31,14 +33,15 @@ def Dtc_PadOp : Dtc_Op<"pad", [
     Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<["getKernelAttributes"]>, Dtc_Differentiable]> {
   let summary = "Surrounds a tensor with a value";
   let description = [{
-    `X -> X`. Dimension i grows by low[i] in front and high[i] behind; the new elements are `value`. A dimension that does
-    not grow can be sharded. Linear if the value is 0.
+    `X -> X`. Dimension i grows by low[i] in front and high[i] behind; the new elements are `value`.
+    A dimension that does not grow can be sharded. Linear if the value is 0.
 
     ```mlir
     %p = dtc.pad %x low [0, 1] high [0, 1] value 0.0 : (tensor<4x8xf32>) -> tensor<4x10xf32>
     ```
   }];
-  let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, Dtc_F64Attr:$value);
+  let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       Dtc_F64Attr:$value);
   let results = (outs Dtc_AnyTensor:$result);
   let assemblyFormat = [{
     $operand `low` $low `high` $high `value` $value attr-dict `:` functional-type(operands, results)

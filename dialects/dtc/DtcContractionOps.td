@@ -13,14 +13,17 @@ def Dtc_EinsumOp : Dtc_Op<"einsum", [
     Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "A contraction of two tensors";
   let description = [{
-    `lhs, rhs -> result`, floats of one type. Each dimension is named by a letter from a to z, at most once in a term and in
-    at least two of the three terms. result[...] = sum over the letters that are not in the result of lhs[...] rhs[...].
-    Both gradients are einsums with the terms exchanged. Either term may be empty, for a scalar.
+    `lhs, rhs -> result`, floats of one type. Each dimension is named by a letter from a to z, at
+    most once in a term and in at least two of the three terms. result[...] = sum over the letters
+    that are not in the result of lhs[...] rhs[...]. Both gradients are einsums with the terms
+    exchanged. Either term may be empty, for a scalar.
 
-    Source: numpy.einsum, restricted to two operands without diagonals and without sums of one operand alone.
+    Source: numpy.einsum, restricted to two operands without diagonals and without sums of one
+    operand alone.
 
     ```mlir
-    %h = dtc.einsum "bsd,df->bsf" %x, %w : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
+    %h = dtc.einsum "bsd,df->bsf" %x, %w
+        : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
     ```
   }];
   let arguments = (ins Dtc_FloatTensor:$lhs, Dtc_FloatTensor:$rhs, StrAttr:$equation);
@@ -32,8 +35,8 @@ def Dtc_ReduceOp : Dtc_Op<"reduce", [
     Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "The sum, maximum or minimum over dimensions";
   let description = [{
-    `F -> F`. The dimensions `dims`, which increase, are removed. Where several elements are the maximum or the minimum
-    they share the gradient evenly.
+    `F -> F`. The dimensions `dims`, which increase, are removed. Where several elements are the
+    maximum or the minimum they share the gradient evenly.
 
     ```mlir
     %r = dtc.reduce sum %x dims [0, 1] : (tensor<16x128x64xf32>) -> tensor<64xf32>
@@ -41,7 +44,8 @@ def Dtc_ReduceOp : Dtc_Op<"reduce", [
   }];
   let arguments = (ins Dtc_FloatTensor:$operand, Dtc_ReduceKindAttr:$kind, DenseI64ArrayAttr:$dims);
   let results = (outs Dtc_FloatTensor:$result);
-  let assemblyFormat = "`` $kind $operand `dims` $dims attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+      "`` $kind $operand `dims` $dims attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 

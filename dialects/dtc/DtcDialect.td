@@ -17,23 +17,25 @@ def Dtc_Dialect : Dialect {
   let cppNamespace = "::dtc";
   let summary = "One device's view of a model: pure operations on tensors of static shape";
   let description = [{
-    The operations that today's models are made of, few and orthogonal. Tensors have static shapes with sizes of at
-    least 1 and elements of type `f32`, `f64`, `i32` (indices) or `i1` (masks). Broadcasting is explicit. All operations
-    are pure, know their factors (`ShardingRuleOpInterface`) and, but for gradients and optimizers, their
-    vector-Jacobian product (`DifferentiableOpInterface`).
+    The operations that today's models are made of, few and orthogonal. Tensors have static shapes
+    with sizes of at least 1 and elements of type `f32`, `f64`, `i32` (indices) or `i1` (masks).
+    Broadcasting is explicit. All operations are pure, know their factors
+    (`ShardingRuleOpInterface`) and, but for gradients and optimizers, their vector-Jacobian product
+    (`DifferentiableOpInterface`).
 
     Discardable attributes of the dialect:
 
     - `dtc.param = "name"` on a function argument: a float tensor that training changes.
     - `dtc.input = "name"` on a function argument: what a step is given. No argument is both.
-    - `dtc.axes = ["batch", "seq", ""]` on a function argument or on an operation with one result: the logical name of
-      each dimension, `""` for none.
+    - `dtc.axes = ["batch", "seq", ""]` on a function argument or on an operation with one result:
+      the logical name of each dimension, `""` for none.
     - `dtc.init = #dtc.normal<2.0e-2>` on a parameter: how it starts.
 
-    Passes that make a step add to its signature, on arguments: `dtc.slot` and `dtc.slot_of` (a part of the optimizer's
-    state and the parameter that it is for), `dtc.scalar` ("learning_rate" or "step"), `dtc.file_shape` (a parameter's
-    shape in weights files, where it differs), `dtc.index_limit` (an input's elements lie in [0, limit)); on results:
-    `dtc.output = "name"` or `dtc.updates = n` (the new value of argument n); on both, once they are local,
+    Passes that make a step add to its signature, on arguments: `dtc.slot` and `dtc.slot_of` (a part
+    of the optimizer's state and the parameter that it is for), `dtc.scalar` ("learning_rate" or
+    "step"), `dtc.file_shape` (a parameter's shape in weights files, where it differs),
+    `dtc.index_limit` (an input's elements lie in [0, limit)); on results: `dtc.output = "name"` or
+    `dtc.updates = n` (the new value of argument n); on both, once they are local,
     `dtc.global_shape`.
   }];
   let useDefaultAttributePrinterParser = 1;

@@ -9,8 +9,8 @@
 
 include "dialects/dtc/DtcOpBase.td"
 
-/// An op whose dimensions are all parallel. `linear` lists the sets of operands in which it is linear together,
-/// `inPlace` the pairs {operand, result} that may share a buffer.
+/// An op whose dimensions are all parallel. `linear` lists the sets of operands in which it is
+/// linear together, `inPlace` the pairs {operand, result} that may share a buffer.
 class Dtc_ElementwiseOp<string mnemonic, string linear, string inPlace, list<Trait> traits>
     : Dtc_InPlaceOp<mnemonic, inPlace, !listconcat([Dtc_Sharded<>], traits)> {
   let extraClassDefinition = inPlaceDefinition # [{
@@ -93,16 +93,16 @@ def Dtc_SiluOp : Dtc_UnaryOp<"silu"> {
   let description = [{
     `F[s] -> F[s]`. The sigmoid-weighted linear unit, also known as swish.
 
-    Source: Elfwing, Uchibe and Doya, "Sigmoid-Weighted Linear Units for Neural Network Function Approximation in
-    Reinforcement Learning" (arXiv:1702.03118), section 2.
+    Source: Elfwing, Uchibe and Doya, "Sigmoid-Weighted Linear Units for Neural Network Function
+    Approximation in Reinforcement Learning" (arXiv:1702.03118), section 2.
   }];
 }
 
 def Dtc_GeluOp : Dtc_UnaryOp<"gelu"> {
   let summary = "The Gaussian error linear unit";
   let description = [{
-    `F[s] -> F[s]`. With `none` 0.5 x (1 + erf(x / sqrt(2))), with `tanh` the approximation
-    0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+    `F[s] -> F[s]`. With `none` 0.5 x (1 + erf(x / sqrt(2))), with `tanh` the approximation 0.5 x (1
+    + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units" (arXiv:1606.08415), section 2.
 
@@ -118,8 +118,8 @@ def Dtc_ConvertOp : Dtc_ElementwiseOp<"convert", "", "", [
     SameOperandsAndResultShape, Dtc_Differentiable]> {
   let summary = "Changes the type of the elements";
   let description = [{
-    `X[s] -> Y[s]`, between any two element types. Floats become integers by truncation; an element becomes true if it
-    is not 0. Linear, and differentiable, from float to float.
+    `X[s] -> Y[s]`, between any two element types. Floats become integers by truncation; an element
+    becomes true if it is not 0. Linear, and differentiable, from float to float.
   }];
   let arguments = (ins Dtc_AnyTensor:$operand);
   let results = (outs Dtc_AnyTensor:$result);
@@ -160,14 +160,16 @@ def Dtc_DivOp : Dtc_BinaryOp<"div", Dtc_FloatTensor, "{0}"> {
 def Dtc_MaximumOp : Dtc_BinaryOp<"maximum", Dtc_NumericTensor> {
   let summary = "max(x, y)";
   let description = [{
-    `X[s], X[s] -> X[s]`, floats or integers. The larger element. Where both are equal each gets half of the gradient.
+    `X[s], X[s] -> X[s]`, floats or integers. The larger element. Where both are equal each gets
+    half of the gradient.
   }];
 }
 
 def Dtc_MinimumOp : Dtc_BinaryOp<"minimum", Dtc_NumericTensor> {
   let summary = "min(x, y)";
   let description = [{
-    `X[s], X[s] -> X[s]`, floats or integers. The smaller element. Where both are equal each gets half of the gradient.
+    `X[s], X[s] -> X[s]`, floats or integers. The smaller element. Where both are equal each gets
+    half of the gradient.
   }];
 }
 
@@ -183,7 +185,8 @@ def Dtc_CompareOp : Dtc_ElementwiseOp<"compare", "", "", [
     %m = dtc.compare lt %a, %b : tensor<4x8xf32>
     ```
   }];
-  let arguments = (ins Dtc_NumericTensor:$lhs, Dtc_NumericTensor:$rhs, Dtc_ComparePredicateAttr:$predicate);
+  let arguments = (ins Dtc_NumericTensor:$lhs, Dtc_NumericTensor:$rhs,
+                       Dtc_ComparePredicateAttr:$predicate);
   let results = (outs Dtc_MaskTensor:$result);
   let assemblyFormat = "`` $predicate $lhs `,` $rhs attr-dict `:` type($lhs)";
 }
@@ -199,13 +202,15 @@ def Dtc_SelectOp : Dtc_ElementwiseOp<"select", "{1, 2}", "{1, 0}, {2, 0}", [
     Dtc_Differentiable]> {
   let summary = "Chooses between two tensors";
   let description = [{
-    `i1[s], F[s], F[s] -> F[s]`. The element of the second operand where the condition is true, else that of the third.
+    `i1[s], F[s], F[s] -> F[s]`. The element of the second operand where the condition is true, else
+    that of the third.
 
     ```mlir
     %y = dtc.select %condition, %a, %b : tensor<4x8xf32>
     ```
   }];
-  let arguments = (ins Dtc_MaskTensor:$condition, Dtc_FloatTensor:$onTrue, Dtc_FloatTensor:$onFalse);
+  let arguments = (ins Dtc_MaskTensor:$condition, Dtc_FloatTensor:$onTrue,
+                       Dtc_FloatTensor:$onFalse);
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$condition `,` $onTrue `,` $onFalse attr-dict `:` type($result)";
 }
@@ -225,9 +230,11 @@ def Dtc_SiluGradOp : Dtc_ActivationGradOp<"silu_grad"> {
 def Dtc_GeluGradOp : Dtc_ActivationGradOp<"gelu_grad"> {
   let summary = "The gradient of gelu";
   let description = [{
-    `x F[s], dy F[s] -> dx F[s]`. dx = dy gelu'(x), for the form of `gelu` with the same `approximate`.
+    `x F[s], dy F[s] -> dx F[s]`. dx = dy gelu'(x), for the form of `gelu` with the same
+    `approximate`.
   }];
-  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$dy, Dtc_GeluApproximationAttr:$approximate);
+  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$dy,
+                       Dtc_GeluApproximationAttr:$approximate);
   let assemblyFormat = "`` $approximate $x `,` $dy attr-dict `:` type($result)";
 }
 

@@ -13,13 +13,15 @@ def Dtc_EmbeddingOp : Dtc_Op<"embedding", [
     Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "Rows of a table by index";
   let description = [{
-    `table F[v,d], ids i32[...] -> F[...,d]`. An index outside [0, v) gives zeros, so that the shards of a table sum up to
-    the whole: a shard counts the indices from its first row.
+    `table F[v,d], ids i32[...] -> F[...,d]`. An index outside [0, v) gives zeros, so that the
+    shards of a table sum up to the whole: a shard counts the indices from its first row.
 
-    Source: the vocabulary-parallel embedding of Shoeybi et al., "Megatron-LM" (arXiv:1909.08053), section 3.
+    Source: the vocabulary-parallel embedding of Shoeybi et al., "Megatron-LM" (arXiv:1909.08053),
+    section 3.
 
     ```mlir
-    %e = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<16x128xi32>) -> tensor<16x128x64xf32>
+    %e = dtc.embedding %table, %ids
+        : (tensor<256x64xf32>, tensor<16x128xi32>) -> tensor<16x128x64xf32>
     ```
   }];
   let arguments = (ins Dtc_FloatTensor:$table, Dtc_IndexTensor:$ids);
@@ -30,8 +32,8 @@ def Dtc_EmbeddingOp : Dtc_Op<"embedding", [
 def Dtc_EmbeddingGradOp : Dtc_Op<"embedding_grad", [Dtc_Sharded<>, Dtc_Kernel<>]> {
   let summary = "The gradient of embedding by its table";
   let description = [{
-    `ids i32[...], dy F[...,d] -> F[v,d]`. Row i is the sum of the rows of dy whose index is i; indices outside [0, v) are
-    skipped.
+    `ids i32[...], dy F[...,d] -> F[v,d]`. Row i is the sum of the rows of dy whose index is i;
+    indices outside [0, v) are skipped.
   }];
   let arguments = (ins Dtc_IndexTensor:$ids, Dtc_FloatTensor:$dy);
   let results = (outs Dtc_FloatTensor:$result);
@@ -57,7 +59,8 @@ def Dtc_PickOp : Dtc_Op<"pick", [
 def Dtc_PickGradOp : Dtc_Op<"pick_grad", [Dtc_Sharded<>, Dtc_Kernel<>]> {
   let summary = "The gradient of pick by its first operand";
   let description = [{
-    `ids i32[...], dy F[...] -> F[...,v]`. dy at the index, 0 elsewhere; a row whose index is outside [0, v) is 0.
+    `ids i32[...], dy F[...] -> F[...,v]`. dy at the index, 0 elsewhere; a row whose index is
+    outside [0, v) is 0.
   }];
   let arguments = (ins Dtc_IndexTensor:$ids, Dtc_FloatTensor:$dy);
   let results = (outs Dtc_FloatTensor:$result);

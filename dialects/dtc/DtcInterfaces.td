@@ -12,67 +12,74 @@ include "mlir/IR/OpBase.td"
 def Dtc_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::dtc";
   let description = [{
-    The op's factors: which dimensions of its operands and results are the same index, which are summed, which must
-    stay whole. Propagation, partitioning, partial sums and cost follow from it.
+    The op's factors: which dimensions of its operands and results are the same index, which are
+    summed, which must stay whole. Propagation, partitioning, partial sums and cost follow from it.
   }];
   let methods = [
     InterfaceMethod<"The rule, for the op's present types.",
       "::dtc::ShardingRule", "getShardingRule", (ins)>,
     InterfaceMethod<[{
-        Builds the op that computes one shard: the same op on `operands`, which have local shapes, with the local
-        `resultTypes`. Ops whose attributes hold sizes override it; a size in an attribute changes as the type does.
+        Builds the op that computes one shard: the same op on `operands`, which have local shapes,
+        with the local `resultTypes`. Ops whose attributes hold sizes override it; a size in an
+        attribute changes as the type does.
       }],
       "::mlir::Operation *", "buildLocal",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "::mlir::TypeRange":$resultTypes),
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
+           "::mlir::TypeRange":$resultTypes),
       /*methodBody=*/"", /*defaultImplementation=*/[{
         return ::dtc::cloneWithTypes(builder, $_op.getOperation(), operands, resultTypes);
       }]>,
     InterfaceMethod<[{
-        Writes the op as simpler ones whose factors may be sharded where this op's must stay whole. Returns the
-        replacements of the results, or failure if the op has no such form.
+        Writes the op as simpler ones whose factors may be sharded where this op's must stay whole.
+        Returns the replacements of the results, or failure if the op has no such form.
       }],
-      "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>>", "decompose", (ins "::mlir::OpBuilder &":$builder),
+      "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>>", "decompose",
+      (ins "::mlir::OpBuilder &":$builder),
       /*methodBody=*/"", /*defaultImplementation=*/[{ return ::mlir::failure(); }]>,
     InterfaceMethod<[{
-        Floating point operations of one execution; a fused multiply-add counts as two. By default one for each element
-        of the largest operand or result.
+        Floating point operations of one execution; a fused multiply-add counts as two. By default
+        one for each element of the largest operand or result.
       }],
       "double", "getFlops", (ins),
-      /*methodBody=*/"", /*defaultImplementation=*/[{ return ::dtc::defaultFlops($_op.getOperation()); }]>
+      /*methodBody=*/"", /*defaultImplementation=*/[{
+        return ::dtc::defaultFlops($_op.getOperation());
+      }]>
   ];
 }
 
 def Dtc_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::dtc";
   let description = [{
-    The op's vector-Jacobian product: given the gradients of a scalar by the op's results, builds the gradients by its
-    operands.
+    The op's vector-Jacobian product: given the gradients of a scalar by the op's results, builds
+    the gradients by its operands.
   }];
   let methods = [
     InterfaceMethod<[{
-        `cotangents` has one value a result, null where the scalar does not depend on that result. `gradients` has one
-        entry an operand; the op fills in those that it has (integer operands have none) and may skip operands for
-        which `needed` is false. At least one cotangent is not null. Fails with a diagnostic where a combination has no
-        gradient.
+        `cotangents` has one value a result, null where the scalar does not depend on that result.
+        `gradients` has one entry an operand; the op fills in those that it has (integer operands
+        have none) and may skip operands for which `needed` is false. At least one cotangent is not
+        null. Fails with a diagnostic where a combination has no gradient.
       }],
       "::mlir::LogicalResult", "buildVjp",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents, "::llvm::ArrayRef<bool>":$needed,
-           "::llvm::MutableArrayRef<::mlir::Value>":$gradients)>
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents,
+           "::llvm::ArrayRef<bool>":$needed, "::llvm::MutableArrayRef<::mlir::Value>":$gradients)>
   ];
 }
 
 def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let cppNamespace = "::dtc";
   let description = [{
-    How the op appears in a plan: the kernel of docs/kernels.md that it calls, with which attributes.
+    How the op appears in a plan: the kernel of docs/kernels.md that it calls, with which
+    attributes.
   }];
   let methods = [
     InterfaceMethod<"The kernel's name; by default the op's, without the dialect.",
       "::llvm::StringRef", "getKernelName", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op->getName().stripDialect(); }]>,
     InterfaceMethod<[{
-        The kernel's attributes, each an integer, float, string or bool, an array of integers (DenseI64ArrayAttr), an
-        array of strings, or dense elements. By default the op's own, inherent ones.
+        The kernel's attributes, each an integer, float, string or bool, an array of integers
+        (DenseI64ArrayAttr), an array of strings, or dense elements. By default the op's own,
+        inherent ones.
       }],
       "::mlir::DictionaryAttr", "getKernelAttributes", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/[{

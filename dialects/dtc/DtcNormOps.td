@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All work on rows: n, the last dimension, must be whole, the others are parallel. Each decomposes into elementwise ops,
-// broadcasts and reductions, whose n may be sharded.
+// All work on rows: n, the last dimension, must be whole, the others are parallel. Each decomposes
+// into elementwise ops, broadcasts and reductions, whose n may be sharded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,9 @@ def Dtc_SoftmaxOp : Dtc_InPlaceOp<"softmax", "{0, 0}", [
 def Dtc_SoftmaxGradOp : Dtc_InPlaceOp<"softmax_grad", "{1, 0}", [
     SameOperandsAndResultType, Dtc_Sharded<["decompose"]>]> {
   let summary = "The gradient of softmax";
-  let description = "`y F[...,n], dy F[...,n] -> dx F[...,n]`. dx = y (dy - sum(y dy)); y is the result of softmax.";
+  let description = [{
+    `y F[...,n], dy F[...,n] -> dx F[...,n]`. dx = y (dy - sum(y dy)); y is the result of softmax.
+  }];
   let arguments = (ins Dtc_FloatTensor:$y, Dtc_FloatTensor:$dy);
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$y `,` $dy attr-dict `:` type($result)";
@@ -45,17 +47,19 @@ def Dtc_LayerNormOp : Dtc_Op<"layer_norm", [
   let summary = "Normalizes rows to mean 0 and variance 1";
   let description = [{
     `x F[...,n], gamma F[n], beta F[n] -> y F[...,n], mean F[...], rstd F[...]`. mean = sum(x) / n,
-    rstd = 1 / sqrt(sum((x - mean)^2) / n + eps), y = (x - mean) rstd gamma + beta. The mean and rstd are what the gradient
-    needs; they have no gradient themselves.
+    rstd = 1 / sqrt(sum((x - mean)^2) / n + eps), y = (x - mean) rstd gamma + beta. The mean and
+    rstd are what the gradient needs; they have no gradient themselves.
 
     Source: Ba, Kiros and Hinton, "Layer Normalization" (arXiv:1607.06450), section 3.
 
     ```mlir
     %y, %mean, %rstd = dtc.layer_norm %x, %gamma, %beta {eps = 1.0e-5}
-        : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+        : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
+        -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
     ```
   }];
-  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$beta, Dtc_F64Attr:$eps);
+  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$beta,
+                       Dtc_F64Attr:$eps);
   let results = (outs Dtc_FloatTensor:$y, Dtc_FloatTensor:$mean, Dtc_FloatTensor:$rstd);
   let assemblyFormat = "$x `,` $gamma `,` $beta attr-dict `:` functional-type(operands, results)";
 }
@@ -64,9 +68,9 @@ def Dtc_LayerNormGradOp : Dtc_Op<"layer_norm_grad", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>]> {
   let summary = "The gradient of layer_norm";
   let description = [{
-    `x F[...,n], gamma F[n], mean F[...], rstd F[...], dy F[...,n] -> dx F[...,n], dgamma F[n], dbeta F[n]`. With
-    h = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / n - h sum(g h) / n); dgamma = sum of dy h and dbeta = sum
-    of dy over the leading dimensions.
+    `x F[...,n], gamma F[n], mean F[...], rstd F[...], dy F[...,n] -> dx F[...,n], dgamma F[n],
+    dbeta F[n]`. With h = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / n - h sum(g h) /
+    n); dgamma = sum of dy h and dbeta = sum of dy over the leading dimensions.
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$mean,
                        Dtc_FloatTensor:$rstd, Dtc_FloatTensor:$dy);
@@ -80,10 +84,11 @@ def Dtc_RmsNormOp : Dtc_Op<"rms_norm", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "Normalizes rows to mean square 1";
   let description = [{
-    `x F[...,n], gamma F[n] -> y F[...,n], rstd F[...]`. rstd = 1 / sqrt(sum(x^2) / n + eps), y = x rstd gamma. The rstd is
-    what the gradient needs; it has no gradient itself.
+    `x F[...,n], gamma F[n] -> y F[...,n], rstd F[...]`. rstd = 1 / sqrt(sum(x^2) / n + eps), y = x
+    rstd gamma. The rstd is what the gradient needs; it has no gradient itself.
 
-    Source: Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv:1910.07467), section 3.
+    Source: Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv:1910.07467), section
+    3.
 
     ```mlir
     %y, %rstd = dtc.rms_norm %x, %gamma {eps = 1.0e-6}
@@ -99,12 +104,15 @@ def Dtc_RmsNormGradOp : Dtc_Op<"rms_norm_grad", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>]> {
   let summary = "The gradient of rms_norm";
   let description = [{
-    `x F[...,n], gamma F[n], rstd F[...], dy F[...,n] -> dx F[...,n], dgamma F[n]`. With h = x rstd and g = dy gamma:
-    dx = rstd (g - h sum(g h) / n); dgamma = sum of dy h over the leading dimensions.
+    `x F[...,n], gamma F[n], rstd F[...], dy F[...,n] -> dx F[...,n], dgamma F[n]`. With h = x rstd
+    and g = dy gamma: dx = rstd (g - h sum(g h) / n); dgamma = sum of dy h over the leading
+    dimensions.
   }];
-  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$rstd, Dtc_FloatTensor:$dy);
+  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$rstd,
+                       Dtc_FloatTensor:$dy);
   let results = (outs Dtc_FloatTensor:$dx, Dtc_FloatTensor:$dgamma);
-  let assemblyFormat = "$x `,` $gamma `,` $rstd `,` $dy attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+      "$x `,` $gamma `,` $rstd `,` $dy attr-dict `:` functional-type(operands, results)";
 }
 
 #endif // DTC_DIALECTS_DTC_DTCNORMOPS_TD

@@ -49,8 +49,9 @@ def Dtc_HasInferredTypes : NativeOpTrait<"HasInferredTypes", /*traits=*/[],
   let cppNamespace = "::dtc::OpTrait";
 }
 
-/// The op implements `inferReturnTypes` on its adaptor, as with InferTypeOpAdaptor: builders need no result types, and the
-/// result types are verified. Unlike there the errors of the inference are the only ones.
+/// The op implements `inferReturnTypes` on its adaptor, as with InferTypeOpAdaptor: builders need
+/// no result types, and the result types are verified. Unlike there the errors of the inference are
+/// the only ones.
 def Dtc_InferType : TraitList<[
   DeclareOpInterfaceMethods<InferTypeOpInterface, ["refineReturnTypes"]>, Dtc_HasInferredTypes
 ]>;

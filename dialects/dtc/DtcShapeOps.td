@@ -14,8 +14,8 @@ def Dtc_ConstantOp : Dtc_Op<"constant", [
     Dtc_Kernel<["getKernelName", "getKernelAttributes"]>]> {
   let summary = "A tensor known when the model is compiled";
   let description = [{
-    `-> X[s]`. The kernel is `fill` if all elements are equal, `constant` otherwise. The dimensions can be sharded if all
-    elements are equal.
+    `-> X[s]`. The kernel is `fill` if all elements are equal, `constant` otherwise. The dimensions
+    can be sharded if all elements are equal.
 
     ```mlir
     %c = dtc.constant dense<1.0> : tensor<4xf32>
@@ -32,8 +32,8 @@ def Dtc_ConstantOp : Dtc_Op<"constant", [
 def Dtc_BroadcastOp : Dtc_Op<"broadcast", [Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
-    `X -> X`. Operand dimension i is result dimension dims[i], of the same size; along the other result dimensions the
-    operand is repeated. `dims` increase.
+    `X -> X`. Operand dimension i is result dimension dims[i], of the same size; along the other
+    result dimensions the operand is repeated. `dims` increase.
 
     ```mlir
     %b = dtc.broadcast %x dims [2] : (tensor<64xf32>) -> tensor<16x128x64xf32>
@@ -49,7 +49,8 @@ def Dtc_BroadcastOp : Dtc_Op<"broadcast", [Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Diff
 def Dtc_ReshapeOp : Dtc_Op<"reshape", [Dtc_Sharded<>, Dtc_Differentiable]> {
   let summary = "The same elements in another shape";
   let description = [{
-    `X[s] -> X[t]`. As many elements, in the same row-major order. Has no kernel: a buffer is what it was.
+    `X[s] -> X[t]`. As many elements, in the same row-major order. Has no kernel: a buffer is what
+    it was.
 
     ```mlir
     %y = dtc.reshape %x : (tensor<16x768xf32>) -> tensor<16x12x64xf32>

@@ -5,10 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/ImportModel.h"
-#include "dialects/dtc/DtcOps.h"
 #include "runtime/support/AtomicFile.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -78,7 +76,6 @@ int main(int argc, char **argv) {
     return fail("cannot read " + input + ": " + buffer.getError().message());
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<DtcDialect, mlir::func::FuncDialect>();
   ImportLog log;
   llvm::StringRef fileName = input == "-" ? llvm::StringRef("<stdin>") : llvm::StringRef(input);
   auto module = importModel(context, (*buffer)->getBuffer(), fileName, options, log);

@@ -33,11 +33,12 @@ static int fail(const std::string &message) {
   return 1;
 }
 
+static const std::map<std::string, LearningRateDecay> decays = {
+    {"constant", LearningRateDecay::Constant},
+    {"linear", LearningRateDecay::Linear},
+    {"cosine", LearningRateDecay::Cosine}};
+
 static void addOptions(CLI::App &app, TrainOptions &options) {
-  static const std::map<std::string, LearningRateDecay> decays = {
-      {"constant", LearningRateDecay::Constant},
-      {"linear", LearningRateDecay::Linear},
-      {"cosine", LearningRateDecay::Cosine}};
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
   app.add_option("--data", options.dataPath,
                  "A text file (bytes are tokens), 16-bit tokens of llm.c or nanoGPT (.bin), or "
@@ -51,9 +52,11 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("--warmup", options.warmupSteps,
                  "Steps in which the learning rate rises (default: a tenth of the steps, at most "
                  "100)");
-  app.add_option("--lr-schedule", options.decay,
-                 "How the learning rate falls: constant, linear or cosine (default)")
-      ->transform(CLI::CheckedTransformer(decays));
+  app.add_option_function<std::string>(
+         "--lr-schedule", [&](const std::string &name) { options.decay = decays.at(name); },
+         "How the learning rate falls to its minimum")
+      ->check(CLI::IsMember({"constant", "linear", "cosine"}))
+      ->default_str("cosine");
   app.add_option("--seed", options.seed, "Draws the initial weights and the batches")
       ->capture_default_str();
   app.add_option("--init", options.initPath, "Start from the weights of a .safetensors file");
@@ -72,7 +75,7 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
 }
 
 int main(int argc, char **argv) {
-  CLI::App app{"Runs a plan of dtc-compile: trains the model, or computes its outputs."};
+  CLI::App app{"Runs a plan of dtc-compile: trains the model, or computes its outputs.", "dtc-run"};
   app.set_version_flag("--version",
                        fmt::format("dtc-run {} (plan version {})", DTC_VERSION, planVersion));
   TrainOptions options;

@@ -89,6 +89,11 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
     if (runCount[task.getSymName()] > 1)
       repeated.push_back({task, begin, now - 1});
   }
+  // The caller writes inputs before the first task.
+  for (auto input : program.getOps<exec::InputOp>()) {
+    uses[rootOf(input.getBuffer())].extend(0, 0);
+    onlyTask[rootOf(input.getBuffer())] = {};
+  }
   // Between repetitions of a task, what comes from outside it or goes on after it must be left alone.
   for (auto [task, begin, end] : repeated)
     for (auto &[root, use] : uses)
@@ -97,8 +102,6 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
   int end = std::max(now - 1, 0);
   for (auto state : program.getOps<exec::StateOp>())
     uses[rootOf(state.getBuffer())].extend(0, end);
-  for (auto input : program.getOps<exec::InputOp>())
-    uses[rootOf(input.getBuffer())].extend(0, 0);
   for (auto output : program.getOps<exec::OutputOp>())
     uses[rootOf(output.getBuffer())].extend(end, end);
 

@@ -42,16 +42,14 @@ uint64_t elementBits(SignatureChecker &check, const std::string &name, double va
 }
 
 template <typename T> void fillElements(T *out, int64_t count, T value, int threads) {
-  parallelFor(threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
-    std::fill(out + begin, out + end, value);
-  });
+  parallelFor(threads, count, elementGrain,
+              [=](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, value); });
 }
 
 PrepareResult prepareFill(const KernelSignature &signature) {
   SignatureChecker check(signature, 0, 1);
   TensorType type = check.output(0);
-  uint64_t bits =
-      elementBits(check, "value", check.anyFloatAttribute("value"), type.dtype);
+  uint64_t bits = elementBits(check, "value", check.anyFloatAttribute("value"), type.dtype);
   if (MaybeError error = check.finish())
     return *error;
   return withElementBits(type.dtype, [&](auto zero) {
@@ -106,9 +104,8 @@ PrepareResult prepareBroadcast(const KernelSignature &signature) {
   check.expectInput(0, expected);
   if (MaybeError error = check.finish())
     return *error;
-  return makeStridedCopy(out.dtype,
-                         {out.shape, denseStrides(out.shape),
-                          broadcastStrides(expected.shape, dims, out.shape.size())});
+  return makeStridedCopy(out.dtype, {out.shape, denseStrides(out.shape),
+                                     broadcastStrides(expected.shape, dims, out.shape.size())});
 }
 
 PrepareResult prepareTranspose(const KernelSignature &signature) {
@@ -164,8 +161,8 @@ PrepareResult prepareSlice(const KernelSignature &signature) {
   int64_t offset = blockOffset(check, "offsets", out, in);
   if (MaybeError error = check.finish())
     return *error;
-  return makeStridedCopy(in.dtype,
-                         {out.shape, denseStrides(out.shape), denseStrides(in.shape)}, 0, offset);
+  return makeStridedCopy(in.dtype, {out.shape, denseStrides(out.shape), denseStrides(in.shape)}, 0,
+                         offset);
 }
 
 PrepareResult preparePad(const KernelSignature &signature) {
@@ -214,8 +211,8 @@ PrepareResult prepareConcat(const KernelSignature &signature) {
     check.expectInput(i, expected);
     if (check.failed())
       return *check.finish();
-    parts.push_back({StridedCopy(expected.shape, strides, denseStrides(expected.shape)),
-                     begin * strides[dim]});
+    parts.push_back(
+        {StridedCopy(expected.shape, strides, denseStrides(expected.shape)), begin * strides[dim]});
     begin += expected.shape[dim];
   }
   if (begin != out.shape[dim])
@@ -246,10 +243,14 @@ std::unique_ptr<Kernel> makeStridedCopy(DType dtype, StridedCopy copy, int64_t t
 
 std::span<const KernelEntry> dataMovementKernels() {
   static constexpr KernelEntry entries[] = {
-      {"fill", prepareFill},           {"constant", prepareConstant},
-      {"copy", prepareCopy},           {"broadcast", prepareBroadcast},
-      {"transpose", prepareTranspose}, {"slice", prepareSlice},
-      {"pad", preparePad},             {"concat", prepareConcat},
+      {"fill", prepareFill},
+      {"constant", prepareConstant},
+      {"copy", prepareCopy},
+      {"broadcast", prepareBroadcast},
+      {"transpose", prepareTranspose},
+      {"slice", prepareSlice},
+      {"pad", preparePad},
+      {"concat", prepareConcat},
   };
   return entries;
 }

@@ -15,12 +15,8 @@ namespace dtc::runtime::cpu {
 namespace {
 
 // Integers wrap around, which signed arithmetic does not.
-template <typename T> struct Wrapping {
-  using type = T;
-};
-template <> struct Wrapping<int32_t> {
-  using type = uint32_t;
-};
+template <typename T> struct Wrapping { using type = T; };
+template <> struct Wrapping<int32_t> { using type = uint32_t; };
 template <typename T> using WrappingT = typename Wrapping<T>::type;
 
 struct Add {
@@ -97,18 +93,16 @@ template <typename Op, typename T> std::unique_ptr<Kernel> makeBinary(LoopNest<2
     const T *rhs = input<T>(args, 1);
     T *out = output<T>(args, 0);
     const LoopNest<2> *loops = &nest;
-    parallelFor(args.threads, nest.elements(), elementGrain,
-                [=](int64_t begin, int64_t end, int) {
-                  simd([=] {
-                    const auto strides = loops->inner().strides;
-                    T *y = out + begin;
-                    loops->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
-                      binarySegment<Op>(lhs + offsets[0], strides[0], rhs + offsets[1],
-                                        strides[1], y, length);
-                      y += length;
-                    });
-                  });
-                });
+    parallelFor(args.threads, nest.elements(), elementGrain, [=](int64_t begin, int64_t end, int) {
+      simd([=] {
+        const auto strides = loops->inner().strides;
+        T *y = out + begin;
+        loops->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
+          binarySegment<Op>(lhs + offsets[0], strides[0], rhs + offsets[1], strides[1], y, length);
+          y += length;
+        });
+      });
+    });
   });
 }
 
@@ -147,9 +141,8 @@ template <typename Op> PrepareResult prepareBinary(const KernelSignature &signat
   if constexpr (allowsIntegers)
     if (out.dtype == DType::I32)
       return makeBinary<Op, int32_t>(std::move(nest));
-  return withFloatType(out.dtype, [&](auto zero) {
-    return makeBinary<Op, decltype(zero)>(std::move(nest));
-  });
+  return withFloatType(out.dtype,
+                       [&](auto zero) { return makeBinary<Op, decltype(zero)>(std::move(nest)); });
 }
 
 template <typename Op, typename T> std::unique_ptr<Kernel> makeCompare(int64_t count) {
@@ -227,9 +220,8 @@ PrepareResult prepareSelect(const KernelSignature &signature) {
   check.expectOutput(0, type);
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(type.dtype, [&](auto zero) {
-    return makeSelect<decltype(zero)>(type.numElements());
-  });
+  return withFloatType(type.dtype,
+                       [&](auto zero) { return makeSelect<decltype(zero)>(type.numElements()); });
 }
 
 /// Stands for bool, whose byte may hold any value in a buffer that nobody has written.

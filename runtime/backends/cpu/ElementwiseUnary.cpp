@@ -74,9 +74,10 @@ struct GeluErf {
 struct GeluTanhGrad {
   static constexpr int cost = 4;
   template <typename F> static F apply(F x, F dy) {
-    F s = vmath::sigmoid(geluTwiceU(x));
-    F slope = F(1.5957691216057308) * (F(1) + F(3 * 0.044715) * (x * x));
-    return dy * (s + x * (s * (F(1) - s)) * slope);
+    F slope;
+    F s = vmath::sigmoidAndSlope(geluTwiceU(x), slope);
+    F inner = F(1.5957691216057308) * (F(1) + F(3 * 0.044715) * (x * x));
+    return dy * (s + x * slope * inner);
   }
 };
 struct GeluErfGrad {
@@ -89,8 +90,9 @@ struct GeluErfGrad {
 struct SiluGrad {
   static constexpr int cost = 4;
   template <typename F> static F apply(F x, F dy) {
-    F s = vmath::sigmoid(x);
-    return dy * (s + x * (s * (F(1) - s)));
+    F slope;
+    F s = vmath::sigmoidAndSlope(x, slope);
+    return dy * (s + x * slope);
   }
 };
 
@@ -98,14 +100,13 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeUnary(int64_t cou
   return makeKernel([count](const KernelArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
-    parallelFor(args.threads, count, elementGrain / Op::cost,
-                [=](int64_t begin, int64_t end, int) {
-                  simd([=] {
+    parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
+      simd([=] {
 #pragma omp simd
-                    for (int64_t i = begin; i < end; ++i)
-                      y[i] = Op::apply(x[i]);
-                  });
-                });
+        for (int64_t i = begin; i < end; ++i)
+          y[i] = Op::apply(x[i]);
+      });
+    });
   });
 }
 
@@ -114,27 +115,24 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeGradient(int64_t 
     const F *x = input<F>(args, 0);
     const F *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
-    parallelFor(args.threads, count, elementGrain / Op::cost,
-                [=](int64_t begin, int64_t end, int) {
-                  simd([=] {
+    parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
+      simd([=] {
 #pragma omp simd
-                    for (int64_t i = begin; i < end; ++i)
-                      dx[i] = Op::apply(x[i], dy[i]);
-                  });
-                });
+        for (int64_t i = begin; i < end; ++i)
+          dx[i] = Op::apply(x[i], dy[i]);
+      });
+    });
   });
 }
 
 template <typename Op> std::unique_ptr<Kernel> makeUnary(const TensorType &type) {
-  return withFloatType(type.dtype, [&](auto zero) {
-    return makeUnary<Op, decltype(zero)>(type.numElements());
-  });
+  return withFloatType(
+      type.dtype, [&](auto zero) { return makeUnary<Op, decltype(zero)>(type.numElements()); });
 }
 
 template <typename Op> std::unique_ptr<Kernel> makeGradient(const TensorType &type) {
-  return withFloatType(type.dtype, [&](auto zero) {
-    return makeGradient<Op, decltype(zero)>(type.numElements());
-  });
+  return withFloatType(
+      type.dtype, [&](auto zero) { return makeGradient<Op, decltype(zero)>(type.numElements()); });
 }
 
 template <typename Op> PrepareResult prepareUnary(const KernelSignature &signature) {
@@ -184,12 +182,12 @@ PrepareResult prepareSiluGrad(const KernelSignature &signature) {
 
 std::span<const KernelEntry> unaryKernels() {
   static constexpr KernelEntry entries[] = {
-      {"neg", prepareUnary<Neg>},         {"abs", prepareUnary<Abs>},
-      {"exp", prepareUnary<Exp>},         {"log", prepareUnary<Log>},
-      {"sqrt", prepareUnary<Sqrt>},       {"rsqrt", prepareUnary<Rsqrt>},
-      {"tanh", prepareUnary<Tanh>},       {"sigmoid", prepareUnary<Sigmoid>},
-      {"relu", prepareUnary<Relu>},       {"silu", prepareUnary<Silu>},
-      {"gelu", prepareGelu},              {"gelu_grad", prepareGeluGrad},
+      {"neg", prepareUnary<Neg>},     {"abs", prepareUnary<Abs>},
+      {"exp", prepareUnary<Exp>},     {"log", prepareUnary<Log>},
+      {"sqrt", prepareUnary<Sqrt>},   {"rsqrt", prepareUnary<Rsqrt>},
+      {"tanh", prepareUnary<Tanh>},   {"sigmoid", prepareUnary<Sigmoid>},
+      {"relu", prepareUnary<Relu>},   {"silu", prepareUnary<Silu>},
+      {"gelu", prepareGelu},          {"gelu_grad", prepareGeluGrad},
       {"silu_grad", prepareSiluGrad},
   };
   return entries;

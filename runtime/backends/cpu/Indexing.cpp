@@ -48,11 +48,9 @@ std::unique_ptr<Kernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int
     const F *dy = input<F>(args, 1);
     F *out = output<F>(args, 0);
     parallelFor(args.threads, vocabulary * width, elementGrain,
-                [=](int64_t begin, int64_t end, int) {
-                  std::fill(out + begin, out + end, F(0));
-                });
-    // Each thread adds its own columns of all rows: the order of a sum is that of the indices, and the
-    // threads share the work evenly however the indices fall.
+                [=](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, F(0)); });
+    // Each thread adds its own columns of all rows: the order of a sum is that of the indices, and
+    // the threads share the work evenly however the indices fall.
     parallelFor(args.threads, width, grainFor(count), [=](int64_t begin, int64_t end, int) {
       simd([=] {
         for (int64_t i = 0; i < count; ++i) {
@@ -105,9 +103,8 @@ PrepareResult preparePick(const KernelSignature &signature) {
   check.expectOutput(0, dropLast(x));
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makePick<decltype(zero)>(numRows(x), x.shape.back());
-  });
+  return withFloatType(
+      x.dtype, [&](auto zero) { return makePick<decltype(zero)>(numRows(x), x.shape.back()); });
 }
 
 template <typename F> std::unique_ptr<Kernel> makePickGrad(int64_t rows, int64_t width) {

@@ -34,8 +34,9 @@ inline std::vector<int64_t> broadcastStrides(std::span<const int64_t> operandSha
   return strides;
 }
 
-/// A nest of loops that walks `N` strided arrays together. Dimensions of size 1 are dropped, and neighbours that every
-/// array steps through evenly are one loop, so the innermost loop is as long as it can be.
+/// A nest of loops that walks `N` strided arrays together. Dimensions of size 1 are dropped, and
+/// neighbours that every array steps through evenly are one loop, so the innermost loop is as long
+/// as it can be.
 template <size_t N> class LoopNest {
 public:
   using Offsets = std::array<int64_t, N>;
@@ -91,8 +92,9 @@ public:
     return offsets;
   }
 
-  /// Calls segment(offsets, length) for the stretches of the innermost loop that make up the elements
-  /// [begin, end), in order. `offsets` is where each array stands at the first element of the stretch.
+  /// Calls segment(offsets, length) for the stretches of the innermost loop that make up the
+  /// elements [begin, end), in order. `offsets` is where each array stands at the first element of
+  /// the stretch.
   template <typename Segment>
   void forSegments(int64_t begin, int64_t end, const Segment &segment) const {
     if (begin >= end)

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In the comments xhat is the normalised row and dxhat = dy * gamma its gradient. The gradients of gamma and beta are
-// sums over all rows: each part of the rows has its own sums in the workspace, which are added in order at the end.
+// In the comments xhat is the normalised row and dxhat = dy * gamma its gradient. The gradients of
+// gamma and beta are sums over all rows: each part of the rows has its own sums in the workspace,
+// which are added in order at the end.
 //
 //===----------------------------------------------------------------------===//
 

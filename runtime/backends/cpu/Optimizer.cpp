@@ -63,9 +63,8 @@ PrepareResult prepareAdamW(const KernelSignature &signature) {
   attributes.weightDecay = check.floatAttribute("weight_decay");
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(p.dtype, [&](auto zero) {
-    return makeAdamW<decltype(zero)>(attributes, p.numElements());
-  });
+  return withFloatType(
+      p.dtype, [&](auto zero) { return makeAdamW<decltype(zero)>(attributes, p.numElements()); });
 }
 
 template <typename F>

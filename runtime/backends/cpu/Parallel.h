@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Work is cut into at most as many parts as there are threads, by sizes alone: which part an element belongs to does
-// not depend on timing or on how many threads OpenMP really gives. A kernel that keeps one partial result a part is
-// therefore bitwise repeatable.
+// Work is cut into at most as many parts as there are threads, by sizes alone: which part an
+// element belongs to does not depend on timing or on how many threads OpenMP really gives. A kernel
+// that keeps one partial result a part is therefore bitwise repeatable.
 //
 //===----------------------------------------------------------------------===//
 

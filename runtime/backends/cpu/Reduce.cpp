@@ -55,11 +55,10 @@ void reduceRows(const Loops &loops, const F *in, F *out, int threads) {
                     for (int64_t i = 0; i < length; ++i) {
                       const F *row = in + offsets[0] + i * stride;
                       double result = Op::identity;
-                      l->reduced.forSegments(0, l->reduced.elements(),
-                                             [&](const auto &offset, int64_t count) {
-                                               result = Op::combine(
-                                                   result, Op::span(row + offset[0], count));
-                                             });
+                      l->reduced.forSegments(
+                          0, l->reduced.elements(), [&](const auto &offset, int64_t count) {
+                            result = Op::combine(result, Op::span(row + offset[0], count));
+                          });
                       *next++ = static_cast<F>(result);
                     }
                   });
@@ -180,9 +179,8 @@ PrepareResult prepareReduce(const KernelSignature &signature) {
     return *error;
   Loops loops{LoopNest<1>(expected.shape, {keptStrides}),
               LoopNest<1>(reducedShape, {reducedStrides}), reducesInner};
-  return withFloatType(in.dtype, [&](auto zero) {
-    return makeReduce<decltype(zero)>(kind, std::move(loops));
-  });
+  return withFloatType(
+      in.dtype, [&](auto zero) { return makeReduce<decltype(zero)>(kind, std::move(loops)); });
 }
 
 } // namespace

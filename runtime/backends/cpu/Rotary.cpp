@@ -62,8 +62,7 @@ std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool invers
                   }
                 });
   };
-  return makeKernel(std::move(run),
-                    [=](int threads) { return threads * arrayBytes<F>(2 * half); });
+  return makeKernel(std::move(run), [=](int threads) { return threads * arrayBytes<F>(2 * half); });
 }
 
 PrepareResult prepareRotary(const KernelSignature &signature) {
@@ -82,9 +81,8 @@ PrepareResult prepareRotary(const KernelSignature &signature) {
   Shape shape{x.shape[0], x.shape[1], x.shape[2], x.shape[3]};
   if (x.numElements() == 0)
     shape = {0, 0, 0, 0};
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeRotary<decltype(zero)>(shape, theta, inverse);
-  });
+  return withFloatType(
+      x.dtype, [&](auto zero) { return makeRotary<decltype(zero)>(shape, theta, inverse); });
 }
 
 } // namespace

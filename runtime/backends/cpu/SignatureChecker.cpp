@@ -19,10 +19,9 @@ static const TensorType missingOperand;
 
 /// "a float", as the messages name the alternatives of AttributeValue.
 static const char *typeName(const AttributeValue &value) {
-  static constexpr const char *names[] = {"an integer",         "a float",
-                                          "a string",           "a boolean",
-                                          "a list of integers", "a list of strings",
-                                          "bytes"};
+  static constexpr const char *names[] = {
+      "an integer",         "a float",           "a string", "a boolean",
+      "a list of integers", "a list of strings", "bytes"};
   static_assert(std::variant_size_v<AttributeValue> == std::size(names));
   return names[value.index()];
 }
@@ -124,8 +123,7 @@ double SignatureChecker::floatAttribute(const std::string &name) {
 double SignatureChecker::floatAttributeInRange(const std::string &name, double low, double high) {
   double value = floatAttribute(name);
   if (!(value >= low && value <= high))
-    failAttribute(name, fmt::format("{}", value),
-                  fmt::format("a number from {} to {}", low, high));
+    failAttribute(name, fmt::format("{}", value), fmt::format("a number from {} to {}", low, high));
   return value;
 }
 
@@ -181,15 +179,13 @@ size_t SignatureChecker::choiceAttribute(const std::string &name,
   std::string value = stringAttribute(name);
   auto found = std::find(words.begin(), words.end(), value);
   if (found == words.end()) {
-    failAttribute(name, fmt::format("\"{}\"", value),
-                  "one of " + quoted(words));
+    failAttribute(name, fmt::format("\"{}\"", value), "one of " + quoted(words));
     return 0;
   }
   return static_cast<size_t>(found - words.begin());
 }
 
-std::vector<std::string> SignatureChecker::axesAttribute(const std::string &name,
-                                                         int64_t &blocks) {
+std::vector<std::string> SignatureChecker::axesAttribute(const std::string &name, int64_t &blocks) {
   std::vector<std::string> axes = stringsAttribute(name);
   blocks = 1;
   std::set<std::string> seen;
@@ -200,8 +196,7 @@ std::vector<std::string> SignatureChecker::axesAttribute(const std::string &name
     if (found != signature.mesh.end() && found->size > 0)
       product = checkedMul(blocks, found->size);
     if (!product || !seen.insert(axis).second) {
-      failAttribute(name, quoted(axes),
-                    "distinct axes of the mesh");
+      failAttribute(name, quoted(axes), "distinct axes of the mesh");
       blocks = 1;
       return {};
     }

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The binary runs on any x86-64, yet the inner loops use what the host has. simd(body) holds three copies of the body,
-// compiled for the baseline, for x86-64-v3 (AVX2, FMA) and for x86-64-v4 (AVX-512), and calls one of them. `flatten`
-// inlines everything that the body calls, so that its callees are compiled for that instruction set too.
+// The binary runs on any x86-64, yet the inner loops use what the host has. simd(body) holds three
+// copies of the body, compiled for the baseline, for x86-64-v3 (AVX2, FMA) and for x86-64-v4
+// (AVX-512), and calls one of them. `flatten` inlines everything that the body calls, so that its
+// callees are compiled for that instruction set too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +28,15 @@ namespace detail {
 enum class InstructionSet { Baseline, V3, V4 };
 
 inline InstructionSet instructionSet() {
-  static const InstructionSet set = __builtin_cpu_supports("x86-64-v4")   ? InstructionSet::V4
-                                    : __builtin_cpu_supports("x86-64-v3") ? InstructionSet::V3
-                                                                          : InstructionSet::Baseline;
+  static const InstructionSet set = __builtin_cpu_supports("x86-64-v4") ? InstructionSet::V4
+                                    : __builtin_cpu_supports("x86-64-v3")
+                                        ? InstructionSet::V3
+                                        : InstructionSet::Baseline;
   return set;
 }
 
-// The body comes by value: a reference would let the compiler suspect that stores of the body change what it captured.
+// The body comes by value: a reference would let the compiler suspect that stores of the body
+// change what it captured.
 template <typename Body>
 [[gnu::target("arch=x86-64-v4"), gnu::flatten, gnu::noinline]] void runV4(Body body) {
   body();

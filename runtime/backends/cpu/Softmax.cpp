@@ -31,9 +31,8 @@ PrepareResult prepareSoftmax(const KernelSignature &signature) {
   check.expectOutput(0, x);
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeSoftmax<decltype(zero)>(numRows(x), x.shape.back());
-  });
+  return withFloatType(
+      x.dtype, [&](auto zero) { return makeSoftmax<decltype(zero)>(numRows(x), x.shape.back()); });
 }
 
 template <typename F> std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int64_t width) {

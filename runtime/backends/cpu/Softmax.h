@@ -17,8 +17,7 @@ namespace dtc::runtime::cpu {
 // Functions of one row. They are meant to be called in simd().
 
 /// y = exp(scale * x - shift); the result is the sum of y. y may be x.
-template <typename F>
-inline F exponentials(const F *x, F *y, int64_t width, F scale, F shift) {
+template <typename F> inline F exponentials(const F *x, F *y, int64_t width, F scale, F shift) {
   F sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < width; ++i) {

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For float: straight-line approximations, within 2e-7 of the exact value (relative, where the result is a normal
-// number), that follow the C library for infinities and NaN. For double: the C library.
+// For float: straight-line approximations, within 2e-7 of the exact value (relative, where the
+// result is a normal number), that follow the C library for infinities and NaN. For double: the C
+// library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,6 +72,14 @@ inline float tanh(float x) {
 }
 
 template <typename F> inline F sigmoid(F x) { return F(1) / (F(1) + exp(-x)); }
+
+/// The sigmoid and its derivative, which 1 - sigmoid(x) would cost its accuracy for large x.
+template <typename F> inline F sigmoidAndSlope(F x, F &slope) {
+  F e = exp(-std::fabs(x));
+  F inverse = F(1) / (F(1) + e);
+  slope = e * inverse * inverse;
+  return x < F(0) ? e * inverse : inverse;
+}
 
 inline double erf(double x) { return std::erf(x); }
 inline float erf(float x) {

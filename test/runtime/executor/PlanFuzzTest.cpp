@@ -4,14 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/runtime/testing/FakeBackend.h"
+#include "test/runtime/testing/MutateMessage.h"
 #include "test/runtime/testing/TestPlans.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <random>
 #include <thread>
@@ -75,38 +78,53 @@ bool readAndRun(const std::string &bytes, const std::shared_ptr<const Backend> &
   return true;
 }
 
-void fuzz(const std::string &original, int count, uint64_t seed,
-          const std::shared_ptr<const Backend> &backend) {
+/// One to four changes: another byte, another bit, a byte less, a byte more, a cut.
+std::string damageBytes(std::string bytes, std::mt19937_64 &random) {
+  for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
+    size_t at = random() % bytes.size();
+    switch (random() % 8) {
+    case 0:
+      bytes.erase(at, 1);
+      break;
+    case 1:
+      bytes.insert(at, 1, static_cast<char>(random()));
+      break;
+    case 2:
+    case 3:
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+      break;
+    default:
+      bytes[at] = static_cast<char>(random());
+      break;
+    }
+    if (random() % 64 == 0)
+      bytes.resize(at + 1);
+  }
+  return bytes;
+}
+
+/// One or two changes that keep the file a plan in form.
+std::string damageFields(dtc::plan::Plan plan, std::mt19937_64 &random) {
+  for (uint64_t changes = 1 + random() % 2; changes > 0; --changes)
+    mutateMessage(plan, random);
+  return serializePlan(plan);
+}
+
+void fuzz(const dtc::plan::Plan &plan, uint64_t seed, const std::shared_ptr<const Backend> &backend) {
+  constexpr int count = 2000;
   std::mt19937_64 random(seed);
+  std::string original = serializePlan(plan);
+  EXPECT_TRUE(readAndRun(original, backend));
   int ran = 0;
   for (int i = 0; i < count; ++i) {
-    std::string bytes = original;
-    // One to four changes: another byte, another bit, a byte less, a byte more, a cut.
-    for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
-      size_t at = random() % bytes.size();
-      switch (random() % 8) {
-      case 0:
-        bytes.erase(at, 1);
-        break;
-      case 1:
-        bytes.insert(at, 1, static_cast<char>(random()));
-        break;
-      case 2:
-      case 3:
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
-        break;
-      default:
-        bytes[at] = static_cast<char>(random());
-        break;
-      }
-      if (random() % 64 == 0)
-        bytes.resize(at + 1);
-    }
-    TimeGuard guard(std::chrono::seconds(60), "seed " + std::to_string(seed) + ", plan " +
-                                                  std::to_string(i));
+    std::string bytes =
+        i % 2 == 0 ? damageBytes(original, random) : damageFields(plan, random);
+    TimeGuard guard(std::chrono::seconds(60),
+                    fmt::format("DTC_FUZZ_SEED={}, plan {}", seed, i));
     ran += readAndRun(bytes, backend);
   }
   // Some changes do no harm (a letter of a name), and most do.
+  std::cout << ran << " of " << count << " ran" << std::endl;
   EXPECT_GT(ran, 0);
   EXPECT_LT(ran, count);
 }
@@ -121,6 +139,9 @@ uint64_t fuzzSeed() {
 } // namespace
 
 TEST(PlanFuzz, DamagedPlansGiveAnErrorOrAResult) {
-  uint64_t seed = fuzzSeed();
-  fuzz(serializePlan(*trainingPlan({2, 2, 2})), 2000, seed, createFakeBackend());
+  fuzz(*trainingPlan({2, 2, 2}), fuzzSeed(), createFakeBackend());
+}
+
+TEST(PlanFuzz, DamagedPlansDoNotHarmTheCpuBackend) {
+  fuzz(*kernelPlan(), fuzzSeed(), createCpuBackend());
 }

@@ -140,6 +140,12 @@ plan::Attribute floatAttribute(double value) {
   return attribute;
 }
 
+plan::Attribute boolAttribute(bool value) {
+  plan::Attribute attribute;
+  attribute.set_b(value);
+  return attribute;
+}
+
 plan::Attribute stringAttribute(const std::string &value) {
   plan::Attribute attribute;
   attribute.set_s(value);

@@ -63,6 +63,7 @@ private:
 
 plan::Attribute intAttribute(int64_t value);
 plan::Attribute floatAttribute(double value);
+plan::Attribute boolAttribute(bool value);
 plan::Attribute stringAttribute(const std::string &value);
 plan::Attribute intsAttribute(const std::vector<int64_t> &values);
 plan::Attribute stringsAttribute(const std::vector<std::string> &values);

@@ -29,6 +29,10 @@ std::shared_ptr<plan::Plan> trainingPlan(const TrainingLayout &layout = {});
 /// A plan without a learning rate: "token_sum" and "values" (the tokens as f32) from "tokens".
 std::shared_ptr<plan::Plan> forwardPlan();
 
+/// A plan that calls most kernels of docs/kernels.md once, and every collective, on a mesh of 2 x 2.
+/// Not a model: it exists to be checked and run.
+std::shared_ptr<plan::Plan> kernelPlan();
+
 } // namespace dtc::runtime::testing
 
 #endif // DTC_TEST_RUNTIME_TESTING_TESTPLANS_H

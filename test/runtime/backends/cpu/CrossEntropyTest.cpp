@@ -1,0 +1,98 @@
+//===- CrossEntropyTest.cpp - The loss of a classification ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/backends/cpu/KernelTest.h"
+
+#include <cmath>
+
+namespace dtc::runtime::test {
+namespace {
+
+Values logSumExp(const Values &logits, size_t rows) {
+  Values lse(rows);
+  size_t width = logits.size() / std::max<size_t>(rows, 1);
+  for (size_t row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (size_t i = 0; i < width; ++i)
+      sum += std::exp(logits[row * width + i]);
+    lse[row] = std::log(sum);
+  }
+  return lse;
+}
+
+TEST(CrossEntropy, ForwardAndGradient) {
+  for (const Shape &shape : {Shape{1}, Shape{5, 7}, Shape{2, 3, 33}, Shape{31, 3001}, Shape{0, 3}})
+    for (DType dtype : floatTypes) {
+      Random random(80);
+      Shape rowShape(shape.begin(), shape.end() - 1);
+      size_t rows = static_cast<size_t>(count(rowShape)), width = static_cast<size_t>(shape.back());
+      HostTensor logits = random.floats(dtype, shape, -8, 8);
+      HostTensor labels = random.integers(DType::I32, rowShape, -1, shape.back());
+      HostTensor dloss = random.floats(dtype, rowShape);
+      Values x = valuesOf(logits), label = valuesOf(labels), dy = valuesOf(dloss);
+      Values lse = logSumExp(x, rows), loss = lse, dx(x.size());
+      for (size_t row = 0; row < rows; ++row) {
+        for (size_t i = 0; i < width; ++i)
+          dx[row * width + i] = std::exp(x[row * width + i] - lse[row]) * dy[row];
+        if (label[row] < 0 || label[row] >= static_cast<double>(width))
+          continue;
+        size_t target = row * width + static_cast<size_t>(label[row]);
+        loss[row] -= x[target];
+        dx[target] -= dy[row];
+      }
+      expectKernel({"cross_entropy", {logits, labels}, {dloss.type, dloss.type}}, {loss, lse});
+      expectKernel({"cross_entropy_grad",
+                    {logits, labels, makeTensor(dtype, rowShape, lse), dloss},
+                    {logits.type},
+                    {},
+                    {},
+                    {{0, 0}}},
+                   {dx}, 3e-15);
+    }
+}
+
+TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
+  for (DType dtype : floatTypes) {
+    HostTensor logits = makeTensor(dtype, {1, 2}, {2000, 2000});
+    double lse = 2000 + std::log(2);
+    expectKernel({"cross_entropy",
+                  {logits, makeTensor(DType::I32, {1}, {1})},
+                  {TensorType{dtype, {1}}, TensorType{dtype, {1}}}},
+                 {{lse - 2000}, {lse}}, 1e-12);
+  }
+}
+
+TEST(CrossEntropy, WideRowsAreAccurate) {
+  Random random(81);
+  HostTensor logits = random.floats(DType::F32, {2, 50304}, -3, 3);
+  HostTensor labels = makeTensor(DType::I32, {2}, {50303, 50304});
+  Values lse = logSumExp(valuesOf(logits), 2);
+  std::vector<HostTensor> results = KernelCall{
+      "cross_entropy",
+      {logits, labels},
+      {TensorType{DType::F32, {2}},
+       TensorType{DType::F32, {2}}}}.run(2);
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(valuesOf(results[1])[i], lse[i], 2e-6);
+  EXPECT_NEAR(valuesOf(results[0])[0], lse[0] - valuesOf(logits)[50303], 2e-6);
+  EXPECT_NEAR(valuesOf(results[0])[1], lse[1], 2e-6);
+}
+
+TEST(CrossEntropy, Refuses) {
+  TensorType logits{DType::F32, {2, 5}}, labels{DType::I32, {2}}, row{DType::F32, {2}};
+  expectRefused({"cross_entropy", {logits, row}, {row, row}, {}, {}},
+                "input 1 is f32[2], expected i32[2]");
+  expectRefused({"cross_entropy", {logits, labels}, {row}, {}, {}}, "has 1 outputs, expected 2");
+  expectRefused({"cross_entropy", {logits, labels}, {row, logits}, {}, {}},
+                "output 1 is f32[2,5], expected f32[2]");
+  expectRefused({"cross_entropy_grad", {logits, labels, row, logits}, {logits}, {}, {}},
+                "input 3 is f32[2,5], expected f32[2]");
+  expectRefused({"cross_entropy_grad", {logits, labels, row, row}, {row}, {}, {}},
+                "output 0 is f32[2], expected f32[2,5]");
+}
+
+} // namespace
+} // namespace dtc::runtime::test

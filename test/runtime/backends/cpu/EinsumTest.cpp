@@ -1,0 +1,207 @@
+//===- EinsumTest.cpp - Contractions --------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/backends/cpu/KernelTest.h"
+
+#include <algorithm>
+#include <map>
+
+namespace dtc::runtime::test {
+namespace {
+
+using Sizes = std::map<char, int64_t>;
+
+struct Terms {
+  std::string lhs, rhs, out;
+  std::string equation() const { return lhs + "," + rhs + "->" + out; }
+};
+
+Terms split(const std::string &equation) {
+  size_t comma = equation.find(','), arrow = equation.find("->");
+  return {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1),
+          equation.substr(arrow + 2)};
+}
+
+Shape shapeOf(const std::string &term, const Sizes &sizes) {
+  Shape shape;
+  for (char letter : term)
+    shape.push_back(sizes.at(letter));
+  return shape;
+}
+
+/// One loop over all letters at once.
+Values reference(const Terms &terms, const Sizes &sizes, const Values &lhs, const Values &rhs) {
+  Values out(static_cast<size_t>(count(shapeOf(terms.out, sizes))), 0.0);
+  int64_t total = 1;
+  for (auto [letter, size] : sizes)
+    total *= size;
+  std::map<char, int64_t> index;
+  auto position = [&](const std::string &term) {
+    int64_t offset = 0;
+    for (char letter : term)
+      offset = offset * sizes.at(letter) + index[letter];
+    return static_cast<size_t>(offset);
+  };
+  for (int64_t i = 0; i < total; ++i) {
+    int64_t rest = i;
+    for (auto [letter, size] : sizes) {
+      index[letter] = rest % size;
+      rest /= size;
+    }
+    out[position(terms.out)] += lhs[position(terms.lhs)] * rhs[position(terms.rhs)];
+  }
+  return out;
+}
+
+void checkEinsum(const std::string &equation, const Sizes &allSizes, uint64_t seed) {
+  SCOPED_TRACE(equation);
+  Terms terms = split(equation);
+  Sizes sizes;
+  for (auto [letter, size] : allSizes)
+    if (equation.find(letter) != std::string::npos)
+      sizes[letter] = size;
+  for (DType dtype : floatTypes) {
+    Random random(seed);
+    HostTensor lhs = random.floats(dtype, shapeOf(terms.lhs, sizes));
+    HostTensor rhs = random.floats(dtype, shapeOf(terms.rhs, sizes));
+    expectKernel({"einsum",
+                  {lhs, rhs},
+                  {TensorType{dtype, shapeOf(terms.out, sizes)}},
+                  {{"equation", equation}}},
+                 {reference(terms, sizes, valuesOf(lhs), valuesOf(rhs))}, 1e-14);
+  }
+}
+
+TEST(Einsum, Matrices) {
+  Sizes sizes{{'m', 37}, {'n', 29}, {'k', 41}};
+  for (const char *equation : {"mk,kn->mn", "mk,nk->mn", "km,kn->mn", "km,nk->mn", "mk,kn->nm",
+                               "mk,nk->nm", "km,kn->nm", "km,nk->nm"})
+    checkEinsum(equation, sizes, 10);
+}
+
+TEST(Einsum, ModelEquations) {
+  Sizes sizes{{'b', 3}, {'s', 10}, {'t', 11}, {'d', 24}, {'f', 17}, {'h', 4}, {'e', 6}, {'c', 3}};
+  for (const char *equation :
+       {"bsd,df->bsf", "bsf,df->bsd", "bsd,bsf->df", "bsd,fd->bsf", "bsd,dhe->bshe",
+        "bshe,dhe->bsd", "bsd,bshe->dhe", "bsd,dhe->bhse", "bhse,dhe->bsd", "bshe,bthe->bhst",
+        "bhst,bthe->bshe", "bhst,bshe->bthe", "bsd,dche->cbshe", "cbshe,dche->bsd",
+        "bsd,cbshe->dche", "bshe,hed->bsd", "sbd,df->bsf", "bds,df->bsf"})
+    checkEinsum(equation, sizes, 11);
+}
+
+TEST(Einsum, VectorsAndScalars) {
+  Sizes sizes{{'a', 33}, {'b', 45}, {'c', 7}};
+  checkEinsum(",->", sizes, 12);
+  checkEinsum("a,->a", sizes, 12);
+  checkEinsum(",ab->ba", sizes, 12);
+  checkEinsum("a,a->a", sizes, 12);
+  checkEinsum("a,a->", sizes, 12);
+  checkEinsum("a,b->ab", sizes, 12);
+  checkEinsum("a,b->ba", sizes, 12);
+  checkEinsum("ab,b->a", sizes, 12);
+  checkEinsum("ab,a->b", sizes, 12);
+  checkEinsum("b,ab->a", sizes, 12);
+  checkEinsum("a,ab->b", sizes, 12);
+  checkEinsum("ab,ab->ab", sizes, 12);
+  checkEinsum("ab,ba->ab", sizes, 12);
+  checkEinsum("ab,ab->", sizes, 12);
+  checkEinsum("ab,ba->", sizes, 12);
+  checkEinsum("ab,ab->a", sizes, 12);
+  checkEinsum("ab,ab->b", sizes, 12);
+  checkEinsum("abc,abc->ac", sizes, 12);
+  checkEinsum("abc,cab->b", sizes, 12);
+  checkEinsum("abc,b->abc", sizes, 12);
+  checkEinsum("abc,ab->abc", sizes, 12);
+  checkEinsum("abc,ab->c", sizes, 12);
+}
+
+TEST(Einsum, SizesOfOneAndZero) {
+  for (const char *equation : {"bsd,df->bsf", "bsd,bsf->df", "bsd,bsd->", "bsf,bsd->bfsd"})
+    for (char letter : {'b', 's', 'd', 'f'})
+      for (int64_t size : {0, 1}) {
+        Sizes sizes{{'b', 5}, {'s', 6}, {'d', 7}, {'f', 8}};
+        sizes[letter] = size;
+        checkEinsum(equation, sizes, 13);
+      }
+}
+
+/// A random equation with up to two letters of each group in random order.
+TEST(Einsum, RandomEquations) {
+  std::mt19937_64 engine(14);
+  for (int round = 0; round < 150; ++round) {
+    std::array<std::string, 3> terms;
+    Sizes sizes;
+    char letter = 'a';
+    for (size_t absent = 0; absent < 4; ++absent) // the term that a group is not in; 3: batch
+      for (uint64_t n = engine() % 3; n > 0; --n, ++letter) {
+        sizes[letter] = 1 + static_cast<int64_t>(engine() % 6);
+        for (size_t term = 0; term < 3; ++term)
+          if (term != absent)
+            terms[term] += letter;
+      }
+    for (std::string &term : terms)
+      std::shuffle(term.begin(), term.end(), engine);
+    checkEinsum(Terms{terms[0], terms[1], terms[2]}.equation(), sizes,
+                static_cast<uint64_t>(round));
+  }
+}
+
+TEST(Einsum, LongSumsAreAccurate) {
+  // A running sum in f32 would be off by far more than this.
+  Random random(15);
+  HostTensor x = random.floats(DType::F32, {1000, 1003}, 0.5, 1);
+  double sum = 0;
+  for (double value : valuesOf(x))
+    sum += value * value;
+  HostTensor result =
+      KernelCall{"einsum", {x, x}, {TensorType{DType::F32, {}}}, {{"equation", "ab,ab->"}}}.run(
+          2)[0];
+  EXPECT_NEAR(valuesOf(result)[0] / sum, 1, 1e-6);
+}
+
+TEST(Einsum, LargeMatrices) {
+  // Large enough for the GEMM to use several threads and blocks; f64 is the reference.
+  struct Case {
+    const char *equation;
+    Shape lhs, rhs, out;
+  };
+  for (const Case &c : {Case{"bsd,df->bsf", {2, 67, 300}, {300, 513}, {2, 67, 513}},
+                        Case{"bsf,df->bsd", {2, 67, 513}, {300, 513}, {2, 67, 300}},
+                        Case{"bsd,bsf->df", {2, 67, 300}, {2, 67, 513}, {300, 513}},
+                        Case{"bshe,bthe->bhst", {2, 90, 3, 40}, {2, 95, 3, 40}, {2, 3, 90, 95}}}) {
+    Random random(16);
+    HostTensor lhs = random.floats(DType::F32, c.lhs), rhs = random.floats(DType::F32, c.rhs);
+    auto call = [&](DType dtype) {
+      return KernelCall{
+          "einsum",
+          {makeTensor(dtype, c.lhs, valuesOf(lhs)), makeTensor(dtype, c.rhs, valuesOf(rhs))},
+          {TensorType{dtype, c.out}},
+          {{"equation", c.equation}}};
+    };
+    expectKernel(call(DType::F32), {valuesOf(call(DType::F64).run(2)[0])}, 1e-14);
+  }
+}
+
+TEST(Einsum, Refuses) {
+  TensorType a{DType::F32, {2, 3}}, b{DType::F32, {3, 4}}, c{DType::F32, {2, 4}};
+  auto refuse = [&](const std::string &equation, const std::string &message) {
+    expectRefused({"einsum", {a, b}, {c}, {{"equation", equation}}, {}}, message);
+  };
+  refuse("ab,bc->acd", "attribute 'equation' is \"ab,bc->acd\", expected an equation");
+  for (const char *text : {"", ",", "->", "ab,bc", "ab->ac", "aab,bc->ac", "ab,cd->ac", "aB,Bc->ac",
+                           "ab,bc,cd->ad", "ab->bc,ac", "ab,bc->ac ", "ab, bc->ac", "...b,bc->ac"})
+    refuse(text, "attribute 'equation'");
+  refuse("abd,bcd->ac", "kernel 'einsum': input 0 is f32[2,3], expected the sizes of \"abd\"");
+  refuse("ab,cb->ac", "input 1 is f32[3,4], expected the sizes of \"cb\"");
+  refuse("ab,bc->ca", "output 0 is f32[2,4], expected the sizes of \"ca\"");
+  expectRefused({"einsum", {a, {DType::F64, {3, 4}}}, {c}, {{"equation", "ab,bc->ac"}}, {}},
+                "input 1 is f64[3,4], expected f32[3,4]");
+  expectRefused({"einsum", {a, b}, {c}, {}, {}}, "attribute 'equation' is missing");
+  expectRefused({"einsum", {a}, {c}, {{"equation", "ab,bc->ac"}}, {}}, "has 1 inputs, expected 2");
+}
+
+} // namespace
+} // namespace dtc::runtime::test

@@ -1,0 +1,250 @@
+//===- KernelTest.cpp - Runs kernels for tests ----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/backends/cpu/KernelTest.h"
+
+#include "runtime/backends/cpu/CpuBackend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace dtc::runtime::test {
+
+static const Backend &backend() {
+  static const std::unique_ptr<Backend> instance = createCpuBackend();
+  return *instance;
+}
+
+HostTensor makeTensor(DType dtype, Shape shape, const Values &values) {
+  HostTensor tensor(TensorType{dtype, std::move(shape)});
+  EXPECT_EQ(static_cast<int64_t>(values.size()), tensor.type.numElements());
+  for (size_t i = 0; i < values.size(); ++i)
+    switch (dtype) {
+    case DType::F32:
+      tensor.as<float>()[i] = static_cast<float>(values[i]);
+      break;
+    case DType::F64:
+      tensor.as<double>()[i] = values[i];
+      break;
+    case DType::I32:
+      tensor.as<int32_t>()[i] = static_cast<int32_t>(values[i]);
+      break;
+    case DType::Bool:
+      tensor.as<uint8_t>()[i] = values[i] != 0;
+      break;
+    }
+  return tensor;
+}
+
+Values valuesOf(const HostTensor &tensor) {
+  Values values(static_cast<size_t>(tensor.type.numElements()));
+  for (size_t i = 0; i < values.size(); ++i)
+    switch (tensor.type.dtype) {
+    case DType::F32:
+      values[i] = tensor.as<float>()[i];
+      break;
+    case DType::F64:
+      values[i] = tensor.as<double>()[i];
+      break;
+    case DType::I32:
+      values[i] = tensor.as<int32_t>()[i];
+      break;
+    case DType::Bool:
+      values[i] = tensor.as<uint8_t>()[i];
+      break;
+    }
+  return values;
+}
+
+Random::Random(uint64_t seed)
+    : engine(seed), trace(__FILE__, __LINE__, "seed " + std::to_string(seed)) {}
+
+HostTensor Random::floats(DType dtype, Shape shape, double low, double high) {
+  std::uniform_real_distribution<double> distribution(low, high);
+  Values values(static_cast<size_t>(count(shape)));
+  for (double &value : values)
+    value = distribution(engine);
+  return makeTensor(dtype, std::move(shape), values);
+}
+
+HostTensor Random::integers(DType dtype, Shape shape, int64_t low, int64_t high) {
+  std::uniform_int_distribution<int64_t> distribution(low, high);
+  Values values(static_cast<size_t>(count(shape)));
+  for (double &value : values)
+    value = static_cast<double>(distribution(engine));
+  return makeTensor(dtype, std::move(shape), values);
+}
+
+namespace {
+/// Bytes between guards, aligned as the executor aligns buffers.
+class GuardedBuffer {
+public:
+  explicit GuardedBuffer(size_t size) : size(size), storage(size + 3 * guard, garbage) {
+    auto address = reinterpret_cast<uintptr_t>(storage.data()) + guard;
+    begin = storage.data() + guard + (64 - address % 64) % 64;
+  }
+  std::byte *data() { return begin; }
+  bool intact() const {
+    auto isGarbage = [](std::byte byte) { return byte == garbage; };
+    return std::all_of(storage.data(), static_cast<const std::byte *>(begin), isGarbage) &&
+           std::all_of(static_cast<const std::byte *>(begin) + size,
+                       storage.data() + storage.size(), isGarbage);
+  }
+
+private:
+  static constexpr size_t guard = 128;
+  static constexpr std::byte garbage{0xFB}; // a large negative number in every type
+  size_t size;
+  std::vector<std::byte> storage;
+  std::byte *begin;
+};
+} // namespace
+
+KernelSignature KernelCall::signature() const {
+  KernelSignature result{kernel, {}, outputs, attributes, mesh};
+  for (const HostTensor &tensor : inputs)
+    result.inputs.push_back(tensor.type);
+  // The coordinates say nothing while preparing.
+  for (AxisPosition &axis : result.mesh)
+    axis.coordinate = 0;
+  return result;
+}
+
+std::vector<HostTensor>
+KernelCall::run(int threads, const std::vector<std::pair<size_t, size_t>> &shared) const {
+  std::vector<HostTensor> results;
+  for (const TensorType &type : outputs)
+    results.emplace_back(type);
+  Expected<std::unique_ptr<Kernel>> prepared = backend().prepare(signature());
+  if (!prepared) {
+    ADD_FAILURE() << prepared.error().message;
+    return results;
+  }
+
+  std::vector<GuardedBuffer> buffers;
+  buffers.reserve(inputs.size() + outputs.size() + 1);
+  std::vector<void *> inputPointers, outputPointers;
+  for (const HostTensor &tensor : inputs) {
+    buffers.emplace_back(tensor.bytes.size());
+    std::copy(tensor.bytes.begin(), tensor.bytes.end(), buffers.back().data());
+    inputPointers.push_back(buffers.back().data());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto pair = std::find_if(shared.begin(), shared.end(),
+                             [&](const auto &candidate) { return candidate.second == i; });
+    if (pair != shared.end()) {
+      outputPointers.push_back(inputPointers[pair->first]);
+      continue;
+    }
+    buffers.emplace_back(outputs[i].numBytes());
+    if (i < before.size())
+      std::copy(before[i].bytes.begin(), before[i].bytes.end(), buffers.back().data());
+    outputPointers.push_back(buffers.back().data());
+  }
+  buffers.emplace_back((*prepared)->workspaceBytes(threads));
+  (*prepared)->run({inputPointers, outputPointers, mesh, buffers.back().data(), threads});
+
+  for (size_t i = 0; i < outputs.size(); ++i)
+    std::memcpy(results[i].bytes.data(), outputPointers[i], results[i].bytes.size());
+  for (size_t i = 0; i < buffers.size(); ++i)
+    EXPECT_TRUE(buffers[i].intact()) << "bytes around operand " << i << " were overwritten";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bool overwritten = std::any_of(shared.begin(), shared.end(),
+                                   [&](const auto &pair) { return pair.first == i; });
+    bool same = std::equal(inputs[i].bytes.begin(), inputs[i].bytes.end(), buffers[i].data());
+    EXPECT_TRUE(same || overwritten) << "input " << i << " was changed";
+  }
+  return results;
+}
+
+static void expectClose(const std::vector<HostTensor> &results, const std::vector<Values> &expected,
+                        double tolerance, const std::string &how) {
+  ASSERT_EQ(results.size(), expected.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    Values found = valuesOf(results[i]);
+    ASSERT_EQ(found.size(), expected[i].size());
+    double largest = 1;
+    for (double value : expected[i])
+      if (std::isfinite(value))
+        largest = std::max(largest, std::fabs(value));
+    bool single = results[i].type.dtype == DType::F32;
+    double bound = tolerance * largest * (single ? std::exp2(29) : 1);
+    for (size_t e = 0; e < found.size(); ++e) {
+      double want = expected[i][e];
+      bool same = found[e] == want || (std::isnan(found[e]) && std::isnan(want)) ||
+                  std::fabs(found[e] - want) <= bound;
+      ASSERT_TRUE(same) << how << ", output " << i << " (" << results[i].type.str() << ") element "
+                        << e << ": " << found[e] << ", expected " << want << " +- " << bound;
+    }
+  }
+}
+
+static std::string describe(const KernelCall &call, int threads) {
+  std::string text = call.kernel;
+  for (const HostTensor &input : call.inputs)
+    text.append(" ").append(input.type.str());
+  return text + " with " + std::to_string(threads) + " threads";
+}
+
+/// Calls check(results, how) for every way to run the call.
+static void
+forAllWays(const KernelCall &call,
+           const std::function<void(const std::vector<HostTensor> &, const std::string &)> &check) {
+  for (int threads : {1, 2, 3}) {
+    std::string how = describe(call, threads);
+    std::vector<HostTensor> first = call.run(threads);
+    check(first, how);
+    std::vector<HostTensor> second = call.run(threads);
+    for (size_t i = 0; i < first.size(); ++i)
+      EXPECT_EQ(first[i].bytes, second[i].bytes) << how << ": a rerun gives another output " << i;
+  }
+  for (const auto &pair : call.inPlace)
+    check(call.run(2, {pair}),
+          describe(call, 2) + ", input " + std::to_string(pair.first) + " in place");
+}
+
+void expectKernel(const KernelCall &call, const std::vector<Values> &expected, double tolerance) {
+  forAllWays(call, [&](const std::vector<HostTensor> &results, const std::string &how) {
+    expectClose(results, expected, tolerance, how);
+  });
+}
+
+std::vector<HostTensor> runInAllWays(const KernelCall &call) {
+  std::vector<HostTensor> results = call.run(1);
+  std::vector<Values> expected;
+  for (const HostTensor &result : results)
+    expected.push_back(valuesOf(result));
+  expectKernel(call, expected);
+  return results;
+}
+
+void expectRefused(const KernelSignature &signature, const std::string &message) {
+  Expected<std::unique_ptr<Kernel>> prepared = backend().prepare(signature);
+  ASSERT_FALSE(prepared) << "expected the error: " << message;
+  EXPECT_NE(prepared.error().message.find(message), std::string::npos)
+      << "found:    " << prepared.error().message << "\nexpected: " << message;
+}
+
+int64_t count(const Shape &shape) { return TensorType{DType::F32, shape}.numElements(); }
+
+Values numericGradient(const std::function<Values(const Values &)> &function, const Values &x,
+                       const Values &dy) {
+  constexpr double step = 1e-5;
+  Values gradient(x.size()), moved = x;
+  for (size_t i = 0; i < x.size(); ++i) {
+    moved[i] = x[i] + step;
+    Values high = function(moved);
+    moved[i] = x[i] - step;
+    Values low = function(moved);
+    moved[i] = x[i];
+    for (size_t j = 0; j < dy.size(); ++j)
+      gradient[i] += dy[j] * (high[j] - low[j]) / (2 * step);
+  }
+  return gradient;
+}
+
+} // namespace dtc::runtime::test

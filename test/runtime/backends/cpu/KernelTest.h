@@ -1,0 +1,92 @@
+//===- KernelTest.h - Runs kernels for tests ------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A test states a kernel call with its inputs and gives the expected elements, computed by other
+// means in double. The call is then run with several numbers of threads, twice each, and in every
+// in-place form. All operands and the workspace lie between guard bytes and start with garbage.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_RUNTIME_BACKENDS_CPU_KERNELTEST_H
+#define DTC_TEST_RUNTIME_BACKENDS_CPU_KERNELTEST_H
+
+#include "runtime/backends/Kernel.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtc::runtime::test {
+
+using Values = std::vector<double>;
+using Shape = std::vector<int64_t>;
+
+inline constexpr DType floatTypes[] = {DType::F32, DType::F64};
+
+/// A tensor with these elements, converted to its type.
+HostTensor makeTensor(DType dtype, Shape shape, const Values &values);
+/// The elements as doubles.
+Values valuesOf(const HostTensor &tensor);
+
+/// Random elements; the seed is in the message of a failing test.
+class Random {
+public:
+  explicit Random(uint64_t seed);
+  /// Uniform on [low, high).
+  HostTensor floats(DType dtype, Shape shape, double low = -1, double high = 1);
+  /// Uniform on [low, high], for i32 and bool.
+  HostTensor integers(DType dtype, Shape shape, int64_t low, int64_t high);
+
+private:
+  std::mt19937_64 engine;
+  testing::ScopedTrace trace;
+};
+
+/// A kernel call with its inputs.
+struct KernelCall {
+  std::string kernel;
+  std::vector<HostTensor> inputs;
+  std::vector<TensorType> outputs;
+  AttributeMap attributes = {};
+  /// The mesh, with the coordinates at which the call runs.
+  std::vector<AxisPosition> mesh = {};
+  /// Pairs of an input and an output that are tried as the same buffer.
+  std::vector<std::pair<size_t, size_t>> inPlace = {};
+  /// What the outputs hold before, for kernels that read them.
+  std::vector<HostTensor> before = {};
+
+  KernelSignature signature() const;
+  /// Runs once; `shared` pairs lie in one buffer.
+  std::vector<HostTensor> run(int threads,
+                              const std::vector<std::pair<size_t, size_t>> &shared = {}) const;
+};
+
+/// Runs in all ways and compares with `expected`, one entry an output: each element may be off by
+/// `tolerance` times max(1, the largest expected magnitude of its output) for f64, and 2^29 times
+/// that for f32.
+void expectKernel(const KernelCall &call, const std::vector<Values> &expected,
+                  double tolerance = 1e-14);
+
+/// Runs in all ways and checks that the results agree; gives them.
+std::vector<HostTensor> runInAllWays(const KernelCall &call);
+
+/// Expects that prepare refuses the call with a message that contains `message`.
+void expectRefused(const KernelSignature &signature, const std::string &message);
+
+/// The number of elements of a shape.
+int64_t count(const Shape &shape);
+
+/// The gradient of sum(dy * f(x)) for x by central differences. f maps the elements of x to a
+/// vector.
+Values numericGradient(const std::function<Values(const Values &)> &function, const Values &x,
+                       const Values &dy);
+
+} // namespace dtc::runtime::test
+
+#endif // DTC_TEST_RUNTIME_BACKENDS_CPU_KERNELTEST_H

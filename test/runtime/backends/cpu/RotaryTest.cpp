@@ -1,0 +1,71 @@
+//===- RotaryTest.cpp - Rotary position embedding -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/backends/cpu/KernelTest.h"
+
+#include <cmath>
+#include <complex>
+
+namespace dtc::runtime::test {
+namespace {
+
+/// Pairs as complex numbers, turned by the angle.
+Values reference(const HostTensor &x, double theta, bool inverse) {
+  const Shape &shape = x.type.shape;
+  Values in = valuesOf(x), out = in;
+  size_t size = static_cast<size_t>(shape[3]), half = size / 2;
+  for (size_t head = 0; head * size < in.size(); ++head) {
+    double position = static_cast<double>(static_cast<int64_t>(head) / shape[2] % shape[1]);
+    for (size_t i = 0; i < half; ++i) {
+      double angle =
+          position / std::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(size));
+      size_t low = head * size + i;
+      std::complex<double> turned =
+          std::complex<double>(in[low], in[low + half]) * std::polar(1.0, inverse ? -angle : angle);
+      out[low] = turned.real();
+      out[low + half] = turned.imag();
+    }
+  }
+  return out;
+}
+
+TEST(Rotary, BothDirections) {
+  for (const Shape &shape : {Shape{2, 5, 3, 4}, Shape{1, 1, 1, 2}, Shape{2, 70, 4, 64},
+                             Shape{1, 9, 2, 6}, Shape{0, 5, 3, 4}, Shape{2, 3, 1, 0}})
+    for (bool inverse : {false, true})
+      for (DType dtype : floatTypes) {
+        Random random(100);
+        HostTensor x = random.floats(dtype, shape);
+        expectKernel(
+            {"rotary", {x}, {x.type}, {{"theta", 10000.0}, {"inverse", inverse}}, {}, {{0, 0}}},
+            {reference(x, 10000, inverse)}, dtype == DType::F32 ? 1e-15 : 1e-13);
+      }
+}
+
+TEST(Rotary, InverseUndoes) {
+  Random random(101);
+  HostTensor x = random.floats(DType::F64, {1, 50, 2, 8});
+  AttributeMap attributes{{"theta", 500.0}, {"inverse", false}};
+  HostTensor turned = KernelCall{"rotary", {x}, {x.type}, attributes}.run(1)[0];
+  attributes["inverse"] = true;
+  expectKernel({"rotary", {turned}, {x.type}, attributes}, {valuesOf(x)});
+}
+
+TEST(Rotary, Refuses) {
+  TensorType x{DType::F32, {1, 2, 3, 4}}, odd{DType::F32, {1, 2, 3, 5}}, flat{DType::F32, {2, 12}};
+  TensorType huge{DType::F32, {0, 2, 3, int64_t{1} << 40}};
+  AttributeMap attributes{{"theta", 10000.0}, {"inverse", false}};
+  expectRefused({"rotary", {flat}, {flat}, attributes, {}}, "expected 4 dimensions");
+  expectRefused({"rotary", {odd}, {odd}, attributes, {}}, "expected an even last dimension");
+  expectRefused({"rotary", {huge}, {huge}, attributes, {}}, "expected an even last dimension");
+  for (double theta : {0.0, -1.0, std::nan(""), std::exp(1000.0)})
+    expectRefused({"rotary", {x}, {x}, {{"theta", theta}, {"inverse", false}}, {}},
+                  "attribute 'theta'");
+  expectRefused({"rotary", {x}, {x}, {{"theta", 10000.0}}, {}}, "attribute 'inverse' is missing");
+}
+
+} // namespace
+} // namespace dtc::runtime::test

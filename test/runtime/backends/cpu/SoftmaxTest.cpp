@@ -1,0 +1,86 @@
+//===- SoftmaxTest.cpp - Softmax over the last dimension ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/backends/cpu/KernelTest.h"
+
+#include <cmath>
+
+namespace dtc::runtime::test {
+namespace {
+
+Values reference(const Values &x, size_t width) {
+  Values y(x.size());
+  for (size_t row = 0; row < x.size(); row += width) {
+    double sum = 0;
+    for (size_t i = row; i < row + width; ++i)
+      sum += std::exp(x[i]);
+    for (size_t i = row; i < row + width; ++i)
+      y[i] = std::exp(x[i]) / sum;
+  }
+  return y;
+}
+
+TEST(Softmax, Forward) {
+  for (const Shape &shape :
+       {Shape{1}, Shape{3, 7}, Shape{2, 3, 100}, Shape{40, 2003}, Shape{0, 3}, Shape{3, 0}})
+    for (DType dtype : floatTypes) {
+      Random random(70);
+      HostTensor x = random.floats(dtype, shape, -10, 10);
+      size_t width = std::max<size_t>(1, static_cast<size_t>(shape.back()));
+      expectKernel({"softmax", {x}, {x.type}, {}, {}, {{0, 0}}}, {reference(valuesOf(x), width)},
+                   2e-15);
+    }
+}
+
+TEST(Softmax, LargeInputsDoNotOverflow) {
+  for (DType dtype : floatTypes) {
+    HostTensor x = makeTensor(dtype, {3}, {1e4, 1e4, -1e4});
+    expectKernel({"softmax", {x}, {x.type}}, {{0.5, 0.5, 0}});
+  }
+}
+
+TEST(Softmax, Gradient) {
+  for (const Shape &shape : {Shape{1}, Shape{3, 7}, Shape{2, 2, 19}})
+    for (DType dtype : floatTypes) {
+      Random random(71);
+      Values x = valuesOf(random.floats(DType::F64, shape, -3, 3));
+      HostTensor dy = random.floats(dtype, shape);
+      size_t width = static_cast<size_t>(shape.back());
+      HostTensor y = makeTensor(dtype, shape, reference(x, width));
+      Values expected =
+          numericGradient([&](const Values &v) { return reference(v, width); }, x, valuesOf(dy));
+      expectKernel({"softmax_grad", {y, dy}, {y.type}, {}, {}, {{1, 0}}}, {expected},
+                   dtype == DType::F32 ? 1e-15 : 1e-10);
+    }
+}
+
+TEST(Softmax, LargeGradient) {
+  for (DType dtype : floatTypes) {
+    Random random(72);
+    HostTensor y = random.floats(dtype, {60, 1501}, 0, 0.01), dy = random.floats(dtype, {60, 1501});
+    Values ys = valuesOf(y), dys = valuesOf(dy), expected(ys.size());
+    for (size_t row = 0; row < 60; ++row) {
+      double sum = 0;
+      for (size_t i = row * 1501; i < (row + 1) * 1501; ++i)
+        sum += ys[i] * dys[i];
+      for (size_t i = row * 1501; i < (row + 1) * 1501; ++i)
+        expected[i] = ys[i] * (dys[i] - sum);
+    }
+    expectKernel({"softmax_grad", {y, dy}, {y.type}, {}, {}, {{1, 0}}}, {expected});
+  }
+}
+
+TEST(Softmax, Refuses) {
+  TensorType x{DType::F32, {2, 4}}, other{DType::F32, {2, 3}}, scalar{DType::F32, {}};
+  expectRefused({"softmax", {x}, {other}, {}, {}},
+                "kernel 'softmax': output 0 is f32[2,3], expected f32[2,4]");
+  expectRefused({"softmax", {scalar}, {scalar}, {}, {}}, "expected at least 1 dimensions");
+  expectRefused({"softmax", {x}, {x}, {{"dim", int64_t{1}}}, {}}, "attribute 'dim' is unknown");
+  expectRefused({"softmax_grad", {x, other}, {x}, {}, {}}, "input 1 is f32[2,3]");
+}
+
+} // namespace
+} // namespace dtc::runtime::test

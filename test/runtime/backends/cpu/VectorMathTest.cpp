@@ -1,0 +1,87 @@
+//===- VectorMathTest.cpp - Functions that the compiler can vectorise -----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/VectorMath.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+
+namespace dtc::runtime::cpu {
+namespace {
+
+using Approximation = float (*)(float);
+using Exact = double (*)(double);
+
+/// The largest relative error on a grid of [low, high].
+double relativeError(Approximation approximation, Exact exact, float low, float high) {
+  double worst = 0;
+  constexpr int steps = 400000;
+  for (int i = 0; i <= steps; ++i) {
+    float x = low + (high - low) * (static_cast<float>(i) / steps);
+    double want = exact(x);
+    if (want != 0)
+      worst = std::max(worst, std::fabs(approximation(x) - want) / std::fabs(want));
+  }
+  return worst;
+}
+
+constexpr double bound = 2e-7;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+TEST(VectorMath, Exp) {
+  Exact exact = [](double x) { return std::exp(x); };
+  EXPECT_LT(relativeError(vmath::exp, exact, -87, 88.7f), bound);
+  EXPECT_LT(relativeError(vmath::exp, exact, -1, 1), bound);
+  // Between the smallest normal number and zero the absolute error counts.
+  for (float x = -110; x < -87; x += 0.01f)
+    EXPECT_NEAR(vmath::exp(x), std::exp(static_cast<double>(x)), 2e-45);
+  EXPECT_EQ(vmath::exp(0.0f), 1.0f);
+  EXPECT_EQ(vmath::exp(infinity), infinity);
+  EXPECT_EQ(vmath::exp(89.0f), infinity);
+  EXPECT_EQ(vmath::exp(-infinity), 0.0f);
+  EXPECT_TRUE(std::isnan(vmath::exp(std::nanf(""))));
+}
+
+TEST(VectorMath, Tanh) {
+  Exact exact = [](double x) { return std::tanh(x); };
+  EXPECT_LT(relativeError(vmath::tanh, exact, -20, 20), bound);
+  EXPECT_LT(relativeError(vmath::tanh, exact, -1, 1), bound);
+  EXPECT_LT(relativeError(vmath::tanh, exact, -1e-3f, 1e-3f), bound);
+  EXPECT_LT(relativeError(vmath::tanh, exact, -1e-30f, 1e-30f), bound);
+  EXPECT_EQ(vmath::tanh(infinity), 1.0f);
+  EXPECT_EQ(vmath::tanh(-infinity), -1.0f);
+  EXPECT_TRUE(std::signbit(vmath::tanh(-0.0f)));
+  EXPECT_TRUE(std::isnan(vmath::tanh(std::nanf(""))));
+}
+
+TEST(VectorMath, Erf) {
+  Exact exact = [](double x) { return std::erf(x); };
+  EXPECT_LT(relativeError(vmath::erf, exact, -6, 6), bound);
+  EXPECT_LT(relativeError(vmath::erf, exact, -1e-3f, 1e-3f), bound);
+  EXPECT_EQ(vmath::erf(infinity), 1.0f);
+  EXPECT_EQ(vmath::erf(-100.0f), -1.0f);
+  EXPECT_TRUE(std::isnan(vmath::erf(std::nanf(""))));
+}
+
+TEST(VectorMath, Sigmoid) {
+  Exact exact = [](double x) { return 1 / (1 + std::exp(-x)); };
+  // The error of the sum below adds to that of exp.
+  EXPECT_LT(relativeError(vmath::sigmoid<float>, exact, -80, 80), 1.5 * bound);
+  for (double x : {-30.0, -1.0, 0.0, 0.5, 3.0, 30.0}) {
+    double s = exact(x), slope;
+    EXPECT_NEAR(vmath::sigmoidAndSlope(x, slope) / s, 1, 1e-14);
+    EXPECT_NEAR(slope / (s * exact(-x)), 1, 1e-14);
+  }
+  float slope;
+  EXPECT_EQ(vmath::sigmoidAndSlope(infinity, slope), 1.0f);
+  EXPECT_EQ(slope, 0.0f);
+  EXPECT_EQ(vmath::sigmoidAndSlope(-infinity, slope), 0.0f);
+  EXPECT_EQ(slope, 0.0f);
+}
+
+} // namespace
+} // namespace dtc::runtime::cpu

@@ -1,0 +1,137 @@
+//===- DtcRunTest.cpp - The program dtc-run -------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Safetensors.h"
+#include "runtime/plan/PlanReader.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/TempDir.h"
+#include "test/runtime/testing/TestPlans.h"
+
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+/// Runs the program in a folder with a plan, a text, and files for what it prints.
+class DtcRun : public ::testing::Test {
+protected:
+  DtcRun() {
+    EXPECT_OK(writePlan(*trainingPlan({2, 2, 2}), plan));
+    dir.write("text.txt", "a text that is long enough for a window of seven bytes");
+  }
+
+  pid_t start(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), DTC_RUN_PATH);
+    pid_t child = fork();
+    if (child != 0)
+      return child;
+    dup2(open(dir.path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+    dup2(open(dir.path("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    std::vector<char *> argv;
+    for (std::string &argument : arguments)
+      argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+
+  /// The exit status; negative for a signal.
+  static int wait(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  int run(const std::vector<std::string> &arguments) { return wait(start(arguments)); }
+  std::string out() const { return dir.read("out"); }
+  std::string err() const { return dir.read("err"); }
+
+  TempDir dir;
+  std::string plan = dir.path("m.plan");
+  std::string text = dir.path("text.txt");
+};
+
+} // namespace
+
+TEST_F(DtcRun, HelpAndVersion) {
+  EXPECT_EQ(run({"--help"}), 0);
+  for (const char *option : {"--data", "--steps", "--lr", "--min-lr", "--warmup", "--lr-schedule",
+                             "--seed", "--init", "--save", "--metrics", "--threads", "--profile",
+                             "--log-every", "--allow-nonfinite"})
+    EXPECT_TRUE(contains(out(), option));
+  EXPECT_EQ(run({"--version"}), 0);
+  EXPECT_TRUE(contains(out(), "dtc-run "));
+  EXPECT_TRUE(contains(out(), "(plan version 1)"));
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(DtcRun, UsageErrors) {
+  for (const std::vector<std::string> &arguments :
+       {std::vector<std::string>{}, {plan, "--stepz", "3"}, {plan, "--steps", "x"},
+        {plan, "--lr-schedule", "square"}, {plan, "--threads", "0"}, {plan, "more"}}) {
+    EXPECT_EQ(run(arguments), 1);
+    EXPECT_TRUE(err().starts_with("error: ")) << err();
+    EXPECT_EQ(out(), "");
+  }
+}
+
+TEST_F(DtcRun, Errors) {
+  EXPECT_EQ(run({dir.path("none.plan")}), 1);
+  EXPECT_TRUE(contains(err(), "error: ") && contains(err(), "none.plan: cannot open"));
+  EXPECT_EQ(run({plan}), 1);
+  EXPECT_TRUE(contains(err(), "error: the plan needs data for tokens"));
+}
+
+TEST_F(DtcRun, TrainsWithTheCpuBackend) {
+  std::string weights = dir.path("w.safetensors");
+  ASSERT_EQ(run({plan, "--data", text, "--steps", "20", "--lr", "0.1", "--lr-schedule", "linear",
+                 "--metrics", dir.path("m.jsonl"), "--save", weights, "--threads", "1",
+                 "--profile", "--log-every", "5"}),
+            0)
+      << err();
+  EXPECT_EQ(err(), "");
+  EXPECT_TRUE(contains(out(), "step 20/20  loss 0.0"));
+  EXPECT_TRUE(contains(out(), "all_reduce"));
+  std::string metrics = dir.read("m.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 20);
+  auto file = SafetensorsFile::open(weights);
+  ASSERT_OK(file);
+  EXPECT_EQ(file->tensors().at("w").str(), "F32[64]");
+  EXPECT_EQ(run({plan, "--data", text, "--steps", "1", "--init", weights}), 0) << err();
+}
+
+TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    std::string weights = dir.path("w.safetensors"), metrics = dir.path("m.jsonl");
+    std::filesystem::remove(weights);
+    std::filesystem::remove(metrics);
+    pid_t child = start({plan, "--data", text, "--steps", "1000000000", "--save", weights,
+                         "--metrics", metrics, "--log-every", "1000000000"});
+    // The first line of metrics says that the run is at work.
+    for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    kill(child, signal);
+    EXPECT_EQ(wait(child), 0) << err();
+    EXPECT_TRUE(contains(out(), "interrupted after step "));
+    EXPECT_OK(SafetensorsFile::open(weights));
+    EXPECT_EQ(dir.read("m.jsonl").back(), '\n');
+  }
+}
+
+TEST_F(DtcRun, APlanThatDoesNotTrainPrintsItsOutputs) {
+  ASSERT_OK(writePlan(*forwardPlan(), plan));
+  EXPECT_EQ(run({plan, "--data", text}), 0) << err();
+  EXPECT_TRUE(contains(out(), "token_sum: f32[] = "));
+  EXPECT_TRUE(contains(out(), "values: f32[4,6] = ["));
+}

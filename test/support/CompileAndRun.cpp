@@ -1,0 +1,149 @@
+//===- CompileAndRun.cpp - Programs from text to tensors ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/support/CompileAndRun.h"
+
+#include "compiler/import/ImportModel.h"
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/plan/plan.pb.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <random>
+
+using namespace dtc;
+using namespace dtc::test;
+
+Compiler::Compiler() {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlirContext = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  mlirContext->loadAllAvailableDialects();
+  mlirContext->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
+    llvm::raw_string_ostream os(messages);
+    os << diagnostic.getLocation() << ": " << diagnostic << "\n";
+    return mlir::success();
+  });
+}
+
+Compiler::~Compiler() = default;
+
+mlir::OwningOpRef<mlir::ModuleOp> Compiler::parse(const std::string &text) {
+  return mlir::parseSourceString<mlir::ModuleOp>(text, mlirContext.get());
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> Compiler::import(const std::string &configPath, int64_t batch,
+                                                   int64_t seq) {
+  auto buffer = llvm::MemoryBuffer::getFile(configPath);
+  if (!buffer) {
+    messages += "cannot read " + configPath;
+    return {};
+  }
+  ImportOptions options;
+  options.batch = batch;
+  options.seq = seq;
+  ImportLog log;
+  auto module = importModel(*mlirContext, (*buffer)->getBuffer(), configPath, options, log);
+  for (const std::string &error : log.errors)
+    messages += error + "\n";
+  return module;
+}
+
+std::unique_ptr<runtime::Session> Compiler::open(mlir::ModuleOp module, const CompileOptions &options,
+                                                 int threadsPerDevice) {
+  messages.clear();
+  mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
+  auto plan = std::make_shared<plan::Plan>();
+  if (failed(compile(*copy, options, "test", *plan)))
+    return nullptr;
+  runtime::SessionOptions sessionOptions;
+  sessionOptions.threadsPerDevice = threadsPerDevice;
+  auto session = runtime::Session::create(plan, runtime::createCpuBackend(), sessionOptions);
+  if (!session) {
+    messages += session.error().message;
+    return nullptr;
+  }
+  return std::move(*session);
+}
+
+CompileOptions dtc::test::layout(const std::string &text) {
+  CompileOptions options;
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(text).split(parts, ' ', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef part : parts) {
+    if (part.consume_front("m=")) {
+      part.getAsInteger(10, options.microbatches);
+      continue;
+    }
+    llvm::SmallVector<llvm::StringRef> axes;
+    part.split(axes, ',', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef axis : axes) {
+      auto [name, size] = axis.split('=');
+      int64_t value = 1;
+      size.getAsInteger(10, value);
+      options.mesh.push_back({name.str(), value});
+    }
+  }
+  return options;
+}
+
+double dtc::test::element(const runtime::HostTensor &tensor, int64_t index) {
+  return tensor.type.dtype == runtime::DType::F64 ? tensor.as<double>()[index]
+                                                  : double(tensor.as<float>()[index]);
+}
+
+void dtc::test::setElement(runtime::HostTensor &tensor, int64_t index, double value) {
+  if (tensor.type.dtype == runtime::DType::F64)
+    tensor.as<double>()[index] = value;
+  else
+    tensor.as<float>()[index] = float(value);
+}
+
+double dtc::test::relativeDifference(const runtime::HostTensor &a, const runtime::HostTensor &b,
+                                     double floor) {
+  if (a.type != b.type)
+    return INFINITY;
+  double difference = 0, magnitude = floor;
+  for (int64_t i = 0, n = a.type.numElements(); i < n; ++i) {
+    double x = element(a, i), y = element(b, i);
+    if (std::isnan(x) || std::isnan(y))
+      return INFINITY;
+    difference = std::max(difference, std::abs(x - y));
+    magnitude = std::max(magnitude, std::abs(x));
+  }
+  return difference / magnitude;
+}
+
+runtime::HostTensor dtc::test::randomTensor(const runtime::TensorType &type, uint64_t seed,
+                                            const std::string &name, int64_t limit) {
+  std::seed_seq sequence{uint32_t(seed), uint32_t(seed >> 32), uint32_t(std::hash<std::string>{}(name))};
+  std::mt19937_64 engine(sequence);
+  runtime::HostTensor tensor(type);
+  for (int64_t i = 0, n = type.numElements(); i < n; ++i) {
+    if (type.dtype == runtime::DType::I32)
+      tensor.as<int32_t>()[i] = int32_t(engine() % uint64_t(limit));
+    else if (type.dtype == runtime::DType::Bool)
+      tensor.as<uint8_t>()[i] = engine() & 1;
+    else
+      setElement(tensor, i, std::uniform_real_distribution<double>(-1, 1)(engine));
+  }
+  return tensor;
+}
+
+void dtc::test::setRandomInputs(runtime::Session &session, uint64_t seed) {
+  for (const plan::Input &input : session.plan().programs(0).inputs()) {
+    if (input.role() != plan::Input::DATA)
+      continue;
+    runtime::TensorType type{static_cast<runtime::DType>(input.dtype()),
+                             {input.shape().begin(), input.shape().end()}};
+    session.setInput(input.name(),
+                     randomTensor(type, seed, input.name(), std::max<int64_t>(input.index_limit(), 2)));
+  }
+}
