@@ -36,8 +36,8 @@ struct CollectiveSpec {
 
   /// The type of the output, if the sizes divide as they must.
   TensorType output() const;
-  /// Bytes that one member sends with a ring algorithm: 2(n-1)/n of the tensor for AllReduce, (n-1)/n
-  /// of the whole (output of AllGather, input of the others) else.
+  /// Bytes that one member sends with a ring algorithm: 2(n-1)/n of the tensor for AllReduce,
+  /// (n-1)/n of the whole (output of AllGather, input of the others) else.
   uint64_t ringBytes() const;
 };
 

@@ -20,7 +20,8 @@ namespace dtc::runtime {
 size_t fileElementWidth(const std::string &fileDtype);
 
 /// Converts little-endian elements of `fileDtype` to `dtype`. An error says which conversion there
-/// is not, or which value does not fit; `first` is the number of the first element, for the message.
+/// is not, or which value does not fit; `first` is the number of the first element, for the
+/// message.
 MaybeError convertElements(const std::string &fileDtype, std::span<const std::byte> source,
                            int64_t first, DType dtype, std::byte *out);
 

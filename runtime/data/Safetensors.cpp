@@ -102,9 +102,8 @@ MaybeError SafetensorsFile::parseHeader() {
   dataBegin = sizeof(headerBytes) + headerBytes;
   size_t dataBytes = all.size() - dataBegin;
   std::string reason;
-  std::optional<Json> json =
-      parseJson({reinterpret_cast<const char *>(all.data()) + sizeof(headerBytes), headerBytes},
-                reason);
+  std::optional<Json> json = parseJson(
+      {reinterpret_cast<const char *>(all.data()) + sizeof(headerBytes), headerBytes}, reason);
   if (!json)
     return Error{fmt::format("is no safetensors file, or damaged: the header {}", reason)};
   for (const auto &[name, value] : json->items()) {
@@ -153,8 +152,8 @@ std::span<const std::byte> SafetensorsFile::bytes(const SafetensorsEntry &entry)
   return file.bytes().subspan(dataBegin + entry.begin, entry.end - entry.begin);
 }
 
-MaybeError SafetensorsFile::read(const std::string &name, int64_t begin, int64_t count,
-                                 DType dtype, std::byte *out) const {
+MaybeError SafetensorsFile::read(const std::string &name, int64_t begin, int64_t count, DType dtype,
+                                 std::byte *out) const {
   auto it = entries.find(name);
   if (it == entries.end())
     return Error{fmt::format("{}: has no tensor \"{}\"", path(), name)};

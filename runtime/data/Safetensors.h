@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The format of https://github.com/huggingface/safetensors: eight bytes with the length of a JSON header, the header,
-// then the bytes of all tensors without gaps.
+// The format of https://github.com/huggingface/safetensors: eight bytes with the length of a JSON
+// header, the header, then the bytes of all tensors without gaps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,11 +66,11 @@ private:
   std::map<std::string, SafetensorsEntry> entries;
 };
 
-/// Writes a file whole or not at all. The tensors are asked for one after the other, sorted by name,
-/// so that they need not be in memory together. The error begins with the path.
-MaybeError writeSafetensors(
-    const std::string &path, const std::map<std::string, TensorType> &tensors,
-    const std::function<Expected<HostTensor>(const std::string &)> &tensorOf);
+/// Writes a file whole or not at all. The tensors are asked for one after the other, sorted by
+/// name, so that they need not be in memory together. The error begins with the path.
+MaybeError
+writeSafetensors(const std::string &path, const std::map<std::string, TensorType> &tensors,
+                 const std::function<Expected<HostTensor>(const std::string &)> &tensorOf);
 
 /// The same for tensors that are in memory.
 MaybeError writeSafetensors(const std::string &path,

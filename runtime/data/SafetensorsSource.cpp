@@ -25,11 +25,12 @@ MaybeError SafetensorsSource::bindInputs() {
                                input.name)};
     auto it = file.tensors().find(input.name);
     if (it == file.tensors().end())
-      return Error{fmt::format("has no tensor \"{}\", which the plan needs as an input", input.name)};
+      return Error{
+          fmt::format("has no tensor \"{}\", which the plan needs as an input", input.name)};
     const SafetensorsEntry &entry = it->second;
-    bool sameRow = entry.shape.size() == input.type.shape.size() &&
-                   std::equal(entry.shape.begin() + 1, entry.shape.end(),
-                              input.type.shape.begin() + 1);
+    bool sameRow =
+        entry.shape.size() == input.type.shape.size() &&
+        std::equal(entry.shape.begin() + 1, entry.shape.end(), input.type.shape.begin() + 1);
     if (!sameRow)
       return Error{fmt::format("tensor \"{}\" is {}, the input of the plan is {}; all dimensions "
                                "but the first must agree",
@@ -42,9 +43,10 @@ MaybeError SafetensorsSource::bindInputs() {
       batchSize = input.type.shape[0];
     }
     if (entry.shape[0] != sampleCount)
-      return Error{fmt::format("tensors \"{}\" and \"{}\" have {} and {} samples; expected the same "
-                               "number",
-                               first->name, input.name, sampleCount, entry.shape[0])};
+      return Error{
+          fmt::format("tensors \"{}\" and \"{}\" have {} and {} samples; expected the same "
+                      "number",
+                      first->name, input.name, sampleCount, entry.shape[0])};
     if (input.type.shape[0] != batchSize)
       return Error{fmt::format("the inputs \"{}\" and \"{}\" of the plan have {} and {} samples; "
                                "expected the same number",
@@ -89,8 +91,8 @@ Expected<std::map<std::string, HostTensor>> SafetensorsSource::batch(int64_t ste
     int64_t rowElements = input.type.numElements() / batchSize;
     size_t rowBytes = tensor.bytes.size() / static_cast<size_t>(batchSize);
     for (int64_t sample = 0; sample < batchSize; ++sample) {
-      auto row = static_cast<int64_t>(
-          drawSample(seed, step, sample, static_cast<uint64_t>(sampleCount)));
+      auto row =
+          static_cast<int64_t>(drawSample(seed, step, sample, static_cast<uint64_t>(sampleCount)));
       std::byte *out = tensor.bytes.data() + static_cast<size_t>(sample) * rowBytes;
       if (MaybeError error =
               file.read(input.name, row * rowElements, rowElements, input.type.dtype, out))

@@ -17,8 +17,8 @@ namespace dtc::runtime {
 inline uint64_t drawSample(uint64_t seed, int64_t step, int64_t sample, uint64_t range) {
   // Initial weights are drawn with the seed itself as the key; the constant sets the data apart.
   PhiloxKey key = philoxKey(seed ^ 0x64617461'73616d70);
-  PhiloxCounter words = philox4x32(
-      philoxCounter(static_cast<uint64_t>(sample), static_cast<uint64_t>(step)), key);
+  PhiloxCounter words =
+      philox4x32(philoxCounter(static_cast<uint64_t>(sample), static_cast<uint64_t>(step)), key);
   uint64_t draw = words[0] | uint64_t{words[1]} << 32;
   // The upper half of the product maps 64 bits evenly to the range.
   return static_cast<uint64_t>(static_cast<unsigned __int128>(draw) * range >> 64);

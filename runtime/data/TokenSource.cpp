@@ -46,8 +46,8 @@ MaybeError TokenSource::readLayout() {
   }
   format = "16-bit tokens (llm.c)";
   if (header[1] != llmcVersion)
-    return Error{fmt::format("is an llm.c token file of version {}; expected {}", header[1],
-                             llmcVersion)};
+    return Error{
+        fmt::format("is an llm.c token file of version {}; expected {}", header[1], llmcVersion)};
   if (bytes.size() < llmcHeaderBytes)
     return Error{fmt::format("is an llm.c token file, but has {} bytes, fewer than its header of "
                              "{}",
@@ -133,7 +133,8 @@ MaybeError TokenSource::copyTokens(const DataInput &input, uint64_t position, in
 Expected<std::map<std::string, HostTensor>> TokenSource::batch(int64_t step) const {
   std::map<std::string, HostTensor> result;
   HostTensor &inputs = result.emplace(tokens.name, tokens.type).first->second;
-  HostTensor *targets = labels ? &result.emplace(labels->name, labels->type).first->second : nullptr;
+  HostTensor *targets =
+      labels ? &result.emplace(labels->name, labels->type).first->second : nullptr;
   int64_t length = tokens.type.shape[1];
   uint64_t places = tokenCount - static_cast<uint64_t>(length);
   for (int64_t sample = 0; sample < tokens.type.shape[0]; ++sample) {

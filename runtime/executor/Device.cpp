@@ -86,8 +86,7 @@ MaybeError Device::runSchedule() {
         return error;
       if (profile) {
         ++instructionTimes[i].calls;
-        instructionTimes[i].seconds +=
-            std::chrono::duration<double>(Clock::now() - start).count();
+        instructionTimes[i].seconds += std::chrono::duration<double>(Clock::now() - start).count();
       }
     }
   }

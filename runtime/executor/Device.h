@@ -27,9 +27,10 @@ struct InstructionTime {
 class Device {
 public:
   /// Allocates the arena and the workspace, and opens all groups.
-  static Expected<std::unique_ptr<Device>>
-  create(std::shared_ptr<const PreparedProgram> program, int64_t index,
-         std::unique_ptr<Communicator> communicator, int threads, bool profile);
+  static Expected<std::unique_ptr<Device>> create(std::shared_ptr<const PreparedProgram> program,
+                                                  int64_t index,
+                                                  std::unique_ptr<Communicator> communicator,
+                                                  int threads, bool profile);
 
   /// Runs the schedule once. Fails only if a collective does.
   MaybeError runSchedule();
@@ -54,7 +55,7 @@ private:
   PageMemory arena;
   PageMemory workspace;
   std::vector<AxisPosition> position;
-  AxisPosition *temporal = nullptr; // in `position`
+  AxisPosition *temporal = nullptr;        // in `position`
   std::vector<Communicator::Group> groups; // for each of the program's
   std::vector<InstructionTime> instructionTimes;
   std::vector<void *> inputs, outputs; // scratch of runKernel()

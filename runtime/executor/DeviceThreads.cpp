@@ -40,8 +40,7 @@ MaybeError DeviceThreads::run(const std::function<MaybeError(size_t)> &work) {
   return firstError;
 }
 
-MaybeError DeviceThreads::runGuarded(const std::function<MaybeError(size_t)> &work,
-                                     size_t device) {
+MaybeError DeviceThreads::runGuarded(const std::function<MaybeError(size_t)> &work, size_t device) {
   try {
     return work(device);
   } catch (const std::exception &exception) {

@@ -18,8 +18,8 @@
 
 namespace dtc::runtime {
 
-/// A thread for each device, which sleeps while there is nothing to do. Work always runs on the same
-/// thread for the same device.
+/// A thread for each device, which sleeps while there is nothing to do. Work always runs on the
+/// same thread for the same device.
 class DeviceThreads {
 public:
   /// `onFailure` is called, from the failing device's thread, when work fails: it must make the

@@ -58,8 +58,8 @@ struct PreparedProgram {
   /// The instruction of the plan that instructions[index] was made from.
   const plan::Instruction &source(size_t index) const;
 
-  /// Prepares all kernels of a valid plan for runs with `threads` threads. The error names the task,
-  /// the instruction and where in the model it came from.
+  /// Prepares all kernels of a valid plan for runs with `threads` threads. The error names the
+  /// task, the instruction and where in the model it came from.
   static Expected<std::shared_ptr<const PreparedProgram>>
   create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads);
 };

@@ -91,15 +91,42 @@ MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work
 // States
 //===----------------------------------------------------------------------===//
 
-template <typename T> static ShardRegion regionOf(const Mesh &mesh, const T &binding, int64_t device) {
+template <typename T>
+static ShardRegion regionOf(const Mesh &mesh, const T &binding, int64_t device) {
   return ShardRegion::of(mesh, binding.sharding(), toVector(binding.shape()), device);
 }
 
+/// The axes that split a state, an input or an output.
+template <typename T> static std::vector<std::string> shardingAxes(const T &binding) {
+  std::vector<std::string> axes;
+  for (const plan::DimSharding &dim : binding.sharding().dims())
+    axes.insert(axes.end(), dim.axes().begin(), dim.axes().end());
+  return axes;
+}
+
 MaybeError Session::initializeStates(uint64_t seed) {
+  const Mesh &mesh = prepared->mesh;
+  const auto &states = prepared->program().states();
+  // Drawing numbers takes longer than copying them, so that only one device of those with the same
+  // shard draws.
+  MaybeError error = runOnDevices([&](Device &device) -> MaybeError {
+    for (const plan::State &state : states)
+      if (mesh.firstReplica(device.index(), shardingAxes(state)) == device.index())
+        writeInitialValues(state, regionOf(mesh, state, device.index()), seed,
+                           device.buffer(state.buffer()));
+    return std::nullopt;
+  });
+  if (error)
+    return error;
   return runOnDevices([&](Device &device) -> MaybeError {
-    for (const plan::State &state : prepared->program().states())
-      writeInitialValues(state, regionOf(prepared->mesh, state, device.index()), seed,
-                         device.buffer(state.buffer()));
+    for (const plan::State &state : states) {
+      int64_t first = mesh.firstReplica(device.index(), shardingAxes(state));
+      size_t bytes =
+          typeOf(prepared->program().buffers(static_cast<int>(state.buffer()))).numBytes();
+      if (first != device.index() && bytes > 0)
+        std::memcpy(device.buffer(state.buffer()),
+                    devices[static_cast<size_t>(first)]->buffer(state.buffer()), bytes);
+    }
     return std::nullopt;
   });
 }
@@ -115,8 +142,8 @@ const plan::State *Session::findState(const std::string &name) const {
 static MaybeError checkType(const char *what, const std::string &name, const HostTensor &value,
                             const TensorType &expected) {
   if (value.type != expected)
-    return Error{fmt::format("{} \"{}\" is {}, found {}", what, name, expected.str(),
-                             value.type.str())};
+    return Error{
+        fmt::format("{} \"{}\" is {}, found {}", what, name, expected.str(), value.type.str())};
   assert(value.bytes.size() == expected.numBytes() && "a tensor has the bytes of its type");
   return std::nullopt;
 }
@@ -141,18 +168,16 @@ Expected<HostTensor> Session::getState(const std::string &name) const {
   return gather(*state, fileTypeOf(*state));
 }
 
-template <typename T> Expected<HostTensor> Session::gather(const T &binding, TensorType type) const {
+template <typename T>
+Expected<HostTensor> Session::gather(const T &binding, TensorType type) const {
   if (failure)
     return *failure;
-  std::vector<std::string> named;
-  for (const plan::DimSharding &dim : binding.sharding().dims())
-    named.insert(named.end(), dim.axes().begin(), dim.axes().end());
+  std::vector<std::string> axes = shardingAxes(binding);
   HostTensor whole(std::move(type));
   for (const std::unique_ptr<Device> &device : devices)
-    if (prepared->mesh.isFirstReplica(device->index(), named))
-      copyFromShard(regionOf(prepared->mesh, binding, device->index()),
-                    byteWidth(whole.type.dtype), device->buffer(binding.buffer()),
-                    whole.bytes.data());
+    if (prepared->mesh.firstReplica(device->index(), axes) == device->index())
+      copyFromShard(regionOf(prepared->mesh, binding, device->index()), byteWidth(whole.type.dtype),
+                    device->buffer(binding.buffer()), whole.bytes.data());
   return whole;
 }
 
@@ -281,9 +306,9 @@ std::vector<ProfileEntry> Session::profile() const {
   std::vector<ProfileEntry> entries;
   for (auto &[name, entry] : byName)
     entries.push_back(std::move(entry));
-  std::stable_sort(entries.begin(), entries.end(), [](const ProfileEntry &a, const ProfileEntry &b) {
-    return a.seconds > b.seconds;
-  });
+  std::stable_sort(
+      entries.begin(), entries.end(),
+      [](const ProfileEntry &a, const ProfileEntry &b) { return a.seconds > b.seconds; });
   return entries;
 }
 

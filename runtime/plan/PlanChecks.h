@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each function checks one part of a plan and expects that the parts before it have passed, in the order in which they
-// stand here.
+// Each function checks one part of a plan and expects that the parts before it have passed, in the
+// order in which they stand here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ struct PlanContext {
   const plan::Plan &plan;
   const plan::Program &program;
   Mesh mesh;
-  std::vector<TensorType> types;  // of each buffer
+  std::vector<TensorType> types; // of each buffer
   std::vector<ByteRange> ranges; // of each buffer
 };
 

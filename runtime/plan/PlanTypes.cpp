@@ -69,8 +69,8 @@ std::string describeKind(const plan::Instruction &instruction) {
 
 std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, int index) {
   const plan::Instruction &instruction = task.instructions(index);
-  std::string text = fmt::format("task \"{}\", instruction {} ({}", task.name(), index,
-                                 describeKind(instruction));
+  std::string text =
+      fmt::format("task \"{}\", instruction {} ({}", task.name(), index, describeKind(instruction));
   auto source = static_cast<int64_t>(instruction.source());
   if (source > 0 && source < plan.sources_size())
     text += ", from " + plan.sources(static_cast<int>(source));

@@ -39,8 +39,8 @@ static MaybeError checkAxes(const plan::Plan &plan) {
     if (axis.name().empty())
       return Error{"a mesh axis has no name"};
     if (!names.insert(axis.name()).second)
-      return Error{fmt::format("two mesh axes are named \"{}\"; names must be distinct",
-                               axis.name())};
+      return Error{
+          fmt::format("two mesh axes are named \"{}\"; names must be distinct", axis.name())};
     int64_t limit = axis.temporal() ? maxMicrobatches : maxPlanDevices;
     if (axis.size() < 1 || axis.size() > limit)
       return Error{fmt::format("mesh axis \"{}\" has size {}; expected 1 to {}", axis.name(),
@@ -89,8 +89,8 @@ static MaybeError checkBuffer(const plan::Program &program, const plan::Buffer &
   if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::OUTPUT)
     return Error{fmt::format("unknown kind {}", static_cast<int>(buffer.kind()))};
   if (buffer.offset() % bufferAlignment != 0)
-    return Error{fmt::format("offset {} is not a multiple of {}", buffer.offset(),
-                             bufferAlignment)};
+    return Error{
+        fmt::format("offset {} is not a multiple of {}", buffer.offset(), bufferAlignment)};
   size_t bytes = typeOf(buffer).numBytes();
   if (buffer.offset() > program.arena_bytes() || bytes > program.arena_bytes() - buffer.offset())
     return Error{fmt::format("{} bytes at offset {} reach beyond the arena of {} bytes", bytes,

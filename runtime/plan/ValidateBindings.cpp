@@ -28,8 +28,8 @@ static Expected<TensorType> shardType(const PlanContext &context, const plan::Sh
     for (const std::string &name : sharding.dims(d).axes()) {
       const MeshAxis *axis = context.mesh.find(name);
       if (!axis)
-        return Error{fmt::format("the sharding names axis \"{}\", which the mesh does not have",
-                                 name)};
+        return Error{
+            fmt::format("the sharding names axis \"{}\", which the mesh does not have", name)};
       if (axis->temporal)
         return Error{fmt::format("the sharding names the temporal axis \"{}\"; what outlives a "
                                  "microbatch is split over spatial axes only",
@@ -57,8 +57,8 @@ template <typename T> static MaybeError checkBinding(const PlanContext &context,
     return local.error();
   const TensorType &buffer = context.types[binding.buffer()];
   if (*local != buffer)
-    return Error{fmt::format("the shard is {}, but buffer {} is {}", local->str(),
-                             binding.buffer(), buffer.str())};
+    return Error{fmt::format("the shard is {}, but buffer {} is {}", local->str(), binding.buffer(),
+                             buffer.str())};
   return std::nullopt;
 }
 
@@ -79,8 +79,8 @@ static MaybeError checkState(const PlanContext &context, const plan::State &stat
     return Error{fmt::format("random initial values need a float type, found {}",
                              name(toDType(state.dtype())))};
   if (random && !(std::isfinite(init.scale()) && init.scale() >= 0))
-    return Error{fmt::format("the scale of the initial values is {}; expected 0 or more",
-                             init.scale())};
+    return Error{
+        fmt::format("the scale of the initial values is {}; expected 0 or more", init.scale())};
   return std::nullopt;
 }
 
@@ -125,8 +125,8 @@ static MaybeError checkDisjoint(const PlanContext &context) {
             [](const Held &a, const Held &b) { return a.range.begin < b.range.begin; });
   for (size_t i = 1; i < held.size(); ++i)
     if (held[i - 1].range.overlaps(held[i].range))
-      return Error{fmt::format("{} and {} share bytes of the arena", held[i - 1].what,
-                               held[i].what)};
+      return Error{
+          fmt::format("{} and {} share bytes of the arena", held[i - 1].what, held[i].what)};
   return std::nullopt;
 }
 

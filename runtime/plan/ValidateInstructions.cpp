@@ -63,8 +63,8 @@ static MaybeError checkKernelCall(const PlanContext &context, const plan::Kernel
 
 static MaybeError checkDim(const char *field, int64_t dim, const TensorType &type) {
   if (dim < 0 || dim >= type.rank())
-    return Error{fmt::format("{} is {}, but the input {} has {} dimensions", field, dim,
-                             type.str(), type.rank())};
+    return Error{fmt::format("{} is {}, but the input {} has {} dimensions", field, dim, type.str(),
+                             type.rank())};
   return std::nullopt;
 }
 
@@ -77,8 +77,8 @@ static Expected<TensorType> expectedOutput(const plan::Collective &collective,
   if (MaybeError error = checkDim("dim", collective.dim(), input))
     return *error;
   auto dim = static_cast<size_t>(collective.dim());
-  int64_t splitDim = collective.kind() == plan::Collective::ALL_TO_ALL ? collective.split_dim()
-                                                                       : collective.dim();
+  int64_t splitDim =
+      collective.kind() == plan::Collective::ALL_TO_ALL ? collective.split_dim() : collective.dim();
   if (MaybeError error = checkDim("split_dim", splitDim, input))
     return *error;
   auto split = static_cast<size_t>(splitDim);
@@ -121,8 +121,8 @@ static MaybeError checkGroupAxes(const PlanContext &context, const plan::Collect
     if (!axis)
       return Error{fmt::format("the mesh has no axis \"{}\"", name)};
     if (axis->temporal)
-      return Error{fmt::format("axis \"{}\" is temporal; a group of devices spans spatial axes",
-                               name)};
+      return Error{
+          fmt::format("axis \"{}\" is temporal; a group of devices spans spatial axes", name)};
     if (!seen.insert(name).second)
       return Error{fmt::format("names axis \"{}\" twice", name)};
   }

@@ -49,7 +49,8 @@ Expected<PageMemory> PageMemory::allocate(size_t bytes) {
                              std::strerror(errno))};
   memory.begin = static_cast<std::byte *>(mapped);
   memory.length = bytes;
-  // Matrices span many small pages; large ones spare the address translation. Advice may be refused.
+  // Matrices span many small pages; large ones spare the address translation. Advice may be
+  // refused.
   if (bytes >= (size_t{4} << 20))
     madvise(mapped, bytes, MADV_HUGEPAGE);
   return memory;

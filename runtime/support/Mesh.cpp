@@ -77,12 +77,14 @@ std::vector<int64_t> Mesh::group(int64_t device, const std::vector<std::string> 
   return members;
 }
 
-bool Mesh::isFirstReplica(int64_t device, const std::vector<std::string> &axes) const {
+int64_t Mesh::firstReplica(int64_t device, const std::vector<std::string> &axes) const {
   std::vector<int64_t> position = coordinates(device);
-  for (size_t i = 0; i < meshAxes.size(); ++i)
-    if (position[i] != 0 && std::find(axes.begin(), axes.end(), meshAxes[i].name) == axes.end())
-      return false;
-  return true;
+  int64_t first = 0;
+  for (const std::string &axis : axes) {
+    size_t i = indexOf(axis);
+    first += position[i] * strides[i];
+  }
+  return first;
 }
 
 } // namespace dtc::runtime

@@ -43,8 +43,9 @@ public:
   int64_t blockIndex(int64_t device, const std::vector<std::string> &axes) const;
   /// The devices that differ from `device` only on `axes`, in the order of their blockIndex.
   std::vector<int64_t> group(int64_t device, const std::vector<std::string> &axes) const;
-  /// Whether the device has coordinate 0 on every axis that is not in `axes`.
-  bool isFirstReplica(int64_t device, const std::vector<std::string> &axes) const;
+  /// The device with the same coordinates on `axes` and 0 on all others: among the devices that
+  /// hold copies of a tensor that is split over `axes`, the first.
+  int64_t firstReplica(int64_t device, const std::vector<std::string> &axes) const;
 
 private:
   size_t indexOf(const std::string &name) const;

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10 of Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3". A counter and a key give four words;
-// there is no state, so any device computes any element of a random tensor without the ones before it.
+// Philox4x32-10 of Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3". A counter and a
+// key give four words; there is no state, so any device computes any element of a random tensor
+// without the ones before it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +44,8 @@ inline PhiloxKey philoxKey(uint64_t value) {
 
 /// A counter of two 64-bit numbers, the low words first.
 inline PhiloxCounter philoxCounter(uint64_t low, uint64_t high) {
-  return {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
-          static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)};
+  return {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+          static_cast<uint32_t>(high >> 32)};
 }
 
 /// 64-bit FNV-1a.

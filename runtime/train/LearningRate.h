@@ -13,8 +13,8 @@ namespace dtc::runtime {
 
 enum class LearningRateDecay { Constant, Linear, Cosine };
 
-/// A linear rise from peak / warmupSteps to `peak`, then the decay to `minimum`, which the last step
-/// reaches.
+/// A linear rise from peak / warmupSteps to `peak`, then the decay to `minimum`, which the last
+/// step reaches.
 struct LearningRateSchedule {
   LearningRateDecay decay = LearningRateDecay::Cosine;
   double peak = 0;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace dtc::runtime {
@@ -25,6 +26,14 @@ ProgressReport::ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEv
       unit(std::move(unit)) {
   int fd = fileno(out);
   isTerminal = fd >= 0 && isatty(fd);
+}
+
+/// The columns of the terminal; many if it does not say.
+static size_t terminalWidth(std::FILE *out) {
+  winsize size = {};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return SIZE_MAX;
+  return size.ws_col;
 }
 
 static std::string formatRate(double rate) {
@@ -51,8 +60,8 @@ std::string ProgressReport::lineFor(const StepMetrics &metrics) const {
 
 void ProgressReport::step(const StepMetrics &metrics) {
   // The first step touches all memory for the first time, so it should count for little.
-  smoothedSeconds = metrics.step <= 2 ? metrics.seconds
-                                      : 0.9 * smoothedSeconds + 0.1 * metrics.seconds;
+  smoothedSeconds =
+      metrics.step <= 2 ? metrics.seconds : 0.9 * smoothedSeconds + 0.1 * metrics.seconds;
   if (!isTerminal) {
     if (metrics.step == 1 || metrics.step == totalSteps || metrics.step % logEvery == 0) {
       fmt::print(out, "{}\n", lineFor(metrics));
@@ -64,7 +73,8 @@ void ProgressReport::step(const StepMetrics &metrics) {
   auto now = std::chrono::steady_clock::now();
   if (lineIsOpen && now - lastShown < std::chrono::milliseconds(100))
     return;
-  fmt::print(out, "\r\x1b[K{}", lastLine);
+  // A line that wraps cannot be overwritten.
+  fmt::print(out, "\r\x1b[K{}", lastLine.substr(0, terminalWidth(out) - 1));
   std::fflush(out);
   lineIsOpen = true;
   lastShown = now;
@@ -95,9 +105,9 @@ std::string formatProfile(const std::vector<ProfileEntry> &profile) {
     std::string speed = entry.flops > 0 && entry.seconds > 0
                             ? fmt::format("{:.2f}", entry.flops / entry.seconds * 1e-9)
                             : "";
-    table += fmt::format("{:<{}} {:>10} {:>12.3f} {:>6.1f}% {:>10}\n", entry.name, width,
-                         entry.calls, entry.seconds * 1e3,
-                         total > 0 ? 100 * entry.seconds / total : 0, speed);
+    table +=
+        fmt::format("{:<{}} {:>10} {:>12.3f} {:>6.1f}% {:>10}\n", entry.name, width, entry.calls,
+                    entry.seconds * 1e3, total > 0 ? 100 * entry.seconds / total : 0, speed);
   }
   return table;
 }

@@ -21,8 +21,8 @@ namespace dtc::runtime {
 /// Reports on steps: one line that is overwritten on a terminal, plain lines elsewhere.
 class ProgressReport {
 public:
-  /// `unit` is what tokensPerSecond counts. Off a terminal, every `logEvery`-th step has a line, and
-  /// so have the first and the last.
+  /// `unit` is what tokensPerSecond counts. Off a terminal, every `logEvery`-th step has a line,
+  /// and so have the first and the last.
   ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery, std::string unit);
   ~ProgressReport() { finish(); }
 

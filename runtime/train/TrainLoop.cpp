@@ -95,8 +95,8 @@ MaybeError TrainLoop::openData() {
     std::vector<std::string> names;
     for (const DataInput &input : inputs)
       names.push_back(fmt::format("{} ({})", input.name, input.type.str()));
-    return Error{fmt::format("the plan needs data for {}; give a file with --data",
-                             fmt::join(names, ", "))};
+    return Error{
+        fmt::format("the plan needs data for {}; give a file with --data", fmt::join(names, ", "))};
   }
   Expected<std::unique_ptr<DataSource>> source =
       openDataSource(options.dataPath, inputs, options.seed);
@@ -120,8 +120,8 @@ MaybeError TrainLoop::checkSteps() {
   if (steps < 0)
     return Error{fmt::format("--steps is {}; expected 0 or more", steps)};
   if (warmup < 0 || warmup > steps)
-    return Error{fmt::format("--warmup is {}; expected 0 to the {} steps of the run", warmup,
-                             steps)};
+    return Error{
+        fmt::format("--warmup is {}; expected 0 to the {} steps of the run", warmup, steps)};
   if (!(std::isfinite(options.learningRate) && options.learningRate >= 0))
     return Error{fmt::format("--lr is {}; expected 0 or more", options.learningRate)};
   if (!(options.minLearningRate >= 0 && options.minLearningRate <= options.learningRate))
@@ -228,8 +228,7 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
     return error->inContext(fmt::format("step {}", step));
   StepMetrics metrics;
   metrics.step = step;
-  metrics.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  metrics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   metrics.tokensPerSecond = static_cast<double>(unitsPerStep) / std::max(metrics.seconds, 1e-9);
   metrics.peakBytes = session->peakBytes();
   if (trains())

@@ -54,8 +54,9 @@ protected:
       return run;
     EXPECT_FALSE(session->initializeStates(/*seed=*/7));
     for (int step = 1; step <= kSteps; ++step) {
-      setRandomInputs(*session, /*seed=*/step);
-      auto problem = session->step(/*learningRate=*/1e-2, step);
+      auto problem = setRandomInputs(*session, /*seed=*/step);
+      if (!problem)
+        problem = session->step(/*learningRate=*/1e-2, step);
       EXPECT_FALSE(problem) << problem->message;
       if (problem)
         return run;

@@ -137,13 +137,15 @@ runtime::HostTensor dtc::test::randomTensor(const runtime::TensorType &type, uin
   return tensor;
 }
 
-void dtc::test::setRandomInputs(runtime::Session &session, uint64_t seed) {
+runtime::MaybeError dtc::test::setRandomInputs(runtime::Session &session, uint64_t seed) {
   for (const plan::Input &input : session.plan().programs(0).inputs()) {
     if (input.role() != plan::Input::DATA)
       continue;
     runtime::TensorType type{static_cast<runtime::DType>(input.dtype()),
                              {input.shape().begin(), input.shape().end()}};
-    session.setInput(input.name(),
-                     randomTensor(type, seed, input.name(), std::max<int64_t>(input.index_limit(), 2)));
+    int64_t limit = input.index_limit() > 0 ? input.index_limit() : 2;
+    if (auto problem = session.setInput(input.name(), randomTensor(type, seed, input.name(), limit)))
+      return problem;
   }
+  return {};
 }

@@ -53,7 +53,7 @@ runtime::HostTensor randomTensor(const runtime::TensorType &type, uint64_t seed,
                                  int64_t limit = 2);
 
 /// Sets every data input of the session to random values.
-void setRandomInputs(runtime::Session &session, uint64_t seed);
+runtime::MaybeError setRandomInputs(runtime::Session &session, uint64_t seed);
 
 } // namespace dtc::test
 

@@ -92,6 +92,26 @@ bool ReshardInserter::usersAreLinear(Value value) {
   return true;
 }
 
+/// Gives up axes of factors that no list of equal blocks can express for some tensor: a minor factor of a dimension can
+/// be split only where the major ones are split completely. Giving one up can do that to another tensor, hence the loop.
+static void dropInexpressible(const Mesh &mesh, const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
+                              FactorAxes &axes) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const FactorTensor &tensor : tensors)
+      for (const auto &dim : *tensor.factors) {
+        bool majorSplit = true;
+        for (unsigned factor : dim) {
+          if (!majorSplit && !axes[factor].empty()) {
+            axes[factor].clear();
+            changed = true;
+          }
+          majorSplit &= mesh.product(axes[factor]) == rule.factors[factor].size;
+        }
+      }
+  }
+}
+
 /// The set of operands, partial over `axis` and linear together, through which `axis` may stay partial; empty if none.
 static ArrayRef<unsigned> partialSet(const ShardingRule &rule, ArrayRef<Layout> operands, unsigned axis) {
   for (const auto &set : rule.linearOperands) {
@@ -141,16 +161,7 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
     tensors.push_back({&factors, &layout, localBytes(result.getType(), layout)});
   FactorAxes axes = mergeFactorAxes(mesh, rule, tensors);
 
-  // Axes that no list of equal blocks can express for some tensor are given up.
-  for (const FactorTensor &tensor : tensors)
-    for (const auto &dim : *tensor.factors) {
-      bool majorSplit = true;
-      for (unsigned factor : dim) {
-        if (!majorSplit)
-          axes[factor].clear();
-        majorSplit &= mesh.product(axes[factor]) == rule.factors[factor].size;
-      }
-    }
+  dropInexpressible(mesh, rule, tensors, axes);
   auto splits = [&](unsigned axis) {
     return llvm::any_of(axes, [&](const AxisList &list) { return llvm::is_contained(list, axis); });
   };

@@ -252,7 +252,8 @@ bool Propagation::decomposeSplitOps() {
     for (auto [from, to] : llvm::zip_equal(op->getResults(), *replacements)) {
       if (fixed.erase(from))
         fixed.insert(to);
-      layouts[to] = layoutOf(from);
+      Layout layout = layoutOf(from); // a copy: the map grows
+      layouts[to] = layout;
       layouts.erase(from);
       from.replaceAllUsesWith(to);
     }
@@ -262,6 +263,8 @@ bool Propagation::decomposeSplitOps() {
     for (Value value : *replacements)
       for (Operation *user : value.getUsers())
         enqueue(user);
+    if (queued.erase(op))
+      llvm::erase(worklist, op.getOperation());
     op.erase();
     changed = true;
   }

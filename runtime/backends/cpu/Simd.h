@@ -14,7 +14,9 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_SIMD_H
 #define DTC_RUNTIME_BACKENDS_CPU_SIMD_H
 
-#if defined(__x86_64__) && defined(__GNUC__) && defined(__OPTIMIZE__)
+// Instrumented code three times over, all inlined, would take the compiler minutes.
+#if defined(__x86_64__) && defined(__GNUC__) && defined(__OPTIMIZE__) &&                           \
+    !defined(__SANITIZE_ADDRESS__)
 #define DTC_SIMD_VERSIONS 1
 #else
 #define DTC_SIMD_VERSIONS 0

@@ -38,8 +38,7 @@ void LocalWorld::abort() {
     group->abort();
 }
 
-Expected<Communicator::Group>
-LocalCommunicator::openGroup(const std::vector<std::string> &axes) {
+Expected<Communicator::Group> LocalCommunicator::openGroup(const std::vector<std::string> &axes) {
   groups.push_back({world->openGroup(device, axes), world->getMesh().blockIndex(device, axes)});
   return groups.size() - 1;
 }
@@ -54,8 +53,8 @@ int64_t LocalCommunicator::groupSize(Group group) const {
 
 namespace {
 
-/// Tensors up to this size are reduced whole by every member: that saves a barrier, which costs more
-/// than the additions.
+/// Tensors up to this size are reduced whole by every member: that saves a barrier, which costs
+/// more than the additions.
 constexpr size_t smallBytes = 4096;
 
 int64_t product(const std::vector<int64_t> &shape, size_t begin, size_t end) {

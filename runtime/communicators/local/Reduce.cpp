@@ -27,10 +27,10 @@ struct Add {
 // A comparison with a NaN is false: `a` is kept if it is the NaN, `b` if that is. Without the short
 // circuit of ||, loops become vector instructions.
 struct Maximum {
-  template <typename T> T operator()(T a, T b) const { return (a > b) | (a != a) ? a : b; }
+  template <typename T> T operator()(T a, T b) const { return ((a > b) | (a != a)) ? a : b; }
 };
 struct Minimum {
-  template <typename T> T operator()(T a, T b) const { return (a < b) | (a != a) ? a : b; }
+  template <typename T> T operator()(T a, T b) const { return ((a < b) | (a != a)) ? a : b; }
 };
 
 template <typename T, typename Op>

@@ -33,8 +33,8 @@ struct Network {
   }
 
   /// Runs the collective on all devices; `inPlace` writes over the inputs.
-  std::vector<HostTensor> run(CollectiveSpec spec, const Axes &axes,
-                              std::vector<HostTensor> inputs, bool inPlace = false) {
+  std::vector<HostTensor> run(CollectiveSpec spec, const Axes &axes, std::vector<HostTensor> inputs,
+                              bool inPlace = false) {
     spec.members = mesh.groupSize(axes);
     std::vector<HostTensor> outputs(inputs.size(), HostTensor(spec.output()));
     for (auto &end : ends)
@@ -99,8 +99,8 @@ T naiveElement(const CollectiveSpec &spec, const std::vector<const HostTensor *>
         else
           result += value;
       } else {
-        result = spec.reduction == Reduction::Max ? std::max(result, value)
-                                                  : std::min(result, value);
+        result =
+            spec.reduction == Reduction::Max ? std::max(result, value) : std::min(result, value);
       }
     }
     return result;
@@ -234,8 +234,7 @@ TEST(LocalCommunicator, GatherScatterAndAllToAllAlongEveryDimension) {
           expectNaive<float>(spec, c.mesh, axes, inputs, Network(c.mesh).run(spec, axes, inputs));
         }
         for (int64_t split = 0; split < 3; ++split) {
-          CollectiveSpec spec =
-              makeSpec(CollectiveKind::AllToAll, typeFor(dim, split), dim, split);
+          CollectiveSpec spec = makeSpec(CollectiveKind::AllToAll, typeFor(dim, split), dim, split);
           spec.members = n;
           auto inputs = randomInputs<float>(c.mesh, spec.input, 5);
           expectNaive<float>(spec, c.mesh, axes, inputs, Network(c.mesh).run(spec, axes, inputs));
@@ -308,8 +307,8 @@ TEST(LocalCommunicator, ManyCollectivesInARowDoNotMixUp) {
       mine.members = overA ? 4 : 2;
       mine.reduction = Reduction::Max;
       values[device] += i % 3;
-      if (MaybeError failed = network.ends[device]->run(overA ? 0 : 1, mine, &values[device],
-                                                        &values[device]))
+      if (MaybeError failed =
+              network.ends[device]->run(overA ? 0 : 1, mine, &values[device], &values[device]))
         return failed;
     }
     return std::nullopt;

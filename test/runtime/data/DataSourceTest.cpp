@@ -91,7 +91,8 @@ TEST(TokenSource, EveryWindowIsDrawn) {
 TEST(TokenSource, BatchesDependOnSeedAndStepOnly) {
   TempDir dir;
   std::string path = dir.write("x.bin", bytesOf(countingTokens(60000)));
-  auto first = openDataSource(path, tokenInputs(), 1), again = openDataSource(path, tokenInputs(), 1);
+  auto first = openDataSource(path, tokenInputs(), 1),
+       again = openDataSource(path, tokenInputs(), 1);
   auto other = openDataSource(path, tokenInputs(), 2);
   ASSERT_OK(first);
   EXPECT_EQ((*first)->batch(3)->at("tokens").bytes, (*again)->batch(3)->at("tokens").bytes);
@@ -136,7 +137,8 @@ TEST(TokenSource, SaysWhatIsWrongWithAFile) {
   std::vector<uint16_t> tokens = countingTokens(100);
   EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 2)), "of version 2; expected 1"));
   EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240801, 7)), "32-bit tokens of llm.c"));
-  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 1, 1)), "101 tokens by its header"));
+  EXPECT_TRUE(
+      contains(error("a.bin", llmcFile(tokens, 20240520, 1, 1)), "101 tokens by its header"));
   EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 1, -200)), "-100 tokens by its"));
   EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens).substr(0, 100)), "fewer than its header"));
 }
@@ -228,10 +230,10 @@ TEST(SafetensorsSource, SaysWhatDoesNotFit) {
                        "have 4 and 5 samples"));
   EXPECT_ERROR(openDataSource(dir.write("bad.safetensors", "x"), sampleInputs(), 1),
                "bad.safetensors: is no safetensors file");
-  ASSERT_OK(writeSafetensors(dir.path("e.safetensors"),
-                             std::map<std::string, HostTensor>{
-                                 {"x", HostTensor(TensorType{DType::F32, {3, 2}})},
-                                 {"y", HostTensor(TensorType{DType::I32, {2}})}}));
+  ASSERT_OK(writeSafetensors(
+      dir.path("e.safetensors"),
+      std::map<std::string, HostTensor>{{"x", HostTensor(TensorType{DType::F32, {3, 2}})},
+                                        {"y", HostTensor(TensorType{DType::I32, {2}})}}));
   EXPECT_ERROR(openDataSource(dir.path("e.safetensors"), sampleInputs(), 1),
                "tensors \"x\" and \"y\" have 3 and 2 samples");
 }
@@ -240,7 +242,8 @@ TEST(SafetensorsSource, NamesAnIndexThatIsOutOfRange) {
   TempDir dir;
   HostTensor y(TensorType{DType::I32, {1, 3}});
   y.as<int32_t>()[2] = -7;
-  ASSERT_OK(writeSafetensors(dir.path("d.safetensors"), std::map<std::string, HostTensor>{{"y", y}}));
+  ASSERT_OK(
+      writeSafetensors(dir.path("d.safetensors"), std::map<std::string, HostTensor>{{"y", y}}));
   auto source = openDataSource(dir.path("d.safetensors"), {{"y", {DType::I32, {2, 3}}, 10}}, 1);
   ASSERT_OK(source);
   EXPECT_ERROR((*source)->batch(1), "d.safetensors: tensor \"y\" has -7 at element 2 of sample 0; "

@@ -65,8 +65,8 @@ TEST(Safetensors, DataBeginAtAMultipleOfEight) {
   TempDir dir;
   for (const char *name : {"a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh"}) {
     ASSERT_OK(writeSafetensors(
-        dir.path("x"), std::map<std::string, HostTensor>{
-                           {name, HostTensor(TensorType{DType::F32, {1}})}}));
+        dir.path("x"),
+        std::map<std::string, HostTensor>{{name, HostTensor(TensorType{DType::F32, {1}})}}));
     uint64_t header = 0;
     std::memcpy(&header, dir.read("x").data(), sizeof(header));
     EXPECT_EQ(header % 8, 0u);
@@ -77,11 +77,10 @@ TEST(Safetensors, DataBeginAtAMultipleOfEight) {
 TEST(Safetensors, AWriteThatFailsLeavesNoFile) {
   TempDir dir;
   std::map<std::string, TensorType> types{{"a", {DType::F32, {2}}}};
-  EXPECT_ERROR(writeSafetensors(dir.path("x"), types,
-                                [](const std::string &) -> Expected<HostTensor> {
-                                  return Error{"lost"};
-                                }),
-               "x: lost");
+  EXPECT_ERROR(
+      writeSafetensors(dir.path("x"), types,
+                       [](const std::string &) -> Expected<HostTensor> { return Error{"lost"}; }),
+      "x: lost");
   EXPECT_ERROR(writeSafetensors(dir.path("x"), types,
                                 [](const std::string &) -> Expected<HostTensor> {
                                   return HostTensor(TensorType{DType::F32, {3}});
@@ -93,11 +92,10 @@ TEST(Safetensors, AWriteThatFailsLeavesNoFile) {
 TEST(Safetensors, ReadsAFileOfAnotherWriter) {
   TempDir dir;
   std::string path = dir.write(
-      "x.safetensors",
-      fileOf(R"({"__metadata__":{"format":"pt"},)"
-             R"("w":{"dtype":"F32","shape":[2,1],"data_offsets":[2,10]},)"
-             R"("b":{"data_offsets":[0,2],"dtype":"BF16","shape":[1]}}   )",
-             bytesOf<uint16_t>({0x3f80}) + bytesOf<float>({1.5f, -2})));
+      "x.safetensors", fileOf(R"({"__metadata__":{"format":"pt"},)"
+                              R"("w":{"dtype":"F32","shape":[2,1],"data_offsets":[2,10]},)"
+                              R"("b":{"data_offsets":[0,2],"dtype":"BF16","shape":[1]}}   )",
+                              bytesOf<uint16_t>({0x3f80}) + bytesOf<float>({1.5f, -2})));
   auto file = SafetensorsFile::open(path);
   ASSERT_OK(file);
   EXPECT_EQ(*file->read("b", DType::F32)->as<float>(), 1);

@@ -67,7 +67,8 @@ bool readAndRun(const std::string &bytes, const std::shared_ptr<const Backend> &
   if ((*session)->initializeStates(1))
     return false;
   for (const dtc::plan::Input &input : (*plan)->programs(0).inputs()) {
-    TensorType type{static_cast<DType>(input.dtype()), {input.shape().begin(), input.shape().end()}};
+    TensorType type{static_cast<DType>(input.dtype()),
+                    {input.shape().begin(), input.shape().end()}};
     if ((*session)->setInput(input.name(), HostTensor(type)))
       return false;
   }
@@ -110,17 +111,16 @@ std::string damageFields(dtc::plan::Plan plan, std::mt19937_64 &random) {
   return serializePlan(plan);
 }
 
-void fuzz(const dtc::plan::Plan &plan, uint64_t seed, const std::shared_ptr<const Backend> &backend) {
+void fuzz(const dtc::plan::Plan &plan, uint64_t seed,
+          const std::shared_ptr<const Backend> &backend) {
   constexpr int count = 2000;
   std::mt19937_64 random(seed);
   std::string original = serializePlan(plan);
   EXPECT_TRUE(readAndRun(original, backend));
   int ran = 0;
   for (int i = 0; i < count; ++i) {
-    std::string bytes =
-        i % 2 == 0 ? damageBytes(original, random) : damageFields(plan, random);
-    TimeGuard guard(std::chrono::seconds(60),
-                    fmt::format("DTC_FUZZ_SEED={}, plan {}", seed, i));
+    std::string bytes = i % 2 == 0 ? damageBytes(original, random) : damageFields(plan, random);
+    TimeGuard guard(std::chrono::seconds(60), fmt::format("DTC_FUZZ_SEED={}, plan {}", seed, i));
     ran += readAndRun(bytes, backend);
   }
   // Some changes do no harm (a letter of a name), and most do.

@@ -49,8 +49,13 @@ static float scalar(const Session &session, const std::string &name) {
 TEST(Session, TrainsAndMatchesOneDeviceOnEveryLayout) {
   std::vector<std::byte> reference;
   std::vector<float> losses;
-  for (TrainingLayout layout : {TrainingLayout{1, 1, 1}, {2, 1, 1}, {1, 4, 1}, {2, 2, 2},
-                                {4, 4, 1}, {2, 1, 4}, {1, 1, 8}}) {
+  for (TrainingLayout layout : {TrainingLayout{1, 1, 1},
+                                {2, 1, 1},
+                                {1, 4, 1},
+                                {2, 2, 2},
+                                {4, 4, 1},
+                                {2, 1, 4},
+                                {1, 1, 8}}) {
     auto session = makeSession(trainingPlan(layout));
     ASSERT_OK(session->initializeStates(5));
     ASSERT_OK(session->setInput("tokens", someTokens()));

@@ -26,8 +26,8 @@ static std::string errorAfter(const std::function<void(plan::Plan &, plan::Progr
 }
 
 #define EXPECT_ERROR_AFTER(part, ...)                                                              \
-  EXPECT_TRUE(contains(                                                                            \
-      errorAfter([](plan::Plan &plan, plan::Program &program) { __VA_ARGS__; }), part))
+  EXPECT_TRUE(                                                                                     \
+      contains(errorAfter([](plan::Plan &plan, plan::Program &program) { __VA_ARGS__; }), part))
 
 // The instructions of the plan that the tests change.
 static plan::KernelCall *shardSlice(plan::Program &program) {
@@ -76,8 +76,7 @@ TEST(PlanValidator, OneProgram) {
 }
 
 TEST(PlanValidator, Buffers) {
-  EXPECT_ERROR_AFTER("buffer 0: unknown element type 0",
-                     program.mutable_buffers(0)->clear_dtype());
+  EXPECT_ERROR_AFTER("buffer 0: unknown element type 0", program.mutable_buffers(0)->clear_dtype());
   EXPECT_ERROR_AFTER("buffer 0: unknown element type 77",
                      program.mutable_buffers(0)->set_dtype(static_cast<plan::DType>(77)));
   EXPECT_ERROR_AFTER("buffer 0: unknown kind 0", program.mutable_buffers(0)->clear_kind());
@@ -106,8 +105,9 @@ TEST(PlanValidator, Buffers) {
 }
 
 TEST(PlanValidator, KernelCalls) {
-  EXPECT_ERROR_AFTER("task \"forward\", instruction 0 (kernel shard_slice): input 0 names buffer 99",
-                     shardSlice(program)->set_inputs(0, 99));
+  EXPECT_ERROR_AFTER(
+      "task \"forward\", instruction 0 (kernel shard_slice): input 0 names buffer 99",
+      shardSlice(program)->set_inputs(0, 99));
   EXPECT_ERROR_AFTER("output 0 names buffer 4294967295",
                      shardSlice(program)->set_outputs(0, UINT32_MAX));
   EXPECT_ERROR_AFTER("the kernel has no name", shardSlice(program)->clear_kernel());
@@ -165,8 +165,8 @@ TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
   EXPECT_TRUE(contains(errorOf("einsum", {a, b}, {b}),
                        "output 0 (buffer 1, f32[8]) shares bytes of the arena with input 1 "
                        "(buffer 1, f32[8])"));
-  EXPECT_TRUE(contains(errorOf("softmax_grad", {a, b}, {a}),
-                       "shares bytes of the arena with input 0"));
+  EXPECT_TRUE(
+      contains(errorOf("softmax_grad", {a, b}, {a}), "shares bytes of the arena with input 0"));
   EXPECT_TRUE(contains(errorOf("copy", {a}, {half}), "shares bytes of the arena"));
   // Another part of the same bytes is not in place.
   EXPECT_TRUE(contains(errorOf("add", {half, b}, {a}), "shares bytes of the arena with input 0"));
@@ -186,9 +186,9 @@ TEST(PlanValidator, Collectives) {
   EXPECT_ERROR_AFTER("names axis \"dp\" twice", firstAllReduce(program)->add_axes("dp"));
   EXPECT_ERROR_AFTER("needs a reduction (sum, max or min), found 0",
                      firstAllReduce(program)->clear_reduction());
-  EXPECT_ERROR_AFTER("needs a reduction (sum, max or min), found 8",
-                     firstAllReduce(program)->set_reduction(
-                         static_cast<plan::Collective::Reduction>(8)));
+  EXPECT_ERROR_AFTER(
+      "needs a reduction (sum, max or min), found 8",
+      firstAllReduce(program)->set_reduction(static_cast<plan::Collective::Reduction>(8)));
   EXPECT_ERROR_AFTER("the output is f32[8,4]; the input f32[] and a group of 2 give f32[]",
                      firstAllReduce(program)->set_output(0));
 }
@@ -278,9 +278,9 @@ TEST(PlanValidator, States) {
 }
 
 TEST(PlanValidator, InitialValues) {
-  EXPECT_ERROR_AFTER("unknown kind of initial value 6",
-                     program.mutable_states(0)->mutable_init()->set_kind(
-                         static_cast<plan::Init::Kind>(6)));
+  EXPECT_ERROR_AFTER(
+      "unknown kind of initial value 6",
+      program.mutable_states(0)->mutable_init()->set_kind(static_cast<plan::Init::Kind>(6)));
   EXPECT_ERROR_AFTER("the scale of the initial values is -1",
                      program.mutable_states(0)->mutable_init()->set_scale(-1));
   EXPECT_ERROR_AFTER("the scale of the initial values is inf",
@@ -298,8 +298,7 @@ TEST(PlanValidator, Shardings) {
                      *axesOfDim(program, 0)->Mutable(0) = "x");
   EXPECT_ERROR_AFTER("the sharding names the temporal axis \"micro\"",
                      *axesOfDim(program, 0)->Mutable(0) = "micro");
-  EXPECT_ERROR_AFTER("the sharding names axis \"tp\" twice",
-                     *axesOfDim(program, 1)->Add() = "tp");
+  EXPECT_ERROR_AFTER("the sharding names axis \"tp\" twice", *axesOfDim(program, 1)->Add() = "tp");
   EXPECT_ERROR_AFTER("the shard is f32[4,4], but buffer 0 is f32[8,4]",
                      *axesOfDim(program, 0)->Add() = "dp");
   EXPECT_ERROR_AFTER("dimension 0 of f32[15,4] is not divisible into 2 blocks",
@@ -357,7 +356,8 @@ TEST(PlanValidator, ViewsCountByTheirBytes) {
   // Two halves are written, the whole is read, then a third of it as another type.
   PlanBuilder builder;
   uint32_t whole = builder.buffer(DType::F32, {32});
-  uint32_t low = builder.view(whole, DType::F32, {16}), high = builder.view(whole, DType::F32, {16});
+  uint32_t low = builder.view(whole, DType::F32, {16}),
+           high = builder.view(whole, DType::F32, {16});
   builder.program().mutable_buffers(static_cast<int>(high))->set_offset(64);
   uint32_t part = builder.view(whole, DType::I32, {12});
   uint32_t copy = builder.buffer(DType::F32, {32}), copy2 = builder.buffer(DType::I32, {12});

@@ -27,7 +27,7 @@ TEST(Mesh, WithoutAxesThereIsOneDevice) {
   Mesh mesh;
   EXPECT_EQ(mesh.numDevices(), 1);
   EXPECT_EQ(mesh.group(0, {}), std::vector<int64_t>{0});
-  EXPECT_TRUE(mesh.isFirstReplica(0, {}));
+  EXPECT_EQ(mesh.firstReplica(0, {}), 0);
 }
 
 TEST(Mesh, GroupsAreInTheOrderOfTheirAxes) {
@@ -52,7 +52,8 @@ TEST(Mesh, FirstReplicas) {
   Mesh mesh = exampleMesh();
   std::vector<int64_t> first;
   for (int64_t device = 0; device < mesh.numDevices(); ++device)
-    if (mesh.isFirstReplica(device, {"b"}))
-      first.push_back(device);
-  EXPECT_EQ(first, (std::vector<int64_t>{0, 2, 4}));
+    first.push_back(mesh.firstReplica(device, {"b"}));
+  EXPECT_EQ(first, (std::vector<int64_t>{0, 0, 2, 2, 4, 4, 0, 0, 2, 2, 4, 4}));
+  EXPECT_EQ(mesh.firstReplica(11, {"c", "a"}), 7);
+  EXPECT_EQ(mesh.firstReplica(11, {}), 0);
 }

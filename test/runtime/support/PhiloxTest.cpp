@@ -24,7 +24,8 @@ TEST(Philox, KnownAnswers) {
 
 TEST(Philox, CounterAndKeyHaveTheLowWordFirst) {
   EXPECT_EQ(philoxKey(0x1122334455667788), (PhiloxKey{0x55667788, 0x11223344}));
-  EXPECT_EQ(philoxCounter(0x1122334455667788, 0x99), (PhiloxCounter{0x55667788, 0x11223344, 0x99, 0}));
+  EXPECT_EQ(philoxCounter(0x1122334455667788, 0x99),
+            (PhiloxCounter{0x55667788, 0x11223344, 0x99, 0}));
 }
 
 TEST(Philox, Fnv1aKnownAnswers) {

@@ -32,7 +32,6 @@ inline ::testing::AssertionResult contains(const std::string &text, const std::s
 #define ASSERT_OK(value) ASSERT_EQ(::dtc::runtime::testing::messageOf(value), "")
 /// The value is an error whose message contains `part`.
 #define EXPECT_ERROR(value, part)                                                                  \
-  EXPECT_TRUE(                                                                                     \
-      ::dtc::runtime::testing::contains(::dtc::runtime::testing::messageOf(value), part))
+  EXPECT_TRUE(::dtc::runtime::testing::contains(::dtc::runtime::testing::messageOf(value), part))
 
 #endif // DTC_TEST_RUNTIME_TESTING_EXPECT_H

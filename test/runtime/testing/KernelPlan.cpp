@@ -66,8 +66,8 @@ private:
     call("gelu_grad", {x, y}, {4, 6}, {{"approximate", stringAttribute("none")}});
     for (const char *name : {"add", "sub", "mul", "div", "maximum"})
       call(name, {x, y}, {4, 6});
-    uint32_t row = call("reduce", {x}, {6},
-                        {{"kind", stringAttribute("sum")}, {"dims", intsAttribute({0})}});
+    uint32_t row =
+        call("reduce", {x}, {6}, {{"kind", stringAttribute("sum")}, {"dims", intsAttribute({0})}});
     call("add", {x, row}, {4, 6}, {{"rhs_dims", intsAttribute({1})}});
     uint32_t less =
         call("compare", {x, y}, {4, 6}, {{"predicate", stringAttribute("lt")}}, DType::Bool);
@@ -88,8 +88,8 @@ private:
     call("broadcast", {part}, {2, 5, 3}, {{"dims", intsAttribute({0, 2})}});
     call("shard_slice", {x}, {2, 6},
          {{"dim", intAttribute(0)}, {"axes", stringsAttribute({"micro"})}});
-    call("shard_offset", {}, {}, {{"axes", stringsAttribute({"a", "b"})}, {"size", intAttribute(3)}},
-         DType::I32);
+    call("shard_offset", {}, {},
+         {{"axes", stringsAttribute({"a", "b"})}, {"size", intAttribute(3)}}, DType::I32);
     callInto("accumulate", {x}, {buffer(DType::F32, {4, 6})}, {{"axis", stringAttribute("micro")}});
   }
 
@@ -155,8 +155,7 @@ private:
     collective(plan::Collective::ALL_REDUCE, {"a", "b"}, x, x);
     collective(plan::Collective::ALL_GATHER, {"a"}, x, buffer(DType::F32, {8, 6}));
     collective(plan::Collective::REDUCE_SCATTER, {"b"}, x, buffer(DType::F32, {4, 3})).set_dim(1);
-    collective(plan::Collective::ALL_TO_ALL, {"b"}, x, buffer(DType::F32, {8, 3}))
-        .set_split_dim(1);
+    collective(plan::Collective::ALL_TO_ALL, {"b"}, x, buffer(DType::F32, {8, 3})).set_split_dim(1);
   }
 
   uint32_t x = 0, y = 0, ids = 0, step = 0;

@@ -34,9 +34,23 @@ static void collect(Message *message, std::vector<Message *> &all) {
 }
 
 static int64_t edgeNumber(int64_t old, std::mt19937_64 &random) {
-  static constexpr int64_t edges[] = {0,         1,         -1,        2,       3,        4,
-                                      7,         8,         63,        64,      128,      1000,
-                                      INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t{1} << 32,
+  static constexpr int64_t edges[] = {0,
+                                      1,
+                                      -1,
+                                      2,
+                                      3,
+                                      4,
+                                      7,
+                                      8,
+                                      63,
+                                      64,
+                                      128,
+                                      1000,
+                                      INT32_MAX,
+                                      INT32_MIN,
+                                      INT64_MAX,
+                                      INT64_MIN,
+                                      int64_t{1} << 32,
                                       int64_t{1} << 40};
   switch (random() % 4) {
   case 0:
@@ -105,8 +119,8 @@ static void mutateRepeated(Message &message, const FieldDescriptor *field,
   }
   switch (field->cpp_type()) {
   case FieldDescriptor::CPPTYPE_INT64:
-    return r->SetRepeatedInt64(
-        &message, field, at, edgeNumber(r->GetRepeatedInt64(message, field, at), random));
+    return r->SetRepeatedInt64(&message, field, at,
+                               edgeNumber(r->GetRepeatedInt64(message, field, at), random));
   case FieldDescriptor::CPPTYPE_UINT32:
     return r->SetRepeatedUInt32(&message, field, at, static_cast<uint32_t>(random() % 128));
   case FieldDescriptor::CPPTYPE_STRING:
@@ -114,8 +128,7 @@ static void mutateRepeated(Message &message, const FieldDescriptor *field,
   case FieldDescriptor::CPPTYPE_MESSAGE:
     // Entries of maps have unique keys.
     if (!field->is_map())
-      r->AddMessage(&message, field)
-          ->CopyFrom(r->GetRepeatedMessage(message, field, at));
+      r->AddMessage(&message, field)->CopyFrom(r->GetRepeatedMessage(message, field, at));
     return;
   default:
     return;
@@ -129,8 +142,8 @@ void mutateMessage(Message &message, std::mt19937_64 &random) {
   const auto *descriptor = chosen.GetDescriptor();
   if (descriptor->field_count() == 0)
     return;
-  const FieldDescriptor *field =
-      descriptor->field(static_cast<int>(random() % static_cast<uint64_t>(descriptor->field_count())));
+  const FieldDescriptor *field = descriptor->field(
+      static_cast<int>(random() % static_cast<uint64_t>(descriptor->field_count())));
   if (!field->is_repeated())
     return mutateSingle(chosen, field, random);
   if (chosen.GetReflection()->FieldSize(chosen, field) > 0)

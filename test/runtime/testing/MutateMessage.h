@@ -12,8 +12,8 @@
 
 namespace dtc::runtime::testing {
 
-/// Changes one randomly chosen field of a message or of the messages in it: another number (often one
-/// at an edge), a flipped truth, an element removed, repeated or exchanged with another.
+/// Changes one randomly chosen field of a message or of the messages in it: another number (often
+/// one at an edge), a flipped truth, an element removed, repeated or exchanged with another.
 void mutateMessage(google::protobuf::Message &message, std::mt19937_64 &random);
 
 } // namespace dtc::runtime::testing

@@ -20,17 +20,17 @@ struct TrainingLayout {
   int64_t microbatches = 1; // more than 1 adds a temporal axis
 };
 
-/// A small plan with all that training needs. The parameter "w", f32[16,4] (f32[64] in files), starts
-/// as normal(1) and follows the gradient of loss = sum(w * w) with SGD and momentum 0.5. Inputs: i32
-/// "tokens" [8, 6] below 256 and the learning rate. Outputs: "loss" and "grad_norm" before the update,
-/// and "token_sum", the sum of all tokens.
+/// A small plan with all that training needs. The parameter "w", f32[16,4] (f32[64] in files),
+/// starts as normal(1) and follows the gradient of loss = sum(w * w) with SGD and momentum 0.5.
+/// Inputs: i32 "tokens" [8, 6] below 256 and the learning rate. Outputs: "loss" and "grad_norm"
+/// before the update, and "token_sum", the sum of all tokens.
 std::shared_ptr<plan::Plan> trainingPlan(const TrainingLayout &layout = {});
 
 /// A plan without a learning rate: "token_sum" and "values" (the tokens as f32) from "tokens".
 std::shared_ptr<plan::Plan> forwardPlan();
 
-/// A plan that calls most kernels of docs/kernels.md once, and every collective, on a mesh of 2 x 2.
-/// Not a model: it exists to be checked and run.
+/// A plan that calls most kernels of docs/kernels.md once, and every collective, on a mesh of 2
+/// x 2. Not a model: it exists to be checked and run.
 std::shared_ptr<plan::Plan> kernelPlan();
 
 } // namespace dtc::runtime::testing

@@ -66,9 +66,9 @@ protected:
 
 TEST_F(DtcRun, HelpAndVersion) {
   EXPECT_EQ(run({"--help"}), 0);
-  for (const char *option : {"--data", "--steps", "--lr", "--min-lr", "--warmup", "--lr-schedule",
-                             "--seed", "--init", "--save", "--metrics", "--threads", "--profile",
-                             "--log-every", "--allow-nonfinite"})
+  for (const char *option :
+       {"--data", "--steps", "--lr", "--min-lr", "--warmup", "--lr-schedule", "--seed", "--init",
+        "--save", "--metrics", "--threads", "--profile", "--log-every", "--allow-nonfinite"})
     EXPECT_TRUE(contains(out(), option));
   EXPECT_EQ(run({"--version"}), 0);
   EXPECT_TRUE(contains(out(), "dtc-run "));
@@ -77,9 +77,12 @@ TEST_F(DtcRun, HelpAndVersion) {
 }
 
 TEST_F(DtcRun, UsageErrors) {
-  for (const std::vector<std::string> &arguments :
-       {std::vector<std::string>{}, {plan, "--stepz", "3"}, {plan, "--steps", "x"},
-        {plan, "--lr-schedule", "square"}, {plan, "--threads", "0"}, {plan, "more"}}) {
+  for (const std::vector<std::string> &arguments : {std::vector<std::string>{},
+                                                    {plan, "--stepz", "3"},
+                                                    {plan, "--steps", "x"},
+                                                    {plan, "--lr-schedule", "square"},
+                                                    {plan, "--threads", "0"},
+                                                    {plan, "more"}}) {
     EXPECT_EQ(run(arguments), 1);
     EXPECT_TRUE(err().starts_with("error: ")) << err();
     EXPECT_EQ(out(), "");
@@ -96,8 +99,8 @@ TEST_F(DtcRun, Errors) {
 TEST_F(DtcRun, TrainsWithTheCpuBackend) {
   std::string weights = dir.path("w.safetensors");
   ASSERT_EQ(run({plan, "--data", text, "--steps", "20", "--lr", "0.1", "--lr-schedule", "linear",
-                 "--metrics", dir.path("m.jsonl"), "--save", weights, "--threads", "1",
-                 "--profile", "--log-every", "5"}),
+                 "--metrics", dir.path("m.jsonl"), "--save", weights, "--threads", "1", "--profile",
+                 "--log-every", "5"}),
             0)
       << err();
   EXPECT_EQ(err(), "");

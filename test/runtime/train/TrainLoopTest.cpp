@@ -80,8 +80,8 @@ TEST_F(TrainLoop, TrainsAndWritesMetrics) {
     EXPECT_GT(lines[i]["tokens_per_second"], 0);
     EXPECT_GT(lines[i]["step_seconds"], 0);
     EXPECT_GT(lines[i]["peak_bytes"], 0);
-    EXPECT_NEAR(lines[i]["grad_norm"].get<double>(),
-                2 * std::sqrt(lines[i]["loss"].get<double>()), 1e-3);
+    EXPECT_NEAR(lines[i]["grad_norm"].get<double>(), 2 * std::sqrt(lines[i]["loss"].get<double>()),
+                1e-3);
   }
   EXPECT_NEAR(lines[0]["lr"].get<double>(), 0.05, 1e-9);
   EXPECT_NEAR(lines[1]["lr"].get<double>(), 0.1, 1e-9);

@@ -83,8 +83,8 @@ TEST_F(Weights, SayWhatIsMissingOrOfAnotherShape) {
 
 TEST_F(Weights, NoteTensorsThatWereNotUsed) {
   auto session = sessionWith({"u"});
-  auto notes = loadWeights(
-      *session, file({{"u", filled(1)}, {"x", filled(1)}, {"y", filled(1, {1})}}));
+  auto notes =
+      loadWeights(*session, file({{"u", filled(1)}, {"x", filled(1)}, {"y", filled(1, {1})}}));
   ASSERT_OK(notes);
   ASSERT_EQ(notes->size(), 1u);
   EXPECT_TRUE(contains((*notes)[0], "2 tensors are not parameters of the model"));
@@ -107,9 +107,8 @@ TEST_F(Weights, TheExactNameWinsAndTwoOthersAreRefused) {
   auto session = sessionWith({"u"});
   ASSERT_OK(loadWeights(*session, file({{"u", filled(1)}, {"model.u", filled(2)}})));
   EXPECT_EQ(first(*session, "u"), 1);
-  EXPECT_ERROR(
-      loadWeights(*session, file({{"transformer.u", filled(1)}, {"model.u", filled(2)}})),
-      "has no tensor \"u\", and more than one that could be it: transformer.u, model.u");
+  EXPECT_ERROR(loadWeights(*session, file({{"transformer.u", filled(1)}, {"model.u", filled(2)}})),
+               "has no tensor \"u\", and more than one that could be it: transformer.u, model.u");
   // A tensor that is another parameter is not taken for this one.
   auto both = sessionWith({"u", "model.u"});
   EXPECT_ERROR(loadWeights(*both, file({{"u", filled(1)}})), "has no tensor \"model.u\"");

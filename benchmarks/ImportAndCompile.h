@@ -1,0 +1,33 @@
+//===- ImportAndCompile.h - From a configuration to a plan ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_BENCHMARKS_IMPORTANDCOMPILE_H
+#define DTC_BENCHMARKS_IMPORTANDCOMPILE_H
+
+#include "compiler/import/ImportModel.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "runtime/support/Error.h"
+
+#include <memory>
+#include <string>
+
+namespace dtc::benchmarks {
+
+/// A plan and what making it cost.
+struct CompiledModel {
+  std::shared_ptr<plan::Plan> plan;
+  double importSeconds = 0;  // from the configuration's text to model IR
+  double compileSeconds = 0; // from model IR to the plan
+};
+
+/// Imports a Hugging Face configuration file and compiles it, on one thread.
+runtime::Expected<CompiledModel> importAndCompile(const std::string &configPath,
+                                                  const ImportOptions &importOptions,
+                                                  const CompileOptions &compileOptions);
+
+} // namespace dtc::benchmarks
+
+#endif // DTC_BENCHMARKS_IMPORTANDCOMPILE_H

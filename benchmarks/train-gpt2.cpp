@@ -1,0 +1,170 @@
+//===- train-gpt2.cpp - How fast one device trains ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Trains GPT-2 on random tokens and compares the rate of its floating point operations with what
+// oneDNN's own sgemm reaches in the same process, before and after. Counted are the operations of
+// the plan's contractions: einsum, attention and attention_grad, a multiplication and an addition
+// each. Everything else (norms, activations, the loss, the optimizer) takes time and counts for
+// nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "benchmarks/GemmRate.h"
+#include "benchmarks/ImportAndCompile.h"
+#include "benchmarks/Median.h"
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/executor/Session.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/report/PlanSummary.h"
+#include "runtime/support/Format.h"
+#include "runtime/train/ProgressReport.h"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fmt/format.h>
+#include <random>
+
+using namespace dtc;
+using namespace dtc::runtime;
+
+namespace {
+struct Arguments {
+  std::string config = DTC_SOURCE_DIR "/examples/gpt2-124m/config.json";
+  int64_t batch = 4;
+  int64_t seq = 64;
+  int steps = 8;
+  int threads = 2;
+};
+} // namespace
+
+static constexpr int64_t gemmSize = 2048;
+static constexpr int gemmSamples = 7; // before the training, and again after it
+
+static int fail(const std::string &message) {
+  fmt::print(stderr, "error: {}\n", message);
+  return 1;
+}
+
+/// The kernels whose operations count.
+static double contractionFlops(const PlanSummary &summary) {
+  double flops = 0;
+  for (const KernelSummary &kernel : summary.kernels)
+    if (kernel.kernel == "einsum" || kernel.kernel == "attention" ||
+        kernel.kernel == "attention_grad")
+      flops += kernel.flops;
+  return flops;
+}
+
+/// New tokens for every data input.
+static MaybeError setRandomTokens(Session &session, std::mt19937_64 &random) {
+  for (const plan::Input &input : session.plan().programs(0).inputs()) {
+    if (input.role() != plan::Input::DATA)
+      continue;
+    if (input.dtype() != plan::I32 || input.index_limit() < 1)
+      return Error{fmt::format("the input \"{}\" does not hold tokens", input.name())};
+    HostTensor tokens(typeOf(input));
+    std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(input.index_limit() - 1));
+    for (int64_t i = 0; i < tokens.type.numElements(); ++i)
+      tokens.as<int32_t>()[i] = token(random);
+    if (MaybeError error = session.setInput(input.name(), std::move(tokens)))
+      return error;
+  }
+  return std::nullopt;
+}
+
+/// Runs the steps, after one that does not count, and returns the seconds of each.
+static Expected<std::vector<double>> trainSteps(Session &session, int steps) {
+  std::mt19937_64 random(1);
+  std::vector<double> seconds;
+  for (int step = 0; step <= steps; ++step) {
+    if (MaybeError error = setRandomTokens(session, random))
+      return *error;
+    auto begin = std::chrono::steady_clock::now();
+    if (MaybeError error = session.step(1e-4, step + 1))
+      return *error;
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    Expected<HostTensor> loss = session.getOutput("loss");
+    if (!loss)
+      return loss.error();
+    fmt::print("step {:>3}  {:8.1f} ms  loss {:.4f}{}\n", step, taken.count() * 1e3,
+               *loss->as<float>(), step == 0 ? "  (not counted)" : "");
+    std::fflush(stdout);
+    if (step > 0)
+      seconds.push_back(taken.count());
+  }
+  return seconds;
+}
+
+static MaybeError run(const Arguments &args) {
+  ImportOptions importOptions;
+  importOptions.batch = args.batch;
+  importOptions.seq = args.seq;
+  auto model = benchmarks::importAndCompile(args.config, importOptions, CompileOptions());
+  if (!model)
+    return model.error();
+  PlanSummary summary = summarizePlan(*model->plan);
+  double flops = contractionFlops(summary);
+  fmt::print("{}: {:.1f} million parameters, batch {}, sequence {}, f32, {} threads, arena {}\n",
+             summary.model, static_cast<double>(summary.parameterElements) * 1e-6, args.batch,
+             args.seq, args.threads, formatBytes(summary.arenaBytes));
+
+  benchmarks::GemmRate gemm(gemmSize, args.threads);
+  gemm.measure(gemmSamples);
+  SessionOptions sessionOptions;
+  sessionOptions.threadsPerDevice = args.threads;
+  sessionOptions.profile = true;
+  auto session = Session::create(model->plan, createCpuBackend(), sessionOptions);
+  if (!session)
+    return session.error();
+  if (MaybeError error = (*session)->initializeStates(1))
+    return error;
+  Expected<std::vector<double>> seconds = trainSteps(**session, args.steps);
+  if (!seconds)
+    return seconds.error();
+  gemm.measure(gemmSamples);
+
+  double step = benchmarks::median(*seconds), rate = flops / step;
+  fmt::print("\n{}\n", formatProfile((*session)->profile()));
+  fmt::print("model operations of a step  {:9.1f} GFLOP (einsum and attention of the plan)\n",
+             flops * 1e-9);
+  fmt::print("median step                 {:9.1f} ms, {:.0f} tokens/s\n", step * 1e3,
+             static_cast<double>(args.batch * args.seq) / step);
+  fmt::print("training                    {:9.1f} GFLOP/s\n", rate * 1e-9);
+  fmt::print("dnnl_sgemm, {0} cubed     {1:9.1f} GFLOP/s; training reaches {2:.1f}% of it\n",
+             gemmSize, gemm.sgemm() * 1e-9, 100 * rate / gemm.sgemm());
+  fmt::print("matmul primitive, {0} cubed {1:7.1f} GFLOP/s; training reaches {2:.1f}% of it\n",
+             gemmSize, gemm.matmul() * 1e-9, 100 * rate / gemm.matmul());
+  return std::nullopt;
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("Trains GPT-2 on random tokens on one device, and compares its rate with sgemm.",
+               "dtc-benchmark-train-gpt2");
+  Arguments args;
+  app.add_option("--config", args.config, "A Hugging Face config.json")->capture_default_str();
+  app.add_option("--batch", args.batch, "Sequences in a batch")
+      ->check(CLI::Range(int64_t{1}, kMaxTokens))
+      ->capture_default_str();
+  app.add_option("--seq", args.seq, "Tokens in a sequence")
+      ->check(CLI::Range(int64_t{1}, kMaxTokens))
+      ->capture_default_str();
+  app.add_option("--steps", args.steps, "Steps that count; one more runs before them")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--threads", args.threads, "Threads of the device and of sgemm")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) // --help
+      return app.exit(error);
+    return fail(fmt::format("{}; see dtc-benchmark-train-gpt2 --help", error.what()));
+  }
+  if (MaybeError error = run(args))
+    return fail(error->message);
+  return 0;
+}

@@ -1,0 +1,24 @@
+//===- PlanReport.h - Summaries of plans as text and as JSON --------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_REPORT_PLANREPORT_H
+#define DTC_RUNTIME_REPORT_PLANREPORT_H
+
+#include "runtime/report/PlanSummary.h"
+
+#include <string>
+
+namespace dtc::runtime {
+
+/// Tables for people.
+std::string formatSummary(const PlanSummary &summary);
+
+/// One JSON object with every number of the summary, bytes and operations as plain numbers.
+std::string summaryToJson(const PlanSummary &summary);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_REPORT_PLANREPORT_H

@@ -1,0 +1,106 @@
+//===- PlanSummary.h - What is in a plan ----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_REPORT_PLANSUMMARY_H
+#define DTC_RUNTIME_REPORT_PLANSUMMARY_H
+
+#include "runtime/communicators/Communicator.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/support/Mesh.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Bytes of one device that are live at the moment of the peak.
+struct PeakMemory {
+  uint64_t parameters = 0;
+  uint64_t gradients = 0;
+  uint64_t optimizerState = 0;
+  uint64_t activations = 0;
+  uint64_t constants = 0;
+  uint64_t inputsAndOutputs = 0;
+  uint64_t other = 0; // of kinds that this version does not know
+
+  uint64_t total() const {
+    return parameters + gradients + optimizerState + activations + constants + inputsAndOutputs +
+           other;
+  }
+};
+
+/// The calls of one kernel.
+struct KernelSummary {
+  std::string kernel;
+  uint64_t instructions = 0; // in the plan
+  uint64_t calls = 0;        // in a step of one device
+  double flops = 0;          // of those calls
+};
+
+/// The collectives of one kind over the same axes.
+struct CollectiveSummary {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  std::vector<std::string> axes;
+  int64_t members = 1;       // of each group
+  uint64_t instructions = 0; // in the plan
+  uint64_t calls = 0;        // in a step of one device
+  uint64_t bytes = 0;        // that one device sends in a step; see CollectiveSpec::ringBytes()
+};
+
+struct TaskSummary {
+  std::string name;
+  uint64_t instructions = 0;
+  uint64_t runs = 0; // in a step
+  double flops = 0;  // of one run on one device
+};
+
+/// Consecutive runs of one task, for microbatches that rise by one.
+struct ScheduleSpan {
+  size_t task = 0; // index into PlanSummary::tasks
+  uint32_t firstMicrobatch = 0;
+  uint64_t count = 1;
+};
+
+/// What a plan will do and need, from the plan alone. "A step" is one run of the whole schedule.
+struct PlanSummary {
+  uint32_t version = 0;
+  std::string producer;
+  std::string model;
+
+  std::vector<MeshAxis> axes;
+  int64_t numDevices = 1;
+  int64_t microbatches = 1;
+
+  uint64_t parameterTensors = 0;
+  uint64_t parameterElements = 0; // of the whole model
+  uint64_t parameterBytes = 0;    // of the whole model
+
+  PeakMemory peak;              // all zero if the producer of the plan did not say
+  uint64_t arenaLowerBound = 0; // 0 if the producer did not say
+  uint64_t arenaBytes = 0;
+  /// The arena by its lower bound, 1 at best.
+  std::optional<double> arenaRatio() const;
+
+  double flops = 0; // of a step of one device
+  double totalFlops() const { return flops * static_cast<double>(numDevices); }
+
+  std::vector<KernelSummary> kernels;         // the most flops first, then the most calls
+  std::vector<CollectiveSummary> collectives; // the most bytes first
+  CommunicatorBytes sentBytes;                // by one device in a step
+
+  std::vector<TaskSummary> tasks; // in the order of the plan
+  std::vector<ScheduleSpan> schedule;
+  uint64_t instructions = 0; // in the plan
+};
+
+/// Summarizes a plan that validatePlan() accepts.
+PlanSummary summarizePlan(const plan::Plan &plan);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_REPORT_PLANSUMMARY_H

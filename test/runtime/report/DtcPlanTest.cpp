@@ -1,0 +1,101 @@
+//===- DtcPlanTest.cpp - The program dtc-plan -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanReader.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/TempDir.h"
+#include "test/runtime/testing/TestPlans.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace dtc;
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+/// Runs the program in a folder with a plan and files for what it prints.
+class DtcPlan : public ::testing::Test {
+protected:
+  DtcPlan() { EXPECT_OK(writePlan(*trainingPlan({2, 2, 2}), plan)); }
+
+  int run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), DTC_PLAN_PATH);
+    pid_t child = fork();
+    if (child == 0) {
+      dup2(open(dir.path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+      dup2(open(dir.path("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+      std::vector<char *> argv;
+      for (std::string &argument : arguments)
+        argv.push_back(argument.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  std::string out() const { return dir.read("out"); }
+  std::string err() const { return dir.read("err"); }
+
+  TempDir dir;
+  std::string plan = dir.path("m.plan");
+};
+
+} // namespace
+
+TEST_F(DtcPlan, HelpAndVersion) {
+  EXPECT_EQ(run({"--help"}), 0);
+  EXPECT_TRUE(contains(out(), "show"));
+  EXPECT_EQ(run({"show", "--help"}), 0);
+  EXPECT_TRUE(contains(out(), "--json"));
+  EXPECT_EQ(run({"--version"}), 0);
+  EXPECT_TRUE(contains(out(), "(plan version 1)"));
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(DtcPlan, ShowsAPlan) {
+  EXPECT_EQ(run({"show", plan}), 0);
+  EXPECT_TRUE(contains(out(), "a square"));
+  EXPECT_EQ(err(), "");
+  EXPECT_EQ(run({"show", plan, "--json"}), 0);
+  EXPECT_EQ(nlohmann::json::parse(out())["mesh"]["devices"], 4);
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(DtcPlan, UsageErrors) {
+  for (const std::vector<std::string> &arguments : {std::vector<std::string>{},
+                                                    {"shoe", plan},
+                                                    {"show"},
+                                                    {plan},
+                                                    {"show", plan, "--jsn"},
+                                                    {"show", plan, plan}}) {
+    EXPECT_EQ(run(arguments), 1);
+    EXPECT_TRUE(err().starts_with("error: ")) << err();
+    EXPECT_EQ(out(), "");
+  }
+}
+
+TEST_F(DtcPlan, PlansThatCannotBeRead) {
+  EXPECT_EQ(run({"show", dir.path("none.plan")}), 1);
+  EXPECT_TRUE(contains(err(), "error: ") && contains(err(), "none.plan: cannot open"));
+
+  std::string bytes = dir.read("m.plan");
+  EXPECT_EQ(run({"show", dir.write("half.plan", bytes.substr(0, bytes.size() / 2))}), 1);
+  EXPECT_TRUE(contains(err(), "error: ") && contains(err(), "truncated"));
+
+  auto newer = trainingPlan();
+  newer->set_version(planVersion + 1);
+  EXPECT_EQ(run({"show", dir.write("newer.plan", serializePlan(*newer))}), 1);
+  EXPECT_TRUE(err().starts_with("error: ") && contains(err(), "version"));
+  EXPECT_EQ(out(), "");
+}
