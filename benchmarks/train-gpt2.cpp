@@ -23,6 +23,7 @@
 #include "runtime/train/ProgressReport.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <random>
@@ -75,10 +76,33 @@ static MaybeError setRandomTokens(Session &session, std::mt19937_64 &random) {
   return std::nullopt;
 }
 
-/// Runs the steps, after one that does not count, and returns the seconds of each.
-static Expected<std::vector<double>> trainSteps(Session &session, int steps) {
+/// What `after` has on top of `before`.
+static std::vector<ProfileEntry> difference(std::vector<ProfileEntry> after,
+                                            const std::vector<ProfileEntry> &before) {
+  for (ProfileEntry &entry : after)
+    for (const ProfileEntry &old : before)
+      if (old.name == entry.name) {
+        entry.calls -= old.calls;
+        entry.seconds -= old.seconds;
+        entry.flops -= old.flops;
+      }
+  std::sort(after.begin(), after.end(),
+            [](const ProfileEntry &a, const ProfileEntry &b) { return a.seconds > b.seconds; });
+  return after;
+}
+
+namespace {
+struct Training {
+  std::vector<double> seconds; // of each step
+  std::vector<ProfileEntry> profile;
+};
+} // namespace
+
+/// Runs the steps, after one that does not count: it is the first to touch the memory.
+static Expected<Training> trainSteps(Session &session, int steps) {
   std::mt19937_64 random(1);
-  std::vector<double> seconds;
+  Training result;
+  std::vector<ProfileEntry> firstStep;
   for (int step = 0; step <= steps; ++step) {
     if (MaybeError error = setRandomTokens(session, random))
       return *error;
@@ -93,9 +117,12 @@ static Expected<std::vector<double>> trainSteps(Session &session, int steps) {
                *loss->as<float>(), step == 0 ? "  (not counted)" : "");
     std::fflush(stdout);
     if (step > 0)
-      seconds.push_back(taken.count());
+      result.seconds.push_back(taken.count());
+    else
+      firstStep = session.profile();
   }
-  return seconds;
+  result.profile = difference(session.profile(), firstStep);
+  return result;
 }
 
 static MaybeError run(const Arguments &args) {
@@ -121,13 +148,13 @@ static MaybeError run(const Arguments &args) {
     return session.error();
   if (MaybeError error = (*session)->initializeStates(1))
     return error;
-  Expected<std::vector<double>> seconds = trainSteps(**session, args.steps);
-  if (!seconds)
-    return seconds.error();
+  Expected<Training> training = trainSteps(**session, args.steps);
+  if (!training)
+    return training.error();
   gemm.measure(gemmSamples);
 
-  double step = benchmarks::median(*seconds), rate = flops / step;
-  fmt::print("\n{}\n", formatProfile((*session)->profile()));
+  double step = benchmarks::median(training->seconds), rate = flops / step;
+  fmt::print("\n{}\n", formatProfile(training->profile));
   fmt::print("model operations of a step  {:9.1f} GFLOP (einsum and attention of the plan)\n",
              flops * 1e-9);
   fmt::print("median step                 {:9.1f} ms, {:.0f} tokens/s\n", step * 1e3,

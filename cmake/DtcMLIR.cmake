@@ -27,3 +27,19 @@ macro(dtc_tablegen td out)
   set(LLVM_TARGET_DEFINITIONS ${td})
   mlir_tablegen(${out} ${ARGN} -I "${CMAKE_SOURCE_DIR}")
 endmacro()
+
+# Writes reference documentation from TableGen to docs/generated of the build: dtc_tablegen_doc(Name File.td -gen-...).
+# `ninja docs` makes all of it.
+add_custom_target(docs)
+function(dtc_tablegen_doc name td)
+  set(out "${PROJECT_BINARY_DIR}/docs/generated/${name}.md")
+  add_custom_command(
+    OUTPUT "${out}"
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/docs/generated"
+    COMMAND mlir-tblgen ${ARGN} -I "${PROJECT_SOURCE_DIR}" -I "${MLIR_INCLUDE_DIRS}" "${CMAKE_CURRENT_SOURCE_DIR}/${td}"
+            -o "${out}"
+    DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${td}"
+    VERBATIM)
+  add_custom_target(doc-${name} DEPENDS "${out}")
+  add_dependencies(docs doc-${name})
+endfunction()

@@ -376,9 +376,20 @@ RandomGraph Generator::run() {
       values.pop_back();
   }
 
-  std::string names, types;
+  std::string names, types, squares, total;
+  auto addSquares = [&](const Value &value) {
+    std::string letters, index = std::to_string(squares.empty() ? 0 : std::count(squares.begin(), squares.end(), '\n'));
+    for (size_t dim = 0; dim < value.shape.size(); ++dim)
+      letters += char('a' + dim);
+    squares += "  %s" + index + " = dtc.einsum \"" + letters + "," + letters + "->\" " + value.name + ", " + value.name +
+               " : (" + type(value.shape) + ", " + type(value.shape) + ") -> tensor<f64>\n";
+    if (!total.empty())
+      squares += "  %t" + index + " = dtc.add " + total + ", %s" + index + " : tensor<f64>\n";
+    total = (total.empty() ? "%s" : "%t") + index;
+  };
   for (const Value &value : values)
     if (!value.used && value.name[1] != 'a') {
+      addSquares(value);
       names += (names.empty() ? "" : ", ") + value.name;
       types += (types.empty() ? "" : ", ") + type(value.shape);
       ++graph.numResults;
@@ -386,6 +397,7 @@ RandomGraph Generator::run() {
   if (graph.numResults == 0) {
     names = values.front().name;
     types = type(values.front().shape);
+    addSquares(values.front());
     graph.numResults = 1;
   }
   for (int sharded = 0; sharded < 2; ++sharded) {
@@ -394,6 +406,16 @@ RandomGraph Generator::run() {
       text += (i ? ", " : "") + argumentTexts[sharded][i];
     text += ") -> (" + types + ") {\n" + body[sharded] + "  return " + names + " : " + types + "\n}\n";
     (sharded ? graph.sharded : graph.plain) = text;
+
+    text = "func.func @loss(";
+    for (size_t i = 0; i < argumentTexts[sharded].size(); ++i) {
+      std::string argument = argumentTexts[sharded][i];
+      if (argument.find("f64> {") != std::string::npos)
+        argument.replace(argument.find("dtc.input"), 9, "dtc.param");
+      text += (i ? ", " : "") + argument;
+    }
+    text += ") -> tensor<f64> {\n" + body[sharded] + squares + "  return " + total + " : tensor<f64>\n}\n";
+    (sharded ? graph.shardedLoss : graph.plainLoss) = text;
   }
   return graph;
 }

@@ -20,11 +20,11 @@ struct RandomGraph {
   std::string sharded;    ///< the function with random shardings on arguments and some values
   std::string plain;      ///< the same without
   unsigned numResults = 0;
+  std::string shardedLoss; ///< @loss: the sum of the squares of the results, the float arguments as parameters
+  std::string plainLoss;
 };
 
-/// The graph of a seed. Sizes are products of small powers of two and three; every sharding divides. With `microbatches`
-/// the first dimension of every input is a batch that the temporal axis splits, and ops that would mix samples are left
-/// out, so that the whole is a sum over the batch.
+/// The graph of a seed. Sizes are products of small powers of two and three; every sharding divides.
 RandomGraph makeRandomGraph(uint64_t seed);
 
 } // namespace dtc::test

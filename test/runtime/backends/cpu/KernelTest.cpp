@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace dtc::runtime::test {
 
@@ -149,7 +148,8 @@ KernelCall::run(int threads, const std::vector<std::pair<size_t, size_t>> &share
   (*prepared)->run({inputPointers, outputPointers, mesh, buffers.back().data(), threads});
 
   for (size_t i = 0; i < outputs.size(); ++i)
-    std::memcpy(results[i].bytes.data(), outputPointers[i], results[i].bytes.size());
+    std::copy_n(static_cast<const std::byte *>(outputPointers[i]), results[i].bytes.size(),
+                results[i].bytes.begin());
   for (size_t i = 0; i < buffers.size(); ++i)
     EXPECT_TRUE(buffers[i].intact()) << "bytes around operand " << i << " were overwritten";
   for (size_t i = 0; i < inputs.size(); ++i) {
