@@ -34,7 +34,7 @@ GemmRate::GemmRate(int64_t size, int threads) : size(size), threads(threads) {
   }
 }
 
-void GemmRate::measure(int count) {
+GemmRates GemmRate::measure(int count) {
   omp_set_num_threads(threads);
   auto sgemm = [&] {
     if (dnnl_sgemm('N', 'N', size, size, size, 1, a.data(), size, b.data(), size, 0, c.data(),
@@ -59,15 +59,17 @@ void GemmRate::measure(int count) {
     stream.wait();
   };
 
-  sgemm();
-  matmul();
+  if (!isWarm) {
+    sgemm();
+    matmul();
+    isWarm = true;
+  }
+  std::vector<double> sgemmSeconds, matmulSeconds;
   for (int i = 0; i < count; ++i) {
     sgemmSeconds.push_back(secondsOf(sgemm));
     matmulSeconds.push_back(secondsOf(matmul));
   }
-}
-
-double GemmRate::rate(std::vector<double> seconds) const {
   auto n = static_cast<double>(size);
-  return 2 * n * n * n / median(std::move(seconds));
+  double flops = 2 * n * n * n;
+  return {flops / median(std::move(sgemmSeconds)), flops / median(std::move(matmulSeconds))};
 }

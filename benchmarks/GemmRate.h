@@ -8,10 +8,15 @@
 #define DTC_BENCHMARKS_GEMMRATE_H
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace dtc::benchmarks {
+
+/// Floating point operations a second.
+struct GemmRates {
+  double sgemm = 0;  // of dnnl_sgemm
+  double matmul = 0; // of the matmul primitive
+};
 
 /// Takes the time of oneDNN's f32 products of two square matrices. The operands are kept between
 /// calls, and the first product of each kind, which generates code, is not counted.
@@ -19,20 +24,14 @@ class GemmRate {
 public:
   GemmRate(int64_t size, int threads);
 
-  /// Adds `count` samples of dnnl_sgemm and of the matmul primitive.
-  void measure(int count);
-
-  /// The median rates of all samples, in floating point operations a second.
-  double sgemm() const { return rate(sgemmSeconds); }
-  double matmul() const { return rate(matmulSeconds); }
+  /// The medians of `count` products of each kind.
+  GemmRates measure(int count);
 
 private:
-  double rate(std::vector<double> seconds) const;
-
   int64_t size;
   int threads;
+  bool isWarm = false;
   std::vector<float> a, b, c;
-  std::vector<double> sgemmSeconds, matmulSeconds;
 };
 
 } // namespace dtc::benchmarks

@@ -93,13 +93,14 @@ static std::vector<ProfileEntry> difference(std::vector<ProfileEntry> after,
 
 namespace {
 struct Training {
-  std::vector<double> seconds; // of each step
+  std::vector<double> seconds;               // of each step
+  std::vector<benchmarks::GemmRates> around; // before each step, and after the last
   std::vector<ProfileEntry> profile;
 };
 } // namespace
 
 /// Runs the steps, after one that does not count: it is the first to touch the memory.
-static Expected<Training> trainSteps(Session &session, int steps) {
+static Expected<Training> trainSteps(Session &session, int steps, benchmarks::GemmRate &gemm) {
   std::mt19937_64 random(1);
   Training result;
   std::vector<ProfileEntry> firstStep;
@@ -120,9 +121,25 @@ static Expected<Training> trainSteps(Session &session, int steps) {
       result.seconds.push_back(taken.count());
     else
       firstStep = session.profile();
+    result.around.push_back(gemm.measure(1));
   }
   result.profile = difference(session.profile(), firstStep);
   return result;
+}
+
+/// The median of the steps' ratios to the products around them.
+static double ratioOf(const Training &training, double flops, double benchmarks::GemmRates::*kind) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < training.seconds.size(); ++i) {
+    double around = (training.around[i].*kind + training.around[i + 1].*kind) / 2;
+    ratios.push_back(flops / training.seconds[i] / around);
+  }
+  return benchmarks::median(std::move(ratios));
+}
+
+static void printGemm(const char *name, double before, double after, double ratio) {
+  fmt::print("{:<17}{} cubed {:9.1f} GFLOP/s before, {:.1f} after; training reaches {:.1f}%\n",
+             name, gemmSize, before * 1e-9, after * 1e-9, 100 * ratio);
 }
 
 static MaybeError run(const Arguments &args) {
@@ -139,7 +156,7 @@ static MaybeError run(const Arguments &args) {
              args.seq, args.threads, formatBytes(summary.arenaBytes));
 
   benchmarks::GemmRate gemm(gemmSize, args.threads);
-  gemm.measure(gemmSamples);
+  benchmarks::GemmRates before = gemm.measure(gemmSamples);
   SessionOptions sessionOptions;
   sessionOptions.threadsPerDevice = args.threads;
   sessionOptions.profile = true;
@@ -148,10 +165,10 @@ static MaybeError run(const Arguments &args) {
     return session.error();
   if (MaybeError error = (*session)->initializeStates(1))
     return error;
-  Expected<Training> training = trainSteps(**session, args.steps);
+  Expected<Training> training = trainSteps(**session, args.steps, gemm);
   if (!training)
     return training.error();
-  gemm.measure(gemmSamples);
+  benchmarks::GemmRates after = gemm.measure(gemmSamples);
 
   double step = benchmarks::median(training->seconds), rate = flops / step;
   fmt::print("\n{}\n", formatProfile(training->profile));
@@ -160,10 +177,10 @@ static MaybeError run(const Arguments &args) {
   fmt::print("median step                 {:9.1f} ms, {:.0f} tokens/s\n", step * 1e3,
              static_cast<double>(args.batch * args.seq) / step);
   fmt::print("training                    {:9.1f} GFLOP/s\n", rate * 1e-9);
-  fmt::print("dnnl_sgemm, {0} cubed     {1:9.1f} GFLOP/s; training reaches {2:.1f}% of it\n",
-             gemmSize, gemm.sgemm() * 1e-9, 100 * rate / gemm.sgemm());
-  fmt::print("matmul primitive, {0} cubed {1:7.1f} GFLOP/s; training reaches {2:.1f}% of it\n",
-             gemmSize, gemm.matmul() * 1e-9, 100 * rate / gemm.matmul());
+  printGemm("dnnl_sgemm", before.sgemm, after.sgemm,
+            ratioOf(*training, flops, &benchmarks::GemmRates::sgemm));
+  printGemm("matmul primitive", before.matmul, after.matmul,
+            ratioOf(*training, flops, &benchmarks::GemmRates::matmul));
   return std::nullopt;
 }
 

@@ -50,13 +50,17 @@ def PropagateShardingsPass : Pass<"dtc-propagate-shardings", "::mlir::ModuleOp">
     Follows the factors of each op, forwards and backwards, to a fixpoint: an op's tensors take over the axes of the
     factors they share where they have none that contradict.
 
-    An op that needs a sharded dimension whole is written as simpler ops (its `decompose`) where it can be.
+    An op that needs a sharded dimension whole is written as simpler ops (its `decompose`) where it can be. A mesh axis
+    that splits nothing in the end is a warning.
   }];
   let options = [
     ListOption<"shard", "shard", "std::string",
-      "logical axis = mesh axes, such as batch=dp+micro; a dimension that does not divide is an error">,
+      "logical axis = mesh axes, such as batch=dp+micro; a dimension that does not divide is an error, and so is an axis "
+      "that the model does not have">,
     ListOption<"defaultShard", "default-shard", "std::string",
       "as shard, for axes that it does not name; dimensions that do not divide are left whole">,
+    ListOption<"mustDivide", "must-divide", "std::string",
+      "logical axes of default-shard for which a dimension that does not divide is an error">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }

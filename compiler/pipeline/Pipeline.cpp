@@ -45,8 +45,10 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
   }
   module.getContext()->loadDialect<dist::DistDialect>();
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  // What is wrong with the mesh or the map is not at a place of the model.
+  auto loc = FileLineColLoc::get(module.getContext(), "<command line>", 1, 1);
   SmallVector<Attribute> axes;
-  auto emitError = [&] { return module.emitError(); };
+  auto emitError = [&] { return mlir::emitError(loc); };
   auto add = [&](StringRef name, int64_t size, bool temporal) {
     auto axis = dist::AxisAttr::getChecked(emitError, module.getContext(), builder.getStringAttr(name), size,
                                            temporal);
@@ -59,7 +61,7 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
       return failure();
   if (options.microbatches > 1 && !add(kMicrobatchAxis, options.microbatches, true))
     return failure();
-  auto mesh = dist::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", builder.getArrayAttr(axes));
+  auto mesh = dist::MeshOp::create(builder, loc, "mesh", builder.getArrayAttr(axes));
   return mesh.verify();
 }
 
@@ -82,13 +84,17 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
   PropagateShardingsPassOptions propagate;
   std::vector<std::string> shard = options.shard;
   // A batch that the user maps to devices is split into microbatches as well.
-  for (std::string &entry : shard)
-    if (StringRef(entry).starts_with("batch=") && options.microbatches > 1 &&
-        !StringRef(entry).ends_with(kMicrobatchAxis))
-      entry += (entry.back() == '=' ? "" : "+") + std::string(kMicrobatchAxis);
+  for (std::string &entry : shard) {
+    StringRef axes = entry;
+    if (options.microbatches > 1 && axes.consume_front("batch=") &&
+        axes.rsplit('+').second != kMicrobatchAxis && axes != kMicrobatchAxis)
+      entry += (axes.empty() ? "" : "+") + std::string(kMicrobatchAxis);
+  }
   propagate.shard.assign(shard.begin(), shard.end());
   std::vector<std::string> defaults = defaultShardings(options);
   propagate.defaultShard.assign(defaults.begin(), defaults.end());
+  // A batch that stays whole would be worked through by every device: nobody wants that from an axis dp.
+  propagate.mustDivide = {"batch"};
   manager.addPass(createPropagateShardingsPass(propagate));
   manager.addPass(createInsertReshardsPass());
   manager.addPass(createSpmdPartitionPass());
@@ -99,6 +105,12 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
 
 LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
                            plan::Plan &plan) {
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  if (functions.size() != 1)
+    return module.emitError() << "the model has " << functions.size()
+                              << " functions, expected one, func.func @loss";
+  if (functions.front().isExternal())
+    return functions.front().emitOpError() << "has no body, expected one that computes the loss";
   if (failed(declareMesh(module, options)))
     return failure();
   PassManager manager(module.getContext(), module.getOperationName());

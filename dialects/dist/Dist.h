@@ -31,17 +31,21 @@ namespace dtc::dist {
 /// The name of the attribute that holds a value's sharding.
 inline constexpr llvm::StringLiteral kShardingAttrName = "dist.sharding";
 
+/// The most devices of a mesh, and microbatches; the runtime reads no plan with more.
+inline constexpr int64_t kMaxMeshSize = int64_t(1) << 20;
+
 /// The sharding that `value` carries, or null.
 ShardingAttr getSharding(mlir::Value value);
 
 /// Records the sharding of an op's result or a function's argument.
 void setSharding(mlir::Value value, ShardingAttr sharding);
 
-/// The mesh called `name` that `at` sees: in the nearest enclosing symbol table that has it. Null if there is none.
+/// The mesh called `name` in the innermost module around `at` that has it. Null if there is none.
 MeshOp lookupMesh(mlir::Operation *at, mlir::FlatSymbolRefAttr name);
 
-/// Checks `sharding` against the mesh and the type it is meant for: known axes, each at most once, the rank, and that
-/// the axes divide each dimension. `what` names the value in the diagnostic ("argument 3", "result").
+/// Checks `sharding` against the mesh and the type it is meant for: known axes and the rank. That the axes divide the
+/// dimensions is for passes to check, which know what to say of it. `what` names the value in the diagnostic ("argument
+/// 3", "result").
 mlir::LogicalResult verifySharding(mlir::Operation *at, ShardingAttr sharding, mlir::Type type,
                                    const llvm::Twine &what);
 

@@ -37,9 +37,9 @@ LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
                                int64_t size, bool) {
   if (name.getValue().empty())
     return emitError() << "a mesh axis has an empty name";
-  if (size < 1 || size > (1 << 24))
+  if (size < 1 || size > kMaxMeshSize)
     return emitError() << "mesh axis " << name << " has size " << size
-                       << ", expected 1 to " << (1 << 24);
+                       << ", expected 1 to " << kMaxMeshSize;
   return success();
 }
 

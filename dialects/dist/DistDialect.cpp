@@ -7,6 +7,7 @@
 #include "dialects/dist/Dist.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -65,9 +66,10 @@ void dtc::dist::setSharding(Value value, ShardingAttr sharding) {
 }
 
 MeshOp dtc::dist::lookupMesh(Operation *at, FlatSymbolRefAttr name) {
-  for (Operation *table = SymbolTable::getNearestSymbolTable(at); table;
-       table = table->getParentOp() ? SymbolTable::getNearestSymbolTable(table->getParentOp()) : nullptr)
-    if (auto mesh = dyn_cast_or_null<MeshOp>(SymbolTable::lookupSymbolIn(table, name)))
+  // Other symbol tables in between, such as an exec.program with its thousands of ops, hold no meshes and are not searched.
+  for (auto module = at->getParentOfType<ModuleOp>(); module;
+       module = module->getParentOfType<ModuleOp>())
+    if (auto mesh = dyn_cast_or_null<MeshOp>(SymbolTable::lookupSymbolIn(module, name)))
       return mesh;
   return {};
 }

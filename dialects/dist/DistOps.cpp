@@ -65,8 +65,8 @@ LogicalResult MeshOp::verify() {
       ++temporal;
     else
       devices *= axis.getSize();
-    if (devices > (1 << 24))
-      return emitOpError() << "has more than " << (1 << 24) << " devices";
+    if (devices > kMaxMeshSize)
+      return emitOpError() << "has more than " << kMaxMeshSize << " devices";
   }
   if (temporal > 1)
     return emitOpError() << "has " << temporal << " temporal axes, expected at most one";
@@ -107,6 +107,10 @@ LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
     if (!llvm::is_contained(getFrom().getPartialAxes(), axis))
       return emitOpError() << "makes the value partial over " << axis
                            << ", which its operand is not; a reshard can only complete a sum";
+  if (getTo().isPartial() && getFrom().getPartialKind() != getTo().getPartialKind())
+    return emitOpError() << "turns a value that is partial as a "
+                         << stringifyReductionKind(getFrom().getPartialKind()) << " into one that is partial as a "
+                         << stringifyReductionKind(getTo().getPartialKind());
   return verifySharding(*this, getTo(), getType(), "result");
 }
 
@@ -184,8 +188,8 @@ LogicalResult ShardSliceOp::verifySymbolUses(SymbolTableCollection &) {
   return verifyCollective(*this, {{getDim(), false}}, /*temporalAllowed=*/true);
 }
 LogicalResult ShardOffsetOp::verifySymbolUses(SymbolTableCollection &) {
-  if (getSize() < 1)
-    return emitOpError() << "has size " << getSize() << ", expected at least 1";
+  if (int64_t size = getSize(); size < 1)
+    return emitOpError() << "has size " << size << ", expected at least 1";
   return success(succeeded(groupSize(*this, getMeshAttr(), getAxes(), /*temporalAllowed=*/true)));
 }
 
@@ -212,7 +216,7 @@ LogicalResult MicrobatchLoopOp::verifySymbolUses(SymbolTableCollection &) {
   return emitOpError() << "is over axis " << getAxisAttr() << ", which " << getMeshAttr() << " lacks";
 }
 
-LogicalResult MicrobatchLoopOp::verify() {
+LogicalResult MicrobatchLoopOp::verifyRegions() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getOperandTypes() != getResultTypes())
     return emitOpError() << "yields values of types (" << yield.getOperandTypes()

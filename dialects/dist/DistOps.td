@@ -79,7 +79,7 @@ def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", [AllTypesMatch<["input", 
   }];
   let arguments = (ins Dist_ReductionKindAttr:$kind, Dist_Tensor:$input, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
   let results = (outs Dist_Tensor:$result);
-  let assemblyFormat = "$kind $input `over` $mesh $axes attr-dict `:` type($input)";
+  let assemblyFormat = "`` $kind $input `over` $mesh $axes attr-dict `:` type($input)";
 }
 
 def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather"> {
@@ -100,7 +100,7 @@ def Dist_ReduceScatterOp : Dist_CollectiveOp<"reduce_scatter"> {
   let arguments = (ins Dist_ReductionKindAttr:$kind, Dist_Tensor:$input, I64Attr:$dim, FlatSymbolRefAttr:$mesh,
                        Dist_AxesAttr:$axes);
   let results = (outs Dist_Tensor:$result);
-  let assemblyFormat = "$kind $input `dim` $dim `over` $mesh $axes attr-dict `:` functional-type($input, $result)";
+  let assemblyFormat = "`` $kind $input `dim` $dim `over` $mesh $axes attr-dict `:` functional-type($input, $result)";
 }
 
 def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all"> {
@@ -150,8 +150,8 @@ def Dist_MicrobatchLoopOp : Dist_CollectiveOp<"microbatch_loop", [SingleBlockImp
   let arguments = (ins FlatSymbolRefAttr:$mesh, StrAttr:$axis);
   let results = (outs Variadic<Dist_FloatTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$mesh $axis attr-dict-with-keyword `:` type($results) $body";
-  let hasVerifier = 1;
+  let assemblyFormat = "$mesh $axis attr-dict-with-keyword (`:` type($results)^)? $body";
+  let hasRegionVerifier = 1;
 }
 
 def Dist_YieldOp : Dist_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"MicrobatchLoopOp">]> {

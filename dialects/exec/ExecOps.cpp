@@ -36,6 +36,18 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
+LogicalResult ProgramOp::verifyRegions() {
+  // Not in each run: a look-up in a program goes through all its buffers.
+  llvm::StringSet<> tasks;
+  for (auto task : getOps<TaskOp>())
+    tasks.insert(task.getSymName());
+  for (auto run : getOps<RunOp>())
+    if (!tasks.contains(run.getTask()))
+      return run.emitOpError() << "runs @" << run.getTask()
+                               << ", which is not an exec.task of this program";
+  return success();
+}
+
 LogicalResult TaskOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<KernelOp, CollectiveOp>(op))
@@ -43,17 +55,26 @@ LogicalResult TaskOp::verify() {
   return success();
 }
 
-LogicalResult BufferOp::verify() {
-  auto type = cast<MemRefType>(getType());
+/// Checks that elements of `type` lie one after another and that their number is known.
+static LogicalResult verifyDense(Operation *op, MemRefType type) {
   if (!type.hasStaticShape() || !type.getLayout().isIdentity())
-    return emitOpError() << "has type " << type << ", expected a static shape and the row-major layout";
-  if (getOffset() && (*getOffset() < 0 || *getOffset() % kBufferAlignment != 0))
-    return emitOpError() << "is at " << *getOffset() << ", expected a multiple of " << kBufferAlignment;
+    return op->emitOpError() << "has type " << type << ", expected a static shape and the row-major layout";
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  if (failed(verifyDense(*this, cast<MemRefType>(getType()))))
+    return failure();
+  if (auto attr = getOffsetAttr())
+    if (int64_t offset = attr.getInt(); offset < 0 || offset % kBufferAlignment != 0)
+      return emitOpError() << "is at " << offset << ", expected a multiple of " << kBufferAlignment;
   return success();
 }
 
 LogicalResult ViewOp::verify() {
   auto source = cast<MemRefType>(getSource().getType()), result = cast<MemRefType>(getType());
+  if (failed(verifyDense(*this, result)))
+    return failure();
   if (source.getElementType() != result.getElementType() ||
       source.getNumElements() != result.getNumElements())
     return emitOpError() << "views " << source << " as " << result
@@ -64,6 +85,8 @@ LogicalResult ViewOp::verify() {
 /// Checks that a buffer of `local` shape is a shard of a tensor of `global` shape.
 static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64_t> global,
                                  dist::ShardingAttr sharding) {
+  if (llvm::any_of(global, [](int64_t size) { return size < 0; }))
+    return op->emitOpError() << "has the shape [" << global << "], expected sizes that are not negative";
   auto tensor = RankedTensorType::get(global, local.getElementType());
   if (failed(dist::verifySharding(op, sharding, tensor, "the value")))
     return failure();
@@ -124,11 +147,8 @@ LogicalResult CollectiveOp::verify() {
 }
 
 LogicalResult RunOp::verify() {
-  auto program = cast<ProgramOp>((*this)->getParentOp());
-  if (!program.lookupSymbol<TaskOp>(getTask()))
-    return emitOpError() << "runs @" << getTask() << ", which is not an exec.task of this program";
-  if (getMicrobatch() < 0)
-    return emitOpError() << "has microbatch " << getMicrobatch() << ", expected at least 0";
+  if (int64_t microbatch = getMicrobatch(); microbatch < 0)
+    return emitOpError() << "has microbatch " << microbatch << ", expected at least 0";
   return success();
 }
 

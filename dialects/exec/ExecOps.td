@@ -16,7 +16,8 @@ class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemo
 
 def Exec_Buffer : MemRefOf<[F32, F64, I32, I1]>;
 
-def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoRegionArguments, NoTerminator, SingleBlock]> {
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, NoRegionArguments, NoTerminator,
+                                         SingleBlock]> {
   let summary = "What one kind of device does in a step";
   let description = [{
     Holds buffers, states, inputs, outputs, tasks and runs, in that order. `arena_bytes` is the size of the arena that
@@ -28,6 +29,7 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoRegionArguments,
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `on` $mesh attr-dict-with-keyword $body";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
@@ -38,7 +40,7 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
   }];
   let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset);
   let results = (outs Exec_Buffer:$result);
-  let assemblyFormat = "$kind (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "`` $kind (`at` $offset^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -124,7 +126,7 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">]> {
                        TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Exec_Buffer:$input, Exec_Buffer:$output,
                        DefaultValuedAttr<I64Attr, "0">:$dim, DefaultValuedAttr<I64Attr, "0">:$split_dim);
   let assemblyFormat = [{
-    $kind (`reducing` $reduction^)? `over` $axes $input `to` $output attr-dict `:` type($input) `to` type($output)
+    `` $kind (`reducing` `` $reduction^)? `over` $axes $input `to` $output attr-dict `:` type($input) `to` type($output)
   }];
   let hasVerifier = 1;
 }

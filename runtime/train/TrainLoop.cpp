@@ -51,6 +51,7 @@ private:
   MaybeError checkSteps();
   void describe() const;
   MaybeError runSteps();
+  MaybeError openMetrics();
   Expected<StepMetrics> runStep(int64_t step, double rate);
   MaybeError checkLoss(const StepMetrics &metrics) const;
   MaybeError finish();
@@ -123,7 +124,7 @@ MaybeError TrainLoop::checkSteps() {
     return Error{
         fmt::format("--warmup is {}; expected 0 to the {} steps of the run", warmup, steps)};
   if (!(std::isfinite(options.learningRate) && options.learningRate >= 0))
-    return Error{fmt::format("--lr is {}; expected 0 or more", options.learningRate)};
+    return Error{fmt::format("--lr is {}; expected a finite number that is not negative", options.learningRate)};
   if (!(options.minLearningRate >= 0 && options.minLearningRate <= options.learningRate))
     return Error{fmt::format("--min-lr is {}; expected 0 to the learning rate of {}",
                              options.minLearningRate, options.learningRate)};
@@ -170,12 +171,6 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
     for (const std::string &text : *loaded)
       note(text);
   }
-  if (options.metricsPath.empty())
-    return std::nullopt;
-  Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
-  if (!writer)
-    return writer.error();
-  metricsWriter = std::move(*writer);
   return std::nullopt;
 }
 
@@ -252,6 +247,18 @@ MaybeError TrainLoop::checkLoss(const StepMetrics &metrics) const {
                            *metrics.loss, metrics.step, options.learningRate)};
 }
 
+/// Empties the file. Called when there is something to write, so that a run that fails in its first
+/// step leaves the metrics of the one before.
+MaybeError TrainLoop::openMetrics() {
+  if (options.metricsPath.empty() || metricsWriter)
+    return std::nullopt;
+  Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
+  if (!writer)
+    return writer.error();
+  metricsWriter = std::move(*writer);
+  return std::nullopt;
+}
+
 MaybeError TrainLoop::runSteps() {
   ProgressReport report(out, steps, options.logEvery, unit);
   for (int64_t step = 1; step <= steps && !stop; ++step) {
@@ -259,6 +266,8 @@ MaybeError TrainLoop::runSteps() {
     if (!metrics)
       return metrics.error();
     report.step(*metrics);
+    if (MaybeError error = openMetrics())
+      return error;
     if (metricsWriter)
       if (MaybeError error = metricsWriter->write(*metrics))
         return error;
@@ -279,6 +288,8 @@ MaybeError TrainLoop::runSteps() {
 //===----------------------------------------------------------------------===//
 
 MaybeError TrainLoop::finish() {
+  if (MaybeError error = openMetrics())
+    return error;
   if (!trains() && result.stepsDone > 0)
     for (const plan::Output &output : plan->programs(0).outputs()) {
       Expected<HostTensor> value = session->getOutput(output.name());

@@ -12,6 +12,8 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/Timing.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -21,6 +23,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <map>
 
 using namespace dtc;
@@ -33,12 +36,32 @@ static int fail(const llvm::Twine &message) {
 /// "dp=2" -> ("dp", 2).
 static std::string parseAxis(const std::string &text, std::pair<std::string, int64_t> &axis) {
   auto [name, size] = llvm::StringRef(text).split('=');
-  if (name.empty() || size.getAsInteger(10, axis.second) || axis.second < 1)
-    return "--mesh: '" + text + "' is not of the form axis=size with a size of at least 1, such as dp=2";
+  auto isWord = [](llvm::StringRef word) {
+    return !word.empty() && llvm::all_of(word, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  };
+  if (!isWord(name) || size.getAsInteger(10, axis.second) || axis.second < 1)
+    return "--mesh: '" + text + "' is not of the form axis=size with a name and a size of at least 1, such as dp=2";
   axis.first = name.str();
   if (axis.first == kMicrobatchAxis)
     return "--mesh: '" + text + "' uses the name of the microbatch axis; use --microbatches";
   return "";
+}
+
+/// Prints a diagnostic of an imported model, whose locations name layers and no lines: "error: h.0.attn: ...".
+static llvm::LogicalResult printNamedDiagnostic(mlir::Diagnostic &diagnostic) {
+  auto name = llvm::dyn_cast<mlir::NameLoc>(diagnostic.getLocation());
+  if (!name || !llvm::isa<mlir::UnknownLoc>(name.getChildLoc()))
+    return llvm::failure();
+  const char *severity = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error     ? "error"
+                         : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning ? "warning"
+                                                                                         : "note";
+  std::string message = diagnostic.str();
+  if (!llvm::StringRef(message).contains(name.getName().getValue()))
+    message = name.getName().str() + ": " + message;
+  llvm::errs() << severity << ": " << message << "\n";
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << "note: " << note.str() << "\n";
+  return llvm::success();
 }
 
 namespace {
@@ -50,46 +73,67 @@ struct Arguments {
 };
 } // namespace
 
+/// A number of the optimizer; NaN fits neither kind.
+static CLI::Validator numberThat(const char *expected, bool (*fits)(double)) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && fits(value))
+          return std::string();
+        return "found " + text + ", expected " + expected;
+      },
+      "");
+}
+
 static void addOptions(CLI::App &app, Arguments &args) {
   static const std::map<std::string, CompileOptions::Mode> modes = {
       {"train", CompileOptions::Mode::Train},
       {"gradients", CompileOptions::Mode::Gradients},
       {"forward", CompileOptions::Mode::Forward}};
   CompileOptions &options = args.compile;
+  const CLI::Validator notNegative =
+      numberThat("a finite number that is not negative", [](double x) { return std::isfinite(x) && x >= 0; });
+  const CLI::Validator belowOne =
+      numberThat("at least 0 and less than 1", [](double x) { return x >= 0 && x < 1; });
   app.add_option("model", args.input, "Model IR, as dtc-import writes it or by hand; - is the standard input")
       ->required();
   app.add_option("-o,--output", args.output, "The plan to write (default: the model's name with .plan)");
   app.add_option("--mesh", args.mesh, "The devices as named axes, such as dp=2,tp=2 (default: one device)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--shard", options.shard,
                  "Logical to mesh axes, such as batch=dp,heads=tp; several as batch=dp+tp, none as vocab= "
                  "(default: batch over dp; heads, kv_heads, mlp and vocab over tp)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--microbatches", options.microbatches, "Parts of the batch that each device works through")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
-  app.add_option("--mode", options.mode, "train (default), gradients, or forward: the function as it is")
-      ->transform(CLI::CheckedTransformer(modes));
+  app.add_option_function<std::string>(
+         "--mode", [&](const std::string &name) { options.mode = modes.at(name); },
+         "train, gradients, or forward: the function as it is")
+      ->check(CLI::IsMember({"train", "gradients", "forward"}))
+      ->default_str("train");
   app.add_option("--optimizer", options.optimizer, "adamw or sgd")
       ->check(CLI::IsMember({"adamw", "sgd"}))
       ->capture_default_str();
   app.add_option("--clip", options.clip, "Largest norm of the gradient; 0 does not clip")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative)
       ->capture_default_str();
   app.add_option("--weight-decay", options.weightDecay, "Of parameters with two or more dimensions")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative)
       ->capture_default_str();
   app.add_option("--beta1", options.beta1, "AdamW: decay of the first moment")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(belowOne)
       ->capture_default_str();
   app.add_option("--beta2", options.beta2, "AdamW: decay of the second moment")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(belowOne)
       ->capture_default_str();
   app.add_option("--eps", options.eps, "AdamW: added to the root of the second moment")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative)
       ->capture_default_str();
   app.add_option("--momentum", options.momentum, "SGD: decay of the momentum")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(belowOne)
       ->capture_default_str();
   app.add_flag("--print-ir", args.printIr, "Print the exec IR of the plan on the standard output");
   app.add_flag("--timing", args.timing, "Print the seconds that compiling took on standard error");
@@ -124,8 +168,11 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false); // the op may be the whole model
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
+  // What has no place in a file, but the name of a layer, is not shown with one.
+  mlir::ScopedDiagnosticHandler namedHandler(&context, printNamedDiagnostic);
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(args.input, /*IsText=*/true);
   if (!buffer)
     return fail("cannot read " + args.input + ": " + buffer.getError().message());

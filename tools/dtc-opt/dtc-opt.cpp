@@ -6,14 +6,24 @@
 
 #include "compiler/passes/Passes.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "runtime/support/AtomicFile.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 #ifdef DTC_TEST_PASSES
 #include "test/lib/TestPasses.h"
 #endif
 
+static int fail(const llvm::Twine &message) {
+  llvm::errs() << "error: " << message << "\n";
+  return 1;
+}
+
+/// mlir-opt, except that a file is written whole or not at all: mlir-opt empties its output before it reads its input,
+/// and removes it where a pass fails.
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dtc::registerDialects(registry);
@@ -22,5 +32,24 @@ int main(int argc, char **argv) {
 #ifdef DTC_TEST_PASSES
   dtc::test::registerTestPasses();
 #endif
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "dtc optimizer driver\n", registry));
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "dtc optimizer driver\n", registry);
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (output == "-" || config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
+
+  auto file = dtc::runtime::AtomicFile::create(output);
+  if (!file)
+    return fail(file.error().message);
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
+  if (!buffer)
+    return fail("cannot read " + input + ": " + buffer.getError().message());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (failed(mlir::MlirOptMain(stream, std::move(*buffer), registry, config)))
+    return 1;
+  auto problem = file->write(text);
+  if (!problem)
+    problem = file->commit();
+  return problem ? fail(problem->message) : 0;
 }

@@ -9,8 +9,10 @@
 #include "runtime/train/TrainLoop.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 
 using namespace dtc::runtime;
@@ -38,26 +40,43 @@ static const std::map<std::string, LearningRateDecay> decays = {
     {"linear", LearningRateDecay::Linear},
     {"cosine", LearningRateDecay::Cosine}};
 
+/// CLI11 takes -1 for the largest unsigned number, and what is larger than the largest one for it.
+template <typename T> static CLI::Validator wholeNumber() {
+  return CLI::Validator(
+      [](const std::string &text) -> std::string {
+        T value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= 0)
+          return "";
+        return fmt::format("found {}, expected a whole number from 0 to {}", text,
+                           std::numeric_limits<T>::max());
+      },
+      "");
+}
+
 static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
   app.add_option("--data", options.dataPath,
                  "A text file (bytes are tokens), 16-bit tokens of llm.c or nanoGPT (.bin), or "
                  "tensors named as the plan's inputs (.safetensors)");
   app.add_option("--steps", options.steps,
-                 "Steps to run (default: 100; 1 for a plan that does not train)");
+                 "Steps to run (default: 100; 1 for a plan that does not train)")
+      ->check(wholeNumber<int64_t>());
   app.add_option("--lr", options.learningRate, "The learning rate after the warm-up")
       ->capture_default_str();
   app.add_option("--min-lr", options.minLearningRate, "The learning rate of the last step")
       ->capture_default_str();
   app.add_option("--warmup", options.warmupSteps,
                  "Steps in which the learning rate rises (default: a tenth of the steps, at most "
-                 "100)");
+                 "100)")
+      ->check(wholeNumber<int64_t>());
   app.add_option_function<std::string>(
          "--lr-schedule", [&](const std::string &name) { options.decay = decays.at(name); },
          "How the learning rate falls to its minimum")
       ->check(CLI::IsMember({"constant", "linear", "cosine"}))
       ->default_str("cosine");
   app.add_option("--seed", options.seed, "Draws the initial weights and the batches")
+      ->check(wholeNumber<uint64_t>())
       ->capture_default_str();
   app.add_option("--init", options.initPath, "Start from the weights of a .safetensors file");
   app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
@@ -67,7 +86,7 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--log-every", options.logEvery,
                  "Steps from one line to the next, where the output is not a terminal")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
       ->capture_default_str();
   app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
   app.add_flag("--allow-nonfinite", options.allowNonfinite,

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -177,6 +178,11 @@ Value Lowering::allocate(Value value, exec::BufferKind kind, bool reusable) {
 Value Lowering::allocateResult(Operation &op, unsigned index,
                                ArrayRef<std::pair<unsigned, unsigned>> inPlacePairs) {
   Value result = op.getResult(index);
+  // The storage of an earlier result is taken, also where an operand's buffer is used twice.
+  auto isTaken = [&](unsigned storage) {
+    return llvm::any_of(op.getResults().take_front(index),
+                        [&](Value earlier) { return storageOf.at(earlier) == storage; });
+  };
   for (auto [operandIndex, resultIndex] : inPlacePairs) {
     if (resultIndex != index)
       continue;
@@ -189,7 +195,7 @@ Value Lowering::allocateResult(Operation &op, unsigned index,
     bool isOwnState = update != updates.end() && storageOf.at(update->second) == storage;
     bool isFree = storages[storage].reusable && storages[storage].inLoop == inLoop &&
                   !returned.contains(result);
-    if ((!isOwnState && !isFree) || storages[storage].lastUse > numbers.at(&op))
+    if ((!isOwnState && !isFree) || isTaken(storage) || storages[storage].lastUse > numbers.at(&op))
       continue;
     Value buffer = bufferOf.at(operand);
     share(result, storage, buffer);
@@ -219,6 +225,9 @@ LogicalResult Lowering::lowerArguments() {
     if (!param && !slot && !input && !scalar)
       return function.emitOpError() << "argument " << index << " is neither a parameter nor an input; give "
                                        "it dtc.param or dtc.input";
+    if (slot && !function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of"))
+      return function.emitOpError() << "argument " << index << " is a part of the optimizer's state and does not "
+                                       "say of which parameter; give it dtc.slot_of";
     auto kind = param  ? exec::BufferKind::Parameter
                 : slot ? exec::BufferKind::OptimizerState
                        : exec::BufferKind::Input;
@@ -313,6 +322,8 @@ void Lowering::beginTask(StringRef name, int64_t count) {
 }
 
 LogicalResult Lowering::lowerLoop(dist::MicrobatchLoopOp loop) {
+  if (tasks.size() > 1)
+    return loop.emitOpError() << "is a second loop over microbatches, expected one in a program";
   auto meshOp = dist::lookupMesh(loop, mesh);
   int64_t count = 1;
   for (auto axis : meshOp.getAxes().getAsRange<dist::AxisAttr>())
@@ -339,27 +350,38 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
   auto copy = [&](Location loc, Value from, Value to) {
     kernel(loc, "copy", from, to, builder.getDictionaryAttr({}));
   };
-  // What another state's storage holds is saved before any state is overwritten.
+  // What lies in the storage of a state that a copy overwrites is saved before.
+  llvm::DenseSet<unsigned> overwritten;
+  for (auto [index, value] : llvm::enumerate(op.getOperands()))
+    if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
+      unsigned state = storageOf.at(function.getArgument(argument.getInt()));
+      if (storageOf.at(value) != state)
+        overwritten.insert(state);
+    }
+  auto saved = [&](Value value, exec::BufferKind kind) {
+    Value from = bufferOf.at(value);
+    if (!overwritten.contains(storageOf.at(value)))
+      return from;
+    Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()), kind, IntegerAttr());
+    copy(op.getLoc(), from, buffer);
+    return buffer;
+  };
   SmallVector<std::pair<Value, Value>> copies;
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
-    Value from = bufferOf.at(value);
     if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
       BlockArgument state = function.getArgument(argument.getInt());
       if (storageOf.at(value) == storageOf.at(state))
         continue;
-      if (isa<BlockArgument>(value)) {
-        Value saved = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()),
-                                             exec::BufferKind::Activation, IntegerAttr());
-        copy(op.getLoc(), from, saved);
-        from = saved;
-      }
-      copies.push_back({from, bufferOf.at(state)});
+      copies.push_back({saved(value, exec::BufferKind::Activation), bufferOf.at(state)});
       continue;
     }
     auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
     auto shape = function.getResultAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
     auto sharding = function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
-    exec::OutputOp::create(declare, value.getLoc(), from,
+    if (!shape || !sharding)
+      return function.emitOpError() << "is not partitioned: result " << index
+                                    << " has no global shape; run dtc-spmd-partition first";
+    exec::OutputOp::create(declare, value.getLoc(), saved(value, exec::BufferKind::Output),
                            name ? name : builder.getStringAttr("result" + Twine(index)), shape, sharding);
   }
   for (auto [from, to] : copies)
@@ -368,6 +390,8 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
 }
 
 LogicalResult Lowering::run() {
+  if (failed(checkProgram(function, mesh.getValue())))
+    return failure();
   declare.setInsertionPoint(function);
   program = exec::ProgramOp::create(declare, function.getLoc(), builder.getStringAttr(function.getSymName()),
                                     mesh, IntegerAttr(), IntegerAttr(), DictionaryAttr());
@@ -400,14 +424,10 @@ struct LowerToExecPass : dtc::impl::LowerToExecPassBase<LowerToExecPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    dist::MeshOp mesh;
-    for (auto op : getOperation().getOps<dist::MeshOp>())
-      mesh = op;
-    if (!mesh) {
-      getOperation().emitOpError() << "has no dist.mesh";
+    FailureOr<dist::MeshOp> mesh = findMesh(getOperation());
+    if (failed(mesh))
       return signalPassFailure();
-    }
-    auto ref = FlatSymbolRefAttr::get(mesh.getSymNameAttr());
+    auto ref = FlatSymbolRefAttr::get(mesh->getSymNameAttr());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (!function.isExternal() && failed(Lowering(function, ref).run()))
         return signalPassFailure();

@@ -13,7 +13,9 @@
 
 #include "compiler/analysis/FactorMerge.h"
 #include "compiler/analysis/Layout.h"
+#include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/SignatureAttributes.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -226,6 +228,7 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
 }
 
 LogicalResult ReshardInserter::visitReturn(func::ReturnOp op) {
+  SignatureAttributes attributes(function);
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     // An updated state goes back to where it came from; other results are complete, sharded as they are.
     Layout target = layouts.at(value).complete();
@@ -237,12 +240,15 @@ LogicalResult ReshardInserter::visitReturn(func::ReturnOp op) {
     for (AxisList &dim : target.dims)
       llvm::erase_if(dim, [&](unsigned axis) { return mesh.isTemporal(axis); });
     op->setOperand(index, reshard(value, target, op));
-    function.setResultAttr(index, dist::kShardingAttrName, toAttr(op.getContext(), mesh, target));
+    attributes.result(index).set(dist::kShardingAttrName, toAttr(op.getContext(), mesh, target));
   }
+  attributes.commit();
   return success();
 }
 
 LogicalResult ReshardInserter::run() {
+  if (failed(checkProgram(function, mesh.name)))
+    return failure();
   for (BlockArgument arg : function.getArguments()) {
     auto sharding = dist::getSharding(arg);
     if (!sharding)

@@ -6,15 +6,19 @@
 
 #include "compiler/analysis/FactorMerge.h"
 #include "compiler/analysis/Layout.h"
+#include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/SignatureAttributes.h"
 
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Debug.h"
 
 #include <deque>
+#include <set>
 
 #define DEBUG_TYPE "dtc-propagate-shardings"
 
@@ -31,7 +35,8 @@ namespace {
 /// What the map says of one logical axis.
 struct LogicalAxis {
   AxisList axes;
-  bool mustDivide = false;
+  bool asked = false;      ///< by the user: it is an error where it cannot be done
+  bool mustDivide = false; ///< a dimension that it does not divide is an error
 };
 
 /// The shardings of one function, while they grow.
@@ -116,7 +121,7 @@ LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twi
       bool divides = size % mesh.product(axes) == 0, free = !layout.isShardedOver(axis);
       if (divides && free)
         continue;
-      if (!it->second.mustDivide) {
+      if (!(free ? it->second.mustDivide : it->second.asked)) {
         axes.pop_back();
         break;
       }
@@ -170,8 +175,9 @@ LogicalResult Propagation::seed() {
   constrainExplicitResults();
   for (Operation &op : function.front()) {
     if (auto constrain = dyn_cast<dist::ConstrainOp>(op)) {
-      if (failed(fix(constrain.getResult(), constrain.getSharding(), "dist.constrain", op.getLoc())))
-        return failure();
+      for (auto sharding : {constrain.getSharding(), dist::getSharding(constrain.getResult())})
+        if (sharding && failed(fix(constrain.getResult(), sharding, "dist.constrain", op.getLoc())))
+          return failure();
       continue;
     }
     if (auto names = op.getAttrOfType<ArrayAttr>("dtc.axes"))
@@ -183,10 +189,18 @@ LogicalResult Propagation::seed() {
   auto *terminator = function.front().getTerminator();
   for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
     if (auto sharding =
-            function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName))
-      if (failed(checkDivides(function.getLoc(), mesh, getLayout(mesh, sharding), value.getType(),
-                              "result " + Twine(index))))
+            function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName)) {
+      Layout layout = getLayout(mesh, sharding);
+      if (!layout.partial.empty())
+        return emitError(function.getLoc()) << "result " << index << ": the sharding " << sharding
+                                            << " is partial; only complete ones can be asked for";
+      if (auto time = mesh.temporalAxis(); time && layout.isShardedOver(*time))
+        return emitError(function.getLoc())
+               << "result " << index << ": the sharding " << sharding << " splits it over the temporal axis \""
+               << mesh.axes[*time].name << "\"; a result is there once for all microbatches";
+      if (failed(checkDivides(function.getLoc(), mesh, layout, value.getType(), "result " + Twine(index))))
         return failure();
+    }
   return success();
 }
 
@@ -272,7 +286,7 @@ bool Propagation::decomposeSplitOps() {
 }
 
 LogicalResult Propagation::run() {
-  if (failed(seed()))
+  if (failed(checkProgram(function, mesh.name)) || failed(seed()))
     return failure();
   for (Operation &op : function.front())
     enqueue(&op);
@@ -287,34 +301,43 @@ LogicalResult Propagation::run() {
   } while (decomposeSplitOps());
 
   MLIRContext *context = function.getContext();
+  SignatureAttributes attributes(function);
   for (BlockArgument arg : function.getArguments())
-    dist::setSharding(arg, toAttr(context, mesh, layoutOf(arg)));
+    attributes.argument(arg.getArgNumber())
+        .set(dist::kShardingAttrName, toAttr(context, mesh, layoutOf(arg)));
+  attributes.commit();
   for (Operation &op : function.front())
     for (Value result : op.getResults())
       dist::setSharding(result, toAttr(context, mesh, layoutOf(result)));
   return success();
 }
 
-/// Parses "batch=dp+micro" entries into `map`.
+/// Parses "batch=dp+micro" entries into `map`; what it has already stays.
 static LogicalResult parseMap(Location loc, const Mesh &mesh, ArrayRef<std::string> entries,
-                              bool mustDivide, llvm::StringMap<LogicalAxis> &map) {
+                              bool asked, llvm::StringMap<LogicalAxis> &map) {
   for (StringRef entry : entries) {
     auto [logical, axes] = entry.split('=');
     if (logical.empty() || !entry.contains('='))
       return emitError(loc) << "shard: '" << entry << "' is not of the form logical=axis+axis";
-    if (!mustDivide && map.contains(logical))
+    if (map.contains(logical)) {
+      if (asked)
+        return emitError(loc) << "shard: '" << entry << "' maps '" << logical
+                              << "' a second time; several axes of one are written as " << logical
+                              << "=axis+axis";
       continue;
-    LogicalAxis result{{}, mustDivide};
+    }
+    LogicalAxis result{{}, asked, asked};
     SmallVector<StringRef> names;
     axes.split(names, '+', -1, /*KeepEmpty=*/false);
     for (StringRef name : names) {
       std::optional<unsigned> axis = mesh.find(name);
       if (!axis) {
-        std::string known;
-        for (const MeshAxis &a : mesh.axes)
-          known += (known.empty() ? "" : ", ") + a.name;
-        return emitError(loc) << "shard: '" << entry << "' names the mesh axis '" << name
-                              << "', which does not exist; the mesh has " << known;
+        auto diagnostic = emitError(loc) << "shard: '" << entry << "' names the mesh axis '" << name
+                                         << "', which does not exist; the mesh has ";
+        if (mesh.axes.empty())
+          return diagnostic << "no axes; give it some with --mesh";
+        llvm::interleaveComma(mesh.axes, diagnostic, [&](const MeshAxis &a) { diagnostic << a.name; });
+        return diagnostic;
       }
       if (llvm::is_contained(result.axes, *axis))
         return emitError(loc) << "shard: '" << entry << "' names axis '" << name << "' twice";
@@ -323,6 +346,61 @@ static LogicalResult parseMap(Location loc, const Mesh &mesh, ArrayRef<std::stri
     map[logical] = result;
   }
   return success();
+}
+
+/// Emits an error where the user maps a logical axis that no tensor of the module has: it would do nothing.
+static LogicalResult checkLogicalAxesExist(ModuleOp module, Location loc,
+                                           const llvm::StringMap<LogicalAxis> &map) {
+  std::set<StringRef> known; // sorted, for the message
+  auto collect = [&](ArrayAttr names) {
+    if (names)
+      for (auto name : names.getAsRange<StringAttr>())
+        if (!name.empty())
+          known.insert(name.getValue());
+  };
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
+      collect(function.getArgAttrOfType<ArrayAttr>(i, "dtc.axes"));
+    function.walk([&](Operation *op) { collect(op->getAttrOfType<ArrayAttr>("dtc.axes")); });
+  }
+  std::set<StringRef> unknown;
+  for (const auto &entry : map)
+    if (entry.second.asked && !known.count(entry.first()))
+      unknown.insert(entry.first());
+  for (StringRef name : unknown) {
+    auto diagnostic = emitError(loc) << "shard: the model has no logical axis '" << name << "'";
+    if (known.empty()) {
+      diagnostic << "; it names none (dtc.axes names the dimensions of parameters and inputs)";
+      continue;
+    }
+    diagnostic << "; it has ";
+    llvm::interleaveComma(known, diagnostic, [&](StringRef other) { diagnostic << other; });
+  }
+  return success(unknown.empty());
+}
+
+/// Emits a warning for each axis that splits no value of the module.
+static void warnOfUnusedAxes(ModuleOp module, Location loc, const Mesh &mesh) {
+  llvm::StringSet<> used;
+  auto collect = [&](Value value) {
+    if (auto sharding = dist::getSharding(value))
+      for (auto dim : sharding.getDims().getAsRange<ArrayAttr>())
+        for (auto axis : dim.getAsRange<StringAttr>())
+          used.insert(axis.getValue());
+  };
+  module.walk([&](Operation *op) {
+    llvm::for_each(op->getResults(), collect);
+    if (auto function = dyn_cast<func::FuncOp>(op); function && !function.isExternal())
+      llvm::for_each(function.getArguments(), collect);
+  });
+  for (const MeshAxis &axis : mesh.axes)
+    if (axis.size > 1 && !used.contains(axis.name))
+      emitWarning(loc) << "mesh axis '" << axis.name << "' of size " << axis.size
+                       << " splits no tensor, so "
+                       << (axis.temporal ? "there are no microbatches"
+                                         : "all devices along it do the same work")
+                       << "; map a logical axis to it (--shard logical=" << axis.name
+                       << ") or leave it out";
 }
 
 namespace {
@@ -336,12 +414,17 @@ struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateS
     Mesh mesh = getMesh(*meshOp);
     llvm::StringMap<LogicalAxis> map;
     Location loc = meshOp->getLoc();
-    if (failed(parseMap(loc, mesh, shard, /*mustDivide=*/true, map)) ||
-        failed(parseMap(loc, mesh, defaultShard, /*mustDivide=*/false, map)))
+    if (failed(parseMap(loc, mesh, shard, /*asked=*/true, map)) ||
+        failed(checkLogicalAxesExist(getOperation(), loc, map)) ||
+        failed(parseMap(loc, mesh, defaultShard, /*asked=*/false, map)))
       return signalPassFailure();
+    for (const std::string &logical : mustDivide)
+      if (auto it = map.find(logical); it != map.end())
+        it->second.mustDivide = true;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && failed(Propagation(function, mesh, map).run()))
         return signalPassFailure();
+    warnOfUnusedAxes(getOperation(), loc, mesh);
   }
 };
 } // namespace

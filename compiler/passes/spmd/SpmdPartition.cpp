@@ -12,7 +12,9 @@
 
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/ReshardPlan.h"
+#include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/SignatureAttributes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -42,11 +44,13 @@ private:
   bool mentionsTime(const Layout &layout) { return time && layout.mentions(*time); }
   RankedTensorType localType(Type type, const Layout &layout);
   LogicalResult classify();
+  LogicalResult refuseGather(dist::ReshardOp op);
   void recordIndexLimits();
   LogicalResult localizeSignature(Block &body);
   LogicalResult emit(Operation &op, OpBuilder &builder);
   LogicalResult emitReshard(dist::ReshardOp op, OpBuilder &builder);
   LogicalResult emitOp(ShardingRuleOpInterface op, OpBuilder &builder);
+  LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule, const FactorAxes &axes);
   Value emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
                  dist::ReductionKind kind);
   ArrayAttr axisNames(ArrayRef<unsigned> axes);
@@ -108,9 +112,30 @@ LogicalResult Partitioner::classify() {
       diag.attachNote(late->getLoc()) << "the sum over microbatches is completed here";
       return failure();
     }
+    // What leaves the loop is a sum: nothing else of a microbatch is known outside it.
+    for (Value result : op.getResults())
+      if (inLoop && !mentionsTime(layoutOf(result))) {
+        if (reshard)
+          return refuseGather(reshard);
+        return op.emitOpError() << "computes on a microbatch, but its result is laid out as "
+                                << layoutOf(result).str(mesh) << "; run dtc-insert-reshards first";
+      }
     phases[&op] = inLoop ? Phase::Loop : late ? Phase::After : Phase::Before;
   }
+  Operation *ret = function.front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(ret->getOperands()))
+    if (mentionsTime(layoutOf(value)))
+      return ret->emitOpError() << "returns as result " << index << " what each microbatch has a part of ("
+                                << layoutOf(value).str(mesh) << "); run dtc-insert-reshards first";
   return success();
+}
+
+LogicalResult Partitioner::refuseGather(dist::ReshardOp op) {
+  return op.emitError() << "a value of shape " << op.getType() << " that each microbatch has a part of ("
+                        << layoutOf(op.getInput()).str(mesh) << ") is needed as a whole ("
+                        << layoutOf(op.getResult()).str(mesh)
+                        << "); microbatches cannot see each other; use one microbatch, or an op that "
+                           "does not mix samples";
 }
 
 Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
@@ -145,6 +170,9 @@ Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const
 
 LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
   Layout from = layoutOf(op.getInput()), to = layoutOf(op.getResult());
+  if (from != getLayout(mesh, op.getFrom()) || to != getLayout(mesh, op.getTo()))
+    return op.emitOpError() << "goes from " << from.str(mesh) << " to " << to.str(mesh)
+                            << ", and says otherwise";
   Value value = locals.lookupOrNull(op.getInput());
   if (phases.at(op) == Phase::After && accumulated.contains(op.getInput())) {
     value = sums.lookup(op.getInput());
@@ -152,14 +180,38 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
   }
   auto steps = planReshard(mesh, from, to);
   if (!steps)
-    return op.emitError() << "a value of shape " << op.getType() << " that each microbatch has a part of ("
-                          << from.str(mesh) << ") is needed as a whole (" << to.str(mesh)
-                          << "); microbatches cannot see each other; use one microbatch, or an op that "
-                             "does not mix samples";
+    return refuseGather(op);
   for (const ReshardStep &step : *steps)
     value = emitStep(builder, op.getLoc(), value, step, from.partialKind);
   locals.map(op.getResult(), value);
   return success();
+}
+
+/// Checks that the layouts of the op's tensors are those that `axes` of its factors give.
+LogicalResult Partitioner::checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,
+                                        const FactorAxes &axes) {
+  auto splitting = [&](AxisList list) {
+    llvm::erase_if(list, [&](unsigned axis) { return mesh.axes[axis].size == 1; });
+    return list;
+  };
+  auto check = [&](StringRef kind, ValueRange values, ArrayRef<TensorFactors> tensors) -> LogicalResult {
+    for (auto [index, value, tensor] : llvm::enumerate(values, tensors)) {
+      auto expected = layoutFromFactors(mesh, rule, tensor, axes);
+      bool follows = expected.has_value();
+      for (size_t dim = 0; follows && dim < tensor.size(); ++dim)
+        follows = splitting(expected->dims[dim]) == splitting(layoutOf(value).dims[dim]);
+      for (const auto &dim : tensor)
+        for (unsigned factor : dim)
+          follows &= !rule.factors[factor].whole || mesh.product(axes[factor]) == 1;
+      if (!follows)
+        return op->emitOpError() << kind << " " << index << " is laid out as " << layoutOf(value).str(mesh)
+                                 << ", which does not follow from the op's other tensors; run "
+                                    "dtc-insert-reshards first";
+    }
+    return success();
+  };
+  return success(succeeded(check("operand", op->getOperands(), rule.operands)) &&
+                 succeeded(check("result", op->getResults(), rule.results)));
 }
 
 LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder) {
@@ -177,6 +229,8 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
   };
   collect(op->getOperands(), rule.operands);
   collect(op->getResults(), rule.results);
+  if (failed(checkFollows(op, rule, axes)))
+    return failure();
 
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
@@ -242,6 +296,7 @@ void Partitioner::recordIndexLimits() {
 /// Gives the function's arguments their local types. Data that the loop cuts into microbatches come whole.
 LogicalResult Partitioner::localizeSignature(Block &body) {
   MLIRContext *context = function.getContext();
+  SignatureAttributes attributes(function);
   for (BlockArgument arg : function.getArguments()) {
     Layout layout = layoutOf(arg);
     for (AxisList &dim : layout.dims)
@@ -254,14 +309,17 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
       }
     body.addArgument(localType(arg.getType(), layout), arg.getLoc());
     auto shape = cast<RankedTensorType>(arg.getType()).getShape();
-    function.setArgAttr(arg.getArgNumber(), "dtc.global_shape", DenseI64ArrayAttr::get(context, shape));
-    function.removeArgAttr(arg.getArgNumber(), "dtc.axes");
+    attributes.argument(arg.getArgNumber())
+        .set("dtc.global_shape", DenseI64ArrayAttr::get(context, shape));
+    attributes.argument(arg.getArgNumber()).erase("dtc.axes");
   }
+  attributes.commit();
   return success();
 }
 
 LogicalResult Partitioner::run() {
-  if (failed(classify()))
+  if (failed(checkProgram(function, mesh.name)) || failed(checkShardings(function, mesh)) ||
+      failed(classify()))
     return failure();
   recordIndexLimits();
   MLIRContext *context = function.getContext();
@@ -321,10 +379,12 @@ LogicalResult Partitioner::run() {
 
   auto ret = cast<func::ReturnOp>(global->getTerminator());
   SmallVector<Value> results;
+  SignatureAttributes attributes(function);
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
     results.push_back(locals.lookup(value));
-    function.setResultAttr(index, "dtc.global_shape",
-                           DenseI64ArrayAttr::get(context, cast<RankedTensorType>(value.getType()).getShape()));
+    attributes.result(index).set(
+        "dtc.global_shape",
+        DenseI64ArrayAttr::get(context, cast<RankedTensorType>(value.getType()).getShape()));
   }
   func::ReturnOp::create(builder, ret.getLoc(), results);
 
@@ -333,8 +393,10 @@ LogicalResult Partitioner::run() {
     Layout layout = layoutOf(arg);
     for (AxisList &dim : layout.dims)
       llvm::erase_if(dim, [&](unsigned axis) { return mesh.isTemporal(axis); });
-    function.setArgAttr(arg.getArgNumber(), dist::kShardingAttrName, toAttr(context, mesh, layout));
+    attributes.argument(arg.getArgNumber())
+        .set(dist::kShardingAttrName, toAttr(context, mesh, layout));
   }
+  attributes.commit();
   global->dropAllReferences();
   global->erase();
   function.setType(FunctionType::get(context, body->getArgumentTypes(), TypeRange(ValueRange(results))));

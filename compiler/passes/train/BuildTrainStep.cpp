@@ -4,10 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/Gradients.h"
 
 #include "mlir/IR/Builders.h"
+
+#include <cmath>
 
 #define DEBUG_TYPE "dtc-build-train-step"
 
@@ -33,8 +36,10 @@ private:
     return ConstantOp::create(builder, function.getLoc(), RankedTensorType::get({}, elementType), value);
   }
   Value gradientNorm(ArrayRef<Value> gradients);
-  BlockArgument addSlot(BlockArgument param, StringRef slot);
-  BlockArgument addScalar(StringRef role);
+  void declareSlot(BlockArgument param, StringRef slot);
+  void declareScalar(StringRef role);
+  /// Appends what was declared to the function's arguments, all at once, and returns them.
+  SmallVector<BlockArgument> insertArguments();
   void addResult(Value value, StringRef key, Attribute attr) {
     results.push_back(value);
     resultAttrs.push_back(builder.getDictionaryAttr(builder.getNamedAttr(key, attr)));
@@ -49,18 +54,43 @@ private:
   Type elementType;
   Value loss;
   SmallVector<BlockArgument> params;
+  struct NewArgument {
+    Type type;
+    DictionaryAttr attrs;
+    Location loc;
+  };
+  SmallVector<NewArgument> newArguments;
   SmallVector<Value> results;
   SmallVector<DictionaryAttr> resultAttrs;
 };
 
 } // namespace
 
+/// Emits an error for a number that the optimizer cannot work with. NaN fits no range.
+static LogicalResult checkNumbers(func::FuncOp function, const BuildTrainStepPassOptions &options) {
+  auto check = [&](StringRef name, double value, bool isDecay) -> LogicalResult {
+    if (isDecay ? value >= 0 && value < 1 : value >= 0 && std::isfinite(value))
+      return success();
+    return function.emitError() << "the option " << name << " is " << value << ", expected "
+                                << (isDecay ? "at least 0 and less than 1"
+                                            : "a finite number that is not negative");
+  };
+  return success(succeeded(check("clip", options.clip, false)) &&
+                 succeeded(check("beta1", options.beta1, true)) &&
+                 succeeded(check("beta2", options.beta2, true)) &&
+                 succeeded(check("eps", options.eps, false)) &&
+                 succeeded(check("weight-decay", options.weightDecay, false)) &&
+                 succeeded(check("momentum", options.momentum, true)));
+}
+
 LogicalResult TrainStepBuilder::check() {
+  if (failed(checkNumbers(function, options)))
+    return failure();
   if (options.optimizer != "adamw" && options.optimizer != "sgd" && options.optimizer != "none")
     return function.emitError() << "unknown optimizer '" << options.optimizer
                                 << "'; known are adamw, sgd and none";
-  if (!llvm::hasSingleElement(function.getBody()))
-    return function.emitOpError() << "has branches; a loss is straight-line code";
+  if (failed(checkProgram(function)))
+    return failure();
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
   auto type = ret.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(ret.getOperand(0).getType())
                                         : RankedTensorType();
@@ -76,6 +106,9 @@ LogicalResult TrainStepBuilder::check() {
       return function.emitOpError() << "has a parameter of type " << arg.getType()
                                     << " and a loss of type " << type
                                     << "; expected one element type";
+    // The norm of its gradient is an einsum, with a letter for each dimension.
+    if (int64_t rank = cast<RankedTensorType>(arg.getType()).getRank(); rank > 26)
+      return function.emitOpError() << "has a parameter of rank " << rank << ", expected at most 26";
     params.push_back(arg);
   }
   if (params.empty())
@@ -97,8 +130,8 @@ Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
   return SqrtOp::create(builder, loc, total);
 }
 
-BlockArgument TrainStepBuilder::addSlot(BlockArgument param, StringRef slot) {
-  unsigned from = param.getArgNumber(), index = function.getNumArguments();
+void TrainStepBuilder::declareSlot(BlockArgument param, StringRef slot) {
+  unsigned from = param.getArgNumber();
   NamedAttrList attrs;
   attrs.set("dtc.slot", builder.getStringAttr(slot));
   attrs.set("dtc.slot_of", function.getArgAttr(from, "dtc.param"));
@@ -106,18 +139,28 @@ BlockArgument TrainStepBuilder::addSlot(BlockArgument param, StringRef slot) {
        {StringRef("dtc.axes"), StringRef("dtc.file_shape"), StringRef(dist::kShardingAttrName)})
     if (Attribute attr = function.getArgAttr(from, inherited))
       attrs.set(inherited, attr);
-  (void)function.insertArgument(index, param.getType(), attrs.getDictionary(builder.getContext()),
-                                param.getLoc());
-  return function.getArgument(index);
+  newArguments.push_back({param.getType(), attrs.getDictionary(builder.getContext()), param.getLoc()});
 }
 
-BlockArgument TrainStepBuilder::addScalar(StringRef role) {
-  unsigned index = function.getNumArguments();
-  (void)function.insertArgument(
-      index, RankedTensorType::get({}, elementType),
-      builder.getDictionaryAttr(builder.getNamedAttr("dtc.scalar", builder.getStringAttr(role))),
-      NameLoc::get(builder.getStringAttr(role)));
-  return function.getArgument(index);
+void TrainStepBuilder::declareScalar(StringRef role) {
+  newArguments.push_back(
+      {RankedTensorType::get({}, elementType),
+       builder.getDictionaryAttr(builder.getNamedAttr("dtc.scalar", builder.getStringAttr(role))),
+       NameLoc::get(builder.getStringAttr(role))});
+}
+
+SmallVector<BlockArgument> TrainStepBuilder::insertArguments() {
+  unsigned first = function.getNumArguments();
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attrs;
+  SmallVector<Location> locs;
+  for (const NewArgument &argument : newArguments) {
+    types.push_back(argument.type);
+    attrs.push_back(argument.attrs);
+    locs.push_back(argument.loc);
+  }
+  (void)function.insertArguments(SmallVector<unsigned>(types.size(), first), types, attrs, locs);
+  return SmallVector<BlockArgument>(function.getArguments().drop_front(first));
 }
 
 LogicalResult TrainStepBuilder::run() {
@@ -148,22 +191,39 @@ LogicalResult TrainStepBuilder::run() {
       Value bounded = AddOp::create(builder, loc, norm, scalar(1e-6));
       scale = MinimumOp::create(builder, loc, scale, DivOp::create(builder, loc, scalar(options.clip), bounded));
     }
-    BlockArgument rate = addScalar("learning_rate");
-    BlockArgument step = options.optimizer == "adamw" ? addScalar("step") : BlockArgument();
+    bool adamw = options.optimizer == "adamw";
+    SmallVector<StringRef> slots = {"momentum_buffer"};
+    if (adamw)
+      slots = {"exp_avg", "exp_avg_sq"};
+    declareScalar("learning_rate");
+    if (adamw)
+      declareScalar("step");
+    for (BlockArgument param : params)
+      for (StringRef slot : slots)
+        declareSlot(param, slot);
+    SmallVector<BlockArgument> added = insertArguments();
+    ArrayRef<BlockArgument> next = added;
+    auto take = [&] {
+      BlockArgument argument = next.front();
+      next = next.drop_front();
+      return argument;
+    };
+    BlockArgument rate = take();
+    BlockArgument step = adamw ? take() : BlockArgument();
     for (auto [param, gradient] : llvm::zip_equal(params, *gradients)) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(param.getArgNumber(), "dtc.file_shape");
       int64_t rank = fileShape ? fileShape.size() : cast<RankedTensorType>(param.getType()).getRank();
       double decay = rank >= 2 ? options.weightDecay : 0.0;
       Location loc = NameLoc::get(nameOf(param));
-      if (options.optimizer == "adamw") {
-        BlockArgument m = addSlot(param, "exp_avg"), v = addSlot(param, "exp_avg_sq");
+      BlockArgument m = take();
+      if (adamw) {
+        BlockArgument v = take();
         auto op = AdamwOp::create(builder, loc, param, gradient, m, v, rate, step, scale, options.beta1,
                                   options.beta2, options.eps, decay);
         update(param, op.getNewP());
         update(m, op.getNewM());
         update(v, op.getNewV());
       } else {
-        BlockArgument m = addSlot(param, "momentum_buffer");
         auto op = SgdOp::create(builder, loc, param, gradient, m, rate, scale, options.momentum, decay);
         update(param, op.getNewP());
         update(m, op.getNewM());
@@ -176,8 +236,7 @@ LogicalResult TrainStepBuilder::run() {
   ret->erase();
   function.setType(FunctionType::get(builder.getContext(), block.getArgumentTypes(),
                                      TypeRange(ValueRange(results))));
-  for (auto [index, attrs] : llvm::enumerate(resultAttrs))
-    function.setResultAttrs(index, attrs);
+  function.setAllResultAttrs(resultAttrs);
   return success();
 }
 
@@ -193,8 +252,11 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
                                  << " functions, expected one that computes the loss";
       return signalPassFailure();
     }
-    if (functions.front().isExternal() ||
-        failed(TrainStepBuilder(functions.front(), options).run()))
+    if (functions.front().isExternal()) {
+      functions.front().emitOpError() << "has no body, expected one that computes the loss";
+      return signalPassFailure();
+    }
+    if (failed(TrainStepBuilder(functions.front(), options).run()))
       return signalPassFailure();
   }
 };

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/SignatureAttributes.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -46,6 +47,7 @@ struct FoldParameterReshapesPass : dtc::impl::FoldParameterReshapesPassBase<Fold
   }
 
   void runOnFunction(func::FuncOp function) {
+    SignatureAttributes attributes(function);
     for (BlockArgument arg : function.getArguments()) {
       unsigned index = arg.getArgNumber();
       if (!function.getArgAttr(index, "dtc.param") || dist::getSharding(arg))
@@ -54,16 +56,19 @@ struct FoldParameterReshapesPass : dtc::impl::FoldParameterReshapesPassBase<Fold
       if (reshapes.empty())
         continue;
       auto fileShape = cast<RankedTensorType>(arg.getType()).getShape();
-      function.removeArgAttr(index, "dtc.axes");
+      attributes.argument(index).erase("dtc.axes");
       arg.setType(reshapes.front().getType());
-      function.setArgAttr(index, "dtc.file_shape", DenseI64ArrayAttr::get(&getContext(), fileShape));
+      if (!function.getArgAttr(index, "dtc.file_shape"))
+        attributes.argument(index).set("dtc.file_shape",
+                                       DenseI64ArrayAttr::get(&getContext(), fileShape));
       if (Attribute axes = reshapes.front()->getAttr("dtc.axes"))
-        function.setArgAttr(index, "dtc.axes", axes);
+        attributes.argument(index).set("dtc.axes", axes);
       for (ReshapeOp reshape : reshapes) {
         reshape.getResult().replaceAllUsesWith(arg);
         reshape.erase();
       }
     }
+    attributes.commit();
     function.setType(FunctionType::get(&getContext(), function.front().getArgumentTypes(),
                                        function.getResultTypes()));
   }

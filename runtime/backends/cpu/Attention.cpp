@@ -75,7 +75,7 @@ void multiplyScores(const AttentionShape &shape, const Block &block, F scale, co
         {shape.queryStride(), 1},
         {1, shape.keyStride()},
         {block.keys, 1}},
-       scale, q + block.query, k + block.key, false, scores);
+       scale, q + block.query, k + block.key, false, scores, 1);
 }
 
 /// out (+)= weights * values, (rows, keys) by (keys, headSize), into rows of a query-like tensor.
@@ -88,7 +88,7 @@ void multiplyByKeys(const AttentionShape &shape, const Block &block, const F *we
         {block.keys, 1},
         {shape.keyStride(), 1},
         {shape.queryStride(), 1}},
-       F(1), weights, values + block.key, false, out + block.query);
+       F(1), weights, values + block.key, false, out + block.query, 1);
 }
 
 /// out += weights^T * rows, (keys, rows) by (rows, headSize), into rows of a key-like tensor.
@@ -101,7 +101,7 @@ void addToKeys(const AttentionShape &shape, const Block &block, const F *weights
         {1, block.keys},
         {shape.queryStride(), 1},
         {shape.keyStride(), 1}},
-       F(1), weights, rows + block.query, true, out + block.key);
+       F(1), weights, rows + block.query, true, out + block.key, 1);
 }
 
 /// Zeroes `rows` rows of one head.
@@ -138,7 +138,6 @@ void attentionBlock(const AttentionShape &shape, const Block &block, const F *q,
 
 template <typename F> std::unique_ptr<Kernel> makeAttention(const AttentionShape &shape) {
   auto run = [=](const KernelArguments &args) {
-    omp_set_num_threads(args.threads);
     const F *q = input<F>(args, 0), *k = input<F>(args, 1), *v = input<F>(args, 2);
     F *out = output<F>(args, 0), *lse = output<F>(args, 1);
     F *scores = static_cast<F *>(args.workspace);
@@ -195,7 +194,6 @@ void attentionGradBlock(const AttentionShape &shape, const Block &block,
 
 template <typename F> std::unique_ptr<Kernel> makeAttentionGrad(const AttentionShape &shape) {
   auto run = [=](const KernelArguments &args) {
-    omp_set_num_threads(args.threads);
     GradOperands<F> operands = {input<F>(args, 0),  input<F>(args, 1),  input<F>(args, 2),
                                 input<F>(args, 3),  input<F>(args, 4),  input<F>(args, 5),
                                 output<F>(args, 0), output<F>(args, 1), output<F>(args, 2)};

@@ -42,9 +42,10 @@ class CpuBackend : public Backend {
 public:
   CpuBackend() {
     for (std::span<const KernelEntry> family :
-         {unaryKernels(), binaryKernels(), dataMovementKernels(), reduceKernels(),
-          shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(), normKernels(),
-          rotaryKernels(), attentionKernels(), crossEntropyKernels(), optimizerKernels()})
+         {unaryKernels(), binaryKernels(), conversionKernels(), dataMovementKernels(),
+          reduceKernels(), shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(),
+          normKernels(), rotaryKernels(), attentionKernels(), crossEntropyKernels(),
+          optimizerKernels()})
       for (const KernelEntry &entry : family)
         registry.emplace(entry.name, entry.prepare);
   }

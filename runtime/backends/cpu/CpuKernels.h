@@ -25,6 +25,7 @@ struct KernelEntry {
 
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();
+std::span<const KernelEntry> conversionKernels();
 std::span<const KernelEntry> dataMovementKernels();
 std::span<const KernelEntry> reduceKernels();
 std::span<const KernelEntry> shardingKernels();

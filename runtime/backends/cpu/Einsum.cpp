@@ -27,8 +27,6 @@ public:
   }
 
   void run(const KernelArguments &args) const override {
-    // The GEMM library asks OpenMP how many threads it may use.
-    omp_set_num_threads(args.threads);
     WorkspaceCursor workspace(args.workspace);
     double *partials = workspace.take<double>(numDotChunks());
     const F *lhs = operand(EinsumPlan::Lhs, args, workspace);
@@ -133,18 +131,19 @@ private:
 
   void runGemm(const F *lhs, const F *rhs, F *out, int threads) const {
     int64_t products = plan.loops.elements();
-    auto multiply = [&](int64_t begin, int64_t end, int) {
+    auto multiply = [&](int64_t begin, int64_t end, int threadsForEach) {
       for (int64_t i = begin; i < end; ++i) {
         auto offsets = plan.loops.offsetsAt(i);
-        gemm(plan.gemm, F(1), lhs + offsets[0], rhs + offsets[1], false, out + offsets[2]);
+        gemm(plan.gemm, F(1), lhs + offsets[0], rhs + offsets[1], false, out + offsets[2],
+             threadsForEach);
       }
     };
     // Many products: a thread for each. Few: all threads for each.
-    int64_t work = plan.gemm.m * plan.gemm.n; // k is left out, the product could overflow
-    if (products >= threads)
-      parallelFor(threads, products, grainFor(work), multiply);
-    else
-      multiply(0, products, 0);
+    if (products < threads)
+      return multiply(0, products, threads);
+    int64_t grain = grainFor(plan.gemm.m * plan.gemm.n, std::min<int64_t>(plan.gemm.k, 64));
+    parallelFor(threads, products, grain,
+                [&](int64_t begin, int64_t end, int) { multiply(begin, end, 1); });
   }
 
   EinsumPlan plan;

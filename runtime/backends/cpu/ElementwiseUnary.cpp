@@ -26,8 +26,8 @@ struct Exp {
   template <typename F> static F apply(F x) { return vmath::exp(x); }
 };
 struct Log {
-  static constexpr int cost = 8;
-  template <typename F> static F apply(F x) { return std::log(x); }
+  static constexpr int cost = 4;
+  template <typename F> static F apply(F x) { return vmath::log(x); }
 };
 struct Sqrt {
   static constexpr int cost = 2;

@@ -18,19 +18,18 @@ struct MatrixStrides {
 };
 
 /// c = alpha * a * b, or c += alpha * a * b. a is m by k, b is k by n, c is m by n. Of each matrix
-/// one of the strides is 1, unless it has a single row or column. float goes to oneDNN, double to
-/// plain loops.
-///
-/// Outside of a parallel region the calling thread's OpenMP setting (omp_set_num_threads) says how
-/// many threads work; inside of one it is the calling thread alone.
+/// one of the strides is 1, unless it has a single row or column.
 struct GemmShape {
   int64_t m = 1, n = 1, k = 1;
   MatrixStrides a, b, c;
 };
+
+/// float goes to oneDNN, double to plain loops. The result is cut into one block a thread; in a
+/// parallel region `threads` must be 1.
 void gemm(const GemmShape &shape, float alpha, const float *a, const float *b, bool accumulate,
-          float *c);
+          float *c, int threads);
 void gemm(const GemmShape &shape, double alpha, const double *a, const double *b, bool accumulate,
-          double *c);
+          double *c, int threads);
 
 } // namespace dtc::runtime::cpu
 

@@ -16,6 +16,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace dtc::runtime::cpu::vmath {
 
@@ -56,6 +57,34 @@ inline float exp(float x) {
   // In two factors, since 2^n itself may lie outside the normal numbers.
   int32_t half = n >> 1;
   return result * detail::powerOfTwo(half) * detail::powerOfTwo(n - half);
+}
+
+inline double log(double x) { return std::log(x); }
+inline float log(float x) {
+  // Numbers below the normal ones are scaled up first.
+  bool tiny = x < 1.17549435e-38f;
+  float scaled = tiny ? x * 33554432.0f : x;
+  int32_t bits = std::bit_cast<int32_t>(scaled);
+  // scaled = 2^exponent * m with m in [sqrt(1/2), sqrt(2)).
+  int32_t exponent = (bits - 0x3F3504F3) >> 23;
+  float m = std::bit_cast<float>(bits - (exponent << 23)) - 1.0f;
+  float e = static_cast<float>(exponent) - (tiny ? 25.0f : 0.0f);
+  float square = m * m;
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  float tail = p * m * square - e * 2.12194440e-4f - 0.5f * square;
+  float result = m + tail + e * 0.693359375f;
+  result = x == 0.0f ? -std::numeric_limits<float>::infinity() : result;
+  result = x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : result;
+  // Infinity and NaN are their own logarithms.
+  return x < std::numeric_limits<float>::infinity() ? result : x;
 }
 
 inline double tanh(double x) { return std::tanh(x); }

@@ -80,6 +80,7 @@ TEST(Elementwise, UnarySpecialValues) {
       expectKernel({kernel, {makeTensor(dtype, shape, x)}, {TensorType{dtype, shape}}}, {expected});
     };
     run("exp", {infinity, -infinity, nan, 0, 1000, -1000}, {infinity, 0, nan, 1, infinity, 0});
+    run("log", {infinity, 0, nan, 1, -1}, {infinity, -infinity, nan, 0, nan});
     run("tanh", {infinity, -infinity, nan, 0, 1000, -1000}, {1, -1, nan, 0, 1, -1});
     run("sigmoid", {infinity, -infinity, nan, 0, 1000, -1000}, {1, 0, nan, 0.5, 1, 0});
     run("relu", {infinity, -infinity, nan, -0.5}, {infinity, 0, nan, 0});

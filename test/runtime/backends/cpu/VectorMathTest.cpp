@@ -46,6 +46,21 @@ TEST(VectorMath, Exp) {
   EXPECT_TRUE(std::isnan(vmath::exp(std::nanf(""))));
 }
 
+TEST(VectorMath, Log) {
+  Exact exact = [](double x) { return std::log(x); };
+  EXPECT_LT(relativeError(vmath::log, exact, 1e-30f, 10), bound);
+  EXPECT_LT(relativeError(vmath::log, exact, 0.5f, 1.5f), bound);
+  EXPECT_LT(relativeError(vmath::log, exact, 0.999f, 1.001f), bound);
+  EXPECT_LT(relativeError(vmath::log, exact, 1e-44f, 1e-37f), bound);
+  EXPECT_LT(relativeError(vmath::log, exact, 1e30f, 3e38f), bound);
+  EXPECT_EQ(vmath::log(1.0f), 0.0f);
+  EXPECT_EQ(vmath::log(0.0f), -infinity);
+  EXPECT_EQ(vmath::log(infinity), infinity);
+  EXPECT_TRUE(std::isnan(vmath::log(-1.0f)));
+  EXPECT_TRUE(std::isnan(vmath::log(-infinity)));
+  EXPECT_TRUE(std::isnan(vmath::log(std::nanf(""))));
+}
+
 TEST(VectorMath, Tanh) {
   Exact exact = [](double x) { return std::tanh(x); };
   EXPECT_LT(relativeError(vmath::tanh, exact, -20, 20), bound);

@@ -1,0 +1,119 @@
+//===- CheckProgram.cpp - What passes take for granted of a function ------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/CheckProgram.h"
+
+using namespace mlir;
+using namespace dtc;
+
+static LogicalResult checkType(Operation *op, const Twine &what, Type type) {
+  if (isAnyTensor(type))
+    return success();
+  return op->emitOpError() << what << " has type " << type
+                           << ", expected a ranked tensor of f32, f64, i32 or i1 with static sizes "
+                              "of at least 1";
+}
+
+/// Checks the results that are the new values of arguments.
+static LogicalResult checkUpdates(func::FuncOp function) {
+  llvm::DenseMap<int64_t, unsigned> updatedBy;
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+    auto updates = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates");
+    if (!updates)
+      continue;
+    unsigned argument = updates.getInt(); // in range: the dialect checks it
+    auto error = [&] {
+      return function.emitOpError() << "result " << index << " updates argument " << argument;
+    };
+    if (!function.getArgAttr(argument, "dtc.param") && !function.getArgAttr(argument, "dtc.slot"))
+      return error() << ", expected a parameter or a part of the optimizer's state";
+    Type found = function.getResultTypes()[index], expected = function.getArgumentTypes()[argument];
+    if (found != expected)
+      return error() << " and has type " << found << ", expected the argument's, " << expected;
+    auto [it, fresh] = updatedBy.try_emplace(argument, index);
+    if (!fresh)
+      return error() << ", which result " << it->second << " does already";
+  }
+  return success();
+}
+
+LogicalResult dtc::checkProgram(func::FuncOp function) {
+  if (!llvm::hasSingleElement(function.getBody()))
+    return function.emitOpError() << "has branches, expected straight-line code";
+  if (!isa<func::ReturnOp>(function.front().back()))
+    return function.front().back().emitOpError() << "ends a function, expected a return";
+  for (BlockArgument arg : function.getArguments())
+    if (failed(checkType(function, "argument " + Twine(arg.getArgNumber()), arg.getType())))
+      return failure();
+  auto checked = function.front().walk([](Operation *op) -> WalkResult {
+    for (OpResult result : op->getResults())
+      if (failed(checkType(op, "result " + Twine(result.getResultNumber()), result.getType())))
+        return failure();
+    return success();
+  });
+  return checked.wasInterrupted() ? failure() : checkUpdates(function);
+}
+
+LogicalResult dtc::checkProgram(func::FuncOp function, StringRef mesh) {
+  if (failed(checkProgram(function)))
+    return failure();
+  auto check = [&](Operation *op, FlatSymbolRefAttr used) -> LogicalResult {
+    if (!used || used.getValue() == mesh)
+      return success();
+    return op->emitOpError() << "uses the mesh " << used << ", expected @" << mesh
+                             << ", the one of the module";
+  };
+  auto checkSharding = [&](Operation *op, Attribute attr) {
+    auto sharding = dyn_cast_or_null<dist::ShardingAttr>(attr);
+    return check(op, sharding ? sharding.getMesh() : FlatSymbolRefAttr());
+  };
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (failed(checkSharding(function, function.getArgAttr(index, dist::kShardingAttrName))))
+      return failure();
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (failed(checkSharding(function, function.getResultAttr(index, dist::kShardingAttrName))))
+      return failure();
+  auto checked = function.front().walk([&](Operation *op) -> WalkResult {
+    for (Value result : op->getResults())
+      if (failed(checkSharding(op, dist::getSharding(result))))
+        return failure();
+    if (!isa_and_nonnull<dist::DistDialect>(op->getDialect()))
+      return success();
+    for (NamedAttribute attr : op->getAttrs()) {
+      auto name = dyn_cast<FlatSymbolRefAttr>(attr.getValue());
+      if (failed(checkSharding(op, attr.getValue())) || failed(check(op, name)))
+        return failure();
+    }
+    return success();
+  });
+  return failure(checked.wasInterrupted());
+}
+
+LogicalResult dtc::checkShardings(func::FuncOp function, const Mesh &mesh) {
+  auto check = [&](Operation *op, const Twine &what, Value value) -> LogicalResult {
+    auto sharding = dist::getSharding(value);
+    if (!sharding)
+      return op->emitOpError() << what << " has no sharding; run dtc-propagate-shardings first";
+    Layout layout = getLayout(mesh, sharding);
+    auto shape = cast<RankedTensorType>(value.getType()).getShape();
+    for (auto [size, axes] : llvm::zip_equal(shape, layout.dims))
+      if (size % mesh.product(axes) != 0)
+        return op->emitOpError() << what << " of type " << value.getType() << " has the sharding "
+                                 << layout.str(mesh) << ", which does not divide it";
+    return success();
+  };
+  for (BlockArgument arg : function.getArguments())
+    if (failed(check(function, "argument " + Twine(arg.getArgNumber()), arg)))
+      return failure();
+  for (Operation &op : function.front().without_terminator()) {
+    if (!isa<ShardingRuleOpInterface, dist::ReshardOp>(op))
+      return op.emitOpError() << "has no sharding rule; implement ShardingRuleOpInterface";
+    for (OpResult result : op.getResults())
+      if (failed(check(&op, "result " + Twine(result.getResultNumber()), result)))
+        return failure();
+  }
+  return success();
+}

@@ -1,0 +1,77 @@
+// RUN: dtc-opt %s | dtc-opt | FileCheck %s
+// RUN: dtc-opt %s --mlir-print-op-generic | dtc-opt | FileCheck %s
+
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
+
+// CHECK-LABEL: exec.program @step on @mesh {
+exec.program @step on @mesh {
+  // CHECK: %[[W:.*]] = exec.buffer parameter : memref<4x8xf32>
+  %w = exec.buffer parameter : memref<4x8xf32>
+  // CHECK: exec.state "w" = %[[W]] shape [8, 8] file_shape [64] sharding <@mesh, [{"tp"}, {}]> init(#dtc.normal<2.000000e-02>) : memref<4x8xf32>
+  exec.state "w" = %w shape [8, 8] file_shape [64] sharding <@mesh, [{"tp"}, {}]> init(#dtc.normal<2.0e-2>) : memref<4x8xf32>
+  // CHECK: %[[M:.*]] = exec.buffer optimizer_state : memref<4x8xf32>
+  %m = exec.buffer optimizer_state : memref<4x8xf32>
+  // CHECK: exec.state "w.exp_avg" of "w" = %[[M]] shape [8, 8] file_shape [8, 8] sharding <@mesh, [{"tp"}, {}]> : memref<4x8xf32>
+  exec.state "w.exp_avg" of "w" = %m shape [8, 8] file_shape [8, 8] sharding <@mesh, [{"tp"}, {}]> : memref<4x8xf32>
+  // CHECK: %[[X:.*]] = exec.buffer input : memref<8xi32>
+  %x = exec.buffer input : memref<8xi32>
+  // CHECK: exec.input "data" "tokens" = %[[X]] shape [16] sharding <@mesh, [{"dp"}]> limit 256 : memref<8xi32>
+  exec.input "data" "tokens" = %x shape [16] sharding <@mesh, [{"dp"}]> limit 256 : memref<8xi32>
+  // CHECK: %[[RATE:.*]] = exec.buffer input : memref<f32>
+  %rate = exec.buffer input : memref<f32>
+  // CHECK: exec.input "learning_rate" "learning_rate" = %[[RATE]] shape [] sharding <@mesh, []> : memref<f32>
+  exec.input "learning_rate" "learning_rate" = %rate shape [] sharding <@mesh, []> : memref<f32>
+  // CHECK: %[[STEP:.*]] = exec.buffer input : memref<f32>
+  %step = exec.buffer input : memref<f32>
+  // CHECK: exec.input "step" "step" = %[[STEP]]
+  exec.input "step" "step" = %step shape [] sharding <@mesh, []> : memref<f32>
+
+  // CHECK: %[[G:.*]] = exec.buffer gradient : memref<8x8xf64>
+  %g = exec.buffer gradient : memref<8x8xf64>
+  // CHECK: %[[A:.*]] = exec.buffer activation : memref<8x8xf64>
+  %a = exec.buffer activation : memref<8x8xf64>
+  // CHECK: %[[V:.*]] = exec.view %[[A]] : memref<8x8xf64> to memref<64xf64>
+  %v = exec.view %a : memref<8x8xf64> to memref<64xf64>
+  // CHECK: exec.buffer constant : memref<i1>
+  %c = exec.buffer constant : memref<i1>
+  // CHECK: %[[O:.*]] = exec.buffer output : memref<64xf64>
+  %o = exec.buffer output : memref<64xf64>
+  // CHECK: exec.output "loss" = %[[O]] shape [64] sharding <@mesh, [{}]> : memref<64xf64>
+  exec.output "loss" = %o shape [64] sharding <@mesh, [{}]> : memref<64xf64>
+
+  // CHECK: exec.task @microbatch {
+  exec.task @microbatch {
+    // CHECK: exec.kernel "add"(%[[G]], %[[A]]) to(%[[A]]) {} : (memref<8x8xf64>, memref<8x8xf64>) -> memref<8x8xf64>
+    exec.kernel "add"(%g, %a) to (%a) {} : (memref<8x8xf64>, memref<8x8xf64>) -> memref<8x8xf64>
+    // CHECK: exec.kernel "fill"() to(%[[V]], %[[O]]) {note = "x", value = 1.000000e+00 : f64} {flops = 6.400000e+01 : f64} : () -> (memref<64xf64>, memref<64xf64>)
+    exec.kernel "fill"() to (%v, %o) {value = 1.0, note = "x"} {flops = 64.0} : () -> (memref<64xf64>, memref<64xf64>)
+  }
+  // CHECK: exec.task @update {
+  exec.task @update {
+    // CHECK: exec.collective all_reduce reducing sum over ["dp", "tp"] %[[V]] to %[[O]] : memref<64xf64> to memref<64xf64>
+    exec.collective all_reduce reducing sum over ["dp", "tp"] %v to %o : memref<64xf64> to memref<64xf64>
+    // CHECK: exec.collective reduce_scatter reducing max over ["dp"] %[[W]] to %[[W]] {dim = 1 : i64} : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective reduce_scatter reducing max over ["dp"] %w to %w {dim = 1} : memref<4x8xf32> to memref<4x8xf32>
+    // CHECK: exec.collective all_gather over ["tp"] %[[W]] to %[[M]] : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective all_gather over ["tp"] %w to %m : memref<4x8xf32> to memref<4x8xf32>
+    // CHECK: exec.collective all_to_all over ["tp"] %[[W]] to %[[M]] {dim = 1 : i64} : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective all_to_all over ["tp"] %w to %m {dim = 1, split_dim = 0} : memref<4x8xf32> to memref<4x8xf32>
+  }
+  // CHECK: exec.run @microbatch
+  // CHECK-NEXT: exec.run @microbatch microbatch 1
+  // CHECK-NEXT: exec.run @update
+  exec.run @microbatch
+  exec.run @microbatch microbatch 1
+  exec.run @update
+}
+
+// CHECK-LABEL: exec.program @planned on @mesh attributes {arena_bytes = 128 : i64, arena_lower_bound = 128 : i64, memory_by_kind = {activation = 64 : i64}} {
+exec.program @planned on @mesh attributes {arena_bytes = 128, arena_lower_bound = 128, memory_by_kind = {activation = 64}} {
+  // CHECK: exec.buffer activation at 64 : memref<2xf32>
+  %a = exec.buffer activation at 64 : memref<2xf32>
+}
+
+// CHECK-LABEL: exec.program @empty on @mesh {
+// CHECK-NEXT: }
+exec.program @empty on @mesh {
+}

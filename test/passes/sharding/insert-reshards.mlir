@@ -1,0 +1,222 @@
+// RUN: dtc-opt %s --split-input-file --dtc-propagate-shardings --dtc-insert-reshards | FileCheck %s
+
+// A partial sum flows through linear ops and is completed before the first that is not linear.
+// CHECK-LABEL: func.func @partial_flows(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x8xf32>
+// CHECK-SAME: %[[ARG1:[^:]*]]: tensor<8x4xf32>
+// CHECK-SAME: %[[ARG2:[^:]*]]: tensor<4x4xf32>
+// CHECK-SAME: -> (tensor<4x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dtc.einsum "bi,io->bo" %[[ARG0]], %[[ARG1]] {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dtc.neg %[[V0]] {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dtc.mul %[[V1]], %[[ARG2]] {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V3:[^ :]*]] = dtc.transpose %[[V2]] permutation [1, 0] {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V4:[^ :]*]] = dist.reshard %[[V3]] from <@mesh, [{}, {}], partial = sum{"tp"}> to <@mesh, [{}, {}]> {dist.sharding = #dist.sharding<@mesh, [{}, {}]>}
+// CHECK-NEXT: %[[V5:[^ :]*]] = dtc.exp %[[V4]] {dist.sharding = #dist.sharding<@mesh, [{}, {}]>}
+// CHECK-NEXT: return %[[V5]]
+dist.mesh @mesh <"tp"=2>
+func.func @partial_flows(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>},
+                         %w: tensor<8x4xf32> {dtc.param = "w", dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>},
+                         %s: tensor<4x4xf32> {dtc.input = "s"}) -> tensor<4x4xf32> {
+  %0 = dtc.einsum "bi,io->bo" %x, %w : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  %1 = dtc.neg %0 : tensor<4x4xf32>
+  %2 = dtc.mul %1, %s : tensor<4x4xf32>
+  %3 = dtc.transpose %2 permutation [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = dtc.exp %3 : tensor<4x4xf32>
+  return %4 : tensor<4x4xf32>
+}
+
+// -----
+
+// Two partial sums are added and completed once. A partial sum plus a complete value is not linear.
+// CHECK-LABEL: func.func @add(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x8xf32>
+// CHECK-SAME: %[[ARG1:[^:]*]]: tensor<4x8xf32>
+// CHECK-SAME: %[[ARG2:[^:]*]]: tensor<4xf32>
+// CHECK-SAME: -> (tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>}, tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dtc.reduce sum %[[ARG0]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dtc.reduce sum %[[ARG1]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dtc.add %[[V0]], %[[V1]] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V3:[^ :]*]] = dtc.reduce sum %[[ARG0]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V4:[^ :]*]] = dist.reshard %[[V3]] from <@mesh, [{}], partial = sum{"tp"}> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V5:[^ :]*]] = dtc.add %[[V4]], %[[ARG2]] {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V6:[^ :]*]] = dist.reshard %[[V2]] from <@mesh, [{}], partial = sum{"tp"}> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: return %[[V6]], %[[V5]]
+dist.mesh @mesh <"tp"=2>
+func.func @add(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>},
+               %y: tensor<4x8xf32> {dtc.input = "y", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>},
+               %c: tensor<4xf32> {dtc.input = "c"}) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = dtc.reduce sum %x dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %1 = dtc.reduce sum %y dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %2 = dtc.add %0, %1 : tensor<4xf32>
+  %3 = dtc.reduce sum %x dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %4 = dtc.add %3, %c : tensor<4xf32>
+  return %2, %4 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// An op that makes a partial sum larger is not worth it; one whose other user needs the sum gets the sum as well, and
+// there is one reshard for both.
+// CHECK-LABEL: func.func @not_worth_it(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x8xf32>
+// CHECK-SAME: -> (tensor<2x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {}]>}, tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>}, tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dtc.reduce sum %[[ARG0]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dist.reshard %[[V0]] from <@mesh, [{}], partial = sum{"tp"}> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dtc.broadcast %[[V1]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}, {}]>}
+// CHECK-NEXT: %[[V3:[^ :]*]] = dtc.reduce sum %[[ARG0]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V4:[^ :]*]] = dist.reshard %[[V3]] from <@mesh, [{}], partial = sum{"tp"}> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V5:[^ :]*]] = dtc.neg %[[V4]] {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V6:[^ :]*]] = dtc.exp %[[V4]] {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: return %[[V2]], %[[V5]], %[[V6]]
+dist.mesh @mesh <"tp"=2>
+func.func @not_worth_it(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>}) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = dtc.reduce sum %x dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %1 = dtc.broadcast %0 dims [1] : (tensor<4xf32>) -> tensor<2x4xf32>
+  %2 = dtc.reduce sum %x dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %3 = dtc.neg %2 : tensor<4xf32>
+  %4 = dtc.exp %2 : tensor<4xf32>
+  return %1, %3, %4 : tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A maximum is completed as one, at once: negation is no maximum's friend.
+// CHECK-LABEL: func.func @maximum(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x8xf32>
+// CHECK-SAME: -> (tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>}, tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dtc.reduce max %[[ARG0]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = max{"tp"}>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dist.reshard %[[V0]] from <@mesh, [{}], partial = max{"tp"}> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dtc.neg %[[V1]] {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V3:[^ :]*]] = dtc.reduce min %[[ARG0]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = min{"tp"}>}
+// CHECK-NEXT: %[[V4:[^ :]*]] = dist.reshard %[[V3]] from <@mesh, [{}], partial = min{"tp"}> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: return %[[V2]], %[[V4]]
+dist.mesh @mesh <"tp"=2>
+func.func @maximum(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>}) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = dtc.reduce max %x dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %1 = dtc.neg %0 : tensor<4xf32>
+  %2 = dtc.reduce min %x dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Operands that disagree: the larger one's layout wins, the other is resharded.
+// CHECK-LABEL: func.func @disagree(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<8x4xf32>
+// CHECK-SAME: %[[ARG1:[^:]*]]: tensor<4x64xf32>
+// CHECK-SAME: -> (tensor<8x64xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"dp"}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dist.reshard %[[ARG0]] from <@mesh, [{"dp"}, {}]> to <@mesh, [{}, {}]> {dist.sharding = #dist.sharding<@mesh, [{}, {}]>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dtc.einsum "bi,ih->bh" %[[V0]], %[[ARG1]] {dist.sharding = #dist.sharding<@mesh, [{}, {"dp"}]>}
+// CHECK-NEXT: return %[[V1]]
+dist.mesh @mesh <"dp"=2>
+func.func @disagree(%x: tensor<8x4xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}]>},
+                    %w: tensor<4x64xf32> {dtc.param = "w", dist.sharding = #dist.sharding<@mesh, [{}, {"dp"}]>}) -> tensor<8x64xf32> {
+  %0 = dtc.einsum "bi,ih->bh" %x, %w : (tensor<8x4xf32>, tensor<4x64xf32>) -> tensor<8x64xf32>
+  return %0 : tensor<8x64xf32>
+}
+
+// -----
+
+// A partial sum goes into the sharding of its user at once, as a reduce_scatter does.
+// CHECK-LABEL: func.func @into_user(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x8xf32>
+// CHECK-SAME: %[[ARG1:[^:]*]]: tensor<4x16xf32>
+// CHECK-SAME: -> (tensor<4x16xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dtc.reduce sum %[[ARG0]] dims [1] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dist.reshard %[[V0]] from <@mesh, [{}], partial = sum{"tp"}> to <@mesh, [{"tp"}]> {dist.sharding = #dist.sharding<@mesh, [{"tp"}]>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dtc.exp %[[V1]] {dist.sharding = #dist.sharding<@mesh, [{"tp"}]>}
+// CHECK-NEXT: %[[V3:[^ :]*]] = dtc.broadcast %[[V2]] dims [0] {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>}
+// CHECK-NEXT: %[[V4:[^ :]*]] = dtc.add %[[V3]], %[[ARG1]] {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>}
+// CHECK-NEXT: return %[[V4]]
+dist.mesh @mesh <"tp"=2>
+func.func @into_user(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>},
+                     %y: tensor<4x16xf32> {dtc.input = "y", dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>}) -> tensor<4x16xf32> {
+  %0 = dtc.reduce sum %x dims [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %1 = dtc.exp %0 : tensor<4xf32>
+  %2 = dtc.broadcast %1 dims [0] : (tensor<4xf32>) -> tensor<4x16xf32>
+  %3 = dtc.add %2, %y : tensor<4x16xf32>
+  return %3 : tensor<4x16xf32>
+}
+
+// -----
+
+// Constraints are where values change places. Results are complete and nothing outlives a step in microbatches; a state
+// goes back to where it was, and a result to where it is asked.
+// CHECK-LABEL: func.func @boundaries(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<8xf32>
+// CHECK-SAME: %[[ARG1:[^:]*]]: tensor<8x8xf32>
+// CHECK-SAME: -> (tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>, dtc.updates = 0 : i64}, tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>, dtc.output = "sum"}, tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>, dtc.output = "asked"})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dist.reshard %[[ARG0]] from <@mesh, [{"dp"}]> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dist.constrain %[[V0]] to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dtc.exp %[[V1]] {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V3:[^ :]*]] = dtc.reduce sum %[[ARG1]] dims [0] {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"dp", "micro"}>}
+// CHECK-NEXT: %[[V4:[^ :]*]] = dist.reshard %[[V2]] from <@mesh, [{}]> to <@mesh, [{"dp"}]> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>}
+// CHECK-NEXT: %[[V5:[^ :]*]] = dist.reshard %[[V3]] from <@mesh, [{}], partial = sum{"dp", "micro"}> to <@mesh, [{}]> {dist.sharding = #dist.sharding<@mesh, [{}]>}
+// CHECK-NEXT: %[[V6:[^ :]*]] = dist.reshard %[[V3]] from <@mesh, [{}], partial = sum{"dp", "micro"}> to <@mesh, [{"dp"}]> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>}
+// CHECK-NEXT: return %[[V4]], %[[V5]], %[[V6]]
+dist.mesh @mesh <"dp"=2, "micro"=2 temporal>
+func.func @boundaries(%w: tensor<8xf32> {dtc.param = "w", dist.sharding = #dist.sharding<@mesh, [{"dp"}]>},
+                      %x: tensor<8x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}, {}]>})
+    -> (tensor<8xf32> {dtc.updates = 0}, tensor<8xf32> {dtc.output = "sum"}, tensor<8xf32> {dtc.output = "asked", dist.sharding = #dist.sharding<@mesh, [{"dp"}]>}) {
+  %0 = dist.constrain %w to <@mesh, [{}]> : tensor<8xf32>
+  %1 = dtc.exp %0 : tensor<8xf32>
+  %2 = dtc.reduce sum %x dims [0] : (tensor<8x8xf32>) -> tensor<8xf32>
+  return %1, %2, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A minor part of a dimension can be split only under completely split major ones: the reshape gathers.
+// CHECK-LABEL: func.func @reshape(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x2x3xf32>
+// CHECK-SAME: %[[ARG1:[^:]*]]: tensor<2x2x3xf32>
+// CHECK-SAME: -> (tensor<8x3xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}]>}, tensor<4x3xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "tp"}, {}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dist.reshard %[[ARG0]] from <@mesh, [{"dp"}, {"tp"}, {}]> to <@mesh, [{"dp"}, {}, {}]> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}, {}]>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dtc.reshape %[[V0]] {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}]>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dtc.reshape %[[ARG1]] {dist.sharding = #dist.sharding<@mesh, [{"dp", "tp"}, {}]>}
+// CHECK-NEXT: return %[[V1]], %[[V2]]
+dist.mesh @mesh <"dp"=2, "tp"=2>
+func.func @reshape(%x: tensor<4x2x3xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}, {}]>},
+                   %y: tensor<2x2x3xf32> {dtc.input = "y", dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}, {}]>}) -> (tensor<8x3xf32>, tensor<4x3xf32>) {
+  %0 = dtc.reshape %x : (tensor<4x2x3xf32>) -> tensor<8x3xf32>
+  %1 = dtc.reshape %y : (tensor<2x2x3xf32>) -> tensor<4x3xf32>
+  return %0, %1 : tensor<8x3xf32>, tensor<4x3xf32>
+}
+
+// -----
+
+// What must be whole is gathered.
+// CHECK-LABEL: func.func @whole(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<2x4x2x4xf32>
+// CHECK-SAME: -> (tensor<2x4x2x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dist.reshard %[[ARG0]] from <@mesh, [{}, {"tp"}, {}, {}]> to <@mesh, [{}, {}, {}, {}]> {dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dtc.rotary %[[V0]] {dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>, inverse = false, theta = 1.000000e+04 : f64}
+// CHECK-NEXT: return %[[V1]]
+dist.mesh @mesh <"tp"=2>
+func.func @whole(%x: tensor<2x4x2x4xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}, {}, {}]>}) -> tensor<2x4x2x4xf32> {
+  %0 = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x4x2x4xf32>
+  return %0 : tensor<2x4x2x4xf32>
+}
+
+// -----
+
+// One reshard serves all users that want the same.
+// CHECK-LABEL: func.func @shared(
+// CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x8xf32>
+// CHECK-SAME: -> (tensor<4x8xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>}, tensor<4x8xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>})
+// CHECK-NEXT: %[[V0:[^ :]*]] = dist.reshard %[[ARG0]] from <@mesh, [{"tp"}, {}]> to <@mesh, [{}, {"tp"}]> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>}
+// CHECK-NEXT: %[[V1:[^ :]*]] = dist.constrain %[[V0]] to <@mesh, [{}, {"tp"}]> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>}
+// CHECK-NEXT: %[[V2:[^ :]*]] = dist.constrain %[[V0]] to <@mesh, [{}, {"tp"}]> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>}
+// CHECK-NEXT: return %[[V1]], %[[V2]]
+dist.mesh @mesh <"tp"=2>
+func.func @shared(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>}) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = dist.constrain %x to <@mesh, [{}, {"tp"}]> : tensor<4x8xf32>
+  %1 = dist.constrain %x to <@mesh, [{}, {"tp"}]> : tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// CHECK: func.func private @no_body(tensor<8xf32>)
+dist.mesh @mesh <>
+func.func private @no_body(tensor<8xf32>)

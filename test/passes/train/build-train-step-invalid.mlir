@@ -1,0 +1,114 @@
+// RUN: dtc-opt %s --split-input-file --verify-diagnostics --dtc-build-train-step
+// RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=optimizer=lion 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
+// RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=clip=-1.0 2>&1 | FileCheck %s --check-prefix=CLIP
+// RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=beta2=1.0 2>&1 | FileCheck %s --check-prefix=BETA
+
+// OPTIMIZER: error: unknown optimizer 'lion'; known are adamw, sgd and none
+// CLIP: error: the option clip is -1{{.*}}, expected a finite number that is not negative
+// BETA: error: the option beta2 is 1{{.*}}, expected at least 0 and less than 1
+
+// expected-error@+1 {{'func.func' op has results ('tensor<4xf32>'), expected one scalar, the loss}}
+func.func @no_scalar(%w: tensor<4xf32> {dtc.param = "w"}) -> tensor<4xf32> {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has results ('tensor<f32>', 'tensor<f32>'), expected one scalar, the loss}}
+func.func @two_results(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32>) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has results (), expected one scalar, the loss}}
+func.func @no_result(%w: tensor<f32> {dtc.param = "w"}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has results ('tensor<i32>'), expected one scalar, the loss}}
+func.func @integer(%x: tensor<i32> {dtc.input = "x"}) -> tensor<i32> {
+  return %x : tensor<i32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has no parameter; mark arguments with dtc.param}}
+func.func @no_parameter(%x: tensor<f32> {dtc.input = "x"}) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has a parameter of type 'tensor<4xf64>' and a loss of type 'tensor<f32>'; expected one element type}}
+func.func @element_types(%w: tensor<4xf64> {dtc.param = "w"}, %x: tensor<f32> {dtc.input = "x"}) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has a parameter of rank 27, expected at most 26}}
+func.func @rank(%w: tensor<1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1xf32> {dtc.param = "w"}, %x: tensor<f32> {dtc.input = "x"}) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+
+// -----
+
+func.func @no_gradient(%w: tensor<2xf32> {dtc.param = "w"}, %ids: tensor<2xi32> {dtc.input = "ids"}) -> tensor<f32> {
+  // expected-error@+1 {{'dtc.pick_grad' op has no gradient, and the loss depends on it; implement DifferentiableOpInterface or take it out of the loss}}
+  %0 = dtc.pick_grad %ids, %w : (tensor<2xi32>, tensor<2xf32>) -> tensor<2x4xf32>
+  %1 = dtc.reduce sum %0 dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+// What does not depend on a parameter, or what the loss does not depend on, needs no gradient.
+func.func @needs_none(%w: tensor<f32> {dtc.param = "w"}, %dy: tensor<2xf32> {dtc.input = "dy"}, %ids: tensor<2xi32> {dtc.input = "ids"}) -> tensor<f32> {
+  %0 = dtc.pick_grad %ids, %dy : (tensor<2xi32>, tensor<2xf32>) -> tensor<2x4xf32>
+  %1 = dtc.reduce sum %0 dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+  %2 = dtc.mul %1, %w : tensor<f32>
+  %3 = dtc.compare lt %w, %1 : tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
+// A loss that is a parameter, or that depends on none, is odd and no error.
+func.func @parameter(%w: tensor<f32> {dtc.param = "w"}, %unused: tensor<4xf32> {dtc.param = "unused"}) -> tensor<f32> {
+  return %w : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has no body, expected one that computes the loss}}
+func.func private @no_body(tensor<4xf32> {dtc.param = "w"}) -> tensor<f32>
+
+// -----
+
+// expected-error@+1 {{'func.func' op has branches, expected straight-line code}}
+func.func @branches(%w: tensor<f32> {dtc.param = "w"}) -> tensor<f32> {
+  return %w : tensor<f32>
+^unreachable:
+  return %w : tensor<f32>
+}
+
+// -----
+
+func.func @no_tensor(%w: tensor<f32> {dtc.param = "w"}) -> tensor<f32> {
+  // expected-error@+1 {{'memref.alloc' op result 0 has type 'memref<4xf32>', expected a ranked tensor of f32, f64, i32 or i1 with static sizes of at least 1}}
+  %0 = memref.alloc() : memref<4xf32>
+  return %w : tensor<f32>
+}
+
+// -----
+
+// expected-error@below {{the module has 2 functions, expected one that computes the loss}}
+module {
+  func.func @loss(%w: tensor<f32> {dtc.param = "w"}) -> tensor<f32> {
+    return %w : tensor<f32>
+  }
+  func.func private @other()
+}
