@@ -17,8 +17,10 @@
 #include "runtime/train/Weights.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <thread>
@@ -310,7 +312,9 @@ MaybeError TrainLoop::finish() {
       return error;
     fmt::print(out, "saved {}\n", options.savePath);
   }
-  std::fflush(out);
+  // What a plan that does not train is run for is what it prints.
+  if ((std::fflush(out) != 0 || std::ferror(out)) && !trains())
+    return Error{fmt::format("the outputs cannot be written: {}", std::strerror(errno))};
   return std::nullopt;
 }
 

@@ -17,8 +17,7 @@
 // CHECK-NEXT: exec.kernel "exp"(%[[V1]]) to(%[[V2]]) {}
 // CHECK-NEXT: exec.kernel "mul"(%[[V1]], %[[V2]]) to(%[[V3]]) {}
 // CHECK-NEXT: exec.kernel "neg"(%[[V3]]) to(%[[V4]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @in_place(%x: tensor<4xf32> {dtc.input = "x", dtc.index_limit = 7 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<4xf32> {dtc.output = "y", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -48,8 +47,7 @@ func.func @in_place(%x: tensor<4xf32> {dtc.input = "x", dtc.index_limit = 7 : i6
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V2]]) {}
 // CHECK-NEXT: exec.kernel "adamw"(%[[V0]], %[[V0]], %[[V2]], %[[V2]], %[[V1]], %[[V1]], %[[V1]]) to(%[[V3]], %[[V2]], %[[V4]]) {beta1 = 9.000000e-01 : f64, beta2 = 9.000000e-01 : f64, eps = 1.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V5]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @one_buffer_once(%p: tensor<4xf32> {dtc.input = "p", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                            %s: tensor<f32> {dtc.scalar = "learning_rate", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>})
@@ -76,8 +74,7 @@ func.func @one_buffer_once(%p: tensor<4xf32> {dtc.input = "p", dtc.global_shape 
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "neg"(%[[V1]]) to(%[[V3]]) {}
 // CHECK-NEXT: exec.kernel "mul"(%[[V2]], %[[V4]]) to(%[[V5]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @views(%x: tensor<4x2xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4, 2>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>})
     -> (tensor<8xf32> {dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
@@ -112,8 +109,7 @@ func.func @views(%x: tensor<4x2xf32> {dtc.input = "x", dtc.global_shape = array<
 // CHECK-NEXT: exec.kernel "exp"(%[[V5]]) to(%[[V5]]) {}
 // CHECK-NEXT: exec.kernel "add"(%[[V3]], %[[V5]]) to(%[[V3]]) {}
 // CHECK-NEXT: exec.kernel "sub"(%[[V3]], %[[V4]]) to(%[[V6]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 2, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>},
                       %b: tensor<4xf32> {dtc.param = "b", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -152,8 +148,7 @@ func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = a
 // CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V4]], %[[V3]], %[[V2]], %[[V2]]) to(%[[V5]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V6]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V0]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <"tp"=2>
 func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.file_shape = array<i64: 2, 4>, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
                   %g: tensor<4xf32> {dtc.input = "g", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -182,8 +177,7 @@ func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V0]]) to(%[[V2]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V1]]) to(%[[V0]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @old_value(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<4xf32> {dtc.output = "old", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -208,8 +202,7 @@ func.func @old_value(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: exec.kernel "copy"(%[[V3]]) to(%[[V5]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V4]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V0]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @swap(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                 %b: tensor<2x2xf32> {dtc.param = "b", dtc.global_shape = array<i64: 2, 2>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>})
@@ -231,8 +224,7 @@ func.func @swap(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64
 // CHECK-NEXT: exec.task @step {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V0]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V0]]) to(%[[V1]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @two_states(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                       %b: tensor<4xf32> {dtc.param = "b", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
@@ -273,8 +265,7 @@ func.func @unchanged(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"] %[[V1]] to %[[V2]] {dim = 1 : i64}
 // CHECK-NEXT: exec.collective all_to_all over ["tp"] %[[V2]] to %[[V3]] {dim = 1 : i64}
 // CHECK-NEXT: exec.collective all_gather over ["dp"] %[[V3]] to %[[V4]]
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @step
+// CHECK: exec.run @step
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>})
     -> (tensor<4x4xf32> {dtc.global_shape = array<i64: 4, 8>, dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>}) {
@@ -310,8 +301,7 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: exec.output "loss" = %[[V5]] shape [] sharding <@mesh, []>
 // CHECK-NEXT: exec.task @prepare {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V4]]) {}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.task @microbatch {
+// CHECK: exec.task @microbatch {
 // CHECK-NEXT: exec.kernel "shard_slice"(%[[V1]]) to(%[[V7]]) {axes = ["micro"], dim = 0 : i64}
 // CHECK-NEXT: exec.kernel "shard_offset"() to(%[[V8]]) {axes = ["micro"], size = 2 : i64}
 // CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V9]]) {}
@@ -320,11 +310,9 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: exec.kernel "reduce"(%[[V7]]) to(%[[V11]]) {dims = array<i64: 0, 1>, kind = "sum"}
 // CHECK-NEXT: exec.kernel "accumulate"(%[[V11]]) to(%[[V5]]) {axis = "micro"}
 // CHECK-NEXT: exec.kernel "accumulate"(%[[V9]]) to(%[[V6]]) {axis = "micro"}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.task @update {
+// CHECK: exec.task @update {
 // CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V6]], %[[V3]], %[[V2]], %[[V2]]) to(%[[V0]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
-// CHECK-NEXT: }
-// CHECK-NEXT: exec.run @prepare
+// CHECK: exec.run @prepare
 // CHECK-NEXT: exec.run @microbatch
 // CHECK-NEXT: exec.run @microbatch microbatch 1
 // CHECK-NEXT: exec.run @microbatch microbatch 2

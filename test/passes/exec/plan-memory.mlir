@@ -2,6 +2,10 @@
 
 // A chain of three: the first and the third are never in use at the same time. Offsets are multiples of 64.
 // CHECK-LABEL: exec.program @reuse
+// CHECK-SAME: {arena_bytes = 192 : i64, arena_lower_bound = 192 : i64, memory_by_kind = {activation = 192 : i64}}
+// CHECK: exec.buffer activation at 0 : memref<20xf32>
+// CHECK: exec.buffer activation at 128 : memref<4xf32>
+// CHECK: exec.buffer activation at 0 : memref<20xf32>
 dist.mesh @mesh <>
 exec.program @reuse on @mesh {
   %a = exec.buffer activation : memref<20xf32>
@@ -20,6 +24,13 @@ exec.program @reuse on @mesh {
 // States live always, inputs from the start, outputs to the end; the kinds are counted where the most bytes are alive.
 // A byte holds a bool.
 // CHECK-LABEL: exec.program @kinds
+// CHECK-SAME: {arena_bytes = 512 : i64, arena_lower_bound = 512 : i64, memory_by_kind = {constant = 64 : i64, gradient = 128 : i64, input = 64 : i64, optimizer_state = 128 : i64, output = 64 : i64, parameter = 64 : i64}}
+// CHECK: exec.buffer parameter at 128 : memref<16xf32>
+// CHECK: exec.buffer optimizer_state at 0 : memref<16xf64>
+// CHECK: exec.buffer input at 256 : memref<64xi1>
+// CHECK: exec.buffer gradient at 384 : memref<32xf32>
+// CHECK: exec.buffer constant at 320 : memref<f32>
+// CHECK: exec.buffer output at 192 : memref<4xf32>
 dist.mesh @mesh <>
 exec.program @kinds on @mesh {
   %w = exec.buffer parameter : memref<16xf32>
@@ -45,6 +56,10 @@ exec.program @kinds on @mesh {
 
 // A view is a use of its buffer: %a stays where it is until %v is read, and %c does not take its place.
 // CHECK-LABEL: exec.program @views
+// CHECK-SAME: {arena_bytes = 192 : i64, arena_lower_bound = 192 : i64, memory_by_kind = {activation = 192 : i64}}
+// CHECK: exec.buffer activation at 0 : memref<4x4xf32>
+// CHECK: exec.buffer activation at 64 : memref<16xf32>
+// CHECK: exec.buffer activation at 128 : memref<16xf32>
 dist.mesh @mesh <>
 exec.program @views on @mesh {
   %a = exec.buffer activation : memref<4x4xf32>
@@ -64,9 +79,17 @@ exec.program @views on @mesh {
 // -----
 
 // The microbatches read %x and what was prepared in %p again and again, and the sum %s grows: nothing of a microbatch may
-// take their places, even after the last instruction that reads them or before the first that writes them. %b and %c are of
-// one microbatch only and share a place with %d, which comes after.
+// take their places, even after the last instruction that reads them or before the first that writes them. %a, %b and %c are of
+// one microbatch only: %c takes the place of %a, and %d, which comes after, that of an input.
 // CHECK-LABEL: exec.program @microbatches
+// CHECK-SAME: {arena_bytes = 320 : i64, arena_lower_bound = 320 : i64, memory_by_kind = {activation = 192 : i64, gradient = 64 : i64, input = 64 : i64}}
+// CHECK: exec.buffer input at 0 : memref<16xf32>
+// CHECK: exec.buffer activation at 64 : memref<16xf32>
+// CHECK: exec.buffer activation at 192 : memref<16xf32>
+// CHECK: exec.buffer activation at 256 : memref<16xf32>
+// CHECK: exec.buffer activation at 192 : memref<16xf32>
+// CHECK: exec.buffer gradient at 128 : memref<16xf32>
+// CHECK: exec.buffer activation at 0 : memref<16xf32>
 dist.mesh @mesh <"micro"=2 temporal>
 exec.program @microbatches on @mesh {
   %x = exec.buffer input : memref<16xf32>
@@ -99,6 +122,9 @@ exec.program @microbatches on @mesh {
 
 // A sum that nothing reads afterwards still lives from microbatch to microbatch.
 // CHECK-LABEL: exec.program @only_sum
+// CHECK-SAME: {arena_bytes = 128 : i64, arena_lower_bound = 128 : i64, memory_by_kind = {activation = 64 : i64, gradient = 64 : i64}}
+// CHECK: exec.buffer activation at 0 : memref<16xf32>
+// CHECK: exec.buffer gradient at 64 : memref<16xf32>
 dist.mesh @mesh <"micro"=2 temporal>
 exec.program @only_sum on @mesh {
   %a = exec.buffer activation : memref<16xf32>
@@ -115,6 +141,8 @@ exec.program @only_sum on @mesh {
 
 // A task that does not run uses nothing, and a program may be empty. Offsets that are there are replaced.
 // CHECK-LABEL: exec.program @unused
+// CHECK-SAME: {arena_bytes = 64 : i64, arena_lower_bound = 64 : i64, memory_by_kind = {activation = 64 : i64}}
+// CHECK: exec.buffer activation at 0 : memref<16xf32>
 dist.mesh @mesh <>
 exec.program @unused on @mesh attributes {arena_bytes = 6400} {
   %a = exec.buffer activation at 6400 : memref<16xf32>
