@@ -13,15 +13,16 @@
 
 namespace dtc {
 
-/// Checks that `function`, which has a body, is one block that ends in a return, that its values are tensors of the dtc
-/// dialect, and that results that update arguments have their types. Passes call it first: the IR may be anyone's.
+/// Checks that `function`, which has a body, is one block that ends in a return, that its values
+/// are tensors of the dtc dialect, and that results that update arguments have their types. Passes
+/// call it first: the IR may be anyone's.
 mlir::LogicalResult checkProgram(mlir::func::FuncOp function);
 
 /// Checks as well that all shardings are on `mesh`, the one of the module.
 mlir::LogicalResult checkProgram(mlir::func::FuncOp function, llvm::StringRef mesh);
 
-/// Checks that every argument and every op's result has a sharding, that it divides its tensor, and that every op has a
-/// sharding rule or is one of the global view's own.
+/// Checks that every argument and every op's result has a sharding, that it divides its tensor, and
+/// that every op has a sharding rule or is one of the global view's own.
 mlir::LogicalResult checkShardings(mlir::func::FuncOp function, const Mesh &mesh);
 
 } // namespace dtc

@@ -6,6 +6,7 @@
 
 #include "compiler/pipeline/Pipeline.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/plan/PlanValidator.h"
 #include "runtime/support/AtomicFile.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -186,6 +187,9 @@ int main(int argc, char **argv) {
     return fail("cannot compile " + args.input + " (see above)");
   if (args.printIr)
     module->print(llvm::outs(), mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
+  // What no runtime would take, such as an arena of exabytes, is not written.
+  if (auto problem = runtime::validatePlan(plan))
+    return fail("the plan of " + args.input + " cannot be run: " + problem->message);
   if (auto problem = runtime::writePlan(plan, args.output))
     return fail(problem->message);
   if (args.timing) {
