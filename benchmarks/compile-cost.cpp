@@ -15,8 +15,8 @@
 #include "benchmarks/Median.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/support/Format.h"
+#include "tools/CommandLine.h"
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstring>
 #include <fmt/format.h>
@@ -55,11 +55,6 @@ struct Arguments {
 static constexpr int64_t tp = 8;
 static constexpr int64_t batch = 1024; // divides over every dp below
 static constexpr uint64_t planLimit = 20'000'000;
-
-static int fail(const std::string &message) {
-  fmt::print(stderr, "error: {}\n", message);
-  return 1;
-}
 
 static std::string configOf(const Case &c, const Arguments &args) {
   return fmt::format("{}/gpt2-{}-layers/config.json", args.examples, c.layers);
@@ -182,13 +177,8 @@ int main(int argc, char **argv) {
   app.add_option("--repeats", args.repeats, "Runs of which the median is taken")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help
-      return app.exit(error);
-    return fail(fmt::format("{}; see dtc-benchmark-compile-cost --help", error.what()));
-  }
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
   if (MaybeError error = run(args))
     return fail(error->message);
   return 0;

@@ -21,8 +21,8 @@
 #include "runtime/report/PlanSummary.h"
 #include "runtime/support/Format.h"
 #include "runtime/train/ProgressReport.h"
+#include "tools/CommandLine.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
@@ -43,11 +43,6 @@ struct Arguments {
 
 static constexpr int64_t gemmSize = 2048;
 static constexpr int gemmSamples = 7; // before the training, and again after it
-
-static int fail(const std::string &message) {
-  fmt::print(stderr, "error: {}\n", message);
-  return 1;
-}
 
 /// The kernels whose operations count.
 static double contractionFlops(const PlanSummary &summary) {
@@ -201,13 +196,8 @@ int main(int argc, char **argv) {
   app.add_option("--threads", args.threads, "Threads of the device and of sgemm")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help
-      return app.exit(error);
-    return fail(fmt::format("{}; see dtc-benchmark-train-gpt2 --help", error.what()));
-  }
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
   if (MaybeError error = run(args))
     return fail(error->message);
   return 0;

@@ -21,8 +21,8 @@ function(dtc_add_mlir_library name)
   endif()
 endfunction()
 
-# Runs mlir-tblgen over a .td file: dtc_tablegen(TARGET File.td out.inc -gen-op-decls ...) may be repeated; then
-# dtc_tablegen_target(TARGET) makes the target from all of them.
+# Runs mlir-tblgen over a .td file: dtc_tablegen(File.td out.inc -gen-op-decls ...) may be repeated; then
+# add_public_tablegen_target(Name) makes a target of all of them.
 macro(dtc_tablegen td out)
   set(LLVM_TARGET_DEFINITIONS ${td})
   mlir_tablegen(${out} ${ARGN} -I "${CMAKE_SOURCE_DIR}")

@@ -87,7 +87,8 @@ static int64_t place(llvm::ArrayRef<Lifetime> lifetimes, std::vector<int64_t> &o
   std::iota(order.begin(), order.end(), 0u);
   llvm::sort(order, [&](unsigned a, unsigned b) {
     const Lifetime &l = lifetimes[a], &r = lifetimes[b];
-    return std::make_tuple(l.first, -l.last, -l.bytes, a) < std::make_tuple(r.first, -r.last, -r.bytes, b);
+    return std::make_tuple(l.first, -l.last, -l.bytes, a) <
+           std::make_tuple(r.first, -r.last, -r.bytes, b);
   });
   std::set<std::pair<int, unsigned>> alive; // by last instant
   FreeList gaps;

@@ -30,10 +30,11 @@ struct ArenaPlan {
   int peak = 0;
 };
 
-/// Places buffers whose lifetimes overlap at disjoint offsets. O(n log n): buffers in order of their first instant go
-/// to the smallest free gap that holds them, longest-lived first among those of one instant. The smaller the better of
-/// two directions of time is taken: backwards, what is freed last is placed first. (Offline dynamic storage allocation
-/// is NP-hard: Garey and Johnson 1979, problem SR2.)
+/// Places buffers whose lifetimes overlap at disjoint offsets. O(n log n): buffers in order of
+/// their first instant go to the smallest free gap that holds them, longest-lived first among those
+/// of one instant. The smaller the better of two directions of time is taken: backwards, what is
+/// freed last is placed first. (Offline dynamic storage allocation is NP-hard: Garey and Johnson
+/// 1979, problem SR2.)
 ArenaPlan planArena(llvm::ArrayRef<Lifetime> lifetimes);
 
 } // namespace dtc

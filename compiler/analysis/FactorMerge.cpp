@@ -32,8 +32,8 @@ FactorAxes dtc::mergeFactorAxes(const Mesh &mesh, const ShardingRule &rule,
     for (auto [factor, axes] : llvm::enumerate(own)) {
       if (axes.empty() || rule.factors[factor].whole)
         continue;
-      auto *same = llvm::find_if(candidates[factor],
-                                 [&](const Candidate &c) { return c.axes == axes; });
+      auto *same =
+          llvm::find_if(candidates[factor], [&](const Candidate &c) { return c.axes == axes; });
       if (same == candidates[factor].end())
         candidates[factor].push_back({axes, tensor.weight});
       else

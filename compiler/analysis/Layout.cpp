@@ -83,8 +83,9 @@ std::optional<Layout> dtc::layoutFromFactors(const Mesh &mesh, const ShardingRul
   return layout;
 }
 
-unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule, ArrayRef<unsigned> dimFactors,
-                             ArrayRef<unsigned> dimAxes, FactorAxes &axes) {
+unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
+                             ArrayRef<unsigned> dimFactors, ArrayRef<unsigned> dimAxes,
+                             FactorAxes &axes) {
   unsigned taken = 0;
   for (unsigned factor : dimFactors) {
     int64_t room = rule.factors[factor].size;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The analyses work on these types, not on attributes: mesh axes are small integers, and nothing here knows IR except
-// the two conversions at the end.
+// The analyses work on these types, not on attributes: mesh axes are small integers, and nothing
+// here knows IR except the two conversions at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,15 +73,17 @@ struct Layout {
 /// The axes of each factor of an op, for one execution of it on the mesh.
 using FactorAxes = llvm::SmallVector<AxisList>;
 
-/// The layout of a tensor when the factors are split by `axes`; nullopt where that is no list of equal contiguous
-/// blocks (a minor factor of a dimension is split while a major one is not split completely).
-std::optional<Layout> layoutFromFactors(const Mesh &mesh, const ShardingRule &rule, const TensorFactors &tensor,
-                                        const FactorAxes &axes);
+/// The layout of a tensor when the factors are split by `axes`; nullopt where that is no list of
+/// equal contiguous blocks (a minor factor of a dimension is split while a major one is not split
+/// completely).
+std::optional<Layout> layoutFromFactors(const Mesh &mesh, const ShardingRule &rule,
+                                        const TensorFactors &tensor, const FactorAxes &axes);
 
-/// Hands the axes of dimension `dim` to its factors, major first. Returns how many axes could be handed out: an axis
-/// that would split across two factors, and all after it, cannot.
-unsigned factorsFromDim(const Mesh &mesh, const ShardingRule &rule, llvm::ArrayRef<unsigned> dimFactors,
-                        llvm::ArrayRef<unsigned> dimAxes, FactorAxes &axes);
+/// Hands the axes of dimension `dim` to its factors, major first. Returns how many axes could be
+/// handed out: an axis that would split across two factors, and all after it, cannot.
+unsigned factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
+                        llvm::ArrayRef<unsigned> dimFactors, llvm::ArrayRef<unsigned> dimAxes,
+                        FactorAxes &axes);
 
 /// Conversions between IR and data.
 Mesh getMesh(dist::MeshOp op);

@@ -4,12 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On each dimension the axes that already agree, from the coarsest on, are a common prefix. Axes of the present layout
-// past it are misplaced, axes of the target past it are missing.
+// On each dimension the axes that already agree, from the coarsest on, are a common prefix. Axes of
+// the present layout past it are misplaced, axes of the target past it are missing.
 //
-// Termination: a slice or reduce_scatter adds a missing axis where it belongs; an all_to_all takes a misplaced axis to
-// where it is missing; an all_gather removes misplaced axes; an all_reduce completes a sum. No step takes an axis out of
-// a common prefix and none adds a misplaced one, so (misplaced, partial, missing) falls lexicographically.
+// Termination: a slice or reduce_scatter adds a missing axis where it belongs; an all_to_all takes
+// a misplaced axis to where it is missing; an all_gather removes misplaced axes; an all_reduce
+// completes a sum. No step takes an axis out of a common prefix and none adds a misplaced one, so
+// (misplaced, partial, missing) falls lexicographically.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +61,9 @@ private:
     llvm::erase_if(now.partial, [&](unsigned axis) { return llvm::is_contained(axes, axis); });
   }
 
-  /// Appends missing axes to a dimension that has no misplaced ones: partial ones by a reduce_scatter, unused ones by a
-  /// slice. Both make the tensor smaller, so they come before everything else.
+  /// Appends missing axes to a dimension that has no misplaced ones: partial ones by a
+  /// reduce_scatter, unused ones by a slice. Both make the tensor smaller, so they come before
+  /// everything else.
   bool sliceOrScatter() {
     for (size_t dim = 0; dim < now.dims.size(); ++dim) {
       if (!isPrefix(dim))

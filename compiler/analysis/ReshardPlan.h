@@ -21,10 +21,11 @@ struct ReshardStep {
   int64_t splitDim = 0; ///< AllToAll only
 };
 
-/// The steps that take a tensor from `from` to `to` (whose partial axes are among those of `from`), for any two layouts
-/// on any mesh. Returns nullopt where a temporal axis would have to be gathered or reduced, which no step does: slices
-/// are the only steps over a temporal axis.
-std::optional<llvm::SmallVector<ReshardStep>> planReshard(const Mesh &mesh, const Layout &from, const Layout &to);
+/// The steps that take a tensor from `from` to `to` (whose partial axes are among those of `from`),
+/// for any two layouts on any mesh. Returns nullopt where a temporal axis would have to be gathered
+/// or reduced, which no step does: slices are the only steps over a temporal axis.
+std::optional<llvm::SmallVector<ReshardStep>> planReshard(const Mesh &mesh, const Layout &from,
+                                                          const Layout &to);
 
 } // namespace dtc
 

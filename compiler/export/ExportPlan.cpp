@@ -47,7 +47,9 @@ static std::string describe(Location loc) {
     if (auto named = dyn_cast<NameLoc>(part); named && name.empty())
       name = named.getName().str();
     if (auto file = dyn_cast<FileLineColLoc>(part); file && place.empty())
-      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+               Twine(file.getColumn()))
+                  .str();
     return WalkResult::advance();
   });
   if (name.empty())
@@ -108,7 +110,8 @@ LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Att
         for (Attribute element : value) {
           auto string = dyn_cast<StringAttr>(element);
           if (!string)
-            return at.emitOpError() << "has the attribute " << value << ", expected an array of strings";
+            return at.emitOpError()
+                   << "has the attribute " << value << ", expected an array of strings";
           out.mutable_strings()->add_values(string.str());
         }
         return success();
@@ -142,7 +145,8 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
     for (Value output : kernel.getOutputs())
       call.add_outputs(indexOf(output));
     for (NamedAttribute attr : kernel.getSettings())
-      if (failed(exportAttribute(op, attr.getValue(), (*call.mutable_attributes())[attr.getName().str()])))
+      if (failed(exportAttribute(op, attr.getValue(),
+                                 (*call.mutable_attributes())[attr.getName().str()])))
         return failure();
     out.set_flops(kernel.getFlops().convertToDouble());
     return success();
@@ -185,7 +189,8 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
   program->set_arena_lower_bound(op.getArenaLowerBound().value_or(0));
   if (auto kinds = op.getMemoryByKindAttr())
     for (NamedAttribute kind : kinds)
-      (*program->mutable_memory_by_kind())[kind.getName().str()] = cast<IntegerAttr>(kind.getValue()).getInt();
+      (*program->mutable_memory_by_kind())[kind.getName().str()] =
+          cast<IntegerAttr>(kind.getValue()).getInt();
 
   llvm::StringMap<uint32_t> tasks;
   for (Operation &entry : op.getBody().front()) {
@@ -259,8 +264,9 @@ LogicalResult Exporter::run(StringRef modelName) {
     if (failed(exportProgram(program)))
       return failure();
   if (plan.programs_size() != 1)
-    return module.emitError() << "the module has " << plan.programs_size()
-                              << " exec.programs, expected one; run dtc-lower-to-exec on one function";
+    return module.emitError()
+           << "the module has " << plan.programs_size()
+           << " exec.programs, expected one; run dtc-lower-to-exec on one function";
   return success();
 }
 

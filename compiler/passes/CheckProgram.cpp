@@ -9,6 +9,19 @@
 using namespace mlir;
 using namespace dtc;
 
+LogicalResult
+dtc::forEachFunction(ModuleOp module,
+                     llvm::function_ref<LogicalResult(func::FuncOp, const Mesh &)> body) {
+  FailureOr<dist::MeshOp> op = findMesh(module);
+  if (failed(op))
+    return failure();
+  Mesh mesh = getMesh(*op);
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (!function.isExternal() && failed(body(function, mesh)))
+      return failure();
+  return success();
+}
+
 static LogicalResult checkType(Operation *op, const Twine &what, Type type) {
   if (isAnyTensor(type))
     return success();

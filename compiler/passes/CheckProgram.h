@@ -13,6 +13,13 @@
 
 namespace dtc {
 
+/// Calls `body` for each function of the module that has a body, with the module's mesh, up to the
+/// first failure. The body may erase the function. Fails with a diagnostic where there is not one
+/// mesh.
+mlir::LogicalResult
+forEachFunction(mlir::ModuleOp module,
+                llvm::function_ref<mlir::LogicalResult(mlir::func::FuncOp, const Mesh &)> body);
+
 /// Checks that `function`, which has a body, is one block that ends in a return, that its values
 /// are tensors of the dtc dialect, and that results that update arguments have their types. Passes
 /// call it first: the IR may be anyone's.

@@ -91,7 +91,7 @@ def LowerToExecPass : Pass<"dtc-lower-to-exec", "::mlir::ModuleOp"> {
   let description = [{
     Makes one `exec.program` from the local view's function: a buffer for each value, in place where the kernel can and
     the operand is not needed any more, a kernel or collective for each op, tasks before, in and after the loop over
-    microbatches. Broadcasts that only binary elementwise ops read are folded into them.
+    microbatches. Broadcasts that only kernels read which can repeat an operand themselves are folded into them.
   }];
   let dependentDialects = ["::dtc::exec::ExecDialect", "::mlir::memref::MemRefDialect"];
 }
@@ -100,7 +100,7 @@ def PlanMemoryPass : Pass<"dtc-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Place every buffer in one arena";
   let description = [{
     Lifetimes follow from the order of the tasks; a buffer that a repeated task reads from outside lives through all
-    its repetitions. Prints the size of the arena and the lower bound in the program's attributes.
+    its repetitions. The size of the arena and the lower bound go to the program's attributes.
   }];
   let dependentDialects = ["::dtc::exec::ExecDialect"];
 }

@@ -11,9 +11,9 @@
 
 namespace dtc {
 
-/// The attributes of a function's arguments and results, to be changed and written back in one go. Setting one attribute
-/// on a function makes a new array of all of them: a step has thousands of arguments, and a pass that sets something on
-/// each would take time that grows with their square.
+/// The attributes of a function's arguments and results, to be changed and written back in one go.
+/// Setting one attribute on a function makes a new array of all of them: a step has thousands of
+/// arguments, and a pass that sets something on each would take time that grows with their square.
 class SignatureAttributes {
 public:
   explicit SignatureAttributes(mlir::func::FuncOp function) : function(function) {
@@ -33,7 +33,8 @@ public:
   }
 
 private:
-  llvm::SmallVector<mlir::DictionaryAttr> toDictionaries(llvm::ArrayRef<mlir::NamedAttrList> lists) {
+  llvm::SmallVector<mlir::DictionaryAttr>
+  toDictionaries(llvm::ArrayRef<mlir::NamedAttrList> lists) {
     llvm::SmallVector<mlir::DictionaryAttr> dictionaries;
     for (const mlir::NamedAttrList &list : lists)
       dictionaries.push_back(list.getDictionary(function.getContext()));

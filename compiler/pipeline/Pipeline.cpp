@@ -50,8 +50,8 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
   SmallVector<Attribute> axes;
   auto emitError = [&] { return mlir::emitError(loc); };
   auto add = [&](StringRef name, int64_t size, bool temporal) {
-    auto axis = dist::AxisAttr::getChecked(emitError, module.getContext(), builder.getStringAttr(name), size,
-                                           temporal);
+    auto axis = dist::AxisAttr::getChecked(emitError, module.getContext(),
+                                           builder.getStringAttr(name), size, temporal);
     if (axis)
       axes.push_back(axis);
     return bool(axis);
@@ -93,7 +93,8 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
   propagate.shard.assign(shard.begin(), shard.end());
   std::vector<std::string> defaults = defaultShardings(options);
   propagate.defaultShard.assign(defaults.begin(), defaults.end());
-  // A batch that stays whole would be worked through by every device: nobody wants that from an axis dp.
+  // A batch that stays whole would be worked through by every device: nobody wants that from an
+  // axis dp.
   propagate.mustDivide = {"batch"};
   manager.addPass(createPropagateShardingsPass(propagate));
   manager.addPass(createInsertReshardsPass());

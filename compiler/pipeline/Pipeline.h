@@ -43,8 +43,9 @@ inline constexpr const char *kMicrobatchAxis = "micro";
 /// Registers every dialect that a module may contain on the road.
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// The map of logical axes that holds without --shard, for the axes that the mesh has: Megatron's (Shoeybi et al. 2019,
-/// section 3). The batch is split over dp, heads, the MLP's inner dimension and the vocabulary over tp.
+/// The map of logical axes that holds without --shard, for the axes that the mesh has: Megatron's
+/// (Shoeybi et al. 2019, section 3). The batch is split over dp, heads, the MLP's inner dimension
+/// and the vocabulary over tp.
 std::vector<std::string> defaultShardings(const CompileOptions &options);
 
 /// Declares the mesh of the options in a module that has none. Emits an error where both have one.
@@ -54,8 +55,8 @@ mlir::LogicalResult declareMesh(mlir::ModuleOp module, const CompileOptions &opt
 void buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options);
 
 /// Takes a module the whole road and writes the plan. Diagnostics go to the context.
-mlir::LogicalResult compile(mlir::ModuleOp module, const CompileOptions &options, llvm::StringRef modelName,
-                            plan::Plan &plan);
+mlir::LogicalResult compile(mlir::ModuleOp module, const CompileOptions &options,
+                            llvm::StringRef modelName, plan::Plan &plan);
 
 } // namespace dtc
 

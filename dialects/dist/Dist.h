@@ -43,9 +43,9 @@ void setSharding(mlir::Value value, ShardingAttr sharding);
 /// The mesh called `name` in the innermost module around `at` that has it. Null if there is none.
 MeshOp lookupMesh(mlir::Operation *at, mlir::FlatSymbolRefAttr name);
 
-/// Checks `sharding` against the mesh and the type it is meant for: known axes and the rank. That the axes divide the
-/// dimensions is for passes to check, which know what to say of it. `what` names the value in the diagnostic ("argument
-/// 3", "result").
+/// Checks `sharding` against the mesh and the type it is meant for: known axes and the rank. That
+/// the axes divide the dimensions is for passes to check, which know what to say of it. `what`
+/// names the value in the diagnostic ("argument 3", "result").
 mlir::LogicalResult verifySharding(mlir::Operation *at, ShardingAttr sharding, mlir::Type type,
                                    const llvm::Twine &what);
 

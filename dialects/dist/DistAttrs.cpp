@@ -38,8 +38,8 @@ LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
   if (name.getValue().empty())
     return emitError() << "a mesh axis has an empty name";
   if (size < 1 || size > kMaxMeshSize)
-    return emitError() << "mesh axis " << name << " has size " << size
-                       << ", expected 1 to " << kMaxMeshSize;
+    return emitError() << "mesh axis " << name << " has size " << size << ", expected 1 to "
+                       << kMaxMeshSize;
   return success();
 }
 
@@ -74,8 +74,8 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
   if (succeeded(parser.parseOptionalComma())) {
     StringRef keyword;
     SMLoc loc;
-    if (parser.parseKeyword("partial") || parser.parseEqual() ||
-        parser.getCurrentLocation(&loc) || parser.parseKeyword(&keyword))
+    if (parser.parseKeyword("partial") || parser.parseEqual() || parser.getCurrentLocation(&loc) ||
+        parser.parseKeyword(&keyword))
       return {};
     auto parsed = symbolizeReductionKind(keyword);
     if (!parsed) {

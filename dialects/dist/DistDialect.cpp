@@ -66,7 +66,8 @@ void dtc::dist::setSharding(Value value, ShardingAttr sharding) {
 }
 
 MeshOp dtc::dist::lookupMesh(Operation *at, FlatSymbolRefAttr name) {
-  // Other symbol tables in between, such as an exec.program with its thousands of ops, hold no meshes and are not searched.
+  // Other symbol tables in between, such as an exec.program with its thousands of ops, hold no
+  // meshes and are not searched.
   for (auto module = at->getParentOfType<ModuleOp>(); module;
        module = module->getParentOfType<ModuleOp>())
     if (auto mesh = dyn_cast_or_null<MeshOp>(SymbolTable::lookupSymbolIn(module, name)))
@@ -94,8 +95,8 @@ LogicalResult dtc::dist::verifySharding(Operation *at, ShardingAttr sharding, Ty
   auto check = [&](ArrayAttr axes) -> LogicalResult {
     for (Attribute axis : axes)
       if (!known(axis))
-        return at->emitOpError() << what << " is sharded over " << axis << ", which is not an axis of "
-                                 << sharding.getMesh();
+        return at->emitOpError() << what << " is sharded over " << axis
+                                 << ", which is not an axis of " << sharding.getMesh();
     return success();
   };
   for (Attribute dim : sharding.getDims())
@@ -111,7 +112,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << kShardingAttrName << "'";
   if (auto sharding = dyn_cast<ShardingAttr>(attr.getValue())) {
     if (op->getNumResults() != 1)
-      return op->emitOpError() << "has " << op->getNumResults() << " results; '" << kShardingAttrName
+      return op->emitOpError() << "has " << op->getNumResults() << " results; '"
+                               << kShardingAttrName
                                << "' must be an array with one sharding for each";
     return verifySharding(op, sharding, op->getResult(0).getType(), "result");
   }
@@ -127,7 +129,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     if (!sharding)
       return op->emitOpError() << "has '" << kShardingAttrName << "' with " << element
                                << ", expected a #dist.sharding";
-    if (failed(verifySharding(op, sharding, op->getResult(index).getType(), "result " + Twine(index))))
+    if (failed(
+            verifySharding(op, sharding, op->getResult(index).getType(), "result " + Twine(index))))
       return failure();
   }
   return success();
@@ -137,8 +140,8 @@ static LogicalResult verifySignatureAttribute(Operation *op, NamedAttribute attr
                                               const Twine &what) {
   auto sharding = dyn_cast<ShardingAttr>(attr.getValue());
   if (attr.getName() != kShardingAttrName || !sharding)
-    return op->emitOpError() << what << " has '" << attr.getName().getValue() << "' = "
-                             << attr.getValue() << ", expected '" << kShardingAttrName
+    return op->emitOpError() << what << " has '" << attr.getName().getValue()
+                             << "' = " << attr.getValue() << ", expected '" << kShardingAttrName
                              << "' with a #dist.sharding";
   return verifySharding(op, sharding, type, what);
 }
@@ -152,8 +155,8 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
                                   "argument " + Twine(argIndex));
 }
 
-LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned resultIndex,
-                                                       NamedAttribute attr) {
+LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                                       unsigned resultIndex, NamedAttribute attr) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
     return success();

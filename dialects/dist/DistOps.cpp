@@ -109,7 +109,8 @@ LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
                            << ", which its operand is not; a reshard can only complete a sum";
   if (getTo().isPartial() && getFrom().getPartialKind() != getTo().getPartialKind())
     return emitOpError() << "turns a value that is partial as a "
-                         << stringifyReductionKind(getFrom().getPartialKind()) << " into one that is partial as a "
+                         << stringifyReductionKind(getFrom().getPartialKind())
+                         << " into one that is partial as a "
                          << stringifyReductionKind(getTo().getPartialKind());
   return verifySharding(*this, getTo(), getType(), "result");
 }
@@ -142,7 +143,8 @@ static FailureOr<int64_t> groupSize(Operation *op, FlatSymbolRefAttr meshName, A
   return size;
 }
 
-/// Checks that `result` has the shape of `input` with the dimensions multiplied by numerator / denominator.
+/// Checks that `result` has the shape of `input` with the dimensions multiplied by numerator /
+/// denominator.
 static LogicalResult verifyDims(Operation *op, RankedTensorType input, RankedTensorType result,
                                 ArrayRef<std::pair<int64_t, bool>> dims, int64_t group) {
   SmallVector<int64_t> expected(input.getShape());
@@ -195,7 +197,8 @@ LogicalResult ShardOffsetOp::verifySymbolUses(SymbolTableCollection &) {
 
 DictionaryAttr ShardSliceOp::getKernelAttributes() {
   Builder b(getContext());
-  return b.getDictionaryAttr({b.getNamedAttr("dim", getDimAttr()), b.getNamedAttr("axes", getAxes())});
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("dim", getDimAttr()), b.getNamedAttr("axes", getAxes())});
 }
 DictionaryAttr ShardOffsetOp::getKernelAttributes() {
   Builder b(getContext());
@@ -211,9 +214,10 @@ LogicalResult MicrobatchLoopOp::verifySymbolUses(SymbolTableCollection &) {
     if (cast<AxisAttr>(attr).getName() == getAxisAttr())
       return cast<AxisAttr>(attr).getTemporal()
                  ? success()
-                 : LogicalResult(emitOpError() << "is over axis " << getAxisAttr()
-                                               << ", which is not temporal");
-  return emitOpError() << "is over axis " << getAxisAttr() << ", which " << getMeshAttr() << " lacks";
+                 : LogicalResult(emitOpError()
+                                 << "is over axis " << getAxisAttr() << ", which is not temporal");
+  return emitOpError() << "is over axis " << getAxisAttr() << ", which " << getMeshAttr()
+                       << " lacks";
 }
 
 LogicalResult MicrobatchLoopOp::verifyRegions() {

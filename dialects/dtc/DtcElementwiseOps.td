@@ -36,6 +36,11 @@ class Dtc_BinaryOp<string mnemonic, Type type, string linear = "">
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getBroadcastAttribute(unsigned operand) {
+      return operand == 0 ? "lhs_dims" : "rhs_dims";
+    }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

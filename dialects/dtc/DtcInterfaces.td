@@ -86,6 +86,12 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
         return ::dtc::inherentAttributes($_op.getOperation());
       }]>,
     InterfaceMethod<[{
+        The attribute in which the kernel takes the dimensions of operand `operand` in the result,
+        so that the operand need not be broadcast before; empty where it takes no such operand.
+      }],
+      "::llvm::StringRef", "getBroadcastAttribute", (ins "unsigned":$operand),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return {}; }]>,
+    InterfaceMethod<[{
         Pairs (operand, result) that the kernel may compute in place, in order of preference.
       }],
       "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getInPlacePairs", (ins),

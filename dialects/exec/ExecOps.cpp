@@ -58,7 +58,8 @@ LogicalResult TaskOp::verify() {
 /// Checks that elements of `type` lie one after another and that their number is known.
 static LogicalResult verifyDense(Operation *op, MemRefType type) {
   if (!type.hasStaticShape() || !type.getLayout().isIdentity())
-    return op->emitOpError() << "has type " << type << ", expected a static shape and the row-major layout";
+    return op->emitOpError() << "has type " << type
+                             << ", expected a static shape and the row-major layout";
   return success();
 }
 
@@ -86,7 +87,8 @@ LogicalResult ViewOp::verify() {
 static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64_t> global,
                                  dist::ShardingAttr sharding) {
   if (llvm::any_of(global, [](int64_t size) { return size < 0; }))
-    return op->emitOpError() << "has the shape [" << global << "], expected sizes that are not negative";
+    return op->emitOpError() << "has the shape [" << global
+                             << "], expected sizes that are not negative";
   auto tensor = RankedTensorType::get(global, local.getElementType());
   if (failed(dist::verifySharding(op, sharding, tensor, "the value")))
     return failure();
@@ -98,8 +100,9 @@ static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64
         if (known.getName() == axis)
           size = size % known.getSize() == 0 ? size / known.getSize() : -1;
   if (ArrayRef<int64_t>(expected) != local.getShape())
-    return op->emitOpError() << "has a buffer of type " << local << " for a shard of a tensor of shape ["
-                             << global << "] with sharding " << sharding;
+    return op->emitOpError() << "has a buffer of type " << local
+                             << " for a shard of a tensor of shape [" << global
+                             << "] with sharding " << sharding;
   return success();
 }
 
@@ -135,7 +138,8 @@ LogicalResult KernelOp::verify() {
 }
 
 LogicalResult CollectiveOp::verify() {
-  bool reduces = getKind() == CollectiveKind::AllReduce || getKind() == CollectiveKind::ReduceScatter;
+  bool reduces =
+      getKind() == CollectiveKind::AllReduce || getKind() == CollectiveKind::ReduceScatter;
   if (reduces != getReduction().has_value())
     return emitOpError() << stringifyCollectiveKind(getKind())
                          << (reduces ? " needs a reduction" : " has no use for a reduction");

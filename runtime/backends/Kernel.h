@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The executor prepares every kernel call of a plan once, when the plan is loaded. Preparing checks the call against
-// its signature in docs/kernels.md and does what depends on shapes alone (GEMM descriptors, index tables). Running
-// touches only the operands and the workspace, allocates nothing and cannot fail.
+// The executor prepares every kernel call of a plan once, when the plan is loaded. Preparing checks
+// the call against its signature in docs/kernels.md and does what depends on shapes alone (GEMM
+// descriptors, index tables). Running touches only the operands and the workspace, allocates
+// nothing and cannot fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,12 +30,12 @@ namespace dtc::runtime {
 struct RawBytes {
   std::string bytes;
 };
-using AttributeValue = std::variant<int64_t, double, std::string, bool, std::vector<int64_t>, std::vector<std::string>,
-                                    RawBytes>;
+using AttributeValue = std::variant<int64_t, double, std::string, bool, std::vector<int64_t>,
+                                    std::vector<std::string>, RawBytes>;
 using AttributeMap = std::map<std::string, AttributeValue>;
 
-/// Where a device stands: axis name -> (coordinate, size). The temporal axis is among them; its coordinate is the
-/// microbatch that is running.
+/// Where a device stands: axis name -> (coordinate, size). The temporal axis is among them; its
+/// coordinate is the microbatch that is running.
 struct AxisPosition {
   std::string name;
   int64_t size = 1;
@@ -77,7 +78,8 @@ class Backend {
 public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
-  /// Checks the call and prepares it. The error names the kernel, the operand and what was expected.
+  /// Checks the call and prepares it. The error names the kernel, the operand and what was
+  /// expected.
   virtual Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const = 0;
 };
 

@@ -126,7 +126,8 @@ MaybeError TrainLoop::checkSteps() {
     return Error{
         fmt::format("--warmup is {}; expected 0 to the {} steps of the run", warmup, steps)};
   if (!(std::isfinite(options.learningRate) && options.learningRate >= 0))
-    return Error{fmt::format("--lr is {}; expected a finite number that is not negative", options.learningRate)};
+    return Error{fmt::format("--lr is {}; expected a finite number that is not negative",
+                             options.learningRate)};
   if (!(options.minLearningRate >= 0 && options.minLearningRate <= options.learningRate))
     return Error{fmt::format("--min-lr is {}; expected 0 to the learning rate of {}",
                              options.minLearningRate, options.learningRate)};

@@ -51,7 +51,8 @@ TEST(ArenaPlan, RandomBuffersNeverOverlap) {
     for (size_t a = 0; a < lifetimes.size(); ++a) {
       EXPECT_LE(plan.offsets[a] + lifetimes[a].bytes, plan.arenaBytes);
       for (size_t b = 0; b < a; ++b)
-        EXPECT_FALSE(overlap(lifetimes[a], plan.offsets[a], lifetimes[b], plan.offsets[b])) << a << " " << b;
+        EXPECT_FALSE(overlap(lifetimes[a], plan.offsets[a], lifetimes[b], plan.offsets[b]))
+            << a << " " << b;
     }
   }
 }

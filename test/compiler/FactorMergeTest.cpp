@@ -16,8 +16,8 @@ struct FactorMerge : testing::Test {
   Mesh mesh{"mesh", {{"x", 2}, {"y", 2}, {"z", 3}}};
   ShardingRule rule;
   FactorMerge() {
-    unsigned b = rule.addFactor(8), s = rule.addFactor(4), d = rule.addFactor(6, FactorReduction::Sum),
-             f = rule.addFactor(12);
+    unsigned b = rule.addFactor(8), s = rule.addFactor(4),
+             d = rule.addFactor(6, FactorReduction::Sum), f = rule.addFactor(12);
     rule.operands = {{{b}, {s}, {d}}, {{d}, {f}}};
     rule.results = {{{b}, {s}, {f}}};
   }
@@ -45,7 +45,8 @@ TEST_F(FactorMerge, TheLongerListWinsWhereOneBeginsTheOther) {
 
 TEST_F(FactorMerge, TheHeavierTensorWinsAContradiction) {
   EXPECT_EQ(merge({{{0}, {}, {}}}, Layout::replicated(2), {{{1}, {}, {}}})[0], AxisList({0}));
-  EXPECT_EQ(merge({{{0}, {}, {}}}, Layout::replicated(2), {{{1}, {}, {}}}, {1, 2, 3})[0], AxisList({1}));
+  EXPECT_EQ(merge({{{0}, {}, {}}}, Layout::replicated(2), {{{1}, {}, {}}}, {1, 2, 3})[0],
+            AxisList({1}));
 }
 
 TEST_F(FactorMerge, AnAxisSplitsOneFactor) {

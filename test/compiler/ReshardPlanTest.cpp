@@ -36,7 +36,9 @@ TEST(ReshardPlan, OneStep) {
   EXPECT_EQ(kinds({{{}, {}}, {0}}, {{{0}, {}}}), Kinds({ReshardStep::ReduceScatter}));
 }
 
-TEST(ReshardPlan, APartialAxisMayStay) { EXPECT_EQ(kinds({{{}}, {0, 1}}, {{{}}, {0}}), Kinds({ReshardStep::AllReduce})); }
+TEST(ReshardPlan, APartialAxisMayStay) {
+  EXPECT_EQ(kinds({{{}}, {0, 1}}, {{{}}, {0}}), Kinds({ReshardStep::AllReduce}));
+}
 
 TEST(ReshardPlan, TimeIsOnlySliced) {
   EXPECT_EQ(kinds({{{0}}}, {{{0, 3}}}), Kinds({ReshardStep::Slice}));
@@ -44,8 +46,9 @@ TEST(ReshardPlan, TimeIsOnlySliced) {
   EXPECT_FALSE(planReshard(kMesh, {{{}}, {3}}, {{{}}}));
 }
 
-/// What a device holds, as a function of its coordinates: the blocks of each dimension, and the axes that are summed.
-/// The steps are applied to this description by their definition, so that any wrong order of axes shows.
+/// What a device holds, as a function of its coordinates: the blocks of each dimension, and the
+/// axes that are summed. The steps are applied to this description by their definition, so that any
+/// wrong order of axes shows.
 TEST(ReshardPlan, AnyPairEndsAtItsTarget) {
   for (unsigned seed = 1; seed <= 5000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -55,7 +58,8 @@ TEST(ReshardPlan, AnyPairEndsAtItsTarget) {
       std::shuffle(free.begin(), free.end(), engine);
       Layout layout = Layout::replicated(1 + seed % 3);
       for (unsigned axis : free)
-        if (unsigned where = engine() % (layout.dims.size() + 1 + partial); where < layout.dims.size())
+        if (unsigned where = engine() % (layout.dims.size() + 1 + partial);
+            where < layout.dims.size())
           layout.dims[where].push_back(axis);
         else if (where == layout.dims.size() + 1)
           layout.partial.push_back(axis);

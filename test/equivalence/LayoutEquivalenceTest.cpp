@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Trains small models on one device and on meshes of virtual devices, from the same seed and on the same tokens, and
-// compares every loss and the final parameters.
+// Trains small models on one device and on meshes of virtual devices, from the same seed and on the
+// same tokens, and compares every loss and the final parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,11 @@ struct TrainingRun {
   std::map<std::string, runtime::HostTensor> parameters;
 };
 
-const char *kGpt2 = R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 2,
+const char *kGpt2 =
+    R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 2,
   "n_head": 8, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
-const char *kLlama = R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
+const char *kLlama =
+    R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
   "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 32,
   "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
 
@@ -91,11 +93,12 @@ TEST_P(LayoutEquivalence, EqualsOneDevice) {
     EXPECT_NEAR(actual.losses[step], expected.losses[step], kTolerance * expected.losses[step])
         << "at step " << step + 1;
   ASSERT_EQ(actual.parameters.size(), expected.parameters.size());
-  // AdamW divides by the root of the second moment, which makes much of little where a gradient is all rounding: the
-  // bound is on the tensor's largest difference against its largest element.
+  // AdamW divides by the root of the second moment, which makes much of little where a gradient is
+  // all rounding: the bound is on the tensor's largest difference against its largest element.
   for (const auto &[name, tensor] : expected.parameters) {
     runtime::HostTensor a = tensor, b = actual.parameters.at(name);
-    // The softmax does not see the key bias: its gradient is rounding and nothing else, and AdamW makes full steps of it.
+    // The softmax does not see the key bias: its gradient is rounding and nothing else, and AdamW
+    // makes full steps of it.
     if (llvm::StringRef(name).ends_with("attn.c_attn.bias"))
       for (int64_t third = a.type.numElements() / 3, i = third; i < 2 * third; ++i) {
         setElement(a, i, 0);
@@ -106,9 +109,9 @@ TEST_P(LayoutEquivalence, EqualsOneDevice) {
 }
 
 static const char *kMeshes[] = {
-    "m=2",          "m=4",         "dp=2",         "dp=4",          "dp=8",          "tp=2",
-    "tp=4",         "dp=2 m=2",    "dp=2,tp=2",    "dp=2,tp=2 m=2", "tp=2 m=4",      "dp=4,tp=2",
-    "dp=2,tp=4",    "tp=2,dp=2 m=4", "dp=4 m=4",   "tp=8",
+    "m=2",       "m=4",           "dp=2",      "dp=4",          "dp=8",     "tp=2",
+    "tp=4",      "dp=2 m=2",      "dp=2,tp=2", "dp=2,tp=2 m=2", "tp=2 m=4", "dp=4,tp=2",
+    "dp=2,tp=4", "tp=2,dp=2 m=4", "dp=4 m=4",  "tp=8",
 };
 
 /// "dp=2,tp=2 m=2" -> "dp2_tp2_m2".
@@ -121,6 +124,8 @@ static std::string nameOf(const testing::TestParamInfo<LayoutEquivalence::ParamT
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpt2, LayoutEquivalence,
-                         testing::Combine(testing::Values(kGpt2), testing::ValuesIn(kMeshes)), nameOf);
+                         testing::Combine(testing::Values(kGpt2), testing::ValuesIn(kMeshes)),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(Llama, LayoutEquivalence,
-                         testing::Combine(testing::Values(kLlama), testing::ValuesIn(kMeshes)), nameOf);
+                         testing::Combine(testing::Values(kLlama), testing::ValuesIn(kMeshes)),
+                         nameOf);

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reference values that Hugging Face transformers and PyTorch computed lie in data/; README.md there says how. Here the
-// same models are imported and compiled for one device and for dp=2,tp=2 with two microbatches, start from the same
-// weights file, and see the same tokens.
+// Reference values that Hugging Face transformers and PyTorch computed lie in data/; README.md
+// there says how. Here the same models are imported and compiled for one device and for dp=2,tp=2
+// with two microbatches, start from the same weights file, and see the same tokens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,8 @@ protected:
       auto extra = runtime::loadWeights(*session, folder + "weights.safetensors");
       EXPECT_TRUE(bool(extra)) << extra.error().message;
       if (extra)
-        EXPECT_TRUE(extra->empty()) << "the file has a tensor that the model lacks: " << extra->front();
+        EXPECT_TRUE(extra->empty())
+            << "the file has a tensor that the model lacks: " << extra->front();
     }
     return session;
   }
@@ -72,7 +73,8 @@ protected:
     for (const char *name : {"tokens", "labels"}) {
       runtime::HostTensor all = load("samples.safetensors", name, runtime::DType::I32);
       runtime::HostTensor rows(runtime::TensorType{runtime::DType::I32, {batch, seq}});
-      std::memcpy(rows.bytes.data(), all.as<int32_t>() + (step - 1) * batch * seq, rows.bytes.size());
+      std::memcpy(rows.bytes.data(), all.as<int32_t>() + (step - 1) * batch * seq,
+                  rows.bytes.size());
       auto problem = session.setInput(name, rows);
       EXPECT_FALSE(problem) << problem->message;
     }
@@ -100,7 +102,8 @@ TEST_P(Parity, Gradients) {
     auto gradient = session->getOutput("grad:" + state.name());
     ASSERT_TRUE(bool(gradient)) << state.name();
     gradient->type.shape.assign(state.file_shape().begin(), state.file_shape().end());
-    EXPECT_LT(relativeDifference(load("gradients.safetensors", state.name()), *gradient, 1e-6), kTolerance)
+    EXPECT_LT(relativeDifference(load("gradients.safetensors", state.name()), *gradient, 1e-6),
+              kTolerance)
         << state.name();
     ++count;
   }
@@ -115,7 +118,8 @@ TEST_P(Parity, ThreeStepsOfAdamw) {
     ASSERT_FALSE(session->step(expected["optimizer"]["lr"], step));
     double loss = expected["loss"][step - 1], norm = expected["grad_norm"][step - 1];
     EXPECT_NEAR(element(*session->getOutput("loss")), loss, kTolerance * loss) << "step " << step;
-    EXPECT_NEAR(element(*session->getOutput("grad_norm")), norm, kTolerance * norm) << "step " << step;
+    EXPECT_NEAR(element(*session->getOutput("grad_norm")), norm, kTolerance * norm)
+        << "step " << step;
   }
   for (const plan::State &state : session->plan().programs(0).states()) {
     if (!state.parameter().empty())
@@ -134,7 +138,8 @@ TEST_P(Parity, ThreeStepsOfAdamw) {
 }
 
 static std::string nameOf(const testing::TestParamInfo<Parity::ParamType> &info) {
-  return std::get<0>(info.param) + (std::get<1>(info.param).empty() ? "_one_device" : "_four_devices");
+  return std::get<0>(info.param) +
+         (std::get<1>(info.param).empty() ? "_one_device" : "_four_devices");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Parity,

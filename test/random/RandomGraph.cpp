@@ -33,9 +33,13 @@ public:
   RandomGraph run();
 
 private:
-  int64_t pick(int64_t low, int64_t high) { return low + int64_t(engine() % uint64_t(high - low + 1)); }
+  int64_t pick(int64_t low, int64_t high) {
+    return low + int64_t(engine() % uint64_t(high - low + 1));
+  }
   bool chance(int percent) { return pick(1, 100) <= percent; }
-  template <typename T> const T &oneOf(const std::vector<T> &list) { return list[pick(0, list.size() - 1)]; }
+  template <typename T> const T &oneOf(const std::vector<T> &list) {
+    return list[pick(0, list.size() - 1)];
+  }
 
   static std::string type(const Shape &shape, const char *element = "f64");
   std::string sharding(const Shape &shape);
@@ -111,7 +115,8 @@ size_t Generator::argument(const Shape &shape) {
   std::string name = "%a" + std::to_string(arguments++);
   std::string text = name + ": " + type(shape) + " {dtc.input = \"" + name.substr(1) + "\"";
   argumentTexts[0].push_back(text + "}");
-  argumentTexts[1].push_back(text + (chance(75) ? ", dist.sharding = " + sharding(shape) : "") + "}");
+  argumentTexts[1].push_back(text + (chance(75) ? ", dist.sharding = " + sharding(shape) : "") +
+                             "}");
   values.push_back({name, shape});
   return values.size() - 1;
 }
@@ -129,7 +134,8 @@ size_t Generator::anyValue(int64_t minRank, int64_t maxRank) {
   for (size_t i = 0; i < values.size(); ++i)
     if (int64_t rank = values[i].shape.size(); rank >= minRank && rank <= maxRank)
       fitting.push_back(i);
-  return fitting.empty() ? argument(randomShape(pick(minRank, std::min<int64_t>(maxRank, 3)))) : oneOf(fitting);
+  return fitting.empty() ? argument(randomShape(pick(minRank, std::min<int64_t>(maxRank, 3))))
+                         : oneOf(fitting);
 }
 
 /// `op` is the text with @ where the attribute dictionary goes.
@@ -147,7 +153,8 @@ void Generator::elementwise() {
   size_t x = anyValue(0);
   Shape shape = values[x].shape;
   static const std::vector<std::string> unary = {"neg", "tanh", "sigmoid", "relu", "silu", "abs"};
-  static const std::vector<std::string> binary = {"add", "sub", "mul", "add", "mul", "maximum", "minimum"};
+  static const std::vector<std::string> binary = {"add", "sub",     "mul",    "add",
+                                                  "mul", "maximum", "minimum"};
   if (chance(40)) {
     append("dtc." + oneOf(unary) + " " + use(x) + "@ : " + type(shape), shape);
   } else {
@@ -195,8 +202,8 @@ void Generator::einsum() {
     outShape.push_back(size);
   }
   size_t y = valueOf(rhsShape);
-  append("dtc.einsum \"" + lhs + "," + rhs + "->" + out + "\" " + use(x) + ", " + use(y) + "@ : (" + type(shape) +
-             ", " + type(rhsShape) + ") -> " + type(outShape),
+  append("dtc.einsum \"" + lhs + "," + rhs + "->" + out + "\" " + use(x) + ", " + use(y) + "@ : (" +
+             type(shape) + ", " + type(rhsShape) + ") -> " + type(outShape),
          outShape);
 }
 
@@ -210,7 +217,8 @@ void Generator::reduce() {
     else
       out.push_back(shape[dim]);
   static const std::vector<std::string> kinds = {"sum", "sum", "max", "min"};
-  append("dtc.reduce " + oneOf(kinds) + " " + use(x) + " dims [" + dims + "]@ : (" + type(shape) + ") -> " + type(out),
+  append("dtc.reduce " + oneOf(kinds) + " " + use(x) + " dims [" + dims + "]@ : (" + type(shape) +
+             ") -> " + type(out),
          out);
 }
 
@@ -245,7 +253,9 @@ void Generator::transpose() {
     text += (text.empty() ? "" : ", ") + std::to_string(dim);
     out.push_back(shape[dim]);
   }
-  append("dtc.transpose " + use(x) + " permutation [" + text + "]@ : (" + type(shape) + ") -> " + type(out), out);
+  append("dtc.transpose " + use(x) + " permutation [" + text + "]@ : (" + type(shape) + ") -> " +
+             type(out),
+         out);
 }
 
 void Generator::broadcast() {
@@ -260,7 +270,9 @@ void Generator::broadcast() {
   }
   if (out.size() == shape.size())
     out.push_back(randomShape(1)[0]);
-  append("dtc.broadcast " + use(x) + " dims [" + dims + "]@ : (" + type(shape) + ") -> " + type(out), out);
+  append("dtc.broadcast " + use(x) + " dims [" + dims + "]@ : (" + type(shape) + ") -> " +
+             type(out),
+         out);
 }
 
 void Generator::sliceOrPad() {
@@ -279,11 +291,12 @@ void Generator::sliceOrPad() {
     out.push_back(pad ? a + size + b : b);
   }
   if (pad)
-    append("dtc.pad " + use(x) + " low [" + first + "] high [" + second + "] value 0.0@ : (" + type(shape) + ") -> " + type(out),
+    append("dtc.pad " + use(x) + " low [" + first + "] high [" + second + "] value 0.0@ : (" +
+               type(shape) + ") -> " + type(out),
            out);
   else
-    append("dtc.slice " + use(x) + " offsets [" + first + "] sizes [" + second + "]@ : (" + type(shape) + ") -> " +
-               type(out),
+    append("dtc.slice " + use(x) + " offsets [" + first + "] sizes [" + second + "]@ : (" +
+               type(shape) + ") -> " + type(out),
            out);
 }
 
@@ -293,8 +306,8 @@ void Generator::concat() {
   size_t y = valueOf(shape);
   int64_t dim = pick(0, shape.size() - 1);
   out[dim] *= 2;
-  append("dtc.concat " + use(x) + ", " + use(y) + " dim " + std::to_string(dim) + "@ : (" + type(shape) + ", " +
-             type(shape) + ") -> " + type(out),
+  append("dtc.concat " + use(x) + ", " + use(y) + " dim " + std::to_string(dim) + "@ : (" +
+             type(shape) + ", " + type(shape) + ") -> " + type(out),
          out);
 }
 
@@ -310,9 +323,10 @@ void Generator::norm() {
   size_t gamma = valueOf(weight), beta = valueOf(weight);
   // The op has several results, so it carries no sharding of its own.
   std::string name = "%" + std::to_string(results++);
-  std::string text = "  " + name + ":3 = dtc.layer_norm " + use(x) + ", " + use(gamma) + ", " + use(beta) +
-                     " {eps = 1.0e-5 : f64} : (" + type(shape) + ", " + type(weight) + ", " + type(weight) + ") -> (" +
-                     type(shape) + ", " + type(leading) + ", " + type(leading) + ")\n";
+  std::string text = "  " + name + ":3 = dtc.layer_norm " + use(x) + ", " + use(gamma) + ", " +
+                     use(beta) + " {eps = 1.0e-5 : f64} : (" + type(shape) + ", " + type(weight) +
+                     ", " + type(weight) + ") -> (" + type(shape) + ", " + type(leading) + ", " +
+                     type(leading) + ")\n";
   body[0] += text;
   body[1] += text;
   values.push_back({name + "#0", shape});
@@ -330,7 +344,8 @@ void Generator::indexed() {
   argumentTexts[0].push_back(text + "}");
   argumentTexts[1].push_back(text + (chance(75) ? ", dist.sharding = " + sharding(ids) : "") + "}");
   out.push_back(table[1]);
-  append("dtc.embedding " + use(x) + ", " + name + "@ : (" + type(table) + ", " + type(ids, "i32") + ") -> " + type(out),
+  append("dtc.embedding " + use(x) + ", " + name + "@ : (" + type(table) + ", " + type(ids, "i32") +
+             ") -> " + type(out),
          out);
 }
 
@@ -340,21 +355,23 @@ void Generator::attention() {
   size_t x = valueOf(q), y = valueOf(k), z = valueOf(k);
   std::string name = "%" + std::to_string(results++);
   std::string text = "  " + name + ":2 = dtc.attention " + use(x) + ", " + use(y) + ", " + use(z) +
-                     " {causal = true, scale = 5.0e-1 : f64} : (" + type(q) + ", " + type(k) + ", " + type(k) +
-                     ") -> (" + type(q) + ", " + type(lse) + ")\n";
+                     " {causal = true, scale = 5.0e-1 : f64} : (" + type(q) + ", " + type(k) +
+                     ", " + type(k) + ") -> (" + type(q) + ", " + type(lse) + ")\n";
   body[0] += text;
   body[1] += text;
   values.push_back({name + "#0", q});
 }
 
 RandomGraph Generator::run() {
-  static const std::vector<std::vector<int64_t>> meshes = {{2}, {4}, {2, 2}, {3}, {2, 3}, {4, 2}, {2, 2, 2}};
+  static const std::vector<std::vector<int64_t>> meshes = {{2},    {4},    {2, 2},   {3},
+                                                           {2, 3}, {4, 2}, {2, 2, 2}};
   int64_t index = 0;
   RandomGraph graph;
   graph.mesh = "dist.mesh @mesh <";
   for (int64_t size : oneOf(meshes)) {
     axes.push_back({std::string(1, char('x' + index)), size});
-    graph.mesh += std::string(index++ ? ", " : "") + '"' + axes.back().name + "\"=" + std::to_string(size);
+    graph.mesh +=
+        std::string(index++ ? ", " : "") + '"' + axes.back().name + "\"=" + std::to_string(size);
   }
   graph.mesh += ">\n";
 
@@ -362,9 +379,9 @@ RandomGraph Generator::run() {
   argument(randomShape(2));
   using Step = void (Generator::*)();
   static const std::vector<Step> steps = {
-      &Generator::elementwise, &Generator::elementwise, &Generator::einsum,    &Generator::einsum,
-      &Generator::einsum,      &Generator::reduce,      &Generator::reshape,   &Generator::transpose,
-      &Generator::broadcast,   &Generator::sliceOrPad,  &Generator::concat,    &Generator::norm,
+      &Generator::elementwise, &Generator::elementwise, &Generator::einsum,   &Generator::einsum,
+      &Generator::einsum,      &Generator::reduce,      &Generator::reshape,  &Generator::transpose,
+      &Generator::broadcast,   &Generator::sliceOrPad,  &Generator::concat,   &Generator::norm,
       &Generator::softmax,     &Generator::indexed,     &Generator::attention};
   for (int64_t count = pick(4, 14); count > 0; --count) {
     (this->*oneOf(steps))();
@@ -378,11 +395,14 @@ RandomGraph Generator::run() {
 
   std::string names, types, squares, total;
   auto addSquares = [&](const Value &value) {
-    std::string letters, index = std::to_string(squares.empty() ? 0 : std::count(squares.begin(), squares.end(), '\n'));
+    std::string letters,
+        index =
+            std::to_string(squares.empty() ? 0 : std::count(squares.begin(), squares.end(), '\n'));
     for (size_t dim = 0; dim < value.shape.size(); ++dim)
       letters += char('a' + dim);
-    squares += "  %s" + index + " = dtc.einsum \"" + letters + "," + letters + "->\" " + value.name + ", " + value.name +
-               " : (" + type(value.shape) + ", " + type(value.shape) + ") -> tensor<f64>\n";
+    squares += "  %s" + index + " = dtc.einsum \"" + letters + "," + letters + "->\" " +
+               value.name + ", " + value.name + " : (" + type(value.shape) + ", " +
+               type(value.shape) + ") -> tensor<f64>\n";
     if (!total.empty())
       squares += "  %t" + index + " = dtc.add " + total + ", %s" + index + " : tensor<f64>\n";
     total = (total.empty() ? "%s" : "%t") + index;
@@ -404,7 +424,8 @@ RandomGraph Generator::run() {
     std::string text = "func.func @f(";
     for (size_t i = 0; i < argumentTexts[sharded].size(); ++i)
       text += (i ? ", " : "") + argumentTexts[sharded][i];
-    text += ") -> (" + types + ") {\n" + body[sharded] + "  return " + names + " : " + types + "\n}\n";
+    text +=
+        ") -> (" + types + ") {\n" + body[sharded] + "  return " + names + " : " + types + "\n}\n";
     (sharded ? graph.sharded : graph.plain) = text;
 
     text = "func.func @loss(";
@@ -414,7 +435,8 @@ RandomGraph Generator::run() {
         argument.replace(argument.find("dtc.input"), 9, "dtc.param");
       text += (i ? ", " : "") + argument;
     }
-    text += ") -> tensor<f64> {\n" + body[sharded] + squares + "  return " + total + " : tensor<f64>\n}\n";
+    text += ") -> tensor<f64> {\n" + body[sharded] + squares + "  return " + total +
+            " : tensor<f64>\n}\n";
     (sharded ? graph.shardedLoss : graph.plainLoss) = text;
   }
   return graph;

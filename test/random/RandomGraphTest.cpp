@@ -4,12 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// DTC_RANDOM_SEED=n runs the one case of that seed and prints it; DTC_RANDOM_CASES=n sets the number of cases.
+// DTC_RANDOM_SEED=n runs the one case of that seed and prints it; DTC_RANDOM_CASES=n sets the
+// number of cases.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/plan.pb.h"
 #include "test/random/RandomGraph.h"
+#include "runtime/plan/plan.pb.h"
 #include "test/support/CompileAndRun.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +21,8 @@ using namespace dtc;
 using namespace dtc::test;
 
 /// Compiles and runs both forms of a program and compares all their outputs.
-static void compare(const std::string &mesh, const std::string &plainText, const std::string &shardedText,
-                    CompileOptions::Mode mode, uint64_t seed) {
+static void compare(const std::string &mesh, const std::string &plainText,
+                    const std::string &shardedText, CompileOptions::Mode mode, uint64_t seed) {
   Compiler compiler;
   CompileOptions options;
   options.mode = mode;
@@ -38,13 +39,15 @@ static void compare(const std::string &mesh, const std::string &plainText, const
     for (const plan::State &state : session->plan().programs(0).states())
       if (!problem)
         problem = session->setState(
-            state.name(), randomTensor({runtime::DType::F64, {state.file_shape().begin(), state.file_shape().end()}},
+            state.name(), randomTensor({runtime::DType::F64,
+                                        {state.file_shape().begin(), state.file_shape().end()}},
                                        seed, state.name()));
     if (!problem)
       problem = session->step(0, 1);
     ASSERT_FALSE(problem) << problem->message;
   }
-  // A gradient may be the small difference of large terms: rounding is measured against the program's largest value.
+  // A gradient may be the small difference of large terms: rounding is measured against the
+  // program's largest value.
   double largest = 0;
   for (const plan::Output &output : expected->plan().programs(0).outputs()) {
     auto value = expected->getOutput(output.name());
@@ -55,7 +58,9 @@ static void compare(const std::string &mesh, const std::string &plainText, const
     auto a = expected->getOutput(output.name()), b = actual->getOutput(output.name());
     ASSERT_TRUE(bool(a) && bool(b)) << output.name();
     b->type.shape = a->type.shape; // a parameter that is reshaped has its gradient in that shape
-    EXPECT_LT(relativeDifference(*a, *b, std::max(1e-8, 1e-2 * largest)), 1e-9) << output.name() << "\n" << mesh << shardedText;
+    EXPECT_LT(relativeDifference(*a, *b, std::max(1e-8, 1e-2 * largest)), 1e-9)
+        << output.name() << "\n"
+        << mesh << shardedText;
   }
 }
 

@@ -24,7 +24,8 @@ using namespace dtc::test;
 Compiler::Compiler() {
   mlir::DialectRegistry registry;
   registerDialects(registry);
-  mlirContext = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  mlirContext =
+      std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
   mlirContext->loadAllAvailableDialects();
   mlirContext->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
     llvm::raw_string_ostream os(messages);
@@ -56,8 +57,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Compiler::import(const std::string &configPath
   return module;
 }
 
-std::unique_ptr<runtime::Session> Compiler::open(mlir::ModuleOp module, const CompileOptions &options,
-                                                 int threadsPerDevice) {
+std::unique_ptr<runtime::Session>
+Compiler::open(mlir::ModuleOp module, const CompileOptions &options, int threadsPerDevice) {
   messages.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
   auto plan = std::make_shared<plan::Plan>();
@@ -123,7 +124,8 @@ double dtc::test::relativeDifference(const runtime::HostTensor &a, const runtime
 
 runtime::HostTensor dtc::test::randomTensor(const runtime::TensorType &type, uint64_t seed,
                                             const std::string &name, int64_t limit) {
-  std::seed_seq sequence{uint32_t(seed), uint32_t(seed >> 32), uint32_t(std::hash<std::string>{}(name))};
+  std::seed_seq sequence{uint32_t(seed), uint32_t(seed >> 32),
+                         uint32_t(std::hash<std::string>{}(name))};
   std::mt19937_64 engine(sequence);
   runtime::HostTensor tensor(type);
   for (int64_t i = 0, n = type.numElements(); i < n; ++i) {
@@ -144,7 +146,8 @@ runtime::MaybeError dtc::test::setRandomInputs(runtime::Session &session, uint64
     runtime::TensorType type{static_cast<runtime::DType>(input.dtype()),
                              {input.shape().begin(), input.shape().end()}};
     int64_t limit = input.index_limit() > 0 ? input.index_limit() : 2;
-    if (auto problem = session.setInput(input.name(), randomTensor(type, seed, input.name(), limit)))
+    if (auto problem =
+            session.setInput(input.name(), randomTensor(type, seed, input.name(), limit)))
       return problem;
   }
   return {};

@@ -27,8 +27,10 @@ public:
   mlir::MLIRContext &context() { return *mlirContext; }
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text);
   /// Imports a Hugging Face configuration file.
-  mlir::OwningOpRef<mlir::ModuleOp> import(const std::string &configPath, int64_t batch, int64_t seq);
-  /// Compiles a copy of the module and opens a session on the CPU backend; null, with diagnostics(), if that fails.
+  mlir::OwningOpRef<mlir::ModuleOp> import(const std::string &configPath, int64_t batch,
+                                           int64_t seq);
+  /// Compiles a copy of the module and opens a session on the CPU backend; null, with
+  /// diagnostics(), if that fails.
   std::unique_ptr<runtime::Session> open(mlir::ModuleOp module, const CompileOptions &options,
                                          int threadsPerDevice = 1);
   const std::string &diagnostics() const { return messages; }
@@ -41,16 +43,18 @@ private:
 /// "dp=2,tp=2 m=2" -> options with that mesh and that many microbatches.
 CompileOptions layout(const std::string &text);
 
-/// max |a - b| / max(|a|, floor) in the sense of the whole tensor: the largest difference over the largest magnitude.
-double relativeDifference(const runtime::HostTensor &a, const runtime::HostTensor &b, double floor = 1e-8);
+/// max |a - b| / max(|a|, floor) in the sense of the whole tensor: the largest difference over the
+/// largest magnitude.
+double relativeDifference(const runtime::HostTensor &a, const runtime::HostTensor &b,
+                          double floor = 1e-8);
 
 /// Element `index` of a float tensor.
 double element(const runtime::HostTensor &tensor, int64_t index = 0);
 void setElement(runtime::HostTensor &tensor, int64_t index, double value);
 
 /// Float tensors uniform in [-1, 1), integer ones in [0, limit), from `seed` and `name` alone.
-runtime::HostTensor randomTensor(const runtime::TensorType &type, uint64_t seed, const std::string &name,
-                                 int64_t limit = 2);
+runtime::HostTensor randomTensor(const runtime::TensorType &type, uint64_t seed,
+                                 const std::string &name, int64_t limit = 2);
 
 /// Sets every data input of the session to random values.
 runtime::MaybeError setRandomInputs(runtime::Session &session, uint64_t seed);

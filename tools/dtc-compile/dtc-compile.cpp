@@ -8,12 +8,12 @@
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanValidator.h"
 #include "runtime/support/AtomicFile.h"
+#include "tools/CommandLine.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/Timing.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -21,18 +21,11 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <CLI/CLI.hpp>
-
 #include <chrono>
 #include <cmath>
 #include <map>
 
 using namespace dtc;
-
-static int fail(const llvm::Twine &message) {
-  llvm::errs() << "error: " << message << "\n";
-  return 1;
-}
 
 /// "dp=2" -> ("dp", 2).
 static std::string parseAxis(const std::string &text, std::pair<std::string, int64_t> &axis) {
@@ -41,14 +34,16 @@ static std::string parseAxis(const std::string &text, std::pair<std::string, int
     return !word.empty() && llvm::all_of(word, [](char c) { return llvm::isAlnum(c) || c == '_'; });
   };
   if (!isWord(name) || size.getAsInteger(10, axis.second) || axis.second < 1)
-    return "--mesh: '" + text + "' is not of the form axis=size with a name and a size of at least 1, such as dp=2";
+    return "--mesh: '" + text +
+           "' is not of the form axis=size with a name and a size of at least 1, such as dp=2";
   axis.first = name.str();
   if (axis.first == kMicrobatchAxis)
     return "--mesh: '" + text + "' uses the name of the microbatch axis; use --microbatches";
   return "";
 }
 
-/// Prints a diagnostic of an imported model, whose locations name layers and no lines: "error: h.0.attn: ...".
+/// Prints a diagnostic of an imported model, whose locations name layers and no lines: "error:
+/// h.0.attn: ...".
 static llvm::LogicalResult printNamedDiagnostic(mlir::Diagnostic &diagnostic) {
   auto name = llvm::dyn_cast<mlir::NameLoc>(diagnostic.getLocation());
   if (!name || !llvm::isa<mlir::UnknownLoc>(name.getChildLoc()))
@@ -92,22 +87,27 @@ static void addOptions(CLI::App &app, Arguments &args) {
       {"gradients", CompileOptions::Mode::Gradients},
       {"forward", CompileOptions::Mode::Forward}};
   CompileOptions &options = args.compile;
-  const CLI::Validator notNegative =
-      numberThat("a finite number that is not negative", [](double x) { return std::isfinite(x) && x >= 0; });
+  const CLI::Validator notNegative = numberThat(
+      "a finite number that is not negative", [](double x) { return std::isfinite(x) && x >= 0; });
   const CLI::Validator belowOne =
       numberThat("at least 0 and less than 1", [](double x) { return x >= 0 && x < 1; });
-  app.add_option("model", args.input, "Model IR, as dtc-import writes it or by hand; - is the standard input")
+  app.add_option("model", args.input,
+                 "Model IR, as dtc-import writes it or by hand; - is the standard input")
       ->required();
-  app.add_option("-o,--output", args.output, "The plan to write (default: the model's name with .plan)");
-  app.add_option("--mesh", args.mesh, "The devices as named axes, such as dp=2,tp=2 (default: one device)")
+  app.add_option("-o,--output", args.output,
+                 "The plan to write (default: the model's name with .plan)");
+  app.add_option("--mesh", args.mesh,
+                 "The devices as named axes, such as dp=2,tp=2 (default: one device)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--shard", options.shard,
-                 "Logical to mesh axes, such as batch=dp,heads=tp; several as batch=dp+tp, none as vocab= "
-                 "(default: batch over dp; heads, kv_heads, mlp and vocab over tp)")
+  app.add_option(
+         "--shard", options.shard,
+         "Logical to mesh axes, such as batch=dp,heads=tp; several as batch=dp+tp, none as vocab= "
+         "(default: batch over dp; heads, kv_heads, mlp and vocab over tp)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--microbatches", options.microbatches, "Parts of the batch that each device works through")
+  app.add_option("--microbatches", options.microbatches,
+                 "Parts of the batch that each device works through")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
   app.add_option_function<std::string>(
@@ -141,17 +141,13 @@ static void addOptions(CLI::App &app, Arguments &args) {
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("Compiles model IR for a mesh of devices and writes a plan for dtc-run.", "dtc-compile");
+  CLI::App app("Compiles model IR for a mesh of devices and writes a plan for dtc-run.",
+               "dtc-compile");
   app.set_version_flag("--version", std::string("dtc-compile ") + DTC_VERSION);
   Arguments args;
   addOptions(app, args);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help, --version
-      return app.exit(error);
-    return fail(llvm::Twine(error.what()) + "; see dtc-compile --help");
-  }
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
   for (const std::string &text : args.mesh) {
     std::string problem = parseAxis(text, args.compile.mesh.emplace_back());
     if (!problem.empty())

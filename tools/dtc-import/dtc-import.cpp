@@ -6,6 +6,7 @@
 
 #include "compiler/import/ImportModel.h"
 #include "runtime/support/AtomicFile.h"
+#include "tools/CommandLine.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -13,18 +14,11 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <CLI/CLI.hpp>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 using namespace dtc;
-
-static int fail(const llvm::Twine &message) {
-  llvm::errs() << "error: " << message << "\n";
-  return 1;
-}
 
 /// Writes the text to a file, whole or not at all, or to the standard output where the path is "-".
 static runtime::MaybeError writeText(const std::string &path, const std::string &text) {
@@ -62,13 +56,8 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"f32", "f64"}));
   app.add_option("-o,--output", output, "The file to write; - is the standard output")
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help, --version
-      return app.exit(error);
-    return fail(llvm::Twine(error.what()) + "; see dtc-import --help");
-  }
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
   options.doublePrecision = elementType == "f64";
 
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);

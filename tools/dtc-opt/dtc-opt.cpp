@@ -22,8 +22,8 @@ static int fail(const llvm::Twine &message) {
   return 1;
 }
 
-/// mlir-opt, except that a file is written whole or not at all: mlir-opt empties its output before it reads its input,
-/// and removes it where a pass fails.
+/// mlir-opt, except that a file is written whole or not at all: mlir-opt empties its output before
+/// it reads its input, and removes it where a pass fails.
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dtc::registerDialects(registry);

@@ -6,16 +6,14 @@
 
 #include "runtime/plan/PlanReader.h"
 #include "runtime/report/PlanReport.h"
+#include "tools/CommandLine.h"
 
-#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <fmt/format.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
-
-static int fail(const std::string &message) {
-  fmt::print(stderr, "error: {}\n", message);
-  return 1;
-}
 
 namespace {
 struct ShowArguments {
@@ -30,6 +28,8 @@ static int show(const ShowArguments &args) {
     return fail(plan.error().message);
   PlanSummary summary = summarizePlan(**plan);
   fmt::print("{}", args.json ? summaryToJson(summary) : formatSummary(summary));
+  if (std::fflush(stdout) != 0)
+    return fail(std::string("cannot write the standard output: ") + std::strerror(errno));
   return 0;
 }
 
@@ -48,12 +48,7 @@ int main(int argc, char **argv) {
   showCommand->add_flag("--json", showArguments.json, "Print one JSON object");
   showCommand->final_callback([&] { status = show(showArguments); });
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help, --version
-      return app.exit(error);
-    return fail(fmt::format("{}; see dtc-plan --help", error.what()));
-  }
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
   return status;
 }

@@ -7,14 +7,15 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/train/TrainLoop.h"
+#include "tools/CommandLine.h"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <csignal>
 #include <fmt/format.h>
 #include <limits>
 #include <map>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 static std::atomic<bool> stopRequested = false;
@@ -28,11 +29,6 @@ static void stopOnSignals() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-}
-
-static int fail(const std::string &message) {
-  fmt::print(stderr, "error: {}\n", message);
-  return 1;
 }
 
 static const std::map<std::string, LearningRateDecay> decays = {
@@ -99,13 +95,8 @@ int main(int argc, char **argv) {
                        fmt::format("dtc-run {} (plan version {})", DTC_VERSION, planVersion));
   TrainOptions options;
   addOptions(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help, --version
-      return app.exit(error);
-    return fail(fmt::format("{}; see dtc-run --help", error.what()));
-  }
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
   stopOnSignals();
   Expected<TrainResult> result = train(options, createCpuBackend(), stdout, stderr, stopRequested);
   if (!result)

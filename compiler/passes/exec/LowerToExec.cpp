@@ -8,7 +8,6 @@
 #include "compiler/passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "dtc-lower-to-exec"
 
@@ -24,9 +23,8 @@ namespace {
 
 /// Memory that one or more values share: an in-place result, a reshape.
 struct Storage {
-  Value buffer;       ///< the exec.buffer
-  int lastUse = -1;   ///< of any value in it, as an op's number
-  bool inLoop = false; ///< belongs to one microbatch
+  int lastUse = -1;      ///< of any value in it, as an op's number
+  bool inLoop = false;   ///< belongs to one microbatch
   bool reusable = false; ///< holds an intermediate value that may be overwritten after its last use
 };
 
@@ -44,8 +42,8 @@ private:
   LogicalResult lowerOp(Operation &op);
   LogicalResult lowerKernel(Operation &op);
   LogicalResult lowerCollective(Operation &op, exec::CollectiveKind kind,
-                                std::optional<dist::ReductionKind> reduction, ArrayAttr axes, int64_t dim = 0,
-                                int64_t splitDim = 0);
+                                std::optional<dist::ReductionKind> reduction, ArrayAttr axes,
+                                int64_t dim = 0, int64_t splitDim = 0);
   LogicalResult lowerLoop(dist::MicrobatchLoopOp loop);
   LogicalResult lowerReturn(func::ReturnOp op);
 
@@ -62,8 +60,8 @@ private:
   Value allocateResult(Operation &op, unsigned index,
                        ArrayRef<std::pair<unsigned, unsigned>> inPlacePairs);
   void share(Value value, unsigned storage, Value buffer);
-  void kernel(Location loc, StringRef name, ValueRange inputs, ValueRange outputs, DictionaryAttr attributes,
-              double flops = 0);
+  void kernel(Location loc, StringRef name, ValueRange inputs, ValueRange outputs,
+              DictionaryAttr attributes, double flops = 0);
   /// Further instructions go to a new task, which runs `count` times.
   void beginTask(StringRef name, int64_t count = 1);
 
@@ -89,8 +87,9 @@ private:
 } // namespace
 
 bool Lowering::isFolded(BroadcastOp op) {
-  return llvm::all_of(op->getUsers(), [](Operation *user) {
-    return isa<AddOp, SubOp, MulOp, DivOp, MaximumOp, MinimumOp>(user);
+  return llvm::all_of(op->getUses(), [](OpOperand &use) {
+    auto user = dyn_cast<KernelOpInterface>(use.getOwner());
+    return user && !user.getBroadcastAttribute(use.getOperandNumber()).empty();
   });
 }
 
@@ -99,8 +98,8 @@ Value Lowering::source(OpOperand &operand) {
   return broadcast && isFolded(broadcast) ? broadcast.getOperand() : operand.get();
 }
 
-/// Numbers the ops and finds the last use of each value. A use in the loop of a value from outside lasts until the
-/// loop's end, and what views or folded broadcasts read is read by their users.
+/// Numbers the ops and finds the last use of each value. A use in the loop of a value from outside
+/// lasts until the loop's end, and what views or folded broadcasts read is read by their users.
 void Lowering::number() {
   int next = 0;
   function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { numbers[op] = next++; });
@@ -138,8 +137,8 @@ void Lowering::markGradients() {
     if (!op)
       continue;
     if (auto loop = dyn_cast<dist::MicrobatchLoopOp>(op))
-      worklist.push_back(
-          loop.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+      worklist.push_back(loop.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber()));
     else if (isa<ReshapeOp>(op) || isa<dist::DistDialect>(op->getDialect()))
       worklist.push_back(op->getOperand(0));
   }
@@ -170,7 +169,7 @@ void Lowering::share(Value value, unsigned storage, Value buffer) {
 Value Lowering::allocate(Value value, exec::BufferKind kind, bool reusable) {
   Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()), kind,
                                         IntegerAttr());
-  storages.push_back({buffer, -1, inLoop, reusable});
+  storages.push_back({-1, inLoop, reusable});
   share(value, storages.size() - 1, buffer);
   return buffer;
 }
@@ -223,10 +222,12 @@ LogicalResult Lowering::lowerArguments() {
       return function.emitOpError() << "is not partitioned: argument " << index
                                     << " has no global shape; run dtc-spmd-partition first";
     if (!param && !slot && !input && !scalar)
-      return function.emitOpError() << "argument " << index << " is neither a parameter nor an input; give "
+      return function.emitOpError() << "argument " << index
+                                    << " is neither a parameter nor an input; give "
                                        "it dtc.param or dtc.input";
     if (slot && !function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of"))
-      return function.emitOpError() << "argument " << index << " is a part of the optimizer's state and does not "
+      return function.emitOpError() << "argument " << index
+                                    << " is a part of the optimizer's state and does not "
                                        "say of which parameter; give it dtc.slot_of";
     auto kind = param  ? exec::BufferKind::Parameter
                 : slot ? exec::BufferKind::OptimizerState
@@ -234,10 +235,12 @@ LogicalResult Lowering::lowerArguments() {
     Value buffer = allocate(arg, kind, /*reusable=*/false);
     if (param || slot) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
-      StringAttr of = slot ? function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of") : StringAttr();
+      StringAttr of =
+          slot ? function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of") : StringAttr();
       auto name = slot ? builder.getStringAttr(of.getValue() + "." + slot.getValue()) : param;
-      exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape, fileShape ? fileShape : shape,
-                            sharding, function.getArgAttr(index, "dtc.init"));
+      exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
+                            fileShape ? fileShape : shape, sharding,
+                            function.getArgAttr(index, "dtc.init"));
     } else {
       exec::InputOp::create(declare, arg.getLoc(), buffer, input ? input : scalar,
                             input ? builder.getStringAttr("data") : scalar, shape, sharding,
@@ -256,7 +259,7 @@ LogicalResult Lowering::lowerKernel(Operation &op) {
   for (OpOperand &operand : op.getOpOperands()) {
     Value value = source(operand);
     if (value != operand.get())
-      attributes.set(operand.getOperandNumber() == 0 ? "lhs_dims" : "rhs_dims",
+      attributes.set(kernelOp.getBroadcastAttribute(operand.getOperandNumber()),
                      operand.get().getDefiningOp<BroadcastOp>().getDimsAttr());
     inputs.push_back(bufferOf.at(value));
   }
@@ -266,14 +269,14 @@ LogicalResult Lowering::lowerKernel(Operation &op) {
   double flops = 0;
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op))
     flops = rule.getFlops();
-  kernel(op.getLoc(), kernelOp.getKernelName(), inputs, outputs, attributes.getDictionary(op.getContext()),
-         flops);
+  kernel(op.getLoc(), kernelOp.getKernelName(), inputs, outputs,
+         attributes.getDictionary(op.getContext()), flops);
   return success();
 }
 
 LogicalResult Lowering::lowerCollective(Operation &op, exec::CollectiveKind kind,
-                                        std::optional<dist::ReductionKind> reduction, ArrayAttr axes,
-                                        int64_t dim, int64_t splitDim) {
+                                        std::optional<dist::ReductionKind> reduction,
+                                        ArrayAttr axes, int64_t dim, int64_t splitDim) {
   Value input = bufferOf.at(op.getOperand(0));
   SmallVector<std::pair<unsigned, unsigned>> inPlace;
   if (kind == exec::CollectiveKind::AllReduce)
@@ -281,8 +284,9 @@ LogicalResult Lowering::lowerCollective(Operation &op, exec::CollectiveKind kind
   Value output = allocateResult(op, 0, inPlace);
   exec::CollectiveOp::create(
       builder, op.getLoc(), exec::CollectiveKindAttr::get(op.getContext(), kind),
-      reduction ? dist::ReductionKindAttr::get(op.getContext(), *reduction) : dist::ReductionKindAttr(), axes,
-      input, output, builder.getI64IntegerAttr(dim), builder.getI64IntegerAttr(splitDim));
+      reduction ? dist::ReductionKindAttr::get(op.getContext(), *reduction)
+                : dist::ReductionKindAttr(),
+      axes, input, output, builder.getI64IntegerAttr(dim), builder.getI64IntegerAttr(splitDim));
   return success();
 }
 
@@ -362,7 +366,8 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     Value from = bufferOf.at(value);
     if (!overwritten.contains(storageOf.at(value)))
       return from;
-    Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()), kind, IntegerAttr());
+    Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()),
+                                          kind, IntegerAttr());
     copy(op.getLoc(), from, buffer);
     return buffer;
   };
@@ -377,12 +382,14 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     }
     auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
     auto shape = function.getResultAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
-    auto sharding = function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
+    auto sharding =
+        function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
     if (!shape || !sharding)
       return function.emitOpError() << "is not partitioned: result " << index
                                     << " has no global shape; run dtc-spmd-partition first";
     exec::OutputOp::create(declare, value.getLoc(), saved(value, exec::BufferKind::Output),
-                           name ? name : builder.getStringAttr("result" + Twine(index)), shape, sharding);
+                           name ? name : builder.getStringAttr("result" + Twine(index)), shape,
+                           sharding);
   }
   for (auto [from, to] : copies)
     copy(op.getLoc(), from, to);
@@ -393,8 +400,9 @@ LogicalResult Lowering::run() {
   if (failed(checkProgram(function, mesh.getValue())))
     return failure();
   declare.setInsertionPoint(function);
-  program = exec::ProgramOp::create(declare, function.getLoc(), builder.getStringAttr(function.getSymName()),
-                                    mesh, IntegerAttr(), IntegerAttr(), DictionaryAttr());
+  program = exec::ProgramOp::create(declare, function.getLoc(),
+                                    builder.getStringAttr(function.getSymName()), mesh,
+                                    IntegerAttr(), IntegerAttr(), DictionaryAttr());
   declare.createBlock(&program.getBody());
   beginTask(function.getOps<dist::MicrobatchLoopOp>().empty() ? "step" : "prepare");
   declare.setInsertionPoint(tasks.front());
@@ -424,13 +432,11 @@ struct LowerToExecPass : dtc::impl::LowerToExecPassBase<LowerToExecPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<dist::MeshOp> mesh = findMesh(getOperation());
-    if (failed(mesh))
-      return signalPassFailure();
-    auto ref = FlatSymbolRefAttr::get(mesh->getSymNameAttr());
-    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (!function.isExternal() && failed(Lowering(function, ref).run()))
-        return signalPassFailure();
+    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const Mesh &mesh) {
+          auto ref = FlatSymbolRefAttr::get(function.getContext(), mesh.name);
+          return Lowering(function, ref).run();
+        })))
+      signalPassFailure();
   }
 };
 } // namespace

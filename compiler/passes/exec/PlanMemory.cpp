@@ -27,8 +27,8 @@ using namespace dtc;
 
 namespace {
 
-/// When the buffers of a program are in use. Instants number the instructions of the tasks in the order in which the
-/// tasks first run.
+/// When the buffers of a program are in use. Instants number the instructions of the tasks in the
+/// order in which the tasks first run.
 class Liveness {
 public:
   explicit Liveness(exec::ProgramOp program) : program(program) {}
@@ -94,7 +94,8 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
     uses[rootOf(input.getBuffer())].extend(0, 0);
     onlyTask[rootOf(input.getBuffer())] = {};
   }
-  // Between repetitions of a task, what comes from outside it or goes on after it must be left alone.
+  // Between repetitions of a task, what comes from outside it or goes on after it must be left
+  // alone.
   for (auto [task, begin, end] : repeated)
     for (auto &[root, use] : uses)
       if (use.last >= begin && use.first <= end && onlyTask.lookup(root) != task)

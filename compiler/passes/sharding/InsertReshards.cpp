@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops are visited in order. At each, the layouts that its operands really have (partial sums included) are known; the
-// layouts that propagation gave its results are what their users would like. Both vote for the axes of the op's
-// factors. What an operand lacks is a reshard; what the op produces is recorded as the result's layout, and the users
-// adapt in their turn.
+// Ops are visited in order. At each, the layouts that its operands really have (partial sums
+// included) are known; the layouts that propagation gave its results are what their users would
+// like. Both vote for the axes of the op's factors. What an operand lacks is a reshard; what the op
+// produces is recorded as the result's layout, and the users adapt in their turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,6 @@
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SignatureAttributes.h"
-
-#include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "dtc-insert-reshards"
 
@@ -56,7 +54,8 @@ private:
 
 double ReshardInserter::localBytes(Type type, const Layout &layout) const {
   auto tensor = cast<RankedTensorType>(type);
-  double bytes = double(tensor.getNumElements()) * std::max(8u, tensor.getElementTypeBitWidth()) / 8;
+  double bytes =
+      double(tensor.getNumElements()) * std::max(8u, tensor.getElementTypeBitWidth()) / 8;
   for (const AxisList &dim : layout.dims)
     bytes /= mesh.product(dim);
   return bytes;
@@ -88,16 +87,18 @@ bool ReshardInserter::usersAreLinear(Value value) {
     if (!user)
       return false;
     auto sets = user.getShardingRule().linearOperands;
-    if (llvm::none_of(sets, [&](auto &set) { return llvm::is_contained(set, use.getOperandNumber()); }))
+    if (llvm::none_of(sets,
+                      [&](auto &set) { return llvm::is_contained(set, use.getOperandNumber()); }))
       return false;
   }
   return true;
 }
 
-/// Gives up axes of factors that no list of equal blocks can express for some tensor: a minor factor of a dimension can
-/// be split only where the major ones are split completely. Giving one up can do that to another tensor, hence the loop.
-static void dropInexpressible(const Mesh &mesh, const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
-                              FactorAxes &axes) {
+/// Gives up axes of factors that no list of equal blocks can express for some tensor: a minor
+/// factor of a dimension can be split only where the major ones are split completely. Giving one up
+/// can do that to another tensor, hence the loop.
+static void dropInexpressible(const Mesh &mesh, const ShardingRule &rule,
+                              ArrayRef<FactorTensor> tensors, FactorAxes &axes) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const FactorTensor &tensor : tensors)
@@ -114,8 +115,10 @@ static void dropInexpressible(const Mesh &mesh, const ShardingRule &rule, ArrayR
   }
 }
 
-/// The set of operands, partial over `axis` and linear together, through which `axis` may stay partial; empty if none.
-static ArrayRef<unsigned> partialSet(const ShardingRule &rule, ArrayRef<Layout> operands, unsigned axis) {
+/// The set of operands, partial over `axis` and linear together, through which `axis` may stay
+/// partial; empty if none.
+static ArrayRef<unsigned> partialSet(const ShardingRule &rule, ArrayRef<Layout> operands,
+                                     unsigned axis) {
   for (const auto &set : rule.linearOperands) {
     bool fits = true;
     for (auto [index, layout] : llvm::enumerate(operands))
@@ -230,13 +233,16 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
 LogicalResult ReshardInserter::visitReturn(func::ReturnOp op) {
   SignatureAttributes attributes(function);
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
-    // An updated state goes back to where it came from; other results are complete, sharded as they are.
+    // An updated state goes back to where it came from; other results are complete, sharded as they
+    // are.
     Layout target = layouts.at(value).complete();
     if (auto updates = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates"))
       target = layouts.at(function.getArgument(updates.getInt()));
-    else if (auto asked = function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName))
+    else if (auto asked =
+                 function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName))
       target = getLayout(mesh, asked);
-    // Nothing outlives the step that exists once a microbatch: a result is never split over a temporal axis.
+    // Nothing outlives the step that exists once a microbatch: a result is never split over a
+    // temporal axis.
     for (AxisList &dim : target.dims)
       llvm::erase_if(dim, [&](unsigned axis) { return mesh.isTemporal(axis); });
     op->setOperand(index, reshard(value, target, op));
@@ -277,13 +283,10 @@ struct InsertReshardsPass : dtc::impl::InsertReshardsPassBase<InsertReshardsPass
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<dist::MeshOp> meshOp = findMesh(getOperation());
-    if (failed(meshOp))
-      return signalPassFailure();
-    Mesh mesh = getMesh(*meshOp);
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(ReshardInserter(function, mesh).run()))
-        return signalPassFailure();
+    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const Mesh &mesh) {
+          return ReshardInserter(function, mesh).run();
+        })))
+      signalPassFailure();
   }
 };
 } // namespace

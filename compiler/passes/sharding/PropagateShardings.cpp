@@ -10,12 +10,8 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SignatureAttributes.h"
 
-#include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Debug.h"
 
 #include <deque>
 #include <set>
@@ -140,8 +136,8 @@ LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twi
   return success();
 }
 
-/// Writes a sharding that the user gave an op's result as a dist.constrain: what the op computes best may lie
-/// differently.
+/// Writes a sharding that the user gave an op's result as a dist.constrain: what the op computes
+/// best may lie differently.
 void Propagation::constrainExplicitResults() {
   for (Operation &op : llvm::make_early_inc_range(function.front())) {
     if (isa<dist::ConstrainOp>(op))
@@ -150,7 +146,8 @@ void Propagation::constrainExplicitResults() {
     builder.setInsertionPointAfter(&op);
     for (Value value : op.getResults())
       if (auto sharding = dist::getSharding(value)) {
-        auto constrain = dist::ConstrainOp::create(builder, op.getLoc(), value.getType(), value, sharding);
+        auto constrain =
+            dist::ConstrainOp::create(builder, op.getLoc(), value.getType(), value, sharding);
         value.replaceAllUsesExcept(constrain.getResult(), constrain);
       }
     op.removeAttr(dist::kShardingAttrName);
@@ -196,9 +193,11 @@ LogicalResult Propagation::seed() {
                                             << " is partial; only complete ones can be asked for";
       if (auto time = mesh.temporalAxis(); time && layout.isShardedOver(*time))
         return emitError(function.getLoc())
-               << "result " << index << ": the sharding " << sharding << " splits it over the temporal axis \""
-               << mesh.axes[*time].name << "\"; a result is there once for all microbatches";
-      if (failed(checkDivides(function.getLoc(), mesh, layout, value.getType(), "result " + Twine(index))))
+               << "result " << index << ": the sharding " << sharding
+               << " splits it over the temporal axis \"" << mesh.axes[*time].name
+               << "\"; a result is there once for all microbatches";
+      if (failed(checkDivides(function.getLoc(), mesh, layout, value.getType(),
+                              "result " + Twine(index))))
         return failure();
     }
   return success();
@@ -238,7 +237,8 @@ void Propagation::visit(Operation *op) {
   }
 }
 
-/// Replaces the ops that would need a dimension whole that is now sharded by simpler ones, where they have such a form.
+/// Replaces the ops that would need a dimension whole that is now sharded by simpler ones, where
+/// they have such a form.
 bool Propagation::decomposeSplitOps() {
   SmallVector<ShardingRuleOpInterface> split;
   for (auto op : function.front().getOps<ShardingRuleOpInterface>()) {
@@ -336,7 +336,8 @@ static LogicalResult parseMap(Location loc, const Mesh &mesh, ArrayRef<std::stri
                                          << "', which does not exist; the mesh has ";
         if (mesh.axes.empty())
           return diagnostic << "no axes; give it some with --mesh";
-        llvm::interleaveComma(mesh.axes, diagnostic, [&](const MeshAxis &a) { diagnostic << a.name; });
+        llvm::interleaveComma(mesh.axes, diagnostic,
+                              [&](const MeshAxis &a) { diagnostic << a.name; });
         return diagnostic;
       }
       if (llvm::is_contained(result.axes, *axis))
@@ -348,7 +349,8 @@ static LogicalResult parseMap(Location loc, const Mesh &mesh, ArrayRef<std::stri
   return success();
 }
 
-/// Emits an error where the user maps a logical axis that no tensor of the module has: it would do nothing.
+/// Emits an error where the user maps a logical axis that no tensor of the module has: it would do
+/// nothing.
 static LogicalResult checkLogicalAxesExist(ModuleOp module, Location loc,
                                            const llvm::StringMap<LogicalAxis> &map) {
   std::set<StringRef> known; // sorted, for the message

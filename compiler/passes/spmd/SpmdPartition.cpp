@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A value whose sharding mentions the temporal axis, split or partial, is another one in each microbatch; the ops that
-// make or use such values are the body of the loop over microbatches. A sum over the axis leaves the loop where a
-// reshard completes it. Everything else runs before the loop, or after it if it depends on such a sum.
+// A value whose sharding mentions the temporal axis, split or partial, is another one in each
+// microbatch; the ops that make or use such values are the body of the loop over microbatches. A
+// sum over the axis leaves the loop where a reshard completes it. Everything else runs before the
+// loop, or after it if it depends on such a sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,8 @@ private:
   LogicalResult emit(Operation &op, OpBuilder &builder);
   LogicalResult emitReshard(dist::ReshardOp op, OpBuilder &builder);
   LogicalResult emitOp(ShardingRuleOpInterface op, OpBuilder &builder);
-  LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule, const FactorAxes &axes);
+  LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,
+                             const FactorAxes &axes);
   Value emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
                  dist::ReductionKind kind);
   ArrayAttr axisNames(ArrayRef<unsigned> axes);
@@ -61,8 +63,8 @@ private:
   llvm::DenseMap<Operation *, Phase> phases;
   /// Values of the loop whose sum over microbatches is used after it.
   llvm::SetVector<Value> accumulated;
-  IRMapping locals;  ///< global value -> local value
-  IRMapping sums;    ///< accumulated global value -> result of the loop
+  IRMapping locals; ///< global value -> local value
+  IRMapping sums;   ///< accumulated global value -> result of the loop
 };
 
 } // namespace
@@ -105,10 +107,11 @@ LogicalResult Partitioner::classify() {
     }
     if (inLoop && late) {
       InFlightDiagnostic diag =
-          op.emitError() << "'" << op.getName().getStringRef()
-                         << "' computes on a microbatch and needs a sum over all microbatches, which "
-                            "is known only after the last of them; use one microbatch, or a form of "
-                            "the op that does not mix samples (a batch norm does)";
+          op.emitError()
+          << "'" << op.getName().getStringRef()
+          << "' computes on a microbatch and needs a sum over all microbatches, which "
+             "is known only after the last of them; use one microbatch, or a form of "
+             "the op that does not mix samples (a batch norm does)";
       diag.attachNote(late->getLoc()) << "the sum over microbatches is completed here";
       return failure();
     }
@@ -125,17 +128,19 @@ LogicalResult Partitioner::classify() {
   Operation *ret = function.front().getTerminator();
   for (auto [index, value] : llvm::enumerate(ret->getOperands()))
     if (mentionsTime(layoutOf(value)))
-      return ret->emitOpError() << "returns as result " << index << " what each microbatch has a part of ("
+      return ret->emitOpError() << "returns as result " << index
+                                << " what each microbatch has a part of ("
                                 << layoutOf(value).str(mesh) << "); run dtc-insert-reshards first";
   return success();
 }
 
 LogicalResult Partitioner::refuseGather(dist::ReshardOp op) {
-  return op.emitError() << "a value of shape " << op.getType() << " that each microbatch has a part of ("
-                        << layoutOf(op.getInput()).str(mesh) << ") is needed as a whole ("
-                        << layoutOf(op.getResult()).str(mesh)
-                        << "); microbatches cannot see each other; use one microbatch, or an op that "
-                           "does not mix samples";
+  return op.emitError()
+         << "a value of shape " << op.getType() << " that each microbatch has a part of ("
+         << layoutOf(op.getInput()).str(mesh) << ") is needed as a whole ("
+         << layoutOf(op.getResult()).str(mesh)
+         << "); microbatches cannot see each other; use one microbatch, or an op that "
+            "does not mix samples";
 }
 
 Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
@@ -152,7 +157,8 @@ Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const
     return dist::AllReduceOp::create(builder, loc, type, kind, value, mesh.name, axes);
   case ReshardStep::ReduceScatter:
     shape[step.dim] /= group;
-    return dist::ReduceScatterOp::create(builder, loc, resized(), kind, value, step.dim, mesh.name, axes);
+    return dist::ReduceScatterOp::create(builder, loc, resized(), kind, value, step.dim, mesh.name,
+                                         axes);
   case ReshardStep::Slice:
     shape[step.dim] /= group;
     return dist::ShardSliceOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes);
@@ -162,8 +168,8 @@ Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const
   case ReshardStep::AllToAll:
     shape[step.splitDim] /= group;
     shape[step.dim] *= group;
-    return dist::AllToAllOp::create(builder, loc, resized(), value, step.splitDim, step.dim, mesh.name,
-                                    axes);
+    return dist::AllToAllOp::create(builder, loc, resized(), value, step.splitDim, step.dim,
+                                    mesh.name, axes);
   }
   llvm_unreachable("unknown step");
 }
@@ -194,7 +200,8 @@ LogicalResult Partitioner::checkFollows(ShardingRuleOpInterface op, const Shardi
     llvm::erase_if(list, [&](unsigned axis) { return mesh.axes[axis].size == 1; });
     return list;
   };
-  auto check = [&](StringRef kind, ValueRange values, ArrayRef<TensorFactors> tensors) -> LogicalResult {
+  auto check = [&](StringRef kind, ValueRange values,
+                   ArrayRef<TensorFactors> tensors) -> LogicalResult {
     for (auto [index, value, tensor] : llvm::enumerate(values, tensors)) {
       auto expected = layoutFromFactors(mesh, rule, tensor, axes);
       bool follows = expected.has_value();
@@ -204,7 +211,8 @@ LogicalResult Partitioner::checkFollows(ShardingRuleOpInterface op, const Shardi
         for (unsigned factor : dim)
           follows &= !rule.factors[factor].whole || mesh.product(axes[factor]) == 1;
       if (!follows)
-        return op->emitOpError() << kind << " " << index << " is laid out as " << layoutOf(value).str(mesh)
+        return op->emitOpError() << kind << " " << index << " is laid out as "
+                                 << layoutOf(value).str(mesh)
                                  << ", which does not follow from the op's other tensors; run "
                                     "dtc-insert-reshards first";
     }
@@ -241,9 +249,9 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
     Location loc = op->getLoc();
     auto type = cast<RankedTensorType>(operands[operand].getType());
     auto scalar = RankedTensorType::get({}, type.getElementType());
-    Value start = dist::ShardOffsetOp::create(builder, loc, scalar,
-                                              rule.factors[factor].size / mesh.product(axes[factor]),
-                                              mesh.name, axisNames(axes[factor]));
+    Value start = dist::ShardOffsetOp::create(
+        builder, loc, scalar, rule.factors[factor].size / mesh.product(axes[factor]), mesh.name,
+        axisNames(axes[factor]));
     Value starts = BroadcastOp::create(builder, loc, type, start, ArrayRef<int64_t>());
     operands[operand] = SubOp::create(builder, loc, operands[operand], starts);
   }
@@ -293,7 +301,8 @@ void Partitioner::recordIndexLimits() {
   }
 }
 
-/// Gives the function's arguments their local types. Data that the loop cuts into microbatches come whole.
+/// Gives the function's arguments their local types. Data that the loop cuts into microbatches come
+/// whole.
 LogicalResult Partitioner::localizeSignature(Block &body) {
   MLIRContext *context = function.getContext();
   SignatureAttributes attributes(function);
@@ -302,9 +311,8 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
     for (AxisList &dim : layout.dims)
       if (time && llvm::is_contained(dim, *time)) {
         if (dim.back() != *time)
-          return emitError(arg.getLoc())
-                 << "argument " << arg.getArgNumber() << " is sharded over " << mesh.str(dim)
-                 << "; the temporal axis must come last";
+          return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " is sharded over "
+                                         << mesh.str(dim) << "; the temporal axis must come last";
         dim.pop_back();
       }
     body.addArgument(localType(arg.getType(), layout), arg.getLoc());
@@ -399,7 +407,8 @@ LogicalResult Partitioner::run() {
   attributes.commit();
   global->dropAllReferences();
   global->erase();
-  function.setType(FunctionType::get(context, body->getArgumentTypes(), TypeRange(ValueRange(results))));
+  function.setType(
+      FunctionType::get(context, body->getArgumentTypes(), TypeRange(ValueRange(results))));
   return success();
 }
 
@@ -408,13 +417,10 @@ struct SpmdPartitionPass : dtc::impl::SpmdPartitionPassBase<SpmdPartitionPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<dist::MeshOp> meshOp = findMesh(getOperation());
-    if (failed(meshOp))
-      return signalPassFailure();
-    Mesh mesh = getMesh(*meshOp);
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(Partitioner(function, mesh).run()))
-        return signalPassFailure();
+    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const Mesh &mesh) {
+          return Partitioner(function, mesh).run();
+        })))
+      signalPassFailure();
   }
 };
 } // namespace

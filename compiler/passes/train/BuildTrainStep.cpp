@@ -33,7 +33,8 @@ public:
 private:
   LogicalResult check();
   Value scalar(double value) {
-    return ConstantOp::create(builder, function.getLoc(), RankedTensorType::get({}, elementType), value);
+    return ConstantOp::create(builder, function.getLoc(), RankedTensorType::get({}, elementType),
+                              value);
   }
   Value gradientNorm(ArrayRef<Value> gradients);
   void declareSlot(BlockArgument param, StringRef slot);
@@ -103,12 +104,13 @@ LogicalResult TrainStepBuilder::check() {
     if (!function.getArgAttr(arg.getArgNumber(), "dtc.param"))
       continue;
     if (cast<RankedTensorType>(arg.getType()).getElementType() != elementType)
-      return function.emitOpError() << "has a parameter of type " << arg.getType()
-                                    << " and a loss of type " << type
-                                    << "; expected one element type";
+      return function.emitOpError()
+             << "has a parameter of type " << arg.getType() << " and a loss of type " << type
+             << "; expected one element type";
     // The norm of its gradient is an einsum, with a letter for each dimension.
     if (int64_t rank = cast<RankedTensorType>(arg.getType()).getRank(); rank > 26)
-      return function.emitOpError() << "has a parameter of rank " << rank << ", expected at most 26";
+      return function.emitOpError()
+             << "has a parameter of rank " << rank << ", expected at most 26";
     params.push_back(arg);
   }
   if (params.empty())
@@ -139,7 +141,8 @@ void TrainStepBuilder::declareSlot(BlockArgument param, StringRef slot) {
        {StringRef("dtc.axes"), StringRef("dtc.file_shape"), StringRef(dist::kShardingAttrName)})
     if (Attribute attr = function.getArgAttr(from, inherited))
       attrs.set(inherited, attr);
-  newArguments.push_back({param.getType(), attrs.getDictionary(builder.getContext()), param.getLoc()});
+  newArguments.push_back(
+      {param.getType(), attrs.getDictionary(builder.getContext()), param.getLoc()});
 }
 
 void TrainStepBuilder::declareScalar(StringRef role) {
@@ -189,7 +192,8 @@ LogicalResult TrainStepBuilder::run() {
     if (options.clip > 0) {
       Location loc = norm.getLoc();
       Value bounded = AddOp::create(builder, loc, norm, scalar(1e-6));
-      scale = MinimumOp::create(builder, loc, scale, DivOp::create(builder, loc, scalar(options.clip), bounded));
+      scale = MinimumOp::create(builder, loc, scale,
+                                DivOp::create(builder, loc, scalar(options.clip), bounded));
     }
     bool adamw = options.optimizer == "adamw";
     SmallVector<StringRef> slots = {"momentum_buffer"};
@@ -211,20 +215,23 @@ LogicalResult TrainStepBuilder::run() {
     BlockArgument rate = take();
     BlockArgument step = adamw ? take() : BlockArgument();
     for (auto [param, gradient] : llvm::zip_equal(params, *gradients)) {
-      auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(param.getArgNumber(), "dtc.file_shape");
-      int64_t rank = fileShape ? fileShape.size() : cast<RankedTensorType>(param.getType()).getRank();
+      auto fileShape =
+          function.getArgAttrOfType<DenseI64ArrayAttr>(param.getArgNumber(), "dtc.file_shape");
+      int64_t rank =
+          fileShape ? fileShape.size() : cast<RankedTensorType>(param.getType()).getRank();
       double decay = rank >= 2 ? options.weightDecay : 0.0;
       Location loc = NameLoc::get(nameOf(param));
       BlockArgument m = take();
       if (adamw) {
         BlockArgument v = take();
-        auto op = AdamwOp::create(builder, loc, param, gradient, m, v, rate, step, scale, options.beta1,
-                                  options.beta2, options.eps, decay);
+        auto op = AdamwOp::create(builder, loc, param, gradient, m, v, rate, step, scale,
+                                  options.beta1, options.beta2, options.eps, decay);
         update(param, op.getNewP());
         update(m, op.getNewM());
         update(v, op.getNewV());
       } else {
-        auto op = SgdOp::create(builder, loc, param, gradient, m, rate, scale, options.momentum, decay);
+        auto op =
+            SgdOp::create(builder, loc, param, gradient, m, rate, scale, options.momentum, decay);
         update(param, op.getNewP());
         update(m, op.getNewM());
       }

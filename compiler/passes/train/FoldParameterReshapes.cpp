@@ -19,14 +19,15 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// The reshapes that are all the uses of `arg`, if they all go to one type and agree on logical axes; else none.
+/// The reshapes that are all the uses of `arg`, if they all go to one type and agree on logical
+/// axes; else none.
 static SmallVector<ReshapeOp> foldableReshapes(BlockArgument arg) {
   SmallVector<ReshapeOp> reshapes;
   for (Operation *user : arg.getUsers()) {
     auto reshape = dyn_cast<ReshapeOp>(user);
-    if (!reshape || (!reshapes.empty() && (reshape.getType() != reshapes.front().getType() ||
-                                           reshape->getAttr("dtc.axes") !=
-                                               reshapes.front()->getAttr("dtc.axes"))))
+    if (!reshape || (!reshapes.empty() &&
+                     (reshape.getType() != reshapes.front().getType() ||
+                      reshape->getAttr("dtc.axes") != reshapes.front()->getAttr("dtc.axes"))))
       return {};
     // A sharding that the user wrote on either shape is about that shape.
     if (reshape->hasAttr(dist::kShardingAttrName))
@@ -37,7 +38,8 @@ static SmallVector<ReshapeOp> foldableReshapes(BlockArgument arg) {
 }
 
 namespace {
-struct FoldParameterReshapesPass : dtc::impl::FoldParameterReshapesPassBase<FoldParameterReshapesPass> {
+struct FoldParameterReshapesPass
+    : dtc::impl::FoldParameterReshapesPassBase<FoldParameterReshapesPass> {
   using Base::Base;
 
   void runOnOperation() override {

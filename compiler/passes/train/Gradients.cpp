@@ -41,7 +41,8 @@ FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &blo
     SmallVector<bool> needed;
     for (Value operand : op->getOperands())
       needed.push_back(active.contains(operand));
-    if (!llvm::is_contained(needed, true) || llvm::none_of(results, [](Value v) { return bool(v); }))
+    if (!llvm::is_contained(needed, true) ||
+        llvm::none_of(results, [](Value v) { return bool(v); }))
       continue;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable)
@@ -59,7 +60,8 @@ FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &blo
   for (Value value : wrt) {
     Value gradient = cotangents.lookup(value);
     if (!gradient)
-      gradient = ConstantOp::create(builder, value.getLoc(), cast<RankedTensorType>(value.getType()), 0.0);
+      gradient =
+          ConstantOp::create(builder, value.getLoc(), cast<RankedTensorType>(value.getType()), 0.0);
     result.push_back(gradient);
   }
   return result;

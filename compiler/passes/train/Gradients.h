@@ -14,12 +14,14 @@
 
 namespace dtc {
 
-/// Builds, at the builder's insertion point, the gradients of the scalar `loss` by each of `wrt`, all in `block`, which
-/// is straight-line code. Where the loss does not depend on a value its gradient is zero. Ops are differentiated in
-/// reverse order through DifferentiableOpInterface; contributions to one value are added in the order in which they
-/// arise. Fails with a diagnostic at an op that the loss depends on and that has no gradient.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>> buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
-                                                               mlir::Value loss, mlir::ValueRange wrt);
+/// Builds, at the builder's insertion point, the gradients of the scalar `loss` by each of `wrt`,
+/// all in `block`, which is straight-line code. Where the loss does not depend on a value its
+/// gradient is zero. Ops are differentiated in reverse order through DifferentiableOpInterface;
+/// contributions to one value are added in the order in which they arise. Fails with a diagnostic
+/// at an op that the loss depends on and that has no gradient.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>> buildGradients(mlir::OpBuilder &builder,
+                                                               mlir::Block &block, mlir::Value loss,
+                                                               mlir::ValueRange wrt);
 
 } // namespace dtc
 

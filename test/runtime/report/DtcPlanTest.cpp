@@ -6,14 +6,12 @@
 
 #include "runtime/plan/PlanReader.h"
 #include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/RunTool.h"
 #include "test/runtime/testing/TempDir.h"
 #include "test/runtime/testing/TestPlans.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -26,22 +24,8 @@ class DtcPlan : public ::testing::Test {
 protected:
   DtcPlan() { EXPECT_OK(writePlan(*trainingPlan({2, 2, 2}), plan)); }
 
-  int run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), DTC_PLAN_PATH);
-    pid_t child = fork();
-    if (child == 0) {
-      dup2(open(dir.path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-      dup2(open(dir.path("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-      std::vector<char *> argv;
-      for (std::string &argument : arguments)
-        argv.push_back(argument.data());
-      argv.push_back(nullptr);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  int run(const std::vector<std::string> &arguments) {
+    return waitForTool(startTool(DTC_PLAN_PATH, arguments, dir.path("out"), dir.path("err")));
   }
 
   std::string out() const { return dir.read("out"); }

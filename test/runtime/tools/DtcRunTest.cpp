@@ -7,16 +7,14 @@
 #include "runtime/data/Safetensors.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/RunTool.h"
 #include "test/runtime/testing/TempDir.h"
 #include "test/runtime/testing/TestPlans.h"
 
 #include <chrono>
 #include <csignal>
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -31,29 +29,11 @@ protected:
     dir.write("text.txt", "a text that is long enough for a window of seven bytes");
   }
 
-  pid_t start(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), DTC_RUN_PATH);
-    pid_t child = fork();
-    if (child != 0)
-      return child;
-    dup2(open(dir.path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-    dup2(open(dir.path("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-    std::vector<char *> argv;
-    for (std::string &argument : arguments)
-      argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    execv(argv[0], argv.data());
-    _exit(127);
+  pid_t start(const std::vector<std::string> &arguments) {
+    return startTool(DTC_RUN_PATH, arguments, dir.path("out"), dir.path("err"));
   }
 
-  /// The exit status; negative for a signal.
-  static int wait(pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
-  int run(const std::vector<std::string> &arguments) { return wait(start(arguments)); }
+  int run(const std::vector<std::string> &arguments) { return waitForTool(start(arguments)); }
   std::string out() const { return dir.read("out"); }
   std::string err() const { return dir.read("err"); }
 
@@ -125,7 +105,7 @@ TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
     for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     kill(child, signal);
-    EXPECT_EQ(wait(child), 0) << err();
+    EXPECT_EQ(waitForTool(child), 0) << err();
     EXPECT_TRUE(contains(out(), "interrupted after step "));
     EXPECT_OK(SafetensorsFile::open(weights));
     EXPECT_EQ(dir.read("m.jsonl").back(), '\n');

@@ -1,0 +1,39 @@
+//===- CommandLine.h - What the mains share --------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TOOLS_COMMANDLINE_H
+#define DTC_TOOLS_COMMANDLINE_H
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace dtc {
+
+/// Prints an error as every tool does, and returns the exit status of a failure.
+inline int fail(const std::string &message) {
+  std::fprintf(stderr, "error: %s\n", message.c_str());
+  return 1;
+}
+
+/// Parses the command line. Returns the exit status if the tool is to end at once: 0 after --help
+/// and --version, 1 after an error, which names the tool's --help.
+inline std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0)
+      return app.exit(error);
+    return fail(std::string(error.what()) + "; see " + app.get_name() + " --help");
+  }
+  return std::nullopt;
+}
+
+} // namespace dtc
+
+#endif // DTC_TOOLS_COMMANDLINE_H
