@@ -160,10 +160,11 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
                                                               : plan::Collective::MIN);
   for (auto axis : collective.getAxes().getAsRange<StringAttr>())
     to.add_axes(axis.str());
-  to.set_input(indexOf(collective.getInput()));
-  to.set_output(indexOf(collective.getOutput()));
-  to.set_dim(collective.getDim());
-  to.set_split_dim(collective.getSplitDim());
+  plan::CollectiveTensor *tensor = to.add_tensors();
+  tensor->set_input(indexOf(collective.getInput()));
+  tensor->set_output(indexOf(collective.getOutput()));
+  tensor->set_dim(collective.getDim());
+  tensor->set_split_dim(collective.getSplitDim());
   return success();
 }
 
@@ -248,7 +249,7 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
 }
 
 LogicalResult Exporter::run(StringRef modelName) {
-  plan.set_version(1);
+  plan.set_version(2);
   plan.set_producer("dtc-compile " DTC_VERSION);
   plan.set_model(modelName.str());
   sources["unknown"] = 0;

@@ -70,8 +70,12 @@ MaybeError Device::runInstruction(const PreparedInstruction &instruction) {
     return std::nullopt;
   }
   const auto &collective = std::get<PreparedCollective>(instruction);
-  return communicator->run(groups[collective.group], collective.spec,
-                           arena.data() + collective.input, arena.data() + collective.output);
+  for (const PreparedCollective::Tensor &tensor : collective.tensors)
+    if (MaybeError error =
+            communicator->run(groups[collective.group], tensor.spec, arena.data() + tensor.input,
+                              arena.data() + tensor.output))
+      return error;
+  return std::nullopt;
 }
 
 MaybeError Device::runSchedule() {

@@ -134,16 +134,18 @@ private:
     auto group = std::find(result.groups.begin(), result.groups.end(), axes);
     PreparedCollective prepared;
     prepared.group = static_cast<size_t>(group - result.groups.begin());
-    prepared.spec.kind = static_cast<CollectiveKind>(collective.kind());
-    prepared.spec.reduction = static_cast<Reduction>(collective.reduction());
-    prepared.spec.input = typeOfBuffer(collective.input());
-    prepared.spec.members = result.mesh.groupSize(axes);
-    prepared.spec.dim = collective.dim();
-    prepared.spec.splitDim = collective.kind() == plan::Collective::ALL_TO_ALL
-                                 ? collective.split_dim()
-                                 : collective.dim();
-    prepared.input = offsetOf(collective.input());
-    prepared.output = offsetOf(collective.output());
+    for (const plan::CollectiveTensor &tensor : collective.tensors()) {
+      CollectiveSpec spec;
+      spec.kind = static_cast<CollectiveKind>(collective.kind());
+      spec.reduction = static_cast<Reduction>(collective.reduction());
+      spec.input = typeOfBuffer(tensor.input());
+      spec.members = result.mesh.groupSize(axes);
+      spec.dim = tensor.dim();
+      spec.splitDim =
+          collective.kind() == plan::Collective::ALL_TO_ALL ? tensor.split_dim() : tensor.dim();
+      prepared.tensors.push_back(
+          {std::move(spec), offsetOf(tensor.input()), offsetOf(tensor.output())});
+    }
     if (group == result.groups.end())
       result.groups.push_back(std::move(axes));
     result.instructions.push_back(std::move(prepared));

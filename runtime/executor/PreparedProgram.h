@@ -28,10 +28,13 @@ struct PreparedKernel {
 
 /// A collective over groups[group] of the program.
 struct PreparedCollective {
-  CollectiveSpec spec;
+  struct Tensor {
+    CollectiveSpec spec;
+    uint64_t input = 0;
+    uint64_t output = 0;
+  };
   size_t group = 0;
-  uint64_t input = 0;
-  uint64_t output = 0;
+  std::vector<Tensor> tensors;
 };
 
 using PreparedInstruction = std::variant<PreparedKernel, PreparedCollective>;

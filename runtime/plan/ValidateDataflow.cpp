@@ -83,9 +83,11 @@ private:
 
   MaybeError runInstruction(const plan::Instruction &instruction, uint32_t microbatch) {
     if (instruction.has_collective()) {
-      if (MaybeError error = read("the input", instruction.collective().input()))
-        return error;
-      write(instruction.collective().output());
+      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+        if (MaybeError error = read("the input", tensor.input()))
+          return error;
+      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+        write(tensor.output());
       return std::nullopt;
     }
     const plan::KernelCall &call = instruction.kernel();

@@ -70,15 +70,16 @@ static MaybeError checkDim(const char *field, int64_t dim, const TensorType &typ
 
 /// The shape of the output that kind, dim and group size give.
 static Expected<TensorType> expectedOutput(const plan::Collective &collective,
+                                           const plan::CollectiveTensor &tensor,
                                            const TensorType &input, int64_t members) {
   TensorType output = input;
   if (collective.kind() == plan::Collective::ALL_REDUCE)
     return output;
-  if (MaybeError error = checkDim("dim", collective.dim(), input))
+  if (MaybeError error = checkDim("dim", tensor.dim(), input))
     return *error;
-  auto dim = static_cast<size_t>(collective.dim());
+  auto dim = static_cast<size_t>(tensor.dim());
   int64_t splitDim =
-      collective.kind() == plan::Collective::ALL_TO_ALL ? collective.split_dim() : collective.dim();
+      collective.kind() == plan::Collective::ALL_TO_ALL ? tensor.split_dim() : tensor.dim();
   if (MaybeError error = checkDim("split_dim", splitDim, input))
     return *error;
   auto split = static_cast<size_t>(splitDim);
@@ -129,33 +130,44 @@ static MaybeError checkGroupAxes(const PlanContext &context, const plan::Collect
   return std::nullopt;
 }
 
-static MaybeError checkCollective(const PlanContext &context, const plan::Collective &collective) {
-  if (collective.kind() <= plan::Collective::KIND_UNSPECIFIED ||
-      collective.kind() > plan::Collective::ALL_TO_ALL)
-    return Error{fmt::format("unknown kind of collective {}", static_cast<int>(collective.kind()))};
-  if (MaybeError error = checkBufferIndex(context, collective.input()))
+static MaybeError checkCollectiveTensor(const PlanContext &context,
+                                        const plan::Collective &collective,
+                                        const plan::CollectiveTensor &tensor, int64_t members) {
+  if (MaybeError error = checkBufferIndex(context, tensor.input()))
     return Error{"input " + error->message};
-  if (MaybeError error = checkBufferIndex(context, collective.output()))
+  if (MaybeError error = checkBufferIndex(context, tensor.output()))
     return Error{"output " + error->message};
-  if (MaybeError error = checkGroupAxes(context, collective))
-    return error;
-  const TensorType &input = context.types[collective.input()];
-  const TensorType &output = context.types[collective.output()];
+  const TensorType &input = context.types[tensor.input()];
+  const TensorType &output = context.types[tensor.output()];
   if (MaybeError error = checkReduction(collective, input))
     return error;
-  int64_t members = context.mesh.groupSize(toVector(collective.axes()));
-  Expected<TensorType> expected = expectedOutput(collective, input, members);
+  Expected<TensorType> expected = expectedOutput(collective, tensor, input, members);
   if (!expected)
     return expected.error();
   if (output != *expected)
     return Error{fmt::format("the output is {}; the input {} and a group of {} give {}",
                              output.str(), input.str(), members, expected->str())};
-  const ByteRange &from = context.ranges[collective.input()];
-  const ByteRange &to = context.ranges[collective.output()];
+  const ByteRange &from = context.ranges[tensor.input()];
+  const ByteRange &to = context.ranges[tensor.output()];
   bool inPlace = collective.kind() == plan::Collective::ALL_REDUCE && from == to;
   if (from.overlaps(to) && !inPlace)
     return Error{fmt::format("input and output (buffers {} and {}) share bytes of the arena",
-                             collective.input(), collective.output())};
+                             tensor.input(), tensor.output())};
+  return std::nullopt;
+}
+
+static MaybeError checkCollective(const PlanContext &context, const plan::Collective &collective) {
+  if (collective.kind() <= plan::Collective::KIND_UNSPECIFIED ||
+      collective.kind() > plan::Collective::ALL_TO_ALL)
+    return Error{fmt::format("unknown kind of collective {}", static_cast<int>(collective.kind()))};
+  if (MaybeError error = checkGroupAxes(context, collective))
+    return error;
+  if (collective.tensors().empty())
+    return Error{"moves no tensor"};
+  int64_t members = context.mesh.groupSize(toVector(collective.axes()));
+  for (const plan::CollectiveTensor &tensor : collective.tensors())
+    if (MaybeError error = checkCollectiveTensor(context, collective, tensor, members))
+      return error;
   return std::nullopt;
 }
 

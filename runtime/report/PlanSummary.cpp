@@ -117,22 +117,24 @@ private:
   }
 
   void addCollective(const plan::Collective &collective, uint64_t runs) {
-    CollectiveSpec spec = specOf(collective);
-    CollectiveSummary &entry = collectives[{spec.kind, toVector(collective.axes())}];
-    entry.members = spec.members;
+    auto kind = static_cast<CollectiveKind>(collective.kind());
+    CollectiveSummary &entry = collectives[{kind, toVector(collective.axes())}];
+    entry.members = mesh.groupSize(toVector(collective.axes()));
     ++entry.instructions;
     entry.calls += runs;
-    entry.bytes += runs * spec.ringBytes();
+    for (const plan::CollectiveTensor &tensor : collective.tensors())
+      entry.bytes += runs * specOf(collective, tensor).ringBytes();
   }
 
-  CollectiveSpec specOf(const plan::Collective &collective) const {
+  CollectiveSpec specOf(const plan::Collective &collective,
+                        const plan::CollectiveTensor &tensor) const {
     CollectiveSpec spec;
     spec.kind = static_cast<CollectiveKind>(collective.kind());
     spec.reduction = static_cast<Reduction>(collective.reduction());
-    spec.input = typeOf(program.buffers(static_cast<int>(collective.input())));
+    spec.input = typeOf(program.buffers(static_cast<int>(tensor.input())));
     spec.members = mesh.groupSize(toVector(collective.axes()));
-    spec.dim = collective.dim();
-    spec.splitDim = spec.kind == CollectiveKind::AllToAll ? collective.split_dim() : spec.dim;
+    spec.dim = tensor.dim();
+    spec.splitDim = spec.kind == CollectiveKind::AllToAll ? tensor.split_dim() : spec.dim;
     return spec;
   }
 

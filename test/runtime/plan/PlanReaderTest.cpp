@@ -56,10 +56,10 @@ TEST(PlanReader, SaysWhatIsWrongWithAFile) {
 
 TEST(PlanReader, RefusesOtherVersions) {
   auto plan = trainingPlan();
-  plan->set_version(2);
+  plan->set_version(3);
   std::string bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 2 is newer than this runtime reads (1); update the runtime");
+               "plan version 3 is newer than this runtime reads (2); update the runtime");
   plan->set_version(0);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "states no version");

@@ -49,7 +49,7 @@ TEST(PlanValidator, AcceptsValidPlans) {
 }
 
 TEST(PlanValidator, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (1)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (2)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 
@@ -178,8 +178,10 @@ TEST(PlanValidator, Collectives) {
   EXPECT_ERROR_AFTER("unknown kind of collective 9",
                      firstAllReduce(program)->set_kind(static_cast<plan::Collective::Kind>(9)));
   EXPECT_ERROR_AFTER("task \"update\", instruction 0 (all_reduce): input names buffer 99",
-                     firstAllReduce(program)->set_input(99));
-  EXPECT_ERROR_AFTER("output names buffer 99", firstAllReduce(program)->set_output(99));
+                     firstAllReduce(program)->mutable_tensors(0)->set_input(99));
+  EXPECT_ERROR_AFTER("output names buffer 99",
+                     firstAllReduce(program)->mutable_tensors(0)->set_output(99));
+  EXPECT_ERROR_AFTER("moves no tensor", firstAllReduce(program)->clear_tensors());
   EXPECT_ERROR_AFTER("names no mesh axis", firstAllReduce(program)->clear_axes());
   EXPECT_ERROR_AFTER("the mesh has no axis \"pp\"", firstAllReduce(program)->set_axes(0, "pp"));
   EXPECT_ERROR_AFTER("axis \"micro\" is temporal", firstAllReduce(program)->set_axes(0, "micro"));
@@ -190,7 +192,7 @@ TEST(PlanValidator, Collectives) {
       "needs a reduction (sum, max or min), found 8",
       firstAllReduce(program)->set_reduction(static_cast<plan::Collective::Reduction>(8)));
   EXPECT_ERROR_AFTER("the output is f32[8,4]; the input f32[] and a group of 2 give f32[]",
-                     firstAllReduce(program)->set_output(0));
+                     firstAllReduce(program)->mutable_tensors(0)->set_output(0));
 }
 
 namespace {
@@ -203,7 +205,7 @@ struct CollectivePlan : PlanBuilder {
     uint32_t from = state("s", dtype, {6, 12}, {{}, {}}).buffer();
     uint32_t to = buffer(dtype, output);
     task("t");
-    plan::Collective &c = collective(kind, {"a", "b"}, from, to);
+    plan::CollectiveTensor &c = collective(kind, {"a", "b"}, from, to);
     c.set_dim(dim);
     c.set_split_dim(split);
     schedule(0);

@@ -39,12 +39,13 @@ std::shared_ptr<plan::Plan> collectivePlan() {
   builder.task("micro_step");
   (*builder.kernel("fill", {}, {odd}).mutable_attributes())["value"] = floatAttribute(1);
   builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, odd, odd);
-  plan::Collective &gather = builder.collective(plan::Collective::ALL_GATHER, {"tp"}, x, gathered);
+  plan::CollectiveTensor &gather =
+      builder.collective(plan::Collective::ALL_GATHER, {"tp"}, x, gathered);
   gather.set_dim(1);
   builder.task("finish");
   builder.collective(plan::Collective::ALL_REDUCE, {"dp", "tp"}, x, sum);
   builder.collective(plan::Collective::REDUCE_SCATTER, {"dp", "tp"}, x, scattered).set_dim(0);
-  plan::Collective &exchange =
+  plan::CollectiveTensor &exchange =
       builder.collective(plan::Collective::ALL_TO_ALL, {"tp"}, x, exchanged);
   exchange.set_dim(1);
   exchange.set_split_dim(0);
@@ -78,8 +79,9 @@ CommunicatorBytes bytesOfAStep(std::shared_ptr<const plan::Plan> plan) {
     return {};
   EXPECT_OK((*session)->initializeStates(1));
   for (const plan::Input &input : plan->programs(0).inputs())
-    if (input.role() == plan::Input::DATA)
+    if (input.role() == plan::Input::DATA) {
       EXPECT_OK((*session)->setInput(input.name(), HostTensor(typeOf(input))));
+    }
   EXPECT_OK((*session)->step(0.1, 1));
   return (*session)->communicatorBytes();
 }
@@ -95,7 +97,7 @@ TEST(PlanSummary, Mesh) {
   EXPECT_EQ(summary.microbatches, 8);
   EXPECT_EQ(summary.model, "a square");
   EXPECT_EQ(summary.producer, "a test");
-  EXPECT_EQ(summary.version, 1u);
+  EXPECT_EQ(summary.version, 2u);
 
   summary = summarizePlan(*forwardPlan());
   EXPECT_TRUE(summary.axes.empty());

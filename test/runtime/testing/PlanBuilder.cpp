@@ -62,17 +62,18 @@ plan::KernelCall &PlanBuilder::kernel(const std::string &name, const std::vector
   return *call;
 }
 
-plan::Collective &PlanBuilder::collective(plan::Collective::Kind kind, const Axes &axes,
-                                          uint32_t input, uint32_t output) {
+plan::CollectiveTensor &PlanBuilder::collective(plan::Collective::Kind kind, const Axes &axes,
+                                                uint32_t input, uint32_t output) {
   plan::Task *task = program().mutable_tasks(program().tasks_size() - 1);
   plan::Collective *collective = task->add_instructions()->mutable_collective();
   collective->set_kind(kind);
   if (kind == plan::Collective::ALL_REDUCE || kind == plan::Collective::REDUCE_SCATTER)
     collective->set_reduction(plan::Collective::SUM);
   collective->mutable_axes()->Assign(axes.begin(), axes.end());
-  collective->set_input(input);
-  collective->set_output(output);
-  return *collective;
+  plan::CollectiveTensor *tensor = collective->add_tensors();
+  tensor->set_input(input);
+  tensor->set_output(output);
+  return *tensor;
 }
 
 void PlanBuilder::schedule(uint32_t task, uint32_t microbatch) {

@@ -36,8 +36,9 @@ public:
   void task(const std::string &name);
   plan::KernelCall &kernel(const std::string &name, const std::vector<uint32_t> &inputs,
                            const std::vector<uint32_t> &outputs);
-  plan::Collective &collective(plan::Collective::Kind kind, const Axes &axes, uint32_t input,
-                               uint32_t output);
+  /// A collective of one tensor.
+  plan::CollectiveTensor &collective(plan::Collective::Kind kind, const Axes &axes, uint32_t input,
+                                     uint32_t output);
   void schedule(uint32_t task, uint32_t microbatch = 0);
 
   /// Bindings get a new buffer of the shard's shape.
