@@ -57,6 +57,17 @@ int64_t Mesh::blockIndex(int64_t device, const std::vector<std::string> &axes) c
   return index;
 }
 
+ShardExtent Mesh::shardExtent(int64_t device, const std::vector<std::string> &axes,
+                              int64_t size) const {
+  std::vector<int64_t> position = coordinates(device);
+  ShardExtent extent = ShardExtent::whole(size);
+  for (const std::string &axis : axes) {
+    size_t i = indexOf(axis);
+    extent = extent.part(meshAxes[i].size, position[i]);
+  }
+  return extent;
+}
+
 std::vector<int64_t> Mesh::group(int64_t device, const std::vector<std::string> &axes) const {
   std::vector<int64_t> position = coordinates(device);
   int64_t first = device;

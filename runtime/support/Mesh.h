@@ -7,6 +7,8 @@
 #ifndef DTC_RUNTIME_SUPPORT_MESH_H
 #define DTC_RUNTIME_SUPPORT_MESH_H
 
+#include "runtime/support/ShardExtent.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,6 +43,8 @@ public:
   int64_t groupSize(const std::vector<std::string> &axes) const;
   /// The device's place among the blocks that `axes` count, row-major in the order given.
   int64_t blockIndex(int64_t device, const std::vector<std::string> &axes) const;
+  /// The device's block of a dimension of `size` elements that `axes` split, the first coarsest.
+  ShardExtent shardExtent(int64_t device, const std::vector<std::string> &axes, int64_t size) const;
   /// The devices that differ from `device` only on `axes`, in the order of their blockIndex.
   std::vector<int64_t> group(int64_t device, const std::vector<std::string> &axes) const;
   /// The device with the same coordinates on `axes` and 0 on all others: among the devices that
