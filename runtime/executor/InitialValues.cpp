@@ -57,6 +57,7 @@ static void fill(const plan::State &state, const ShardRegion &region, uint64_t s
 
 void writeInitialValues(const plan::State &state, const ShardRegion &region, uint64_t seed,
                         std::byte *shard) {
+  clearPadding(region, byteWidth(toDType(state.dtype())), shard);
   switch (toDType(state.dtype())) {
   case DType::F32:
     return fill<float>(state, region, seed, shard);

@@ -18,7 +18,8 @@ namespace dtc::runtime {
 /// Writes a device's shard of a state's initial value. Element i of the whole tensor, in the order
 /// of the weights file, is word i % 4 of Philox4x32-10 with key `seed` and the counter
 /// (i / 4, FNV-1a of the state's name), made normal by Box-Muller. It depends on neither the layout
-/// nor the number of devices or threads, and f64 states hold the same values as f32 ones.
+/// nor the number of devices or threads, and f64 states hold the same values as f32 ones. Padding
+/// becomes zero.
 void writeInitialValues(const plan::State &state, const ShardRegion &region, uint64_t seed,
                         std::byte *shard);
 

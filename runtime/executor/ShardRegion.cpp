@@ -7,7 +7,9 @@
 #include "runtime/executor/ShardRegion.h"
 
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/support/CheckedMath.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dtc::runtime {
@@ -18,8 +20,10 @@ ShardRegion ShardRegion::of(const Mesh &mesh, const plan::Sharding &sharding,
   region.global = std::move(globalShape);
   std::vector<std::vector<std::string>> axes = axesByDim(sharding);
   for (size_t d = 0; d < region.global.size(); ++d) {
-    region.size.push_back(region.global[d] / mesh.groupSize(axes[d]));
-    region.offset.push_back(mesh.blockIndex(device, axes[d]) * region.size[d]);
+    ShardExtent extent = mesh.shardExtent(device, axes[d], region.global[d]);
+    region.offset.push_back(extent.offset);
+    region.size.push_back(extent.count);
+    region.local.push_back(extent.room);
   }
   return region;
 }
@@ -28,26 +32,28 @@ void ShardRegion::forEachRun(const std::function<void(int64_t, int64_t, int64_t)
   // Dimensions behind the last one that is split are whole; with that one they make a run.
   size_t outerDims = 0;
   for (size_t d = 0; d < global.size(); ++d)
-    if (size[d] != global[d])
+    if (size[d] != global[d] || size[d] != local[d])
       outerDims = d;
-  int64_t run = 1, runStart = 0, runs = 1;
+  // An empty shard's offset may lie outside of the whole, so that nothing is computed with it.
+  if (std::find(size.begin(), size.end(), 0) != size.end())
+    return;
+  int64_t run = 1, runStart = 0, runs = 1, globalRow = 1, localRow = 1;
   for (size_t d = outerDims; d < global.size(); ++d) {
     run *= size[d];
     runStart = runStart * global[d] + offset[d];
+    globalRow *= global[d];
+    localRow *= local[d];
   }
   for (size_t d = 0; d < outerDims; ++d)
     runs *= size[d];
-  if (run == 0)
-    return;
-  int64_t globalRun = 1;
-  for (size_t d = outerDims; d < global.size(); ++d)
-    globalRun *= global[d];
   std::vector<int64_t> index(outerDims, 0);
   for (int64_t r = 0; r < runs; ++r) {
-    int64_t row = 0;
-    for (size_t d = 0; d < outerDims; ++d)
-      row = row * global[d] + offset[d] + index[d];
-    visit(row * globalRun + runStart, r * run, run);
+    int64_t inGlobal = 0, inLocal = 0;
+    for (size_t d = 0; d < outerDims; ++d) {
+      inGlobal = inGlobal * global[d] + offset[d] + index[d];
+      inLocal = inLocal * local[d] + index[d];
+    }
+    visit(inGlobal * globalRow + runStart, inLocal * localRow, run);
     for (size_t d = outerDims; d-- > 0;) {
       if (++index[d] < size[d])
         break;
@@ -56,8 +62,25 @@ void ShardRegion::forEachRun(const std::function<void(int64_t, int64_t, int64_t)
   }
 }
 
+void clearPadding(const ShardRegion &region, size_t width, std::byte *shard) {
+  if (region.size == region.local)
+    return;
+  // Runs come in the order of the shard, so that the padding is what lies between them.
+  int64_t end = 0;
+  auto clearUpTo = [&](int64_t next) {
+    std::fill(shard + static_cast<size_t>(end) * width, shard + static_cast<size_t>(next) * width,
+              std::byte{0});
+  };
+  region.forEachRun([&](int64_t, int64_t localBegin, int64_t count) {
+    clearUpTo(localBegin);
+    end = localBegin + count;
+  });
+  clearUpTo(checkedElements(region.local).value_or(0));
+}
+
 void copyToShard(const ShardRegion &region, size_t width, const std::byte *whole,
                  std::byte *shard) {
+  clearPadding(region, width, shard);
   region.forEachRun([&](int64_t globalBegin, int64_t localBegin, int64_t count) {
     std::memcpy(shard + static_cast<size_t>(localBegin) * width,
                 whole + static_cast<size_t>(globalBegin) * width,

@@ -17,22 +17,30 @@
 
 namespace dtc::runtime {
 
-/// The box of a global tensor that one device holds. All sizes are in elements.
+/// The box of a global tensor that one device holds. All sizes are in elements. The box lies at the
+/// beginning of the device's buffer; where the mesh axes do not divide a dimension, the buffer has
+/// padding behind the box.
 struct ShardRegion {
   std::vector<int64_t> global; // the shape of the whole
-  std::vector<int64_t> offset;
-  std::vector<int64_t> size;
+  std::vector<int64_t> offset; // where the box begins in the whole
+  std::vector<int64_t> size;   // the shape of the box; 0 where the shard is empty
+  std::vector<int64_t> local;  // the shape of the buffer, padding included
 
   /// The shard of `device`; the sharding is valid for the shape and the mesh.
   static ShardRegion of(const Mesh &mesh, const plan::Sharding &sharding,
                         std::vector<int64_t> globalShape, int64_t device);
 
   /// Calls visit(globalBegin, localBegin, count) for each longest run of elements that are
-  /// neighbours both in the whole tensor and in the shard, in order.
+  /// neighbours both in the whole tensor and in the shard, in the order of both. Begins and counts
+  /// are in elements; padding is in no run.
   void forEachRun(const std::function<void(int64_t, int64_t, int64_t)> &visit) const;
 };
 
-/// Copies the shard out of the whole tensor, and back into it. `width` is the bytes of an element.
+/// Sets the padding of a shard to zero. `width` is the bytes of an element.
+void clearPadding(const ShardRegion &region, size_t width, std::byte *shard);
+
+/// Copies the shard out of the whole tensor and sets its padding to zero, so that nothing random
+/// gets into a program; copies it back, without the padding. `width` is the bytes of an element.
 void copyToShard(const ShardRegion &region, size_t width, const std::byte *whole, std::byte *shard);
 void copyFromShard(const ShardRegion &region, size_t width, const std::byte *shard,
                    std::byte *whole);

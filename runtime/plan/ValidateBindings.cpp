@@ -6,7 +6,7 @@
 
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanTypes.h"
-#include "runtime/support/CheckedMath.h"
+#include "runtime/support/ShardExtent.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -16,7 +16,8 @@ namespace dtc::runtime {
 
 static bool isFloat(plan::DType dtype) { return dtype == plan::F32 || dtype == plan::F64; }
 
-/// Checks a sharding of `global` and returns the local shape that it gives.
+/// Checks a sharding of `global` and returns the type of the buffers that it gives, padding
+/// included.
 static Expected<TensorType> shardType(const PlanContext &context, const plan::Sharding &sharding,
                                       const TensorType &global) {
   if (sharding.dims_size() != global.rank())
@@ -38,10 +39,11 @@ static Expected<TensorType> shardType(const PlanContext &context, const plan::Sh
         return Error{fmt::format("the sharding names axis \"{}\" twice", name)};
     }
     int64_t blocks = context.mesh.groupSize(toVector(sharding.dims(d).axes()));
-    if (global.shape[d] % blocks != 0)
-      return Error{fmt::format("dimension {} of {} is not divisible into {} blocks", d,
-                               global.str(), blocks)};
-    local.shape[d] = global.shape[d] / blocks;
+    if (!paddedShardsFit(global.shape[d], blocks))
+      return Error{fmt::format("{} blocks of dimension {} of {} have more elements with their "
+                               "padding than 64 bits count",
+                               blocks, d, global.str())};
+    local.shape[d] = paddedShardSize(global.shape[d], blocks);
   }
   return local;
 }
@@ -57,8 +59,9 @@ template <typename T> static MaybeError checkBinding(const PlanContext &context,
     return local.error();
   const TensorType &buffer = context.types[binding.buffer()];
   if (*local != buffer)
-    return Error{fmt::format("the shard is {}, but buffer {} is {}", local->str(), binding.buffer(),
-                             buffer.str())};
+    return Error{fmt::format("the shard is {}, but buffer {} is {}; the tensor is {}, and every "
+                             "shard has room for its size over the number of blocks, rounded up",
+                             local->str(), binding.buffer(), buffer.str(), typeOf(binding).str())};
   return std::nullopt;
 }
 

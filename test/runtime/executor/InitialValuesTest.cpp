@@ -45,6 +45,9 @@ TEST(InitialValues, DoNotDependOnTheLayout) {
   EXPECT_EQ(initialValue(mesh, {{"c"}, {"b"}}, 3), one);
   EXPECT_EQ(initialValue(mesh, {{"a", "c"}, {"b"}}, 3), one);
   EXPECT_EQ(initialValue(mesh, {{}, {"b", "a"}}, 3), one);
+  // Shards with padding.
+  EXPECT_EQ(initialValue(mesh, {{"b"}, {"c", "a"}}, 3), one);
+  EXPECT_EQ(initialValue(mesh, {{}, {"c", "b", "a"}}, 3), one);
 }
 
 TEST(InitialValues, DependOnSeedAndName) {
@@ -83,7 +86,7 @@ TEST(InitialValues, F64HoldsTheValuesOfF32) {
   state.set_name("w");
   state.mutable_init()->set_kind(plan::Init::NORMAL);
   state.mutable_init()->set_scale(0.02);
-  ShardRegion region{{21}, {5}, {11}};
+  ShardRegion region{{21}, {5}, {11}, {11}};
   std::vector<float> floats(11);
   std::vector<double> doubles(11);
   state.set_dtype(plan::F32);

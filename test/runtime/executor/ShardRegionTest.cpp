@@ -27,7 +27,7 @@ std::vector<int32_t> shardOf(const Mesh &mesh, const dtc::plan::Sharding &shardi
   int64_t whole = 1, local = 1;
   for (size_t d = 0; d < shape.size(); ++d) {
     whole *= shape[d];
-    local *= region.size[d];
+    local *= region.local[d];
   }
   std::vector<int32_t> global(static_cast<size_t>(whole));
   std::iota(global.begin(), global.end(), 0);

@@ -303,8 +303,6 @@ TEST(PlanValidator, Shardings) {
   EXPECT_ERROR_AFTER("the sharding names axis \"tp\" twice", *axesOfDim(program, 1)->Add() = "tp");
   EXPECT_ERROR_AFTER("the shard is f32[4,4], but buffer 0 is f32[8,4]",
                      *axesOfDim(program, 0)->Add() = "dp");
-  EXPECT_ERROR_AFTER("dimension 0 of f32[15,4] is not divisible into 2 blocks",
-                     program.mutable_states(0)->set_shape(0, 15));
 }
 
 TEST(PlanValidator, Inputs) {

@@ -8,6 +8,7 @@
 
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/support/ShardExtent.h"
 
 namespace dtc::runtime::testing {
 
@@ -86,7 +87,7 @@ Shape PlanBuilder::localShape(const Shape &shape, const DimAxes &sharding) const
   Mesh mesh = meshOf(plan);
   Shape local = shape;
   for (size_t d = 0; d < shape.size(); ++d)
-    local[d] /= mesh.groupSize(sharding[d]);
+    local[d] = paddedShardSize(local[d], mesh.groupSize(sharding[d]));
   return local;
 }
 

@@ -50,7 +50,7 @@ public:
                        const DimAxes &sharding, uint32_t buffer);
 
   plan::Program &program() { return *plan.mutable_programs(0); }
-  /// The shape of a shard.
+  /// The shape of a shard, padding included.
   Shape localShape(const Shape &shape, const DimAxes &sharding) const;
   std::shared_ptr<plan::Plan> build() const;
 

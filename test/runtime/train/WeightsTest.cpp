@@ -19,10 +19,11 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-/// A session whose parameters have these names, f32[2,3] each, and one slot of an optimizer.
-std::unique_ptr<Session> sessionWith(const std::vector<std::string> &names) {
+/// A session whose parameters have these names, f32[2,3] each, and one slot of an optimizer. The
+/// parameters have shards on `devices` devices, with padding if there are not 1 or 3 of them.
+std::unique_ptr<Session> sessionWith(const std::vector<std::string> &names, int64_t devices = 3) {
   PlanBuilder builder;
-  builder.axis("a", 3);
+  builder.axis("a", devices);
   for (const std::string &name : names)
     builder.state(name, DType::F32, {2, 3}, {{}, {"a"}});
   builder.state("slot", DType::F32, {4}, {{}}).set_parameter(names.front());
@@ -67,6 +68,19 @@ TEST_F(Weights, ComeBackAsTheyWereSaved) {
   EXPECT_TRUE(notes->empty());
   EXPECT_EQ(other->getState("u")->bytes, filled(1).bytes);
   EXPECT_EQ(other->getState("v")->bytes, filled(10).bytes);
+}
+
+TEST_F(Weights, FilesDoNotDependOnTheMesh) {
+  for (int64_t devices : {1, 2, 3, 4, 5}) {
+    auto session = sessionWith({"u", "v"}, devices);
+    ASSERT_OK(loadWeights(*session, file({{"u", filled(1)}, {"v", filled(10)}})));
+    EXPECT_EQ(session->getState("v")->bytes, filled(10).bytes);
+    ASSERT_OK(saveWeights(*session, dir.path("out.safetensors")));
+    auto other = sessionWith({"u", "v"}, 6 - devices);
+    ASSERT_OK(loadWeights(*other, dir.path("out.safetensors")));
+    EXPECT_EQ(other->getState("u")->bytes, filled(1).bytes);
+    EXPECT_EQ(other->getState("v")->bytes, filled(10).bytes);
+  }
 }
 
 TEST_F(Weights, SayWhatIsMissingOrOfAnotherShape) {
