@@ -162,6 +162,7 @@ TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
   EXPECT_EQ(errorOf("add", {a, a}, {a}), "");
   EXPECT_EQ(errorOf("add", {a, b}, {c}), "");
   EXPECT_EQ(errorOf("sgd", {a, b, b}, {a, c}), "");
+  EXPECT_EQ(errorOf("mask_padding", {a}, {a}), "");
   EXPECT_TRUE(contains(errorOf("einsum", {a, b}, {b}),
                        "output 0 (buffer 1, f32[8]) shares bytes of the arena with input 1 "
                        "(buffer 1, f32[8])"));

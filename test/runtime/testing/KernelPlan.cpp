@@ -90,6 +90,11 @@ private:
          {{"dim", intAttribute(0)}, {"axes", stringsAttribute({"micro"})}});
     call("shard_offset", {}, {},
          {{"axes", stringsAttribute({"a", "b"})}, {"size", intAttribute(3)}}, DType::I32);
+    call("mask_padding", {x}, {4, 6},
+         {{"dim", intAttribute(0)},
+          {"axes", stringsAttribute({"micro"})},
+          {"size", intAttribute(7)},
+          {"value", stringAttribute("lowest")}});
     callInto("accumulate", {x}, {buffer(DType::F32, {4, 6})}, {{"axis", stringAttribute("micro")}});
   }
 

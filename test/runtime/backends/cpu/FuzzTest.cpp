@@ -61,6 +61,11 @@ std::vector<KernelSignature> validCalls() {
        {{"dim", int64_t{0}}, {"axes", Axes{"dp", "micro"}}},
        mesh},
       {"shard_offset", {}, {i32({})}, {{"axes", Axes{"dp"}}, {"size", int64_t{8}}}, mesh},
+      {"mask_padding",
+       {a},
+       {a},
+       {{"dim", int64_t{1}}, {"axes", Axes{"dp"}}, {"size", int64_t{5}}, {"value", "lowest"}},
+       mesh},
       {"accumulate", {a}, {a}, {{"axis", "micro"}}, mesh},
       {"einsum",
        {f32({2, 3, 4}), f32({4, 5})},
@@ -256,7 +261,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 52u);
+  EXPECT_EQ(kernels.size(), 53u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 

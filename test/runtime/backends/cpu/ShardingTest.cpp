@@ -75,7 +75,7 @@ TEST(Sharding, ShardOffset) {
     expectKernel({"shard_offset",
                   {},
                   {TensorType{DType::I32, {}}},
-                  {{"axes", c.axes}, {"size", int64_t{7}}},
+                  {{"axes", c.axes}, {"size", 7 * c.blocks}},
                   mesh(dp, tp, micro)},
                  {{7.0 * static_cast<double>(c.block(dp, tp, micro))}}, 0);
   });
@@ -108,17 +108,24 @@ TEST(Sharding, Refuses) {
   refuseSlice({{"dim", int64_t{0}}, {"axes", Axes{"tp"}}},
               "output 0 is f32[3,4], expected f32[2,4]");
   refuseSlice({{"dim", int64_t{1}}, {"axes", Axes{"tp"}}},
-              "dimension 1 of input 0 (f32[6,4]) is not a multiple of the 3 blocks");
+              "output 0 is f32[3,4], expected f32[6,2]");
   refuseSlice({{"dim", int64_t{0}}}, "attribute 'axes' is missing");
   std::vector<AxisPosition> corrupt = {
       {"dp", 0, 0, false}, {"tp", int64_t{1} << 40, 0, false}, {"pp", int64_t{1} << 40, 0, false}};
   for (const Axes &axes : {Axes{"dp"}, Axes{"tp", "pp"}})
     expectRefused({"shard_offset", {}, {index}, {{"axes", axes}, {"size", int64_t{1}}}, corrupt},
                   "attribute 'axes'");
-  for (int64_t size : {int64_t{-1}, int64_t{1} << 31, std::numeric_limits<int64_t>::max()})
+  // The second half of 2^32 elements begins at 2^31, which is the first that does not fit.
+  for (int64_t size : {int64_t{-1}, (int64_t{1} << 32) - 1, std::numeric_limits<int64_t>::max()})
     expectRefused(
         {"shard_offset", {}, {index}, {{"axes", Axes{"dp"}}, {"size", size}}, mesh(0, 0, 0)},
         "attribute 'size'");
+  expectKernel({"shard_offset",
+                {},
+                {index},
+                {{"axes", Axes{"dp"}}, {"size", (int64_t{1} << 32) - 2}},
+                mesh(1, 0, 0)},
+               {{2147483647.0}}, 0);
   expectRefused(
       {"shard_offset", {}, {whole}, {{"axes", Axes{"dp"}}, {"size", int64_t{1}}}, mesh(0, 0, 0)},
       "output 0 is f32[6,4], expected i32[]");
