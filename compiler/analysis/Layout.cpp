@@ -28,6 +28,19 @@ int64_t Mesh::product(ArrayRef<unsigned> list) const {
   return result;
 }
 
+int64_t Mesh::localSize(int64_t size, ArrayRef<unsigned> list) const {
+  int64_t shards = product(list);
+  return (size + shards - 1) / shards;
+}
+
+bool Mesh::divides(int64_t size, ArrayRef<unsigned> list) const {
+  return size % product(list) == 0;
+}
+
+bool Mesh::splitsInRankOrder(int64_t size, ArrayRef<unsigned> list) const {
+  return list.empty() || divides(localSize(size, list.front()), list.drop_front());
+}
+
 std::optional<unsigned> Mesh::temporalAxis() const {
   for (auto [index, axis] : llvm::enumerate(axes))
     if (axis.temporal)
@@ -50,11 +63,15 @@ bool Layout::isShardedOver(unsigned axis) const {
 
 SmallVector<int64_t> Layout::localShape(const Mesh &mesh, ArrayRef<int64_t> shape) const {
   SmallVector<int64_t> local;
-  for (auto [size, dim] : llvm::zip_equal(shape, dims)) {
-    assert(size % mesh.product(dim) == 0 && "a layout must divide its tensor");
-    local.push_back(size / mesh.product(dim));
-  }
+  for (auto [size, dim] : llvm::zip_equal(shape, dims))
+    local.push_back(mesh.localSize(size, dim));
   return local;
+}
+
+bool Layout::divides(const Mesh &mesh, ArrayRef<int64_t> shape) const {
+  return llvm::all_of(llvm::zip_equal(shape, dims), [&](const auto &entry) {
+    return mesh.divides(std::get<0>(entry), std::get<1>(entry));
+  });
 }
 
 std::string Layout::str(const Mesh &mesh) const {

@@ -26,10 +26,16 @@ namespace dtc {
 /// Indices into Mesh::axes, coarsest first.
 using AxisList = llvm::SmallVector<unsigned, 2>;
 
+/// What a link is taken to do where nobody says: 25 GB/s in each direction, as a PCIe 4 slot does.
+inline constexpr double kDefaultBandwidth = 25e9; ///< bytes a second
+inline constexpr double kDefaultLatency = 10e-6;  ///< seconds
+
 struct MeshAxis {
   std::string name;
   int64_t size = 1;
   bool temporal = false;
+  double bandwidth = kDefaultBandwidth; ///< bytes a second in each direction, between neighbours
+  double latency = kDefaultLatency;     ///< seconds before the first byte
 };
 
 struct Mesh {
@@ -39,6 +45,15 @@ struct Mesh {
   std::optional<unsigned> find(llvm::StringRef axis) const;
   /// The number of shards that `list` makes.
   int64_t product(llvm::ArrayRef<unsigned> list) const;
+  /// The size in elements of one shard of `size` elements over `list`, padding included. Splitting
+  /// axis by axis, each time rounding up, gives the same.
+  int64_t localSize(int64_t size, llvm::ArrayRef<unsigned> list) const;
+  /// Whether `list` makes shards of `size` elements without padding.
+  bool divides(int64_t size, llvm::ArrayRef<unsigned> list) const;
+  /// Whether splitting `size` elements axis by axis gives each rank, row-major over `list`, the
+  /// block of that number. Blocks of blocks are that only where no axis after the first pads: 5
+  /// elements over {2, 2} are blocks of 3, then of 2, and rank 2 starts at 3 and not at 4.
+  bool splitsInRankOrder(int64_t size, llvm::ArrayRef<unsigned> list) const;
   /// The temporal axis, if there is one.
   std::optional<unsigned> temporalAxis() const;
   bool isTemporal(unsigned axis) const { return axes[axis].temporal; }
@@ -65,8 +80,10 @@ struct Layout {
   bool mentions(unsigned axis) const { return isPartialOver(axis) || isShardedOver(axis); }
   /// The same without partial axes.
   Layout complete() const { return {dims, {}, {}}; }
-  /// The shape of one shard; each dimension must divide.
+  /// The shape of one shard, padding included: sizes are rounded up.
   llvm::SmallVector<int64_t> localShape(const Mesh &mesh, llvm::ArrayRef<int64_t> shape) const;
+  /// Whether no dimension of `shape` is padded.
+  bool divides(const Mesh &mesh, llvm::ArrayRef<int64_t> shape) const;
   std::string str(const Mesh &mesh) const;
 };
 
