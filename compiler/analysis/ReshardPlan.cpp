@@ -4,132 +4,245 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On each dimension the axes that already agree, from the coarsest on, are a common prefix. Axes of
-// the present layout past it are misplaced, axes of the target past it are missing.
+// The search is A* (Hart, Nilsson and Raphael, "A Formal Basis for the Heuristic Determination of
+// Minimum Cost Paths", 1968) over layouts; the edges are single steps (ReshardSearch.h).
 //
-// Termination: a slice or reduce_scatter adds a missing axis where it belongs; an all_to_all takes
-// a misplaced axis to where it is missing; an all_gather removes misplaced axes; an all_reduce
-// completes a sum. No step takes an axis out of a common prefix and none adds a misplaced one, so
-// (misplaced, partial, missing) falls lexicographically.
+// Termination: there are finitely many layouts. A layout is expanded at most once, because the
+// lower bound is consistent (below), so the cost with which a layout leaves the queue is its least.
+// The number of edges that are looked at is limited besides.
+//
+// Optimality, where that limit is not reached:
+//  * The lower bound is 0 where slices alone may lead to the target, else the smallest latency of
+//  an
+//    axis, and the bytes by which a shard has to grow at the largest bandwidth. No step makes a
+//    shard grow by more bytes than it is counted to send: an all_gather sends all that it adds; an
+//    all_to_all over k devices of a part of s elements, padded to k * p, adds at most k * p - s < k
+//    times the rest of the shard, and sends (k - 1) * p times that. Slices shrink shards, and never
+//    make a step unnecessary. So along every edge the bound falls by at most the edge's cost.
+//  * What is left out costs nothing. Gathers (and likewise reduce_scatters) over several axes at
+//    once send as many bytes, not faster, as axis by axis, in at least as many rounds. Spatial axes
+//    of size one split nothing. A temporal axis keeps the number of shards before it once it splits
+//    a dimension, so it is only sliced where the target has it.
+//  * Each layout that is expanded also gives a plan: the steps to it, and then those of
+//    ReshardBuilder::complete. Only what is cheaper than the best of these is worth going on with.
+//
+// Large meshes: the best of these plans is also what remains if the limit is reached. Where there
+// are more than four axes, a first search appends axes only where the target has them next. It is
+// small, and finds nearly all of what is to gain; the second one looks at everything, up to the
+// limit, for what is cheaper still.
+//
+// Ties between plans go to ReshardBuilder::complete, then to fewer steps, then to the smaller
+// layout in an order of all layouts, so that the result is the same on every machine.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/analysis/ReshardPlan.h"
 
+#include "compiler/analysis/ReshardSearch.h"
+
 #include "llvm/ADT/STLExtras.h"
+
+#include <cstring>
+#include <queue>
+#include <unordered_map>
 
 using namespace mlir;
 using namespace dtc;
 
 namespace {
 
-class Planner {
-public:
-  Planner(const Mesh &mesh, const Layout &from, const Layout &to) : mesh(mesh), now(from), to(to) {}
+/// Enough for every mesh of four axes and tensor of four dimensions.
+constexpr size_t kMaxEdges = 200'000;
+/// On larger meshes: some milliseconds.
+constexpr size_t kMaxEdgesLargeMesh = 50'000;
+constexpr size_t kSmallMeshAxes = 4;
 
-  std::optional<SmallVector<ReshardStep>> run() {
-    while (sliceOrScatter())
-      ;
-    AxisList rest;
-    for (unsigned axis : now.partial)
-      if (!to.isPartialOver(axis))
-        rest.push_back(axis);
-    if (!rest.empty()) {
-      steps.push_back({ReshardStep::AllReduce, rest});
-      dropPartial(rest);
-    }
-    while (sliceOrScatter() || exchange() || gather())
-      ;
-    for (const ReshardStep &step : steps)
-      if (step.kind != ReshardStep::Slice &&
-          llvm::any_of(step.axes, [&](unsigned axis) { return mesh.isTemporal(axis); }))
-        return std::nullopt;
-    return steps;
+/// Costs that differ by less are equal but for rounding.
+constexpr double kAlmostOne = 1 - 1e-12;
+
+struct KeyHash {
+  size_t operator()(const LayoutKey &key) const {
+    uint64_t words[2];
+    std::memcpy(words, key.data(), sizeof(words));
+    uint64_t hash = (words[0] ^ (words[1] * 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd;
+    return size_t(hash ^ hash >> 32);
   }
+};
+
+class Search {
+public:
+  Search(const ReshardProblem &problem, ReshardGraph &graph) : problem(problem), graph(graph) {}
+
+  /// Looks for something cheaper than `best`; true if it is found.
+  bool run(bool directed, size_t maxEdges, ReshardPlan &best);
 
 private:
-  size_t commonPrefix(size_t dim) const {
-    size_t length = 0;
-    while (length < now.dims[dim].size() && length < to.dims[dim].size() &&
-           now.dims[dim][length] == to.dims[dim][length])
-      ++length;
-    return length;
-  }
-  bool isPrefix(size_t dim) const { return commonPrefix(dim) == now.dims[dim].size(); }
-
-  void dropPartial(ArrayRef<unsigned> axes) {
-    llvm::erase_if(now.partial, [&](unsigned axis) { return llvm::is_contained(axes, axis); });
-  }
-
-  /// Appends missing axes to a dimension that has no misplaced ones: partial ones by a
-  /// reduce_scatter, unused ones by a slice. Both make the tensor smaller, so they come before
-  /// everything else.
-  bool sliceOrScatter() {
-    for (size_t dim = 0; dim < now.dims.size(); ++dim) {
-      if (!isPrefix(dim))
-        continue;
-      ArrayRef<unsigned> missing = ArrayRef(to.dims[dim]).drop_front(now.dims[dim].size());
-      auto isPartial = [&](unsigned axis) { return now.isPartialOver(axis); };
-      auto isFree = [&](unsigned axis) { return !now.mentions(axis); };
-      AxisList run(missing.take_while(isPartial));
-      if (!run.empty()) {
-        steps.push_back({ReshardStep::ReduceScatter, run, int64_t(dim)});
-        dropPartial(run);
-      } else {
-        run = AxisList(missing.take_while(isFree));
-        if (run.empty())
-          continue;
-        steps.push_back({ReshardStep::Slice, run, int64_t(dim)});
-      }
-      now.dims[dim].append(run);
-      return true;
+  struct Node {
+    LayoutKey key;
+    double seconds;    ///< from the start, by the best path that is known
+    double lowerBound; ///< to the target
+    unsigned steps;
+    unsigned parent;
+    ReshardMove move; ///< the step from the parent
+    bool expanded = false;
+  };
+  struct Entry {
+    double bound;
+    unsigned steps;
+    LayoutKey key;
+    unsigned node;
+    bool operator>(const Entry &other) const {
+      return std::tie(bound, steps, key) > std::tie(other.bound, other.steps, other.key);
     }
-    return false;
-  }
+  };
 
-  /// Moves a misplaced last axis of one dimension to another that misses it next.
-  bool exchange() {
-    for (size_t dim = 0; dim < now.dims.size(); ++dim) {
-      if (isPrefix(dim))
-        continue;
-      unsigned axis = now.dims[dim].back();
-      for (size_t split = 0; split < now.dims.size(); ++split) {
-        size_t have = now.dims[split].size();
-        if (split == dim || !isPrefix(split) || have == to.dims[split].size() ||
-            to.dims[split][have] != axis)
-          continue;
-        steps.push_back({ReshardStep::AllToAll, {axis}, int64_t(dim), int64_t(split)});
-        now.dims[dim].pop_back();
-        now.dims[split].push_back(axis);
-        return true;
-      }
-    }
-    return false;
-  }
+  void relax(unsigned parent, const LayoutKey &key, double seconds, const ReshardMove &move);
+  /// The steps from the start to `node`, and on by ReshardBuilder::complete.
+  ReshardPlan planThrough(unsigned node) const;
 
-  /// Gathers the misplaced axes of a dimension.
-  bool gather() {
-    for (size_t dim = 0; dim < now.dims.size(); ++dim) {
-      size_t keep = commonPrefix(dim);
-      if (keep == now.dims[dim].size())
-        continue;
-      steps.push_back({ReshardStep::AllGather, AxisList(ArrayRef(now.dims[dim]).drop_front(keep)),
-                       int64_t(dim)});
-      now.dims[dim].truncate(keep);
-      return true;
-    }
-    return false;
-  }
-
-  const Mesh &mesh;
-  Layout now;
-  const Layout &to;
-  SmallVector<ReshardStep> steps;
+  const ReshardProblem &problem;
+  ReshardGraph &graph;
+  std::vector<Node> nodes;
+  std::unordered_map<LayoutKey, unsigned, KeyHash> known;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+  double limit = 0; ///< seconds; what is not below is not worth going on with
 };
 
 } // namespace
 
-std::optional<SmallVector<ReshardStep>> dtc::planReshard(const Mesh &mesh, const Layout &from,
-                                                         const Layout &to) {
-  return Planner(mesh, from, to).run();
+void Search::relax(unsigned parent, const LayoutKey &key, double seconds, const ReshardMove &move) {
+  double total = nodes[parent].seconds + seconds;
+  unsigned steps = nodes[parent].steps + 1;
+  if (total >= limit)
+    return;
+  auto [entry, isNew] = known.try_emplace(key, nodes.size());
+  unsigned index = entry->second;
+  if (isNew) {
+    nodes.push_back({key, total, -1, steps, parent, move});
+  } else {
+    Node &node = nodes[index];
+    if (node.expanded || std::tie(node.seconds, node.steps, nodes[node.parent].key) <=
+                             std::tie(total, steps, nodes[parent].key))
+      return;
+    node.seconds = total;
+    node.steps = steps;
+    node.parent = parent;
+    node.move = move;
+  }
+  Node &node = nodes[index];
+  if (node.lowerBound < 0)
+    node.lowerBound = graph.lowerBound(key);
+  if (total + node.lowerBound < limit)
+    queue.push({total + node.lowerBound, steps, key, index});
+}
+
+ReshardPlan Search::planThrough(unsigned node) const {
+  SmallVector<unsigned> path;
+  for (unsigned at = node; at != 0; at = nodes[at].parent)
+    path.push_back(at);
+  ReshardBuilder builder(problem, problem.from);
+  for (unsigned at : llvm::reverse(path))
+    graph.replay(nodes[nodes[at].parent].key, nodes[at].key, nodes[at].move, builder);
+  [[maybe_unused]] bool completed = builder.complete();
+  assert(completed && "only layouts that can be completed are chosen");
+  return builder.getPlan();
+}
+
+bool Search::run(bool directed, size_t maxEdges, ReshardPlan &best) {
+  LayoutKey start = graph.encode(problem.from);
+  nodes.push_back({start, 0, graph.lowerBound(start), 0, 0, {}});
+  known.try_emplace(start, 0);
+  queue.push({nodes[0].lowerBound, 0, start, 0});
+  limit = best.seconds * kAlmostOne;
+  std::optional<unsigned> bestNode;
+  size_t edges = 0;
+  struct Edge {
+    LayoutKey next;
+    double seconds;
+    ReshardMove move;
+  };
+  std::vector<Edge> found; // the graph looks at one layout at a time
+  while (!queue.empty() && edges < maxEdges) {
+    auto [bound, steps, key, index] = queue.top();
+    queue.pop();
+    if (bound >= limit)
+      break;
+    if (nodes[index].expanded)
+      continue;
+    nodes[index].expanded = true;
+    if (index != 0) {
+      ReshardBuilder rest(problem, graph.decode(key));
+      if (rest.complete() && nodes[index].seconds + rest.getPlan().seconds < limit) {
+        bestNode = index;
+        limit = (nodes[index].seconds + rest.getPlan().seconds) * kAlmostOne;
+      }
+    }
+    found.clear();
+    graph.forEachEdge(key, directed, maxEdges - edges,
+                      [&](const LayoutKey &next, double seconds, const ReshardMove &move) {
+                        ++edges;
+                        if (nodes[index].seconds + seconds < limit)
+                          found.push_back({next, seconds, move});
+                      });
+    for (const auto &[next, seconds, move] : found)
+      relax(index, next, seconds, move);
+  }
+  if (!bestNode)
+    return false;
+  best = planThrough(*bestNode);
+  return true;
+}
+
+static Layout withoutAxesOfSizeOne(const Mesh &mesh, Layout layout) {
+  auto splitsNothing = [&](unsigned axis) {
+    return mesh.axes[axis].size == 1 && !mesh.isTemporal(axis);
+  };
+  for (AxisList &dim : layout.dims)
+    llvm::erase_if(dim, splitsNothing);
+  llvm::erase_if(layout.partial, splitsNothing);
+  return layout;
+}
+
+std::optional<ReshardPlan> dtc::planReshard(const Mesh &mesh, int64_t elementBytes,
+                                            ArrayRef<int64_t> shape, const Layout &from,
+                                            const Layout &to) {
+  if (from == to)
+    return ReshardPlan();
+  ReshardProblem problem{mesh, elementBytes, shape, withoutAxesOfSizeOne(mesh, from),
+                         withoutAxesOfSizeOne(mesh, to)};
+  assert(from.dims.size() == shape.size() && to.dims.size() == shape.size() &&
+         "a layout has a list of axes for each dimension");
+  if (problem.from == problem.to)
+    return ReshardPlan();
+  ReshardBuilder simple(problem, problem.from);
+  if (!simple.complete())
+    return std::nullopt;
+  ReshardPlan best = simple.getPlan();
+  ReshardGraph graph(problem);
+  if (!graph.fits())
+    return best;
+  bool small = graph.getNumAxes() <= kSmallMeshAxes;
+  if (!small)
+    Search(problem, graph).run(/*directed=*/true, kMaxEdgesLargeMesh, best);
+  Search(problem, graph).run(/*directed=*/false, small ? kMaxEdges : kMaxEdgesLargeMesh, best);
+  return best;
+}
+
+const std::optional<ReshardPlan> &ReshardPlanner::plan(int64_t elementBytes,
+                                                       ArrayRef<int64_t> shape, const Layout &from,
+                                                       const Layout &to) {
+  std::vector<int64_t> key{elementBytes, int64_t(shape.size())};
+  key.insert(key.end(), shape.begin(), shape.end());
+  for (const Layout *layout : {&from, &to}) {
+    for (const AxisList &list : layout->dims) {
+      key.push_back(int64_t(list.size()));
+      key.insert(key.end(), list.begin(), list.end());
+    }
+    key.push_back(int64_t(layout->partial.size()));
+    key.insert(key.end(), layout->partial.begin(), layout->partial.end());
+  }
+  auto entry = known.find(key);
+  if (entry == known.end())
+    entry = known.emplace(std::move(key), planReshard(mesh, elementBytes, shape, from, to)).first;
+  return entry->second;
 }

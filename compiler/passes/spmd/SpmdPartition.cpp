@@ -37,7 +37,7 @@ enum class Phase { Before, Loop, After };
 class Partitioner {
 public:
   Partitioner(func::FuncOp function, const Mesh &mesh)
-      : function(function), mesh(mesh), time(mesh.temporalAxis()) {}
+      : function(function), mesh(mesh), time(mesh.temporalAxis()), planner(mesh) {}
   LogicalResult run();
 
 private:
@@ -60,6 +60,7 @@ private:
   func::FuncOp function;
   const Mesh &mesh;
   std::optional<unsigned> time;
+  ReshardPlanner planner;
   llvm::DenseMap<Operation *, Phase> phases;
   /// Values of the loop whose sum over microbatches is used after it.
   llvm::SetVector<Value> accumulated;
@@ -165,6 +166,8 @@ Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const
   case ReshardStep::AllGather:
     shape[step.dim] *= group;
     return dist::AllGatherOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes);
+  case ReshardStep::Permute:
+    llvm::report_fatal_error("a permute cannot be emitted yet");
   case ReshardStep::AllToAll:
     shape[step.splitDim] /= group;
     shape[step.dim] *= group;
@@ -184,10 +187,12 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
     value = sums.lookup(op.getInput());
     llvm::erase(from.partial, *time);
   }
-  auto steps = planReshard(mesh, from, to);
-  if (!steps)
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t elementBytes = (type.getElementTypeBitWidth() + 7) / 8;
+  const auto &plan = planner.plan(elementBytes, type.getShape(), from, to);
+  if (!plan)
     return refuseGather(op);
-  for (const ReshardStep &step : *steps)
+  for (const ReshardStep &step : plan->steps)
     value = emitStep(builder, op.getLoc(), value, step, from.partialKind);
   locals.map(op.getResult(), value);
   return success();

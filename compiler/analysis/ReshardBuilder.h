@@ -1,0 +1,70 @@
+//===- ReshardBuilder.h - A reshard, step by step -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_ANALYSIS_RESHARDBUILDER_H
+#define DTC_COMPILER_ANALYSIS_RESHARDBUILDER_H
+
+#include "compiler/analysis/CollectiveCost.h"
+#include "compiler/analysis/ReshardPlan.h"
+
+namespace dtc {
+
+/// What a reshard is asked for, without spatial axes of size one.
+struct ReshardProblem {
+  const Mesh &mesh;
+  int64_t elementBytes;
+  llvm::ArrayRef<int64_t> shape; ///< global
+  Layout from, to;
+};
+
+/// The axes of a permute from `from` to `to`, the same in another order. An axis that splits the
+/// same dimension and has the same product of axes behind it in both is left out: no shard moves
+/// along it. Nullopt where this is not a permute: where the sizes of shards would differ, a
+/// dimension that changes is padded, or an axis that moves is temporal or partial.
+struct PermuteAxes {
+  AxisList axes, sourceAxes;
+};
+std::optional<PermuteAxes> getPermute(const Mesh &mesh, llvm::ArrayRef<int64_t> shape,
+                                      const Layout &from, const Layout &to);
+
+/// A layout and the plan that leads to it. Every step that is added must be possible.
+class ReshardBuilder {
+public:
+  ReshardBuilder(const ReshardProblem &problem, Layout start)
+      : problem(problem), mesh(problem.mesh), now(std::move(start)) {}
+
+  const ReshardPlan &getPlan() const { return plan; }
+
+  void slice(size_t dim, unsigned axis);
+  void allReduce(const AxisList &axes);
+  void reduceScatter(size_t dim, unsigned axis);
+  /// Gathers the last axis of `dim`.
+  void gather(size_t dim);
+  void exchange(size_t dim, size_t splitDim, size_t count);
+  void permute(const Layout &next, const PermuteAxes &axes);
+
+  /// Adds steps that end at the problem's target, without looking for the best: completes sums,
+  /// then permutes, where that is all that is left and is cheaper; else gathers what differs, and
+  /// slices. Returns false where the target cannot be reached from here, by any steps.
+  bool complete();
+
+private:
+  int64_t size(size_t dim) const { return mesh.localSize(problem.shape[dim], now.dims[dim]); }
+  /// The bytes of a shard when its size along `dim` is `size`.
+  double bytesWith(size_t dim, int64_t size) const;
+  double bytes() const;
+  void add(ReshardStep step, CollectiveKind kind, double localBytes);
+  bool gatherThenSlice();
+
+  const ReshardProblem &problem;
+  const Mesh &mesh;
+  Layout now;
+  ReshardPlan plan;
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_ANALYSIS_RESHARDBUILDER_H
