@@ -34,7 +34,7 @@ struct MeshAxis {
   std::string name;
   int64_t size = 1;
   bool temporal = false;
-  double bandwidth = kDefaultBandwidth; ///< bytes a second in each direction, between neighbours
+  double bandwidth = kDefaultBandwidth; ///< > 0, bytes a second in each direction
   double latency = kDefaultLatency;     ///< seconds before the first byte
 };
 

@@ -27,9 +27,8 @@
 //    ReshardBuilder::complete. Only what is cheaper than the best of these is worth going on with.
 //
 // Large meshes: the best of these plans is also what remains if the limit is reached. Where there
-// are more than four axes, a first search appends axes only where the target has them next. It is
-// small, and finds nearly all of what is to gain; the second one looks at everything, up to the
-// limit, for what is cheaper still.
+// are more than four axes, a greedy search comes first; it is short, and finds most of what is to
+// gain. A* then looks for what is cheaper still, up to the limit.
 //
 // Ties between plans go to ReshardBuilder::complete, then to fewer steps, then to the smaller
 // layout in an order of all layouts, so that the result is the same on every machine.
@@ -43,6 +42,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <cstring>
+#include <limits>
 #include <queue>
 #include <unordered_map>
 
@@ -54,7 +54,7 @@ namespace {
 /// Enough for every mesh of four axes and tensor of four dimensions.
 constexpr size_t kMaxEdges = 200'000;
 /// On larger meshes: some milliseconds.
-constexpr size_t kMaxEdgesLargeMesh = 50'000;
+constexpr size_t kMaxEdgesLargeMesh = 50'000, kMaxGreedyEdges = 5'000, kMaxGreedyTries = 500;
 constexpr size_t kSmallMeshAxes = 4;
 
 /// Costs that differ by less are equal but for rounding.
@@ -73,8 +73,11 @@ class Search {
 public:
   Search(const ReshardProblem &problem, ReshardGraph &graph) : problem(problem), graph(graph) {}
 
-  /// Looks for something cheaper than `best`; true if it is found.
-  bool run(bool directed, size_t maxEdges, ReshardPlan &best);
+  /// AStar finds the cheapest plan, if the number of edges allows. Greedy goes on from where the
+  /// plan as ReshardBuilder::complete would end it is cheapest, and so finds a good one soon.
+  enum class Order { AStar, Greedy };
+  /// Looks for something cheaper than `best`, which it replaces.
+  void run(Order order, size_t maxEdges, ReshardPlan &best);
 
 private:
   struct Node {
@@ -97,6 +100,9 @@ private:
   };
 
   void relax(unsigned parent, const LayoutKey &key, double seconds, const ReshardMove &move);
+  /// Keeps what the steps to `node`, and on by ReshardBuilder::complete, cost, if it is the least
+  /// so far. Returns that cost.
+  double tryToComplete(unsigned node);
   /// The steps from the start to `node`, and on by ReshardBuilder::complete.
   ReshardPlan planThrough(unsigned node) const;
 
@@ -105,7 +111,9 @@ private:
   std::vector<Node> nodes;
   std::unordered_map<LayoutKey, unsigned, KeyHash> known;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+  Order order = Order::AStar;
   double limit = 0; ///< seconds; what is not below is not worth going on with
+  std::optional<unsigned> bestNode;
 };
 
 } // namespace
@@ -132,8 +140,22 @@ void Search::relax(unsigned parent, const LayoutKey &key, double seconds, const 
   Node &node = nodes[index];
   if (node.lowerBound < 0)
     node.lowerBound = graph.lowerBound(key);
-  if (total + node.lowerBound < limit)
-    queue.push({total + node.lowerBound, steps, key, index});
+  if (total + node.lowerBound >= limit)
+    return;
+  double bound = order == Order::Greedy ? tryToComplete(index) : total + node.lowerBound;
+  queue.push({bound, steps, key, index});
+}
+
+double Search::tryToComplete(unsigned node) {
+  ReshardBuilder rest(problem, graph.decode(nodes[node].key));
+  if (!rest.complete())
+    return std::numeric_limits<double>::infinity();
+  double seconds = nodes[node].seconds + rest.getPlan().seconds;
+  if (seconds < limit) {
+    bestNode = node;
+    limit = seconds * kAlmostOne;
+  }
+  return seconds;
 }
 
 ReshardPlan Search::planThrough(unsigned node) const {
@@ -148,13 +170,13 @@ ReshardPlan Search::planThrough(unsigned node) const {
   return builder.getPlan();
 }
 
-bool Search::run(bool directed, size_t maxEdges, ReshardPlan &best) {
+void Search::run(Order order, size_t maxEdges, ReshardPlan &best) {
+  this->order = order;
   LayoutKey start = graph.encode(problem.from);
   nodes.push_back({start, 0, graph.lowerBound(start), 0, 0, {}});
   known.try_emplace(start, 0);
   queue.push({nodes[0].lowerBound, 0, start, 0});
   limit = best.seconds * kAlmostOne;
-  std::optional<unsigned> bestNode;
   size_t edges = 0;
   struct Edge {
     LayoutKey next;
@@ -163,34 +185,29 @@ bool Search::run(bool directed, size_t maxEdges, ReshardPlan &best) {
   };
   std::vector<Edge> found; // the graph looks at one layout at a time
   while (!queue.empty() && edges < maxEdges) {
-    auto [bound, steps, key, index] = queue.top();
+    unsigned index = queue.top().node;
+    if (order == Order::AStar && queue.top().bound >= limit)
+      break; // and so are all others
     queue.pop();
-    if (bound >= limit)
-      break;
-    if (nodes[index].expanded)
+    const Node &node = nodes[index];
+    if (node.expanded || node.seconds + node.lowerBound >= limit)
       continue;
     nodes[index].expanded = true;
-    if (index != 0) {
-      ReshardBuilder rest(problem, graph.decode(key));
-      if (rest.complete() && nodes[index].seconds + rest.getPlan().seconds < limit) {
-        bestNode = index;
-        limit = (nodes[index].seconds + rest.getPlan().seconds) * kAlmostOne;
-      }
-    }
+    if (order == Order::AStar && index != 0)
+      tryToComplete(index);
     found.clear();
-    graph.forEachEdge(key, directed, maxEdges - edges,
+    size_t maxTries = order == Order::AStar ? maxEdges - edges : kMaxGreedyTries;
+    graph.forEachEdge(node.key, maxTries,
                       [&](const LayoutKey &next, double seconds, const ReshardMove &move) {
                         ++edges;
-                        if (nodes[index].seconds + seconds < limit)
+                        if (node.seconds + seconds < limit)
                           found.push_back({next, seconds, move});
                       });
     for (const auto &[next, seconds, move] : found)
       relax(index, next, seconds, move);
   }
-  if (!bestNode)
-    return false;
-  best = planThrough(*bestNode);
-  return true;
+  if (bestNode)
+    best = planThrough(*bestNode);
 }
 
 static Layout withoutAxesOfSizeOne(const Mesh &mesh, Layout layout) {
@@ -223,8 +240,8 @@ std::optional<ReshardPlan> dtc::planReshard(const Mesh &mesh, int64_t elementByt
     return best;
   bool small = graph.getNumAxes() <= kSmallMeshAxes;
   if (!small)
-    Search(problem, graph).run(/*directed=*/true, kMaxEdgesLargeMesh, best);
-  Search(problem, graph).run(/*directed=*/false, small ? kMaxEdges : kMaxEdgesLargeMesh, best);
+    Search(problem, graph).run(Search::Order::Greedy, kMaxGreedyEdges, best);
+  Search(problem, graph).run(Search::Order::AStar, small ? kMaxEdges : kMaxEdgesLargeMesh, best);
   return best;
 }
 

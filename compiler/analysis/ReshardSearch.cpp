@@ -114,22 +114,19 @@ double ReshardGraph::lowerBound(const LayoutKey &key) {
   return prefix ? 0 : std::max(0., targetBytes - bytes) / bandwidth + leastLatency;
 }
 
-void ReshardGraph::forEachEdge(const LayoutKey &key, bool directed, size_t maxPermutes,
-                               Visitor visit) {
+void ReshardGraph::forEachEdge(const LayoutKey &key, size_t maxTries, Visitor visit) {
   load(key);
-  splits(directed, visit);
+  splits(visit);
   allReduces(visit);
   gathers(visit);
-  exchanges(directed, visit);
-  permutesLeft = directed ? 0 : maxPermutes;
+  exchanges(visit);
+  triesLeft = maxTries;
   permutes(visit);
 }
 
 /// A temporal axis stays where it is put, with as many shards before it, so it is put only where
 /// the target has it.
-bool ReshardGraph::mayAppend(size_t dim, unsigned axis, bool directed) const {
-  if (directed)
-    return dims[dim].prefix && target[axis] == placeOf(dim, dims[dim].list.size());
+bool ReshardGraph::mayAppend(size_t dim, unsigned axis) const {
   if (!(temporal >> axis & 1))
     return true;
   if (!isPlaced(target[axis]) || size_t(target[axis] >> 4) != dim)
@@ -142,13 +139,13 @@ bool ReshardGraph::mayAppend(size_t dim, unsigned axis, bool directed) const {
   return before == dims[dim].shards;
 }
 
-void ReshardGraph::splits(bool directed, Visitor visit) const {
+void ReshardGraph::splits(Visitor visit) const {
   for (unsigned axis = 0; axis < axes.size(); ++axis) {
     bool partial = now[axis] == kPartial;
     if (isPlaced(now[axis]) || (partial && (!(reducible >> axis & 1))))
       continue;
     for (auto [index, dim] : llvm::enumerate(dims)) {
-      if (!mayAppend(index, axis, directed))
+      if (!mayAppend(index, axis))
         continue;
       LayoutKey next = now;
       next[axis] = placeOf(index, dim.list.size());
@@ -192,7 +189,7 @@ void ReshardGraph::gathers(Visitor visit) const {
   }
 }
 
-void ReshardGraph::exchanges(bool directed, Visitor visit) const {
+void ReshardGraph::exchanges(Visitor visit) const {
   for (auto [index, dim] : llvm::enumerate(dims)) {
     uint32_t mask = 0;
     int64_t group = 1;
@@ -211,7 +208,7 @@ void ReshardGraph::exchanges(bool directed, Visitor visit) const {
         continue;
       for (auto [splitIndex, split] : llvm::enumerate(dims)) {
         int64_t part = (split.size + sizes[first] - 1) / sizes[first];
-        if (splitIndex == index || part % minor || !mayAppend(splitIndex, first, directed))
+        if (splitIndex == index || part % minor || !mayAppend(splitIndex, first))
           continue;
         LayoutKey next = now;
         for (size_t i = 0; i < count; ++i)
@@ -247,10 +244,10 @@ void ReshardGraph::permutes(Visitor visit) {
 /// `dim` make `shards`, in all ways that give each dimension its number of shards.
 void ReshardGraph::permuteFrom(size_t dim, int64_t shards, unsigned position, uint32_t free,
                                Visitor visit) {
-  if (permutesLeft == 0)
+  if (triesLeft == 0)
     return;
+  --triesLeft;
   if (dim == dims.size()) {
-    --permutesLeft;
     // Only axes that move take part; see getPermute.
     uint32_t moved = 0;
     auto minorShards = [&](const LayoutKey &key, unsigned axis) {
@@ -293,13 +290,16 @@ void ReshardGraph::permuteFrom(size_t dim, int64_t shards, unsigned position, ui
       permuteFrom(dim + 1, 1, 0, free, visit);
     return;
   }
-  for (unsigned axis = 0; axis < axes.size(); ++axis) {
-    if (!(free >> axis & 1) || old.shards % (shards * sizes[axis]))
-      continue;
-    next[axis] = placeOf(dim, position);
-    permuteFrom(dim, shards * sizes[axis], position + 1, free & ~(1u << axis), visit);
-    next[axis] = kUnused;
-  }
+  uint8_t place = placeOf(dim, position);
+  for (bool atTarget : {true, false})
+    for (unsigned axis = 0; axis < axes.size(); ++axis) {
+      if (!(free >> axis & 1) || old.shards % (shards * sizes[axis]) ||
+          (target[axis] == place) != atTarget)
+        continue;
+      next[axis] = place;
+      permuteFrom(dim, shards * sizes[axis], position + 1, free & ~(1u << axis), visit);
+      next[axis] = kUnused;
+    }
 }
 
 void ReshardGraph::replay(const LayoutKey &from, const LayoutKey &to, const ReshardMove &move,

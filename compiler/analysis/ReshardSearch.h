@@ -48,10 +48,10 @@ public:
   LayoutKey encode(const Layout &layout) const;
   Layout decode(const LayoutKey &key) const;
 
-  /// Goes over the edges from `key`. With `directed`, axes are appended only where the target has
-  /// them next, and there are no permutes. Looks at no more than about `maxPermutes` permutes, of
-  /// which there are as many as orders of all axes.
-  void forEachEdge(const LayoutKey &key, bool directed, size_t maxPermutes, Visitor visit);
+  /// Goes over the edges from `key`. There may be as many permutes as orders of all axes: looking
+  /// for them ends after placing axes `maxTries` times. Those that bring axes to their target come
+  /// first.
+  void forEachEdge(const LayoutKey &key, size_t maxTries, Visitor visit);
 
   /// No path from `key` to the target costs less seconds.
   double lowerBound(const LayoutKey &key);
@@ -70,11 +70,11 @@ private:
 
   void load(const LayoutKey &key);
   double cost(CollectiveKind kind, uint32_t mask, double localBytes) const;
-  bool mayAppend(size_t dim, unsigned axis, bool directed) const;
-  void splits(bool directed, Visitor visit) const;
+  bool mayAppend(size_t dim, unsigned axis) const;
+  void splits(Visitor visit) const;
   void allReduces(Visitor visit) const;
   void gathers(Visitor visit) const;
-  void exchanges(bool directed, Visitor visit) const;
+  void exchanges(Visitor visit) const;
   void permutes(Visitor visit);
   void permuteFrom(size_t dim, int64_t shards, unsigned position, uint32_t free, Visitor visit);
 
@@ -92,7 +92,7 @@ private:
   LayoutKey now, next;
   llvm::SmallVector<Dim, 4> dims;
   double bytes = 0; ///< of a shard
-  size_t permutesLeft = 0;
+  size_t triesLeft = 0;
 };
 
 } // namespace dtc
