@@ -42,4 +42,20 @@ std::string formatSeconds(double seconds) {
   return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
 }
 
+std::string formatDuration(double seconds) {
+  static constexpr const char *units[] = {"ns", "us", "ms", "s"};
+  if (!std::isfinite(seconds))
+    return "?";
+  if (seconds == 0)
+    return "0 s";
+  double value = seconds * 1e9;
+  size_t unit = 0;
+  // What would be shown as 1000.0 is 1.0 of the next unit.
+  while (value >= 999.95 && unit + 1 < std::size(units)) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
 } // namespace dtc::runtime

@@ -19,8 +19,11 @@ std::string formatBytes(uint64_t bytes);
 /// "[2, 3]".
 std::string formatShape(std::span<const int64_t> shape);
 
-/// "45s", "3m12s", "2h05m".
+/// A time to wait for: "45s", "3m12s", "2h05m".
 std::string formatSeconds(double seconds);
+
+/// A time that was measured or estimated: "0 s", "850.0 ns", "1.2 ms", "3.4 s".
+std::string formatDuration(double seconds);
 
 } // namespace dtc::runtime
 

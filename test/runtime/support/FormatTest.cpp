@@ -29,6 +29,15 @@ TEST(Format, Seconds) {
   EXPECT_EQ(formatSeconds(NAN), "?");
 }
 
+TEST(Format, Duration) {
+  EXPECT_EQ(formatDuration(0), "0 s");
+  EXPECT_EQ(formatDuration(8.5e-7), "850.0 ns");
+  EXPECT_EQ(formatDuration(0.00123), "1.2 ms");
+  EXPECT_EQ(formatDuration(0.99999e-3), "1.0 ms");
+  EXPECT_EQ(formatDuration(12345), "12345.0 s");
+  EXPECT_EQ(formatDuration(INFINITY), "?");
+}
+
 TEST(Format, Shape) {
   EXPECT_EQ(formatShape(std::vector<int64_t>{}), "[]");
   EXPECT_EQ(formatShape(std::vector<int64_t>{2, 3}), "[2, 3]");
