@@ -12,8 +12,10 @@
 #include "runtime/support/CheckedMath.h"
 #include "runtime/support/Format.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <set>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -31,6 +33,14 @@ MaybeError checkPlanVersion(uint32_t version) {
                            version, planVersion)};
 }
 
+/// A bandwidth or a latency; 0 says that it is unknown.
+static MaybeError checkLinkFigure(const plan::Axis &axis, const char *what, double value) {
+  if (std::isfinite(value) && value >= 0)
+    return std::nullopt;
+  return Error{fmt::format("mesh axis \"{}\" has a {} of {}; expected a finite number of 0 or more",
+                           axis.name(), what, value)};
+}
+
 static MaybeError checkAxes(const plan::Plan &plan) {
   std::set<std::string> names;
   int64_t devices = 1;
@@ -45,6 +55,10 @@ static MaybeError checkAxes(const plan::Plan &plan) {
     if (axis.size() < 1 || axis.size() > limit)
       return Error{fmt::format("mesh axis \"{}\" has size {}; expected 1 to {}", axis.name(),
                                axis.size(), limit)};
+    if (MaybeError error = checkLinkFigure(axis, "bandwidth", axis.bandwidth()))
+      return error;
+    if (MaybeError error = checkLinkFigure(axis, "latency", axis.latency()))
+      return error;
     if (axis.temporal()) {
       if (++temporalAxes > 1)
         return Error{fmt::format("mesh axis \"{}\" is a second temporal axis; at most one is "
@@ -118,6 +132,29 @@ static MaybeError checkBuffers(PlanContext &context) {
   return std::nullopt;
 }
 
+/// The sources that reasons name, and the reasons that collectives name. As with sources, index 0
+/// is what is not known and needs no entry.
+static MaybeError checkReasons(const PlanContext &context) {
+  const plan::Plan &plan = context.plan;
+  auto isMissing = [](uint32_t index, int size) {
+    return index != 0 && static_cast<int64_t>(index) >= size;
+  };
+  for (int r = 0; r < plan.reasons_size(); ++r)
+    for (auto [what, source] : {std::pair("producer", plan.reasons(r).producer()),
+                                std::pair("consumer", plan.reasons(r).consumer())})
+      if (isMissing(source, plan.sources_size()))
+        return Error{fmt::format("reason {} names source {} as its {}, but the plan has {} sources",
+                                 r, source, what, plan.sources_size())};
+  for (const plan::Task &task : context.program.tasks())
+    for (int i = 0; i < task.instructions_size(); ++i)
+      for (const plan::CollectiveTensor &tensor : task.instructions(i).collective().tensors())
+        if (isMissing(tensor.reason(), plan.reasons_size()))
+          return Error{fmt::format("names reason {}, but the plan has {} reasons", tensor.reason(),
+                                   plan.reasons_size())}
+              .inContext(describeInstruction(plan, task, i));
+  return std::nullopt;
+}
+
 MaybeError validatePlan(const plan::Plan &plan) {
   if (MaybeError error = checkPlanVersion(plan.version()))
     return error;
@@ -130,6 +167,8 @@ MaybeError validatePlan(const plan::Plan &plan) {
   if (MaybeError error = checkBuffers(context))
     return error;
   if (MaybeError error = checkInstructions(context))
+    return error;
+  if (MaybeError error = checkReasons(context))
     return error;
   if (MaybeError error = checkBindings(context))
     return error;

@@ -70,6 +70,40 @@ TEST(PlanValidator, Axes) {
   });
 }
 
+TEST(PlanValidator, Links) {
+  EXPECT_EQ(errorAfter([](plan::Plan &plan, plan::Program &) {
+              plan.mutable_axes(0)->set_bandwidth(25e9);
+              plan.mutable_axes(0)->set_latency(1e-5);
+            }),
+            "");
+  EXPECT_ERROR_AFTER(
+      "mesh axis \"dp\" has a bandwidth of -1; expected a finite number of 0 or more",
+      plan.mutable_axes(0)->set_bandwidth(-1));
+  EXPECT_ERROR_AFTER("mesh axis \"tp\" has a bandwidth of inf",
+                     plan.mutable_axes(1)->set_bandwidth(INFINITY));
+  EXPECT_ERROR_AFTER("mesh axis \"dp\" has a latency of -0.5",
+                     plan.mutable_axes(0)->set_latency(-0.5));
+  EXPECT_ERROR_AFTER("mesh axis \"micro\" has a latency of nan",
+                     plan.mutable_axes(2)->set_latency(NAN));
+}
+
+TEST(PlanValidator, Reasons) {
+  EXPECT_EQ(errorAfter([](plan::Plan &plan, plan::Program &program) {
+              plan.add_reasons();
+              plan.add_reasons()->set_value("the result of something");
+              firstAllReduce(program)->mutable_tensors(0)->set_reason(1);
+            }),
+            "");
+  EXPECT_ERROR_AFTER("instruction 0 (all_reduce): names reason 1, but the plan has 0 reasons",
+                     firstAllReduce(program)->mutable_tensors(0)->set_reason(1));
+  EXPECT_ERROR_AFTER("names reason 4294967295", plan.add_reasons();
+                     firstAllReduce(program)->mutable_tensors(0)->set_reason(UINT32_MAX));
+  EXPECT_ERROR_AFTER("reason 0 names source 9 as its producer, but the plan has 1 sources",
+                     plan.add_reasons()->set_producer(9));
+  EXPECT_ERROR_AFTER("reason 1 names source 9 as its consumer", plan.add_reasons();
+                     plan.add_reasons()->set_consumer(9));
+}
+
 TEST(PlanValidator, OneProgram) {
   EXPECT_ERROR_AFTER("the plan has 0 programs", plan.clear_programs());
   EXPECT_ERROR_AFTER("the plan has 2 programs", plan.add_programs());
