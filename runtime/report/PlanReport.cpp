@@ -6,6 +6,7 @@
 
 #include "runtime/report/PlanReport.h"
 
+#include "runtime/report/CollectiveCost.h"
 #include "runtime/support/Format.h"
 
 #include <algorithm>
@@ -32,9 +33,35 @@ static std::string formatCount(double value) {
                      : fmt::format("{:.1f}{}", value, prefixes[prefix]);
 }
 
+static const char *nameOf(CollectiveKind kind) {
+  return collectiveName(static_cast<plan::Collective::Kind>(kind));
+}
+
 static std::string formatFlops(double flops) {
   std::string count = formatCount(flops);
   return count + (flops < 1000 ? " FLOP" : "FLOP");
+}
+
+/// "dp=2", "tp=4 (as tp.0=2, tp.1=2)", "micro=8 (temporal)". Neighbours that are parts of one axis
+/// are shown as that.
+static std::vector<std::string> describeAxes(const std::vector<AxisSummary> &axes) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < axes.size();) {
+    const AxisSummary &axis = axes[i];
+    size_t end = i + 1;
+    while (!axis.partOf.empty() && end < axes.size() && axes[end].partOf == axis.partOf)
+      ++end;
+    std::vector<std::string> parts;
+    int64_t size = 1;
+    for (; i < end; ++i) {
+      parts.push_back(fmt::format("{}={}", axes[i].name, axes[i].size));
+      size *= axes[i].size;
+    }
+    texts.push_back(parts.size() == 1
+                        ? parts.front() + (axis.temporal ? " (temporal)" : "")
+                        : fmt::format("{}={} (as {})", axis.partOf, size, fmt::join(parts, ", ")));
+  }
+  return texts;
 }
 
 namespace {
@@ -67,10 +94,7 @@ private:
     line("parameters  {} in {} tensors, {}",
          formatCount(static_cast<double>(summary.parameterElements)), summary.parameterTensors,
          formatBytes(summary.parameterBytes));
-    std::vector<std::string> axes;
-    for (const MeshAxis &axis : summary.axes)
-      axes.push_back(
-          fmt::format("{}={}{}", axis.name, axis.size, axis.temporal ? " (temporal)" : ""));
+    std::vector<std::string> axes = describeAxes(summary.axes);
     line("mesh        {}{}{} {}{}", fmt::join(axes, ", "), axes.empty() ? "" : ": ",
          summary.numDevices, summary.numDevices == 1 ? "device" : "devices",
          summary.microbatches > 1 ? fmt::format(", {} microbatches", summary.microbatches) : "");
@@ -123,18 +147,26 @@ private:
       line("no collectives");
       return;
     }
-    auto nameOf = [](const CollectiveSummary &collective) {
-      return fmt::format("{} over {}", name(collective.kind), fmt::join(collective.axes, "+"));
+    auto title = [](const CollectiveSummary &collective) {
+      return fmt::format("{} over {}", nameOf(collective.kind),
+                         fmt::join(collective.userAxes, "+"));
     };
     size_t width = 24;
     for (const CollectiveSummary &collective : summary.collectives)
-      width = std::max(width, nameOf(collective).size() + 2);
-    line("{:<{}} {:>12} {:>14} {:>14} {:>14}", "collectives", width, "in the plan", "calls a step",
-         "group size", "sent a step");
+      width = std::max(width, title(collective).size() + 2);
+    line("{:<{}} {:>12} {:>10} {:>14} {:>12} {:>14}", "collectives", width, "in the plan",
+         "tensors", "calls a step", "group size", "sent a step");
     for (const CollectiveSummary &collective : summary.collectives)
-      line("  {:<{}} {:>12} {:>14} {:>14} {:>14}", nameOf(collective), width - 2,
-           collective.instructions, collective.calls, collective.members,
+      line("  {:<{}} {:>12} {:>10} {:>14} {:>12} {:>14}", title(collective), width - 2,
+           collective.instructions, collective.tensors, collective.calls, collective.members,
            formatBytes(collective.bytes));
+    uint64_t instructions = 0, async = 0;
+    for (const CollectiveSummary &collective : summary.collectives) {
+      instructions += collective.instructions;
+      async += collective.asyncInstructions;
+    }
+    if (async > 0)
+      line("  {} collectives in the plan, of which {} run beside compute", instructions, async);
     line("  sent by a device in a step: {}; by all: {}", formatBytes(summary.sentBytes.total()),
          formatBytes(summary.sentBytes.total() * static_cast<uint64_t>(summary.numDevices)));
   }
@@ -203,18 +235,23 @@ static Json memoryToJson(const PlanSummary &summary) {
 std::string summaryToJson(const PlanSummary &summary) {
   Json axes = Json::array(), kernels = Json::array(), collectives = Json::array(),
        tasks = Json::array(), schedule = Json::array();
-  for (const MeshAxis &axis : summary.axes)
+  for (const AxisSummary &axis : summary.axes) {
     axes.push_back({{"name", axis.name}, {"size", axis.size}, {"temporal", axis.temporal}});
+    if (!axis.partOf.empty())
+      axes.back()["part_of"] = axis.partOf;
+  }
   for (const KernelSummary &kernel : summary.kernels)
     kernels.push_back({{"kernel", kernel.kernel},
                        {"instructions", kernel.instructions},
                        {"calls", kernel.calls},
                        {"flops", kernel.flops}});
   for (const CollectiveSummary &collective : summary.collectives)
-    collectives.push_back({{"kind", name(collective.kind)},
+    collectives.push_back({{"kind", nameOf(collective.kind)},
                            {"axes", collective.axes},
                            {"members", collective.members},
                            {"instructions", collective.instructions},
+                           {"async_instructions", collective.asyncInstructions},
+                           {"tensors", collective.tensors},
                            {"calls", collective.calls},
                            {"sent_bytes", collective.bytes}});
   for (const TaskSummary &task : summary.tasks)

@@ -7,6 +7,8 @@
 #include "runtime/report/PlanSummary.h"
 
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/report/CollectiveCost.h"
+#include "runtime/report/UserAxes.h"
 
 #include <algorithm>
 #include <map>
@@ -37,11 +39,12 @@ public:
     summary.version = plan.version();
     summary.producer = plan.producer();
     summary.model = plan.model();
-    summary.axes = mesh.axes();
     summary.numDevices = mesh.numDevices();
-    for (const MeshAxis &axis : mesh.axes())
-      if (axis.temporal)
-        summary.microbatches = axis.size;
+    for (const plan::Axis &axis : plan.axes()) {
+      summary.axes.push_back({{axis.name(), axis.size(), axis.temporal()}, axis.part_of()});
+      if (axis.temporal())
+        summary.microbatches = axis.size();
+    }
     addParameters();
     addMemory();
     addSchedule();
@@ -103,7 +106,7 @@ private:
       out.flops += instruction.flops();
       if (instruction.has_collective())
         addCollective(instruction.collective(), out.runs);
-      else
+      else if (instruction.has_kernel())
         addKernel(instruction, out.runs);
     }
     summary.flops += flopsOf(out.flops, out.runs);
@@ -121,21 +124,12 @@ private:
     CollectiveSummary &entry = collectives[{kind, toVector(collective.axes())}];
     entry.members = mesh.groupSize(toVector(collective.axes()));
     ++entry.instructions;
+    entry.asyncInstructions += collective.async() ? 1 : 0;
     entry.calls += runs;
-    for (const plan::CollectiveTensor &tensor : collective.tensors())
-      entry.bytes += runs * specOf(collective, tensor).ringBytes();
-  }
-
-  CollectiveSpec specOf(const plan::Collective &collective,
-                        const plan::CollectiveTensor &tensor) const {
-    CollectiveSpec spec;
-    spec.kind = static_cast<CollectiveKind>(collective.kind());
-    spec.reduction = static_cast<Reduction>(collective.reduction());
-    spec.input = typeOf(program.buffers(static_cast<int>(tensor.input())));
-    spec.members = mesh.groupSize(toVector(collective.axes()));
-    spec.dim = tensor.dim();
-    spec.splitDim = spec.kind == CollectiveKind::AllToAll ? tensor.split_dim() : spec.dim;
-    return spec;
+    for (const plan::CollectiveTensor &tensor : collective.tensors()) {
+      ++entry.tensors;
+      entry.bytes += runs * sentBytes(program, collective, tensor, entry.members);
+    }
   }
 
   /// Takes the entries from the maps, whose order decides between equals.
@@ -150,7 +144,8 @@ private:
                      });
     for (auto &[key, entry] : collectives) {
       std::tie(entry.kind, entry.axes) = key;
-      summary.sentBytes.byKind[static_cast<size_t>(entry.kind) - 1] += entry.bytes;
+      entry.userAxes = userAxes(plan, entry.axes);
+      summary.sentBytes.byKind.at(static_cast<size_t>(entry.kind) - 1) += entry.bytes;
       summary.collectives.push_back(std::move(entry));
     }
     std::stable_sort(

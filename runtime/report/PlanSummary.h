@@ -18,6 +18,11 @@
 
 namespace dtc::runtime {
 
+/// One axis of the mesh, and the axis that the user knows it by where the compiler took one apart.
+struct AxisSummary : MeshAxis {
+  std::string partOf; // empty for an axis that is whole
+};
+
 /// Bytes of one device that are live at the moment of the peak.
 struct PeakMemory {
   uint64_t parameters = 0;
@@ -46,10 +51,13 @@ struct KernelSummary {
 struct CollectiveSummary {
   CollectiveKind kind = CollectiveKind::AllReduce;
   std::vector<std::string> axes;
-  int64_t members = 1;       // of each group
-  uint64_t instructions = 0; // in the plan
-  uint64_t calls = 0;        // in a step of one device
-  uint64_t bytes = 0;        // that one device sends in a step; see CollectiveSpec::ringBytes()
+  std::vector<std::string> userAxes; // see UserAxes.h
+  int64_t members = 1;               // of each group
+  uint64_t instructions = 0;         // in the plan
+  uint64_t asyncInstructions = 0;    // of these, how many run beside compute
+  uint64_t tensors = 0; // of these instructions; more than them where there are buckets
+  uint64_t calls = 0;   // in a step of one device
+  uint64_t bytes = 0;   // that one device sends in a step; see CollectiveSpec::ringBytes()
 };
 
 struct TaskSummary {
@@ -72,7 +80,7 @@ struct PlanSummary {
   std::string producer;
   std::string model;
 
-  std::vector<MeshAxis> axes;
+  std::vector<AxisSummary> axes;
   int64_t numDevices = 1;
   int64_t microbatches = 1;
 

@@ -6,6 +6,7 @@
 
 #include "runtime/report/PlanReport.h"
 
+#include "test/runtime/report/ExplainedPlan.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/TestPlans.h"
 
@@ -90,6 +91,43 @@ TEST(PlanReport, JsonOfAPlanThatStatesLittle) {
   EXPECT_TRUE(json["memory"]["arena_ratio"].is_null());
   EXPECT_TRUE(json["mesh"]["axes"].is_array());
   EXPECT_TRUE(json["collectives"].is_array());
+}
+
+TEST(PlanReport, AxesThatAreParts) {
+  ExplainedPlanBuilder builder;
+  PlanSummary summary = summarizePlan(*builder.build());
+  EXPECT_TRUE(contains(formatSummary(summary), "mesh        dp=2, tp=4 (as tp.0=2, tp.1=2), "
+                                               "micro=3 (temporal): 8 devices, 3 microbatches"));
+  nlohmann::json json = nlohmann::json::parse(summaryToJson(summary));
+  EXPECT_EQ(json["mesh"]["axes"][2]["name"], "tp.1");
+  EXPECT_EQ(json["mesh"]["axes"][2]["part_of"], "tp");
+  EXPECT_FALSE(json["mesh"]["axes"][0].contains("part_of"));
+
+  // Parts that are apart stay apart.
+  std::swap(summary.axes[0], summary.axes[1]);
+  EXPECT_TRUE(contains(formatSummary(summary), "mesh        tp.0=2, dp=2, tp.1=2, micro=3"));
+}
+
+TEST(PlanReport, BucketsAndCollectivesBesideCompute) {
+  ExplainedPlanBuilder builder;
+  EXPECT_FALSE(contains(formatSummary(summarizePlan(*builder.build())), "beside compute"));
+  builder.makeAsync();
+  PlanSummary summary = summarizePlan(*builder.build());
+  std::string text = formatSummary(summary);
+  EXPECT_TRUE(contains(text, "4 collectives in the plan, of which 1 run beside compute\n"));
+  EXPECT_TRUE(contains(
+      text, "  all_reduce over dp                1          3              1            2"));
+  EXPECT_TRUE(contains(text, "  all_reduce over tp                2          2 "));
+  for (const KernelSummary &kernel : summary.kernels)
+    EXPECT_EQ(kernel.kernel, "fill"); // a wait is no kernel
+  nlohmann::json json = nlohmann::json::parse(summaryToJson(summary));
+  uint64_t async = 0, tensors = 0;
+  for (const nlohmann::json &collective : json["collectives"]) {
+    async += collective["async_instructions"].get<uint64_t>();
+    tensors += collective["tensors"].get<uint64_t>();
+  }
+  EXPECT_EQ(async, 1u);
+  EXPECT_EQ(tensors, 6u);
 }
 
 TEST(PlanReport, NamesThatAreNotUtf8) {
