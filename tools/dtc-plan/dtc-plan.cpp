@@ -5,32 +5,97 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanReader.h"
+#include "runtime/report/ExplanationReport.h"
 #include "runtime/report/PlanReport.h"
 #include "tools/CommandLine.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <numeric>
 
 using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {
-struct ShowArguments {
+struct Arguments {
   std::string path;
   bool json = false;
+  std::vector<std::string> links;
+  size_t top = defaultExplainedGroups;
 };
 } // namespace
 
-static int show(const ShowArguments &args) {
+static int print(const std::string &text) {
+  fmt::print("{}", text);
+  if (std::fflush(stdout) != 0)
+    return fail(std::string("cannot write the standard output: ") + std::strerror(errno));
+  return 0;
+}
+
+static int show(const Arguments &args) {
   Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readPlan(args.path);
   if (!plan)
     return fail(plan.error().message);
   PlanSummary summary = summarizePlan(**plan);
-  fmt::print("{}", args.json ? summaryToJson(summary) : formatSummary(summary));
-  if (std::fflush(stdout) != 0)
-    return fail(std::string("cannot write the standard output: ") + std::strerror(errno));
-  return 0;
+  return print(args.json ? summaryToJson(summary) : formatSummary(summary));
+}
+
+static int explain(const Arguments &args) {
+  std::vector<NamedLink> links;
+  for (const std::string &text : args.links) {
+    Expected<NamedLink> link = parseNamedLink(text);
+    if (!link)
+      return fail("--link: " + link.error().message);
+    links.push_back(*link);
+  }
+  Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readPlan(args.path);
+  if (!plan)
+    return fail(plan.error().message);
+  if (MaybeError error = checkLinks(**plan, links))
+    return fail("--link: " + error->message);
+  PlanExplanation explanation = explainPlan(**plan, links);
+  return print(args.json ? explanationToJson(explanation)
+                         : formatExplanation(explanation, args.top));
+}
+
+/// How many letters must be added, removed or replaced to make one word the other.
+static size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// CLI11 would only count the arguments that it did not expect.
+static std::string checkSubcommand(const CLI::App &app, const std::string &word) {
+  std::vector<std::string> names;
+  std::string guess;
+  for (const CLI::App *subcommand : app.get_subcommands({})) {
+    names.push_back(subcommand->get_name());
+    // More than two letters off is another word.
+    if (word.size() < 32 && editDistance(word, names.back()) <= 2)
+      guess = names.back();
+  }
+  if (std::find(names.begin(), names.end(), word) != names.end())
+    return "";
+  std::string text = fmt::format("there is no subcommand \"{}\"", word);
+  if (word.ends_with(".plan"))
+    text += fmt::format("; did you mean dtc-plan show {}? The", word);
+  else if (!guess.empty())
+    text += fmt::format("; did you mean {}? The", guess);
+  else
+    text += "; the";
+  return text + fmt::format(" subcommands are {}; see dtc-plan --help", fmt::join(names, ", "));
 }
 
 int main(int argc, char **argv) {
@@ -38,17 +103,42 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version",
                        fmt::format("dtc-plan {} (plan version {})", DTC_VERSION, planVersion));
   app.require_subcommand(1);
+  Arguments args;
   int status = 0;
+  auto addSubcommand = [&](const char *name, const char *description,
+                           int (*run)(const Arguments &)) {
+    CLI::App *subcommand = app.add_subcommand(name, description);
+    subcommand->add_option("plan", args.path, "The plan, as dtc-compile writes it")->required();
+    subcommand->add_flag("--json", args.json, "Print one JSON object");
+    subcommand->final_callback([&args, &status, run] { status = run(args); });
+    return subcommand;
+  };
+  addSubcommand("show", "Print the mesh, the memory, the operations, the traffic and the schedule",
+                show);
+  CLI::App *explainCommand = addSubcommand(
+      "explain", "Print what each collective costs, why it is there and what would remove it",
+      explain);
+  explainCommand
+      ->add_option("--top", args.top,
+                   "How many rows to print, the most expensive ones; JSON has all")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32))
+      ->capture_default_str();
+  explainCommand
+      ->add_option("--link", args.links,
+                   "What the links of a mesh axis do, such as dp=25GB/s,10us; once for each axis "
+                   "(default: as the plan says, or else " +
+                       formatLinkSpeed(kAssumedLink) + ")")
+      ->allow_extra_args(false);
 
-  ShowArguments showArguments;
-  CLI::App *showCommand = app.add_subcommand(
-      "show", "Print the mesh, the memory, the operations, the traffic and the schedule");
-  showCommand->add_option("plan", showArguments.path, "The plan, as dtc-compile writes it")
-      ->required();
-  showCommand->add_flag("--json", showArguments.json, "Print one JSON object");
-  showCommand->final_callback([&] { status = show(showArguments); });
-
-  if (auto status = parseCommandLine(app, argc, argv))
-    return *status;
+  // Before the subcommand there are only flags.
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i][0] == '-')
+      continue;
+    if (std::string problem = checkSubcommand(app, argv[i]); !problem.empty())
+      return fail(problem);
+    break;
+  }
+  if (auto ended = parseCommandLine(app, argc, argv))
+    return *ended;
   return status;
 }

@@ -40,6 +40,9 @@ protected:
 TEST_F(DtcPlan, HelpAndVersion) {
   EXPECT_EQ(run({"--help"}), 0);
   EXPECT_TRUE(contains(out(), "show"));
+  EXPECT_TRUE(contains(out(), "explain"));
+  EXPECT_EQ(run({"explain", "--help"}), 0);
+  EXPECT_TRUE(contains(out(), "--link") && contains(out(), "--top"));
   EXPECT_EQ(run({"show", "--help"}), 0);
   EXPECT_TRUE(contains(out(), "--json"));
   EXPECT_EQ(run({"--version"}), 0);
@@ -54,6 +57,62 @@ TEST_F(DtcPlan, ShowsAPlan) {
   EXPECT_EQ(run({"show", plan, "--json"}), 0);
   EXPECT_EQ(nlohmann::json::parse(out())["mesh"]["devices"], 4);
   EXPECT_EQ(err(), "");
+}
+
+TEST_F(DtcPlan, ExplainsAPlan) {
+  EXPECT_EQ(run({"explain", plan}), 0);
+  EXPECT_TRUE(contains(out(), "links: dp 25 GB/s 10 us (assumed), tp 25 GB/s 10 us (assumed)"));
+  EXPECT_TRUE(contains(out(), "all_reduce over dp"));
+  EXPECT_FALSE(contains(out(), "shows all"));
+  EXPECT_EQ(err(), "");
+
+  EXPECT_EQ(run({"explain", "--link", "dp=100GB/s,2us", "--link", "tp=1us", plan, "--top", "1"}),
+            0);
+  EXPECT_TRUE(contains(out(), "dp 100 GB/s 2 us (from --link), tp 25 GB/s (assumed) 1 us (from"));
+  EXPECT_TRUE(contains(out(), "shows all"));
+
+  EXPECT_EQ(run({"explain", plan, "--json", "--top", "1"}), 0);
+  nlohmann::json json = nlohmann::json::parse(out());
+  EXPECT_EQ(json["collectives"].size(), 3u); // all of them
+  EXPECT_EQ(json["totals"]["all"]["calls"], 3);
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(DtcPlan, ExplainErrors) {
+  auto errorOf = [&](const std::vector<std::string> &options) {
+    std::vector<std::string> arguments = {"explain", plan};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    EXPECT_EQ(run(arguments), 1);
+    EXPECT_EQ(out(), "");
+    EXPECT_TRUE(err().starts_with("error: ")) << err();
+    return err();
+  };
+  EXPECT_TRUE(contains(errorOf({"--link", "25GB/s"}),
+                       "--link: \"25GB/s\" is not of the form axis=bandwidth,latency"));
+  EXPECT_TRUE(contains(errorOf({"--link", "dp=25GB"}), "--link: dp: \"25GB\" is no bandwidth"));
+  EXPECT_TRUE(contains(errorOf({"--link", "xp=25GB/s"}),
+                       "--link: the mesh has no axis \"xp\"; its axes are dp, tp"));
+  EXPECT_TRUE(contains(errorOf({"--link", "dp=1us", "--link", "dp=2us"}), "has two links"));
+  EXPECT_TRUE(contains(errorOf({"--link"}), "--link"));
+  EXPECT_TRUE(contains(errorOf({"--top", "-1"}), "--top"));
+  EXPECT_TRUE(contains(errorOf({"--top", "many"}), "--top"));
+  EXPECT_EQ(run({"show", plan, "--top", "1"}), 1);
+  EXPECT_EQ(run({"explain", dir.path("none.plan")}), 1);
+  EXPECT_TRUE(contains(err(), "none.plan: cannot open"));
+}
+
+TEST_F(DtcPlan, UnknownSubcommands) {
+  EXPECT_EQ(run({"shoe", plan}), 1);
+  EXPECT_EQ(err(), "error: there is no subcommand \"shoe\"; did you mean show? The subcommands are "
+                   "show, explain; see dtc-plan --help\n");
+  EXPECT_EQ(run({"explian", plan}), 1);
+  EXPECT_TRUE(contains(err(), "did you mean explain?"));
+  EXPECT_EQ(run({"compile", plan}), 1);
+  EXPECT_TRUE(contains(err(), "\"compile\"; the subcommands are"));
+  EXPECT_EQ(run({"m.plan"}), 1);
+  EXPECT_TRUE(contains(err(), "did you mean dtc-plan show m.plan?"));
+  EXPECT_EQ(run({""}), 1);
+  EXPECT_TRUE(contains(err(), "there is no subcommand \"\""));
 }
 
 TEST_F(DtcPlan, UsageErrors) {
