@@ -166,9 +166,9 @@ MaybeError validatePlan(const plan::Plan &plan) {
   PlanContext context{plan, plan.programs(0), meshOf(plan), {}, {}};
   if (MaybeError error = checkBuffers(context))
     return error;
-  if (MaybeError error = checkInstructions(context))
-    return error;
   if (MaybeError error = checkReasons(context))
+    return error;
+  if (MaybeError error = checkInstructions(context))
     return error;
   if (MaybeError error = checkBindings(context))
     return error;

@@ -23,7 +23,7 @@ uint64_t sentBytes(const plan::Program &program, const plan::Collective &collect
   CollectiveSpec spec;
   spec.input = typeOf(program.buffers(static_cast<int>(tensor.input())));
   if (collective.kind() == plan::Collective::PERMUTE)
-    return members > 1 ? spec.input.numBytes() : 0;
+    return spec.input.numBytes();
   spec.kind = static_cast<CollectiveKind>(collective.kind());
   spec.members = members;
   return spec.ringBytes();

@@ -35,8 +35,8 @@ namespace dtc::runtime {
 const char *collectiveName(plan::Collective::Kind kind);
 
 /// The bytes that one device of a group of `members` sends for one tensor of a collective; see
-/// CollectiveSpec::ringBytes(). A device sends its whole shard in a permute. The plan is one that
-/// validatePlan() accepts.
+/// CollectiveSpec::ringBytes(). In a permute every device counts as sending its whole shard, also
+/// one that keeps it. The plan is one that validatePlan() accepts.
 uint64_t sentBytes(const plan::Program &program, const plan::Collective &collective,
                    const plan::CollectiveTensor &tensor, int64_t members);
 

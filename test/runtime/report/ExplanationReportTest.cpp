@@ -6,13 +6,17 @@
 
 #include "runtime/report/ExplanationReport.h"
 
+#include "runtime/plan/PlanValidator.h"
+#include "runtime/report/PlanSummary.h"
 #include "test/runtime/report/ExplainedPlan.h"
 #include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/MutateMessage.h"
 #include "test/runtime/testing/TestPlans.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 
 using namespace dtc;
@@ -154,4 +158,22 @@ TEST(ExplanationReport, NamesThatAreNotUtf8) {
   PlanExplanation explanation = someExplanation();
   explanation.collectives[0].source = "\xff\"\n";
   EXPECT_TRUE(nlohmann::json::accept(explanationToJson(explanation)));
+}
+
+TEST(ExplanationReport, EveryValidPlanCanBeExplained) {
+  ExplainedPlanBuilder builder;
+  std::mt19937_64 random(1);
+  int valid = 0;
+  for (int i = 0; i < 3000; ++i) {
+    plan::Plan plan = i % 2 == 0 ? builder.plan : *kernelPlan();
+    mutateMessage(plan, random);
+    if (validatePlan(plan))
+      continue;
+    ++valid;
+    PlanExplanation explanation = explainPlan(plan);
+    EXPECT_EQ(explanation.total.bytes, summarizePlan(plan).sentBytes.total());
+    EXPECT_FALSE(formatExplanation(explanation).empty());
+    EXPECT_TRUE(nlohmann::json::accept(explanationToJson(explanation)));
+  }
+  EXPECT_GT(valid, 100);
 }
