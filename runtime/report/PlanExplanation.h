@@ -90,7 +90,7 @@ struct CommunicationTotal {
 };
 
 /// Why a plan communicates, and what that costs. Everything is sorted by seconds, then by bytes,
-/// the most first, then by the order of the plan.
+/// the most first, then by the order of the plan, totals then by name.
 struct PlanExplanation {
   std::string model;
   int64_t numDevices = 1;
