@@ -3,40 +3,95 @@
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+//
+// Every device is a thread. Bytes are those of one member's whole tensors: the input of all_reduce,
+// reduce_scatter and permute, the output of all_gather. memcpyLoop and addLoop show on as many
+// threads what the memory gives.
+//
+//===----------------------------------------------------------------------===//
 
 #include "runtime/communicators/local/LocalCommunicator.h"
 #include "runtime/executor/DeviceThreads.h"
 
 #include <benchmark/benchmark.h>
+#include <cstring>
 
 using namespace dtc::runtime;
 
-/// All-reduce in place of range(1) floats over range(0) devices. Bytes are those of the tensor.
-static void allReduce(benchmark::State &state) {
-  int64_t devices = state.range(0), count = state.range(1);
-  auto world = std::make_shared<LocalWorld>(Mesh({{"dp", devices, false}}));
+namespace {
+
+/// Threads with an input and an output of `count` floats each.
+struct Devices {
+  Devices(int64_t devices, int64_t count)
+      : world(std::make_shared<LocalWorld>(Mesh({{"dp", devices, false}}))),
+        threads(static_cast<size_t>(devices), [this] { world->abort(); }) {
+    for (int64_t device = 0; device < devices; ++device) {
+      communicators.emplace_back(world, device);
+      (void)communicators.back().openGroup({"dp"});
+      inputs.emplace_back(static_cast<size_t>(count), 1.0f);
+      outputs.emplace_back(static_cast<size_t>(count), 0.0f);
+    }
+  }
+
+  template <typename Work> void repeat(benchmark::State &state, const Work &work) {
+    for (auto _ : state)
+      if (MaybeError error = threads.run(work))
+        state.SkipWithError(error->message.c_str());
+  }
+
+  std::shared_ptr<LocalWorld> world;
   std::vector<LocalCommunicator> communicators;
-  std::vector<std::vector<float>> buffers;
-  for (int64_t device = 0; device < devices; ++device) {
-    communicators.emplace_back(world, device);
-    (void)communicators.back().openGroup({"dp"});
-    buffers.emplace_back(static_cast<size_t>(count), 0.0f);
-  }
+  std::vector<std::vector<float>> inputs, outputs;
+  DeviceThreads threads;
+};
+
+} // namespace
+
+/// range(0) devices, range(1) floats.
+static void collective(benchmark::State &state, CollectiveKind kind, bool inPlace) {
+  int64_t members = state.range(0), count = state.range(1);
+  Devices devices(members, count);
   CollectiveSpec spec;
-  spec.input = {DType::F32, {count}};
-  spec.members = devices;
-  DeviceThreads threads(static_cast<size_t>(devices), [&] { world->abort(); });
-  for (auto _ : state) {
-    MaybeError error = threads.run([&](size_t device) {
-      float *data = buffers[device].data();
-      return communicators[device].run(0, spec, data, data);
-    });
-    if (error)
-      state.SkipWithError(error->message.c_str());
-  }
+  spec.kind = kind;
+  spec.input = {DType::F32, {kind == CollectiveKind::AllGather ? count / members : count}};
+  spec.members = members;
+  devices.repeat(state, [&](size_t device) {
+    float *input = devices.inputs[device].data(), *output = devices.outputs[device].data();
+    return devices.communicators[device].run(0, spec, input, inPlace ? input : output);
+  });
   state.SetBytesProcessed(state.iterations() * count * 4);
 }
-BENCHMARK(allReduce)
-    ->ArgsProduct({{2, 4, 16}, {1, 1024, 1 << 20}})
-    ->ArgNames({"devices", "floats"})
-    ->UseRealTime();
+
+/// The devices copy `count` floats each, or add the parts of two arrays in which they lie.
+static void loop(benchmark::State &state, bool add) {
+  int64_t members = state.range(0), count = state.range(1);
+  Devices devices(members, count);
+  devices.repeat(state, [&](size_t device) -> MaybeError {
+    float *output = devices.outputs[device].data();
+    const float *a = devices.inputs[device].data();
+    if (!add) {
+      std::memcpy(output, a, static_cast<size_t>(count) * 4);
+      return std::nullopt;
+    }
+    const float *b = devices.inputs[(device + 1) % static_cast<size_t>(members)].data();
+    auto share = static_cast<size_t>(count / members), begin = device * share;
+    for (size_t i = begin; i < begin + share; ++i)
+      output[i] = a[i] + b[i];
+    benchmark::DoNotOptimize(output);
+    return std::nullopt;
+  });
+  state.SetBytesProcessed(state.iterations() * count * 4);
+}
+
+static void arguments(benchmark::internal::Benchmark *b) {
+  b->ArgsProduct({{2, 4, 16}, {16, 16 << 10, 8 << 20}})->ArgNames({"devices", "floats"});
+  b->UseRealTime();
+}
+
+BENCHMARK_CAPTURE(collective, allReduceInPlace, CollectiveKind::AllReduce, true)->Apply(arguments);
+BENCHMARK_CAPTURE(collective, allReduce, CollectiveKind::AllReduce, false)->Apply(arguments);
+BENCHMARK_CAPTURE(collective, allGather, CollectiveKind::AllGather, false)->Apply(arguments);
+BENCHMARK_CAPTURE(collective, reduceScatter, CollectiveKind::ReduceScatter, false)
+    ->Apply(arguments);
+BENCHMARK_CAPTURE(loop, memcpyLoop, false)->Apply(arguments);
+BENCHMARK_CAPTURE(loop, addLoop, true)->Apply(arguments);

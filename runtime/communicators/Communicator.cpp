@@ -6,6 +6,9 @@
 
 #include "runtime/communicators/Communicator.h"
 
+#include <cassert>
+#include <numeric>
+
 namespace dtc::runtime {
 
 TensorType CollectiveSpec::output() const {
@@ -29,8 +32,14 @@ uint64_t CollectiveSpec::ringBytes() const {
   case CollectiveKind::ReduceScatter:
   case CollectiveKind::AllToAll:
     return whole / n * (n - 1);
+  case CollectiveKind::Permute:
+    return whole;
   }
   return 0;
+}
+
+uint64_t CommunicatorBytes::total() const {
+  return std::accumulate(byKind.begin(), byKind.end(), uint64_t{0});
 }
 
 CommunicatorBytes &CommunicatorBytes::operator+=(const CommunicatorBytes &other) {
@@ -39,12 +48,22 @@ CommunicatorBytes &CommunicatorBytes::operator+=(const CommunicatorBytes &other)
   return *this;
 }
 
+MaybeError Communicator::run(Group group, std::span<const CollectiveSpec> specs,
+                             std::span<const CollectiveOperands> operands) {
+  assert(specs.size() == operands.size() && "operands for each tensor");
+  if (specs.empty())
+    return std::nullopt;
+  if (MaybeError error = doRun(group, specs, operands))
+    return error;
+  for (const CollectiveSpec &spec : specs)
+    bytesSent.byKind[static_cast<size_t>(spec.kind) - 1] += spec.ringBytes();
+  return std::nullopt;
+}
+
 MaybeError Communicator::run(Group group, const CollectiveSpec &spec, const void *input,
                              void *output) {
-  if (MaybeError error = doRun(group, spec, input, output))
-    return error;
-  bytesSent.byKind[static_cast<size_t>(spec.kind) - 1] += spec.ringBytes();
-  return std::nullopt;
+  CollectiveOperands operands{input, output};
+  return run(group, {&spec, 1}, {&operands, 1});
 }
 
 const char *name(CollectiveKind kind) {
@@ -57,6 +76,8 @@ const char *name(CollectiveKind kind) {
     return "reduce_scatter";
   case CollectiveKind::AllToAll:
     return "all_to_all";
+  case CollectiveKind::Permute:
+    return "permute";
   }
   return "collective";
 }

@@ -303,8 +303,7 @@ MaybeError TrainLoop::finish() {
   if (options.profile) {
     fmt::print(out, "{}", formatProfile(session->profile()));
     CommunicatorBytes sent = session->communicatorBytes();
-    for (CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::AllGather,
-                                CollectiveKind::ReduceScatter, CollectiveKind::AllToAll})
+    for (CollectiveKind kind : allCollectiveKinds)
       if (sent.of(kind) > 0)
         fmt::print(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
   }

@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALCOMMUNICATOR_H
 
 #include "runtime/communicators/Communicator.h"
+#include "runtime/communicators/local/LocalCollective.h"
 #include "runtime/communicators/local/LocalGroup.h"
 #include "runtime/support/Mesh.h"
 
@@ -37,9 +38,11 @@ private:
   bool aborted = false;
 };
 
-/// Devices that are threads of one process. Members read each other's operands where they lie,
-/// between two barriers, so nothing is copied that is not part of a result. Waiting threads sleep.
-/// Reductions add in rank order: every member gets the same bits in every run.
+/// Devices that are threads of one process. Members show each other the operands of a whole bucket,
+/// then read and write them where they lie, between two barriers, so nothing is copied that is not
+/// part of a result. Of a small bucket the last member to come does all the work, and one barrier
+/// is enough. Waiting threads sleep. Reductions add in rank order: every member gets the same bits
+/// in every run.
 class LocalCommunicator final : public Communicator {
 public:
   LocalCommunicator(std::shared_ptr<LocalWorld> world, int64_t device)
@@ -51,13 +54,14 @@ public:
   void abort() override { world->abort(); }
 
 protected:
-  MaybeError doRun(Group group, const CollectiveSpec &spec, const void *input,
-                   void *output) override;
+  MaybeError doRun(Group group, std::span<const CollectiveSpec> specs,
+                   std::span<const CollectiveOperands> operands) override;
 
 private:
   struct Membership {
     std::shared_ptr<LocalGroup> group;
     int64_t rank;
+    LocalCollective::Scratch scratch;
   };
 
   std::shared_ptr<LocalWorld> world;

@@ -8,26 +8,34 @@
 
 namespace dtc::runtime {
 
-bool LocalGroup::publish(size_t rank, const Slot &slot) {
-  // The barrier's mutex orders this write before the reads of the others.
-  slots[rank] = slot;
-  return barrier();
+bool LocalGroup::agree() const {
+  for (const Slot &slot : slots)
+    if (slot.fingerprint != slots.front().fingerprint)
+      return false;
+  return true;
+}
+
+bool LocalGroup::waitForOthers(std::unique_lock<std::mutex> &lock) {
+  uint64_t mine = generation;
+  changed.wait(lock, [&] { return generation != mine || aborted; });
+  return generation != mine;
+}
+
+void LocalGroup::release(std::unique_lock<std::mutex> &lock) {
+  arrived = 0;
+  ++generation;
+  lock.unlock();
+  changed.notify_all();
 }
 
 bool LocalGroup::barrier() {
   std::unique_lock lock(mutex);
   if (aborted)
     return false;
-  if (++arrived == slots.size()) {
-    arrived = 0;
-    ++generation;
-    lock.unlock();
-    changed.notify_all();
-    return true;
-  }
-  uint64_t mine = generation;
-  changed.wait(lock, [&] { return generation != mine || aborted; });
-  return generation != mine;
+  if (++arrived < slots.size())
+    return waitForOthers(lock);
+  release(lock);
+  return true;
 }
 
 void LocalGroup::abort() {

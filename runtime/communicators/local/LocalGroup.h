@@ -7,10 +7,13 @@
 #ifndef DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALGROUP_H
 #define DTC_RUNTIME_COMMUNICATORS_LOCAL_LOCALGROUP_H
 
+#include "runtime/communicators/Communicator.h"
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace dtc::runtime {
@@ -20,8 +23,7 @@ namespace dtc::runtime {
 class LocalGroup {
 public:
   struct Slot {
-    const std::byte *input = nullptr;
-    std::byte *output = nullptr;
+    std::span<const CollectiveOperands> operands;
     uint64_t fingerprint = 0; // of the collective, to find members that disagree
   };
 
@@ -29,8 +31,25 @@ public:
 
   size_t size() const { return slots.size(); }
 
-  /// Shows `slot` to the other members and waits for theirs. False if the group was aborted.
-  bool publish(size_t rank, const Slot &slot);
+  /// Shows `slot` to the other members and waits for theirs. False if the group was aborted, or if
+  /// the fingerprints differ, which aborts it. Before anyone wakes, the last member to come calls
+  /// `work`: what is done there for all costs no second barrier.
+  template <typename Work> bool publish(size_t rank, const Slot &slot, const Work &work) {
+    std::unique_lock lock(mutex);
+    slots[rank] = slot;
+    if (aborted)
+      return false;
+    if (++arrived < slots.size())
+      return waitForOthers(lock);
+    if (!agree()) {
+      lock.unlock();
+      abort();
+      return false;
+    }
+    work();
+    release(lock);
+    return true;
+  }
   /// What a member published. Valid until that member's next publish().
   const Slot &slot(size_t rank) const { return slots[rank]; }
   /// Waits, asleep, until all members are here. False if the group was aborted.
@@ -39,6 +58,10 @@ public:
   void abort();
 
 private:
+  bool agree() const;
+  bool waitForOthers(std::unique_lock<std::mutex> &lock);
+  void release(std::unique_lock<std::mutex> &lock);
+
   std::vector<Slot> slots;
   std::mutex mutex;
   std::condition_variable changed;

@@ -6,73 +6,18 @@
 
 #include "runtime/communicators/local/LocalCommunicator.h"
 
-#include "runtime/executor/DeviceThreads.h"
+#include "test/runtime/communicators/Network.h"
 #include "test/runtime/testing/Expect.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
-#include <random>
 
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 namespace {
-
-using Axes = std::vector<std::string>;
-
-/// All devices of a mesh with their tensors.
-struct Network {
-  explicit Network(Mesh mesh)
-      : mesh(mesh), world(std::make_shared<LocalWorld>(mesh)),
-        threads(static_cast<size_t>(mesh.numDevices()), [this] { world->abort(); }) {
-    for (int64_t device = 0; device < mesh.numDevices(); ++device)
-      ends.push_back(std::make_unique<LocalCommunicator>(world, device));
-  }
-
-  /// Runs the collective on all devices; `inPlace` writes over the inputs.
-  std::vector<HostTensor> run(CollectiveSpec spec, const Axes &axes, std::vector<HostTensor> inputs,
-                              bool inPlace = false) {
-    spec.members = mesh.groupSize(axes);
-    std::vector<HostTensor> outputs(inputs.size(), HostTensor(spec.output()));
-    for (auto &end : ends)
-      group = *end->openGroup(axes);
-    MaybeError error = threads.run([&](size_t device) {
-      void *out = inPlace ? inputs[device].bytes.data() : outputs[device].bytes.data();
-      return ends[device]->run(group, spec, inputs[device].bytes.data(), out);
-    });
-    EXPECT_OK(error);
-    return inPlace ? inputs : outputs;
-  }
-
-  Mesh mesh;
-  std::shared_ptr<LocalWorld> world;
-  std::vector<std::unique_ptr<LocalCommunicator>> ends;
-  Communicator::Group group = 0;
-  DeviceThreads threads;
-};
-
-template <typename T> T randomElement(std::mt19937_64 &random) {
-  // Sums of such numbers are rounded, so that the order of additions shows.
-  if constexpr (std::is_floating_point_v<T>)
-    return static_cast<T>(std::normal_distribution<double>(0, 1e3)(random) / 3);
-  else
-    return static_cast<T>(random());
-}
-
-template <typename T>
-std::vector<HostTensor> randomInputs(const Mesh &mesh, const TensorType &type, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<HostTensor> inputs;
-  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
-    HostTensor &tensor = inputs.emplace_back(type);
-    for (int64_t i = 0; i < type.numElements(); ++i)
-      tensor.as<T>()[i] = randomElement<T>(random);
-  }
-  return inputs;
-}
 
 /// Element by element, from the definition of each collective in plan.proto.
 template <typename T>
@@ -155,16 +100,6 @@ std::vector<MeshCase> meshCases() {
       {Mesh({{"a", 4, false}, {"b", 4, false}}), {{"a"}, {"b"}, {"b", "a"}}},
       {Mesh({{"a", 16, false}}), {{"a"}}},
   };
-}
-
-CollectiveSpec makeSpec(CollectiveKind kind, TensorType input, int64_t dim = 0,
-                        int64_t splitDim = -1) {
-  CollectiveSpec spec;
-  spec.kind = kind;
-  spec.input = std::move(input);
-  spec.dim = dim;
-  spec.splitDim = splitDim < 0 ? dim : splitDim;
-  return spec;
 }
 
 } // namespace
