@@ -45,6 +45,15 @@ Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedP
       return group.error();
     device->groups.push_back(*group);
   }
+  for (const PreparedProgram::OperandOffsets &tensor : device->program->operands)
+    device->operands.push_back(
+        {device->arena.data() + tensor.input, device->arena.data() + tensor.output});
+  if (size_t maxAsync = device->program->maxAsync) {
+    device->tickets.resize(maxAsync);
+    // One more for a collective of the compute thread, which may stand behind them.
+    device->stream = std::make_unique<CommunicationStream>(
+        maxAsync + 1, [d = device.get()](size_t index) { return d->runCollective(index); });
+  }
   if (profile)
     device->instructionTimes.resize(device->program->instructions.size());
   return device;
@@ -64,37 +73,89 @@ void Device::runKernel(const PreparedKernel &call) {
   call.kernel->run({inputs, outputs, position, workspace.data(), threads});
 }
 
-MaybeError Device::runInstruction(const PreparedInstruction &instruction) {
-  if (const auto *call = std::get_if<PreparedKernel>(&instruction)) {
-    runKernel(*call);
+namespace {
+
+/// Adds the time until it is destroyed to a number, or does nothing without one.
+class Stopwatch {
+  using Clock = std::chrono::steady_clock;
+
+public:
+  explicit Stopwatch(double *seconds) : seconds(seconds) {
+    if (seconds)
+      start = Clock::now();
+  }
+  ~Stopwatch() {
+    if (seconds)
+      *seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  Stopwatch(const Stopwatch &) = delete;
+  Stopwatch &operator=(const Stopwatch &) = delete;
+
+private:
+  double *seconds;
+  Clock::time_point start;
+};
+
+} // namespace
+
+/// On the thread that has the communicator: the stream's, or the compute thread while that is idle.
+MaybeError Device::runCollective(size_t index) {
+  const auto &collective = std::get<PreparedCollective>(program->instructions[index]);
+  InstructionTime *time = instructionTimes.empty() ? nullptr : &instructionTimes[index];
+  Stopwatch watch(time ? &time->seconds : nullptr);
+  if (time)
+    ++time->calls;
+  return communicator->run(
+      groups[collective.group], collective.specs,
+      std::span(operands).subspan(collective.firstOperand, collective.specs.size()));
+}
+
+MaybeError Device::waitFor(size_t index) {
+  Stopwatch watch(instructionTimes.empty() ? nullptr : &instructionTimes[index].exposedSeconds);
+  const auto &collective = std::get<PreparedCollective>(program->instructions[index]);
+  return stream->wait(tickets[*collective.asyncIndex]);
+}
+
+MaybeError Device::startCollective(size_t index, const PreparedCollective &collective) {
+  if (collective.asyncIndex) {
+    tickets[*collective.asyncIndex] = stream->queue(index);
     return std::nullopt;
   }
-  const auto &collective = std::get<PreparedCollective>(instruction);
-  for (const PreparedCollective::Tensor &tensor : collective.tensors)
-    if (MaybeError error =
-            communicator->run(groups[collective.group], tensor.spec, arena.data() + tensor.input,
-                              arena.data() + tensor.output))
-      return error;
+  // Collectives of a device keep their order: this one may not overtake what is queued.
+  Stopwatch watch(instructionTimes.empty() ? nullptr : &instructionTimes[index].exposedSeconds);
+  if (!stream || stream->isIdle())
+    return runCollective(index);
+  return stream->wait(stream->queue(index));
+}
+
+MaybeError Device::runInstruction(size_t index) {
+  const PreparedInstruction &instruction = program->instructions[index];
+  if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
+    return startCollective(index, *collective);
+  if (const auto *wait = std::get_if<PreparedWait>(&instruction))
+    return waitFor(wait->collective);
+  InstructionTime *time = instructionTimes.empty() ? nullptr : &instructionTimes[index];
+  Stopwatch watch(time ? &time->seconds : nullptr);
+  if (time)
+    ++time->calls;
+  runKernel(std::get<PreparedKernel>(instruction));
   return std::nullopt;
 }
 
 MaybeError Device::runSchedule() {
-  using Clock = std::chrono::steady_clock;
-  bool profile = !instructionTimes.empty();
   for (const PreparedProgram::Entry &entry : program->schedule) {
     if (temporal)
       temporal->coordinate = entry.microbatch;
-    for (size_t i = program->taskBegin[entry.task]; i < program->taskBegin[entry.task + 1]; ++i) {
-      Clock::time_point start = profile ? Clock::now() : Clock::time_point();
-      if (MaybeError error = runInstruction(program->instructions[i]))
+    for (size_t i = program->taskBegin[entry.task]; i < program->taskBegin[entry.task + 1]; ++i)
+      if (MaybeError error = runInstruction(i))
         return error;
-      if (profile) {
-        ++instructionTimes[i].calls;
-        instructionTimes[i].seconds += std::chrono::duration<double>(Clock::now() - start).count();
-      }
-    }
   }
   return std::nullopt;
+}
+
+void Device::drain() {
+  if (stream)
+    stream->drain();
 }
 
 } // namespace dtc::runtime

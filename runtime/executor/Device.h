@@ -9,6 +9,7 @@
 
 #include "runtime/backends/Kernel.h"
 #include "runtime/communicators/Communicator.h"
+#include "runtime/executor/CommunicationStream.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/support/Memory.h"
 
@@ -17,13 +18,17 @@
 
 namespace dtc::runtime {
 
-/// The time that one instruction of the plan took on one device.
+/// The time that one instruction of the plan took on one device. A wait counts for its collective.
 struct InstructionTime {
   uint64_t calls = 0;
-  double seconds = 0;
+  double seconds = 0; // on the thread that ran it
+  /// Of a collective: how long the compute thread did nothing else.
+  double exposedSeconds = 0;
 };
 
-/// A device: its memory, its place on the mesh and its end of the network.
+/// A device: its memory, its place on the mesh and its end of the network. Kernels run on the
+/// thread that calls runSchedule(), async collectives on the device's communication stream. The end
+/// of the network passes from one to the other when the stream is idle.
 class Device {
 public:
   /// Allocates the arena and the workspace, and opens all groups.
@@ -32,8 +37,11 @@ public:
                                                   std::unique_ptr<Communicator> communicator,
                                                   int threads, bool profile);
 
-  /// Runs the schedule once. Fails only if a collective does.
+  /// Runs the schedule once. Fails only if a collective does; collectives may then be running yet.
   MaybeError runSchedule();
+  /// Waits for the collectives that a failed schedule has left. The network must have been aborted,
+  /// and all devices must have drained before the memory of one is freed.
+  void drain();
 
   int64_t index() const { return deviceIndex; }
   /// The memory of a buffer of the plan.
@@ -45,8 +53,11 @@ public:
 private:
   Device(std::shared_ptr<const PreparedProgram> program, int64_t index,
          std::unique_ptr<Communicator> communicator, int threads);
-  MaybeError runInstruction(const PreparedInstruction &instruction);
+  MaybeError runInstruction(size_t index);
   void runKernel(const PreparedKernel &call);
+  MaybeError startCollective(size_t index, const PreparedCollective &collective);
+  MaybeError runCollective(size_t index);
+  MaybeError waitFor(size_t index);
 
   std::shared_ptr<const PreparedProgram> program;
   int64_t deviceIndex;
@@ -55,10 +66,14 @@ private:
   PageMemory arena;
   PageMemory workspace;
   std::vector<AxisPosition> position;
-  AxisPosition *temporal = nullptr;        // in `position`
-  std::vector<Communicator::Group> groups; // for each of the program's
+  AxisPosition *temporal = nullptr;         // in `position`
+  std::vector<Communicator::Group> groups;  // for each of the program's
+  std::vector<CollectiveOperands> operands; // for each of the program's
   std::vector<InstructionTime> instructionTimes;
   std::vector<void *> inputs, outputs; // scratch of runKernel()
+  /// What to wait for, for each async collective of the running task.
+  std::vector<CommunicationStream::Ticket> tickets;
+  std::unique_ptr<CommunicationStream> stream; // null if all is in order; last: it uses the others
 };
 
 } // namespace dtc::runtime

@@ -51,6 +51,7 @@ public:
     const plan::Plan &plan = *result.plan;
     for (const plan::Task &task : result.program().tasks()) {
       result.taskBegin.push_back(result.instructions.size());
+      asyncInTask = 0;
       for (int i = 0; i < task.instructions_size(); ++i)
         if (MaybeError error = prepare(task.instructions(i)))
           return error->inContext(describeInstruction(plan, task, i));
@@ -62,6 +63,8 @@ public:
   }
 
 private:
+  using AxisNames = std::vector<std::string>;
+
   uint64_t offsetOf(uint32_t buffer) const {
     return result.program().buffers(static_cast<int>(buffer)).offset();
   }
@@ -72,6 +75,11 @@ private:
   MaybeError prepare(const plan::Instruction &instruction) {
     if (instruction.has_collective()) {
       prepareCollective(instruction.collective());
+      return std::nullopt;
+    }
+    if (instruction.has_wait()) {
+      result.instructions.push_back(
+          PreparedWait{result.taskBegin.back() + instruction.wait().instruction()});
       return std::nullopt;
     }
     return prepareKernel(instruction.kernel());
@@ -130,25 +138,44 @@ private:
   }
 
   void prepareCollective(const plan::Collective &collective) {
-    std::vector<std::string> axes = toVector(collective.axes());
+    AxisNames axes = toVector(collective.axes());
     auto group = std::find(result.groups.begin(), result.groups.end(), axes);
     PreparedCollective prepared;
     prepared.group = static_cast<size_t>(group - result.groups.begin());
+    prepared.firstOperand = result.operands.size();
+    if (collective.async()) {
+      prepared.asyncIndex = asyncInTask++;
+      result.maxAsync = std::max(result.maxAsync, asyncInTask);
+    }
+    CollectiveSpec spec;
+    spec.kind = static_cast<CollectiveKind>(collective.kind());
+    spec.reduction = static_cast<Reduction>(collective.reduction());
+    spec.members = result.mesh.groupSize(axes);
+    if (spec.kind == CollectiveKind::Permute)
+      spec.sources = sourcesOf(axes, toVector(collective.source_axes()));
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
-      CollectiveSpec spec;
-      spec.kind = static_cast<CollectiveKind>(collective.kind());
-      spec.reduction = static_cast<Reduction>(collective.reduction());
       spec.input = typeOfBuffer(tensor.input());
-      spec.members = result.mesh.groupSize(axes);
       spec.dim = tensor.dim();
-      spec.splitDim =
-          collective.kind() == plan::Collective::ALL_TO_ALL ? tensor.split_dim() : tensor.dim();
-      prepared.tensors.push_back(
-          {std::move(spec), offsetOf(tensor.input()), offsetOf(tensor.output())});
+      spec.splitDim = spec.kind == CollectiveKind::AllToAll ? tensor.split_dim() : tensor.dim();
+      prepared.specs.push_back(spec);
+      result.operands.push_back({offsetOf(tensor.input()), offsetOf(tensor.output())});
     }
     if (group == result.groups.end())
       result.groups.push_back(std::move(axes));
     result.instructions.push_back(std::move(prepared));
+  }
+
+  /// For each rank over `axes`, the number of its block over `sourceAxes`: the same in all groups.
+  std::shared_ptr<const std::vector<int64_t>> sourcesOf(const AxisNames &axes,
+                                                        const AxisNames &sourceAxes) {
+    std::shared_ptr<const std::vector<int64_t>> &shared = sources[{axes, sourceAxes}];
+    if (!shared) {
+      std::vector<int64_t> ranks;
+      for (int64_t member : result.mesh.group(0, axes))
+        ranks.push_back(result.mesh.blockIndex(member, sourceAxes));
+      shared = std::make_shared<const std::vector<int64_t>>(std::move(ranks));
+    }
+    return shared;
   }
 
   PreparedProgram &result;
@@ -156,6 +183,8 @@ private:
   int threads;
   std::vector<AxisPosition> position;
   std::map<std::string, std::shared_ptr<const Kernel>> kernels;
+  std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
+  size_t asyncInTask = 0; // so far
 };
 
 } // namespace

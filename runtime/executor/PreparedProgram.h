@@ -13,6 +13,7 @@
 #include "runtime/support/Mesh.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,24 +27,33 @@ struct PreparedKernel {
   std::vector<uint64_t> outputs;
 };
 
-/// A collective over groups[group] of the program.
+/// A collective over groups[group] of the program. The operands of tensor i are number
+/// firstOperand + i of the program's.
 struct PreparedCollective {
-  struct Tensor {
-    CollectiveSpec spec;
-    uint64_t input = 0;
-    uint64_t output = 0;
-  };
   size_t group = 0;
-  std::vector<Tensor> tensors;
+  std::vector<CollectiveSpec> specs;
+  size_t firstOperand = 0;
+  /// Of an async one: how many the task has before it.
+  std::optional<size_t> asyncIndex;
 };
 
-using PreparedInstruction = std::variant<PreparedKernel, PreparedCollective>;
+/// Waits for the async collective that is instructions[collective] of the program.
+struct PreparedWait {
+  size_t collective = 0;
+};
+
+using PreparedInstruction = std::variant<PreparedKernel, PreparedCollective, PreparedWait>;
 
 /// What all devices of a program share: nothing here depends on a device, or changes.
 struct PreparedProgram {
   struct Entry {
     uint32_t task = 0;
     uint32_t microbatch = 0;
+  };
+  /// Where in the arena a tensor of a collective lies, in bytes.
+  struct OperandOffsets {
+    uint64_t input = 0;
+    uint64_t output = 0;
   };
 
   std::shared_ptr<const plan::Plan> plan;
@@ -54,6 +64,9 @@ struct PreparedProgram {
   std::vector<Entry> schedule;
   /// The axes of each group that a collective names, in the order of their first use.
   std::vector<std::vector<std::string>> groups;
+  std::vector<OperandOffsets> operands;
+  /// The most async collectives of a task.
+  size_t maxAsync = 0;
   /// Scratch memory of one device.
   size_t workspaceBytes = 0;
 

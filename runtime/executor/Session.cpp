@@ -41,6 +41,10 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
                                                    SessionOptions options) {
   if (MaybeError error = validatePlan(*plan))
     return *error;
+  // Before anything is prepared: what is prepared for a collective grows with its members.
+  if (int64_t count = meshOf(*plan).numDevices(); count > maxLocalDevices)
+    return Error{fmt::format("the plan is for {} devices; at most {} run in one process", count,
+                             maxLocalDevices)};
   options.threadsPerDevice = std::max(options.threadsPerDevice, 1);
   Expected<std::shared_ptr<const PreparedProgram>> prepared =
       PreparedProgram::create(std::move(plan), *backend, options.threadsPerDevice);
@@ -54,9 +58,6 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
 
 MaybeError Session::allocate(const SessionOptions &options) {
   int64_t count = prepared->mesh.numDevices();
-  if (count > maxLocalDevices)
-    return Error{fmt::format("the plan is for {} devices; at most {} run in one process", count,
-                             maxLocalDevices)};
   uint64_t arena = prepared->program().arena_bytes();
   uint64_t scratch = prepared->workspaceBytes;
   uint64_t available = physicalMemoryBytes();
@@ -84,6 +85,11 @@ MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work
   if (failure)
     return failure;
   failure = threads->run([&](size_t device) { return work(*devices[device]); });
+  // The failing device has aborted the network, so this ends. Until then one device's collectives
+  // may still use the memory of the others.
+  if (failure)
+    for (const std::unique_ptr<Device> &device : devices)
+      device->drain();
   return failure;
 }
 
@@ -294,6 +300,8 @@ std::vector<ProfileEntry> Session::profile() const {
     for (size_t i = 0; i < device->times().size(); ++i) {
       const InstructionTime &time = device->times()[i];
       const plan::Instruction &instruction = prepared->source(i);
+      if (instruction.has_wait())
+        continue;
       std::string kind = instruction.has_kernel()
                              ? instruction.kernel().kernel()
                              : dtc::runtime::name(instruction.collective().kind());
@@ -310,6 +318,22 @@ std::vector<ProfileEntry> Session::profile() const {
       entries.begin(), entries.end(),
       [](const ProfileEntry &a, const ProfileEntry &b) { return a.seconds > b.seconds; });
   return entries;
+}
+
+CollectiveTime Session::collectiveTime() const {
+  CollectiveTime total;
+  for (const std::unique_ptr<Device> &device : devices)
+    for (size_t i = 0; i < device->times().size(); ++i)
+      if (std::holds_alternative<PreparedCollective>(prepared->instructions[i])) {
+        total.seconds += device->times()[i].seconds;
+        total.exposedSeconds += device->times()[i].exposedSeconds;
+      }
+  return total;
+}
+
+double CollectiveTime::hiddenShare() const {
+  // Waking up takes time as well: the exposed time may be the longer one.
+  return seconds > exposedSeconds ? 1 - exposedSeconds / seconds : 0;
 }
 
 } // namespace dtc::runtime

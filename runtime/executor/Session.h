@@ -36,8 +36,17 @@ struct SessionOptions {
 struct ProfileEntry {
   std::string name; // of the kernel or the collective
   uint64_t calls = 0;
-  double seconds = 0; // of a collective, waiting included
+  double seconds = 0; // of a collective, waiting for other devices included
   double flops = 0;
+};
+
+/// The time of collectives, summed over the devices. What is not exposed ran beside kernels.
+struct CollectiveTime {
+  double seconds = 0;        // of all collectives, waiting for other devices included
+  double exposedSeconds = 0; // in which a compute thread waited for one
+
+  /// The part of the time that kernels hid, from 0 to 1.
+  double hiddenShare() const;
 };
 
 /// Most devices that run as threads of one process.
@@ -86,6 +95,8 @@ public:
   CommunicatorBytes communicatorBytes() const;
   /// The longest first; empty without SessionOptions::profile.
   std::vector<ProfileEntry> profile() const;
+  /// Zeros without SessionOptions::profile.
+  CollectiveTime collectiveTime() const;
 
 private:
   Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedProgram> prepared);

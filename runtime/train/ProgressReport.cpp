@@ -112,6 +112,13 @@ std::string formatProfile(const std::vector<ProfileEntry> &profile) {
   return table;
 }
 
+std::string formatCollectiveTime(const CollectiveTime &time) {
+  if (time.seconds <= 0)
+    return "";
+  return fmt::format("collectives: {:.3f} s, {:.0f}% hidden behind compute\n", time.seconds,
+                     100 * time.hiddenShare());
+}
+
 static double elementAt(const HostTensor &tensor, int64_t index) {
   switch (tensor.type.dtype) {
   case DType::F32:

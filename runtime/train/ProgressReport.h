@@ -47,6 +47,9 @@ private:
 /// A table of the profile; see Session::profile().
 std::string formatProfile(const std::vector<ProfileEntry> &profile);
 
+/// "collectives: 0.123 s, 64% hidden behind compute"; empty if there were none.
+std::string formatCollectiveTime(const CollectiveTime &time);
+
 /// A tensor in a line or two: all elements of a small one, statistics of a large one.
 std::string formatTensor(const std::string &name, const HostTensor &tensor);
 

@@ -301,7 +301,8 @@ MaybeError TrainLoop::finish() {
       fmt::print(out, "{}\n", formatTensor(output.name(), *value));
     }
   if (options.profile) {
-    fmt::print(out, "{}", formatProfile(session->profile()));
+    fmt::print(out, "{}{}", formatProfile(session->profile()),
+               formatCollectiveTime(session->collectiveTime()));
     CommunicatorBytes sent = session->communicatorBytes();
     for (CollectiveKind kind : allCollectiveKinds)
       if (sent.of(kind) > 0)

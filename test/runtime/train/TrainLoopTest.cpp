@@ -8,6 +8,7 @@
 
 #include "runtime/data/Safetensors.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/train/ProgressReport.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/FakeBackend.h"
 #include "test/runtime/testing/PlanBuilder.h"
@@ -224,6 +225,13 @@ TEST_F(TrainLoop, PrintsTheProfile) {
   EXPECT_TRUE(contains(log, "kernel "));
   EXPECT_TRUE(contains(log, "sgd "));
   EXPECT_TRUE(contains(log, "all_reduce sent 480 B in all"));
+  EXPECT_TRUE(contains(log, "collectives: "));
+  EXPECT_TRUE(contains(log, "% hidden behind compute\n"));
+}
+
+TEST(ProgressReport, CollectiveTime) {
+  EXPECT_EQ(formatCollectiveTime({2, 0.5}), "collectives: 2.000 s, 75% hidden behind compute\n");
+  EXPECT_EQ(formatCollectiveTime({}), "");
 }
 
 TEST_F(TrainLoop, NamesTheFileAndTheValueThatIsOutOfRange) {
