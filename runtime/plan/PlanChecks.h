@@ -53,6 +53,10 @@ MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer);
 /// Operands, collectives, attributes and sources of all instructions; the schedule.
 MaybeError checkInstructions(const PlanContext &context);
 
+/// What async collectives and waits add: every one is waited for once, and until then nothing
+/// writes its inputs and nothing touches its outputs.
+MaybeError checkAsync(const PlanContext &context);
+
 /// States, inputs and outputs with their shardings and buffers.
 MaybeError checkBindings(const PlanContext &context);
 

@@ -54,6 +54,8 @@ const char *name(plan::Collective::Kind kind) {
     return "reduce_scatter";
   case plan::Collective::ALL_TO_ALL:
     return "all_to_all";
+  case plan::Collective::PERMUTE:
+    return "permute";
   default:
     return "collective";
   }
@@ -64,6 +66,8 @@ std::string describeKind(const plan::Instruction &instruction) {
     return "kernel " + instruction.kernel().kernel();
   if (instruction.has_collective())
     return name(instruction.collective().kind());
+  if (instruction.has_wait())
+    return "wait";
   return "empty";
 }
 

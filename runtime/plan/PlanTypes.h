@@ -45,7 +45,7 @@ Mesh meshOf(const plan::Plan &plan);
 /// The axes that split each dimension.
 std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding);
 
-/// "kernel einsum", "all_reduce", "instruction": what an instruction is, for messages.
+/// "kernel einsum", "all_reduce", "wait", "empty": what an instruction is, for messages.
 std::string describeKind(const plan::Instruction &instruction);
 
 /// The name of a kind of collective ("all_reduce").

@@ -170,6 +170,8 @@ MaybeError validatePlan(const plan::Plan &plan) {
     return error;
   if (MaybeError error = checkInstructions(context))
     return error;
+  if (MaybeError error = checkAsync(context))
+    return error;
   if (MaybeError error = checkBindings(context))
     return error;
   return checkDataflow(context);

@@ -76,18 +76,25 @@ public:
 private:
   MaybeError runTask(const plan::Task &task, const plan::ScheduleEntry &entry) {
     for (int i = 0; i < task.instructions_size(); ++i)
-      if (MaybeError error = runInstruction(task.instructions(i), entry.microbatch()))
+      if (MaybeError error = runInstruction(task, i, entry.microbatch()))
         return error->inContext(describeInstruction(context.plan, task, i));
     return std::nullopt;
   }
 
-  MaybeError runInstruction(const plan::Instruction &instruction, uint32_t microbatch) {
+  MaybeError runInstruction(const plan::Task &task, int index, uint32_t microbatch) {
+    const plan::Instruction &instruction = task.instructions(index);
+    if (instruction.has_wait()) {
+      auto started = static_cast<int>(instruction.wait().instruction());
+      writeOutputs(task.instructions(started).collective());
+      return std::nullopt;
+    }
     if (instruction.has_collective()) {
       for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
         if (MaybeError error = read("the input", tensor.input()))
           return error;
-      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
-        write(tensor.output());
+      // The outputs of an async collective have their values from the wait on.
+      if (!instruction.collective().async())
+        writeOutputs(instruction.collective());
       return std::nullopt;
     }
     const plan::KernelCall &call = instruction.kernel();
@@ -101,6 +108,11 @@ private:
     for (uint32_t output : call.outputs())
       write(output);
     return std::nullopt;
+  }
+
+  void writeOutputs(const plan::Collective &collective) {
+    for (const plan::CollectiveTensor &tensor : collective.tensors())
+      write(tensor.output());
   }
 
   MaybeError read(const std::string &what, uint32_t buffer) const {

@@ -9,6 +9,7 @@
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/support/CheckedMath.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -73,7 +74,8 @@ static Expected<TensorType> expectedOutput(const plan::Collective &collective,
                                            const plan::CollectiveTensor &tensor,
                                            const TensorType &input, int64_t members) {
   TensorType output = input;
-  if (collective.kind() == plan::Collective::ALL_REDUCE)
+  if (collective.kind() == plan::Collective::ALL_REDUCE ||
+      collective.kind() == plan::Collective::PERMUTE)
     return output;
   if (MaybeError error = checkDim("dim", tensor.dim(), input))
     return *error;
@@ -156,19 +158,73 @@ static MaybeError checkCollectiveTensor(const PlanContext &context,
   return std::nullopt;
 }
 
+/// The axes of a permute come in a second order; other kinds have none.
+static MaybeError checkSourceAxes(const plan::Collective &collective) {
+  if (collective.kind() != plan::Collective::PERMUTE) {
+    if (collective.source_axes_size() > 0)
+      return Error{fmt::format("has source_axes, which only a permute has, found {}",
+                               name(collective.kind()))};
+    return std::nullopt;
+  }
+  std::vector<std::string> axes = toVector(collective.axes());
+  std::vector<std::string> sourceAxes = toVector(collective.source_axes());
+  std::sort(axes.begin(), axes.end());
+  std::sort(sourceAxes.begin(), sourceAxes.end());
+  if (axes != sourceAxes)
+    return Error{fmt::format("source_axes are [{}]; expected the axes [{}] in some order",
+                             fmt::join(collective.source_axes(), ", "),
+                             fmt::join(collective.axes(), ", "))};
+  return std::nullopt;
+}
+
+/// The tensors of a bucket move at the same time: what one writes is of no concern to another. That
+/// a tensor's own input and output may share bytes has been checked.
+static MaybeError checkBucketOverlap(const PlanContext &context,
+                                     const plan::Collective &collective) {
+  std::vector<int> order; // of the tensors, by the first byte of their outputs
+  auto outputOf = [&](int tensor) -> const ByteRange & {
+    return context.ranges[collective.tensors(tensor).output()];
+  };
+  auto share = [](const char *what, int other, int tensor) {
+    return Error{fmt::format("{} of tensor {} and the output of tensor {} share bytes of the arena",
+                             what, other, tensor)};
+  };
+  for (int i = 0; i < collective.tensors_size(); ++i)
+    if (!outputOf(i).empty())
+      order.push_back(i);
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return outputOf(a).begin < outputOf(b).begin; });
+  for (size_t i = 1; i < order.size(); ++i)
+    if (outputOf(order[i - 1]).overlaps(outputOf(order[i])))
+      return share("the output", order[i - 1], order[i]);
+  for (int i = 0; i < collective.tensors_size(); ++i) {
+    const ByteRange &input = context.ranges[collective.tensors(i).input()];
+    // The first output that ends behind the input's begin. It is the tensor's own only if that is
+    // in place, and then no other one overlaps the input.
+    auto it = std::partition_point(order.begin(), order.end(),
+                                   [&](int tensor) { return outputOf(tensor).end <= input.begin; });
+    if (it != order.end() && *it != i && outputOf(*it).overlaps(input))
+      return share("the input", i, *it);
+  }
+  return std::nullopt;
+}
+
 static MaybeError checkCollective(const PlanContext &context, const plan::Collective &collective) {
   if (collective.kind() <= plan::Collective::KIND_UNSPECIFIED ||
-      collective.kind() > plan::Collective::ALL_TO_ALL)
+      collective.kind() > plan::Collective::PERMUTE)
     return Error{fmt::format("unknown kind of collective {}", static_cast<int>(collective.kind()))};
   if (MaybeError error = checkGroupAxes(context, collective))
+    return error;
+  if (MaybeError error = checkSourceAxes(collective))
     return error;
   if (collective.tensors().empty())
     return Error{"moves no tensor"};
   int64_t members = context.mesh.groupSize(toVector(collective.axes()));
-  for (const plan::CollectiveTensor &tensor : collective.tensors())
-    if (MaybeError error = checkCollectiveTensor(context, collective, tensor, members))
-      return error;
-  return std::nullopt;
+  for (int i = 0; i < collective.tensors_size(); ++i)
+    if (MaybeError error =
+            checkCollectiveTensor(context, collective, collective.tensors(i), members))
+      return collective.tensors_size() > 1 ? error->inContext(fmt::format("tensor {}", i)) : error;
+  return checkBucketOverlap(context, collective);
 }
 
 //===----------------------------------------------------------------------===//
@@ -187,7 +243,9 @@ static MaybeError checkInstruction(const PlanContext &context,
     return checkKernelCall(context, instruction.kernel());
   if (instruction.has_collective())
     return checkCollective(context, instruction.collective());
-  return Error{"is neither a kernel nor a collective"};
+  if (instruction.has_wait())
+    return std::nullopt; // needs the task; see checkAsync()
+  return Error{"is neither a kernel, a collective nor a wait"};
 }
 
 static MaybeError checkSchedule(const PlanContext &context) {

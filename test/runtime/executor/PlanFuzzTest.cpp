@@ -142,6 +142,10 @@ TEST(PlanFuzz, DamagedPlansGiveAnErrorOrAResult) {
   fuzz(*trainingPlan({2, 2, 2}), fuzzSeed(), createFakeBackend());
 }
 
+TEST(PlanFuzz, DamagedPlansWithAsyncCollectivesGiveAnErrorOrAResult) {
+  fuzz(*overlapPlan(/*async=*/true), fuzzSeed(), createFakeBackend());
+}
+
 TEST(PlanFuzz, DamagedPlansDoNotHarmTheCpuBackend) {
   fuzz(*kernelPlan(), fuzzSeed(), createCpuBackend());
 }

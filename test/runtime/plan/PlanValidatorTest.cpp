@@ -147,7 +147,7 @@ TEST(PlanValidator, KernelCalls) {
   EXPECT_ERROR_AFTER("the kernel has no name", shardSlice(program)->clear_kernel());
   EXPECT_ERROR_AFTER("attribute \"dim\" has no value",
                      (*shardSlice(program)->mutable_attributes())["dim"].clear_value());
-  EXPECT_ERROR_AFTER("is neither a kernel nor a collective",
+  EXPECT_ERROR_AFTER("is neither a kernel, a collective nor a wait",
                      program.mutable_tasks(0)->mutable_instructions(0)->clear_op());
   EXPECT_ERROR_AFTER("names source 5, but the plan has 1 sources",
                      program.mutable_tasks(0)->mutable_instructions(0)->set_source(5));

@@ -53,10 +53,11 @@ uint32_t PlanBuilder::view(uint32_t of, DType dtype, const Shape &shape) {
 
 void PlanBuilder::task(const std::string &name) { program().add_tasks()->set_name(name); }
 
+plan::Task &PlanBuilder::lastTask() { return *program().mutable_tasks(program().tasks_size() - 1); }
+
 plan::KernelCall &PlanBuilder::kernel(const std::string &name, const std::vector<uint32_t> &inputs,
                                       const std::vector<uint32_t> &outputs) {
-  plan::Task *task = program().mutable_tasks(program().tasks_size() - 1);
-  plan::KernelCall *call = task->add_instructions()->mutable_kernel();
+  plan::KernelCall *call = lastTask().add_instructions()->mutable_kernel();
   call->set_kernel(name);
   call->mutable_inputs()->Assign(inputs.begin(), inputs.end());
   call->mutable_outputs()->Assign(outputs.begin(), outputs.end());
@@ -65,16 +66,39 @@ plan::KernelCall &PlanBuilder::kernel(const std::string &name, const std::vector
 
 plan::CollectiveTensor &PlanBuilder::collective(plan::Collective::Kind kind, const Axes &axes,
                                                 uint32_t input, uint32_t output) {
-  plan::Task *task = program().mutable_tasks(program().tasks_size() - 1);
-  plan::Collective *collective = task->add_instructions()->mutable_collective();
+  return *bucket(kind, axes, {{input, output}}).mutable_tensors(0);
+}
+
+plan::Collective &PlanBuilder::bucket(plan::Collective::Kind kind, const Axes &axes,
+                                      const std::vector<std::pair<uint32_t, uint32_t>> &tensors) {
+  plan::Collective *collective = lastTask().add_instructions()->mutable_collective();
   collective->set_kind(kind);
   if (kind == plan::Collective::ALL_REDUCE || kind == plan::Collective::REDUCE_SCATTER)
     collective->set_reduction(plan::Collective::SUM);
   collective->mutable_axes()->Assign(axes.begin(), axes.end());
-  plan::CollectiveTensor *tensor = collective->add_tensors();
-  tensor->set_input(input);
-  tensor->set_output(output);
-  return *tensor;
+  for (auto [input, output] : tensors) {
+    plan::CollectiveTensor *tensor = collective->add_tensors();
+    tensor->set_input(input);
+    tensor->set_output(output);
+  }
+  return *collective;
+}
+
+plan::Collective &PlanBuilder::permute(const Axes &axes, const Axes &sourceAxes, uint32_t input,
+                                       uint32_t output) {
+  plan::Collective &collective = bucket(plan::Collective::PERMUTE, axes, {{input, output}});
+  collective.mutable_source_axes()->Assign(sourceAxes.begin(), sourceAxes.end());
+  return collective;
+}
+
+uint32_t PlanBuilder::async() {
+  int last = lastTask().instructions_size() - 1;
+  lastTask().mutable_instructions(last)->mutable_collective()->set_async(true);
+  return static_cast<uint32_t>(last);
+}
+
+void PlanBuilder::wait(uint32_t instruction) {
+  lastTask().add_instructions()->mutable_wait()->set_instruction(instruction);
 }
 
 void PlanBuilder::schedule(uint32_t task, uint32_t microbatch) {

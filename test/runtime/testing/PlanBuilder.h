@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dtc::runtime::testing {
@@ -39,6 +40,15 @@ public:
   /// A collective of one tensor.
   plan::CollectiveTensor &collective(plan::Collective::Kind kind, const Axes &axes, uint32_t input,
                                      uint32_t output);
+  /// A collective of several tensors, each an input and an output.
+  plan::Collective &bucket(plan::Collective::Kind kind, const Axes &axes,
+                           const std::vector<std::pair<uint32_t, uint32_t>> &tensors);
+  /// A permute of one tensor.
+  plan::Collective &permute(const Axes &axes, const Axes &sourceAxes, uint32_t input,
+                            uint32_t output);
+  /// Makes the last instruction, a collective, async; its number in the task.
+  uint32_t async();
+  void wait(uint32_t instruction);
   void schedule(uint32_t task, uint32_t microbatch = 0);
 
   /// Bindings get a new buffer of the shard's shape.
@@ -57,6 +67,7 @@ public:
   plan::Plan plan;
 
 private:
+  plan::Task &lastTask();
   template <typename T>
   void bind(T &binding, const std::string &name, DType dtype, const Shape &shape,
             const DimAxes &sharding, uint32_t buffer);

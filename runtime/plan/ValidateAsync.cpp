@@ -1,0 +1,130 @@
+//===- ValidateAsync.cpp - Collectives that run beside others -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/RangeCounts.h"
+
+#include <fmt/format.h>
+#include <set>
+
+namespace dtc::runtime {
+
+namespace {
+
+/// Follows each task with the operands of the collectives that have started and not ended.
+class AsyncWalk {
+public:
+  explicit AsyncWalk(const PlanContext &context)
+      : context(context), inputsInUse(context.ranges), outputsInUse(context.ranges) {}
+
+  MaybeError run() {
+    for (const plan::Task &task : context.program.tasks()) {
+      for (int i = 0; i < task.instructions_size(); ++i)
+        if (MaybeError error = runInstruction(task, i))
+          return error->inContext(describeInstruction(context.plan, task, i));
+      if (!inFlight.empty())
+        return Error{"is async, but the task does not wait for it"}.inContext(
+            describeInstruction(context.plan, task, *inFlight.begin()));
+    }
+    return std::nullopt;
+  }
+
+private:
+  MaybeError runInstruction(const plan::Task &task, int index) {
+    const plan::Instruction &instruction = task.instructions(index);
+    if (instruction.has_wait())
+      return finish(task, index, instruction.wait().instruction());
+    if (!inFlight.empty())
+      if (MaybeError error = checkOperands(task, instruction))
+        return error;
+    if (instruction.has_collective() && instruction.collective().async()) {
+      inFlight.insert(index);
+      use(instruction.collective(), 1);
+    }
+    return std::nullopt;
+  }
+
+  MaybeError finish(const plan::Task &task, int index, uint32_t started) {
+    if (started >= static_cast<uint32_t>(index))
+      return Error{fmt::format("waits for instruction {}; expected one before it", started)};
+    const plan::Instruction &instruction = task.instructions(static_cast<int>(started));
+    if (!instruction.has_collective() || !instruction.collective().async())
+      return Error{fmt::format("waits for instruction {} ({}); expected an async collective",
+                               started, describeKind(instruction))};
+    if (inFlight.erase(static_cast<int>(started)) == 0)
+      return Error{fmt::format("waits for instruction {} ({}) a second time", started,
+                               describeKind(instruction))};
+    use(instruction.collective(), -1);
+    return std::nullopt;
+  }
+
+  void use(const plan::Collective &collective, int change) {
+    for (const plan::CollectiveTensor &tensor : collective.tensors()) {
+      inputsInUse.add(context.ranges[tensor.input()], change);
+      outputsInUse.add(context.ranges[tensor.output()], change);
+    }
+  }
+
+  MaybeError checkOperands(const plan::Task &task, const plan::Instruction &instruction) const {
+    if (instruction.has_collective()) {
+      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors()) {
+        if (MaybeError error = checkRead(task, tensor.input()))
+          return error;
+        if (MaybeError error = checkWrite(task, tensor.output()))
+          return error;
+      }
+      return std::nullopt;
+    }
+    for (uint32_t input : instruction.kernel().inputs())
+      if (MaybeError error = checkRead(task, input))
+        return error;
+    for (uint32_t output : instruction.kernel().outputs())
+      if (MaybeError error = checkWrite(task, output))
+        return error;
+    return std::nullopt;
+  }
+
+  MaybeError checkRead(const plan::Task &task, uint32_t buffer) const {
+    if (outputsInUse.anyIn(context.ranges[buffer]))
+      return conflict(task, "reads", buffer, "writes");
+    return std::nullopt;
+  }
+  MaybeError checkWrite(const plan::Task &task, uint32_t buffer) const {
+    if (outputsInUse.anyIn(context.ranges[buffer]))
+      return conflict(task, "writes", buffer, "writes");
+    if (inputsInUse.anyIn(context.ranges[buffer]))
+      return conflict(task, "writes", buffer, "reads");
+    return std::nullopt;
+  }
+
+  /// Looks for the collective, which is worth the time only for an error.
+  Error conflict(const plan::Task &task, const char *does, uint32_t buffer,
+                 const char *otherDoes) const {
+    bool writes = otherDoes == std::string("writes");
+    for (int index : inFlight)
+      for (const plan::CollectiveTensor &tensor : task.instructions(index).collective().tensors()) {
+        uint32_t other = writes ? tensor.output() : tensor.input();
+        if (context.ranges[other].overlaps(context.ranges[buffer]))
+          return Error{fmt::format(
+              "{} buffer {} ({}), which shares bytes of the arena with buffer {}, which "
+              "instruction {} ({}) {} until the wait for it",
+              does, buffer, context.types[buffer].str(), other, index,
+              describeKind(task.instructions(index)), otherDoes)};
+      }
+    return Error{"touches the operands of a collective that is running"};
+  }
+
+  const PlanContext &context;
+  RangeCounts inputsInUse, outputsInUse;
+  std::set<int> inFlight; // numbers of instructions of the task
+};
+
+} // namespace
+
+MaybeError checkAsync(const PlanContext &context) { return AsyncWalk(context).run(); }
+
+} // namespace dtc::runtime
