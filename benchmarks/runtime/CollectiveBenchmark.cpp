@@ -62,6 +62,33 @@ static void collective(benchmark::State &state, CollectiveKind kind, bool inPlac
   state.SetBytesProcessed(state.iterations() * count * 4);
 }
 
+/// All-reduce of 64 tensors of range(1) floats over range(0) devices, as one bucket or one by one.
+static void manyTensors(benchmark::State &state, bool bucket) {
+  constexpr int64_t tensors = 64;
+  int64_t members = state.range(0), count = state.range(1);
+  Devices devices(members, tensors * count);
+  CollectiveSpec spec;
+  spec.input = {DType::F32, {count}};
+  spec.members = members;
+  std::vector<CollectiveSpec> specs(tensors, spec);
+  std::vector<std::vector<CollectiveOperands>> operands(static_cast<size_t>(members));
+  for (size_t device = 0; device < operands.size(); ++device)
+    for (int64_t i = 0; i < tensors; ++i) {
+      float *data = devices.inputs[device].data() + i * count;
+      operands[device].push_back({data, data});
+    }
+  devices.repeat(state, [&](size_t device) -> MaybeError {
+    LocalCommunicator &communicator = devices.communicators[device];
+    if (bucket)
+      return communicator.run(0, specs, operands[device]);
+    for (const CollectiveOperands &one : operands[device])
+      if (MaybeError error = communicator.run(0, spec, one.input, one.output))
+        return error;
+    return std::nullopt;
+  });
+  state.SetBytesProcessed(state.iterations() * tensors * count * 4);
+}
+
 /// The devices copy `count` floats each, or add the parts of two arrays in which they lie.
 static void loop(benchmark::State &state, bool add) {
   int64_t members = state.range(0), count = state.range(1);
@@ -93,5 +120,13 @@ BENCHMARK_CAPTURE(collective, allReduce, CollectiveKind::AllReduce, false)->Appl
 BENCHMARK_CAPTURE(collective, allGather, CollectiveKind::AllGather, false)->Apply(arguments);
 BENCHMARK_CAPTURE(collective, reduceScatter, CollectiveKind::ReduceScatter, false)
     ->Apply(arguments);
+BENCHMARK_CAPTURE(manyTensors, bucket, true)
+    ->ArgsProduct({{2, 16}, {16, 4096}})
+    ->ArgNames({"devices", "floats"})
+    ->UseRealTime();
+BENCHMARK_CAPTURE(manyTensors, oneByOne, false)
+    ->ArgsProduct({{2, 16}, {16, 4096}})
+    ->ArgNames({"devices", "floats"})
+    ->UseRealTime();
 BENCHMARK_CAPTURE(loop, memcpyLoop, false)->Apply(arguments);
 BENCHMARK_CAPTURE(loop, addLoop, true)->Apply(arguments);

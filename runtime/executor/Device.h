@@ -37,7 +37,7 @@ public:
                                                   std::unique_ptr<Communicator> communicator,
                                                   int threads, bool profile);
 
-  /// Runs the schedule once. Fails only if a collective does; collectives may then be running yet.
+  /// Runs the schedule once. Fails only if a collective does; others may then still be running.
   MaybeError runSchedule();
   /// Waits for the collectives that a failed schedule has left. The network must have been aborted,
   /// and all devices must have drained before the memory of one is freed.

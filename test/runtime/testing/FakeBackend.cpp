@@ -7,10 +7,12 @@
 #include "test/runtime/testing/FakeBackend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <stdexcept>
+#include <thread>
 
 namespace dtc::runtime::testing {
 
@@ -66,6 +68,10 @@ private:
           if (axis.coordinate != axis.size - 1)
             return;
         throw std::runtime_error("the kernel failed");
+      });
+    if (k == "test_sleep" && hasArity(s, 0, 0))
+      return Run([](const KernelArguments &) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
       });
     if (k == "test_position" && hasArity(s, 0, 1) && s.outputs[0].dtype == DType::I32 &&
         s.outputs[0].numElements() == static_cast<int64_t>(s.mesh.size()))
