@@ -61,7 +61,7 @@ static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links
 }
 
 static std::string describeCollective(const ExplainedCollective &collective) {
-  return fmt::format("{} over {}", collectiveName(collective.kind),
+  return fmt::format("{} over {}", name(static_cast<CollectiveKind>(collective.kind)),
                      fmt::join(collective.userAxes, "+"));
 }
 
@@ -293,7 +293,7 @@ static Json toJson(const ExplainedCollective &collective) {
   Json tensors = Json::array();
   for (const ExplainedTensor &tensor : collective.tensors)
     tensors.push_back(toJson(tensor));
-  return {{"kind", collectiveName(collective.kind)},
+  return {{"kind", name(static_cast<CollectiveKind>(collective.kind))},
           {"axes", collective.axes},
           {"user_axes", collective.userAxes},
           {"members", collective.members},

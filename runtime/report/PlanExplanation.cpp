@@ -203,10 +203,10 @@ private:
                              reasonOf(tensor.reason())});
       out.bytes += out.tensors.back().bytes;
     }
-    std::vector<LinkSpeed> links;
+    std::vector<GroupAxis> links;
     for (const std::string &axis : out.axes)
-      links.push_back(speeds.at(axis));
-    out.seconds = estimateSeconds(out.kind, out.members, out.bytes, slowestLink(links));
+      links.push_back({mesh.find(axis)->size, speeds.at(axis)});
+    out.seconds = estimateSeconds(static_cast<CollectiveKind>(out.kind), out.bytes, links);
   }
 
   ExplainedReason reasonOf(uint32_t index) const {
@@ -259,7 +259,7 @@ private:
     std::map<std::string, CommunicationTotal> byAxes, byKind;
     for (const ExplainedCollective &collective : result.collectives) {
       addTo(byAxes[fmt::format("{}", fmt::join(collective.userAxes, "+"))], collective);
-      addTo(byKind[collectiveName(collective.kind)], collective);
+      addTo(byKind[name(static_cast<CollectiveKind>(collective.kind))], collective);
       addTo(result.total, collective);
     }
     auto take = [](std::map<std::string, CommunicationTotal> &from,
@@ -297,12 +297,12 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
       explanation.groups.begin(), explanation.groups.end(),
       [](const ExplainedGroup &a, const ExplainedGroup &b) { return a.bytes < b.bytes; });
   ExplainedCollective collective = representativeOf(explanation, most);
-  std::string text =
-      fmt::format("a device sends {} in a step ({} bytes), but the budget is {} ({} bytes); {} of "
-                  "it by {} over {}",
-                  formatBytes(explanation.total.bytes), explanation.total.bytes,
-                  formatBytes(budget), budget, formatBytes(most.bytes),
-                  collectiveName(collective.kind), fmt::join(collective.userAxes, "+"));
+  std::string text = fmt::format(
+      "a device sends {} in a step ({} bytes), but the budget is {} ({} bytes); {} of "
+      "it by {} over {}",
+      formatBytes(explanation.total.bytes), explanation.total.bytes, formatBytes(budget), budget,
+      formatBytes(most.bytes), name(static_cast<CollectiveKind>(collective.kind)),
+      fmt::join(collective.userAxes, "+"));
   if (!collective.source.empty())
     text += " at " + collective.source;
   const ExplainedReason &reason = collective.tensors.front().reason;

@@ -33,10 +33,6 @@ static std::string formatCount(double value) {
                      : fmt::format("{:.1f}{}", value, prefixes[prefix]);
 }
 
-static const char *nameOf(CollectiveKind kind) {
-  return collectiveName(static_cast<plan::Collective::Kind>(kind));
-}
-
 static std::string formatFlops(double flops) {
   std::string count = formatCount(flops);
   return count + (flops < 1000 ? " FLOP" : "FLOP");
@@ -148,8 +144,7 @@ private:
       return;
     }
     auto title = [](const CollectiveSummary &collective) {
-      return fmt::format("{} over {}", nameOf(collective.kind),
-                         fmt::join(collective.userAxes, "+"));
+      return fmt::format("{} over {}", name(collective.kind), fmt::join(collective.userAxes, "+"));
     };
     size_t width = 24;
     for (const CollectiveSummary &collective : summary.collectives)
@@ -246,7 +241,7 @@ std::string summaryToJson(const PlanSummary &summary) {
                        {"calls", kernel.calls},
                        {"flops", kernel.flops}});
   for (const CollectiveSummary &collective : summary.collectives)
-    collectives.push_back({{"kind", nameOf(collective.kind)},
+    collectives.push_back({{"kind", name(collective.kind)},
                            {"axes", collective.axes},
                            {"members", collective.members},
                            {"instructions", collective.instructions},

@@ -31,23 +31,27 @@ static const ExplainedCollective &find(const PlanExplanation &explanation, const
 }
 
 TEST(CollectiveCost, RingAlgorithms) {
-  constexpr LinkSpeed link = {1000, 0.5};
-  EXPECT_DOUBLE_EQ(estimateSeconds(plan::Collective::ALL_REDUCE, 4, 3000, link), 6 * 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(plan::Collective::ALL_GATHER, 4, 3000, link), 3 * 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(plan::Collective::REDUCE_SCATTER, 2, 3000, link), 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(plan::Collective::ALL_TO_ALL, 4, 3000, link), 3 * 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(plan::Collective::PERMUTE, 4, 3000, link), 0.5 + 3);
-  EXPECT_EQ(estimateSeconds(plan::Collective::ALL_REDUCE, 1, 0, link), 0);
+  const std::vector<GroupAxis> four = {{4, {1000, 0.5}}}, two = {{2, {1000, 0.5}}};
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllReduce, 3000, four), 6 * 0.5 + 3);
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllGather, 3000, four), 3 * 0.5 + 3);
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::ReduceScatter, 3000, two), 0.5 + 3);
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllToAll, 3000, four), 3 * 0.5 + 3);
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::Permute, 3000, four), 0.5 + 3);
+  EXPECT_EQ(estimateSeconds(CollectiveKind::AllReduce, 0, {{1, {1000, 0.5}}}), 0);
 }
 
-TEST(CollectiveCost, SlowestLink) {
-  EXPECT_EQ(slowestLink({{100, 2}, {50, 1}}), (LinkSpeed{50, 2}));
-  EXPECT_EQ(slowestLink({{100, 2}}), (LinkSpeed{100, 2}));
+TEST(CollectiveCost, SeveralAxes) {
+  // A ring along each axis in turn, at the speed of the slower one.
+  const std::vector<GroupAxis> axes = {{4, {100, 2}}, {3, {50, 1}}, {1, {1, 9}}};
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllGather, 3000, axes), 3 * 2 + 2 * 1 + 60);
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllReduce, 3000, axes),
+                   2 * (3 * 2 + 2 * 1) + 60);
+  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::Permute, 3000, axes), 2 + 60);
 }
 
 TEST(CollectiveCost, NamesAndBytesOfPermutes) {
-  EXPECT_STREQ(collectiveName(plan::Collective::PERMUTE), "permute");
-  EXPECT_STREQ(collectiveName(plan::Collective::ALL_TO_ALL), "all_to_all");
+  EXPECT_STREQ(name(CollectiveKind::Permute), "permute");
+  EXPECT_STREQ(name(CollectiveKind::AllToAll), "all_to_all");
   ExplainedPlanBuilder builder;
   plan::Collective collective;
   collective.set_kind(plan::Collective::PERMUTE);
@@ -98,8 +102,8 @@ TEST(PlanExplanation, EstimatesFromTheLinksOfThePlan) {
   EXPECT_EQ(explanation.links[2].bandwidthFrom, LinkOrigin::Plan);
   EXPECT_EQ(explanation.links[2].latencyFrom, LinkOrigin::Assumed);
 
-  // Of tp.0 and tp.1 the slower decides.
-  EXPECT_DOUBLE_EQ(find(explanation, "micro_step", 0).seconds, 6 * 10e-6 + 1536 / 100e9);
+  // A ring along tp.0 and one along tp.1.
+  EXPECT_DOUBLE_EQ(find(explanation, "micro_step", 0).seconds, 2 * (2e-6 + 10e-6) + 1536 / 100e9);
   EXPECT_DOUBLE_EQ(find(explanation, "micro_step", 2).seconds, 10e-6 + 128 / 100e9);
   // A bucket pays the latency once.
   const ExplainedCollective &bucket = find(explanation, "finish", 0);
