@@ -12,18 +12,19 @@ using namespace dtc;
 
 CollectiveCost dtc::collectiveCost(const Mesh &mesh, CollectiveKind kind,
                                    llvm::ArrayRef<unsigned> axes, double localBytes) {
-  double n = 1, latency = 0, bandwidth = std::numeric_limits<double>::infinity();
+  double n = 1, delay = 0, latency = 0, bandwidth = std::numeric_limits<double>::infinity();
   for (unsigned index : axes) {
     const MeshAxis &axis = mesh.axes[index];
     if (axis.size == 1)
       continue; // an axis of size one has no links
     n *= double(axis.size);
+    delay += double(axis.size - 1) * axis.latency;
     latency = std::max(latency, axis.latency);
     bandwidth = std::min(bandwidth, axis.bandwidth);
   }
   if (n == 1)
     return {};
-  double bytes = 0, rounds = n - 1;
+  double bytes = 0;
   switch (kind) {
   case CollectiveKind::AllGather:
     bytes = localBytes * (n - 1);
@@ -34,14 +35,14 @@ CollectiveCost dtc::collectiveCost(const Mesh &mesh, CollectiveKind kind,
     break;
   case CollectiveKind::AllReduce:
     bytes = 2 * localBytes * (n - 1) / n;
-    rounds = 2 * (n - 1);
+    delay *= 2;
     break;
   case CollectiveKind::Permute:
     bytes = localBytes;
-    rounds = 1;
+    delay = latency;
     break;
   }
-  return {bytes, bytes / bandwidth + rounds * latency};
+  return {bytes, bytes / bandwidth + delay};
 }
 
 double dtc::collectiveSeconds(const Mesh &mesh, CollectiveKind kind, llvm::ArrayRef<unsigned> axes,

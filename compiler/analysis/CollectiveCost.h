@@ -28,15 +28,16 @@ struct CollectiveCost {
 /// The cost of a collective over the n devices of `axes`, where each has an input of `localBytes`
 /// bytes, padding included:
 ///
-///   kind             bytes                      rounds
-///   all_gather       localBytes * (n - 1)       n - 1
-///   reduce_scatter   localBytes * (n - 1) / n   n - 1
-///   all_to_all       localBytes * (n - 1) / n   n - 1
-///   all_reduce       twice a reduce_scatter     2 * (n - 1)
-///   permute          localBytes                 1
+///   kind             bytes                      delay
+///   all_gather       localBytes * (n - 1)       d
+///   reduce_scatter   localBytes * (n - 1) / n   d
+///   all_to_all       localBytes * (n - 1) / n   d
+///   all_reduce       twice a reduce_scatter     2 * d
+///   permute          localBytes                 the largest latency of the axes
 ///
-/// seconds = bytes / (the least bandwidth of the axes) + rounds * (the largest latency of the
-/// axes). Over one device a collective costs nothing.
+/// where d is the sum over the axes of (size - 1) * latency: a ring along each axis in turn.
+/// seconds = bytes / (the least bandwidth of the axes) + delay. Over one device a collective costs
+/// nothing.
 CollectiveCost collectiveCost(const Mesh &mesh, CollectiveKind kind, llvm::ArrayRef<unsigned> axes,
                               double localBytes);
 

@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallBitVector.h"
 
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -72,10 +73,250 @@ FactorAxes dtc::mergeFactorAxes(const Mesh &mesh, const ShardingRule &rule,
   return chosen;
 }
 
+namespace {
+/// For each factor the different lists of axes that tensors have for it and that begin with what is
+/// decided, in the order of the tensors.
+using Wishes = SmallVector<SmallVector<AxisList, 2>>;
+} // namespace
+
+static Wishes collectWishes(const Mesh &mesh, const ShardingRule &rule,
+                            ArrayRef<FactorTensor> tensors, const FactorAxes &committed) {
+  llvm::SmallBitVector taken(mesh.axes.size());
+  for (const AxisList &axes : committed)
+    for (unsigned axis : axes)
+      taken.set(axis);
+  Wishes wishes(rule.factors.size());
+  for (const FactorTensor &tensor : tensors) {
+    FactorAxes own(rule.factors.size());
+    for (auto [factors, axes] : llvm::zip_equal(*tensor.factors, tensor.layout->dims))
+      factorsFromDim(mesh, rule, factors, axes, own);
+    for (auto [factor, axes] : llvm::enumerate(own)) {
+      if (rule.factors[factor].whole || !isPrefix(committed[factor], axes))
+        continue;
+      auto *end = std::find_if(axes.begin() + committed[factor].size(), axes.end(),
+                               [&](unsigned axis) { return taken.test(axis); });
+      axes.erase(end, axes.end());
+      if (axes.size() > committed[factor].size() && !llvm::is_contained(wishes[factor], axes))
+        wishes[factor].push_back(axes);
+    }
+  }
+  return wishes;
+}
+
+FactorAgreement dtc::agreeOnFactorAxes(const Mesh &mesh, const ShardingRule &rule,
+                                       ArrayRef<FactorTensor> tensors,
+                                       const FactorAxes &committed) {
+  FactorAgreement result{committed};
+  Wishes wishes = collectWishes(mesh, rule, tensors, committed);
+  for (auto [axes, lists] : llvm::zip_equal(result.axes, wishes))
+    while (true) {
+      std::optional<unsigned> next;
+      bool contradiction = false;
+      for (const AxisList &list : lists) {
+        if (list.size() <= axes.size() || !isPrefix(axes, list))
+          continue;
+        contradiction |= next && *next != list[axes.size()];
+        next = list[axes.size()];
+      }
+      result.conflict |= contradiction;
+      if (!next || contradiction)
+        break;
+      axes.push_back(*next);
+    }
+  // An axis that two factors want is nobody's.
+  SmallVector<unsigned> wanted(mesh.axes.size(), 0);
+  for (const AxisList &axes : result.axes)
+    for (unsigned axis : axes)
+      ++wanted[axis];
+  for (auto [axes, before] : llvm::zip_equal(result.axes, committed)) {
+    auto *end = std::find_if(axes.begin() + before.size(), axes.end(),
+                             [&](unsigned axis) { return wanted[axis] > 1; });
+    result.conflict |= end != axes.end();
+    axes.erase(end, axes.end());
+  }
+  return result;
+}
+
+static dist::ReductionKind toKind(FactorReduction reduction) {
+  switch (reduction) {
+  case FactorReduction::Max:
+    return dist::ReductionKind::Max;
+  case FactorReduction::Min:
+    return dist::ReductionKind::Min;
+  default:
+    return dist::ReductionKind::Sum;
+  }
+}
+
+std::optional<Layout> dtc::producedLayout(const Mesh &mesh, const ShardingRule &rule,
+                                          const TensorFactors &result, const FactorAxes &axes) {
+  std::optional<Layout> layout = layoutFromFactors(mesh, rule, result, axes);
+  if (!layout)
+    return std::nullopt;
+  llvm::SmallBitVector present(rule.factors.size());
+  for (const auto &dim : result)
+    for (unsigned factor : dim)
+      present.set(factor);
+  for (auto [factor, list] : llvm::enumerate(axes)) {
+    if (list.empty() || present.test(factor) ||
+        rule.factors[factor].reduction == FactorReduction::None)
+      continue;
+    dist::ReductionKind kind = toKind(rule.factors[factor].reduction);
+    if (!layout->partial.empty() && layout->partialKind != kind)
+      return std::nullopt; // partly a sum and partly a maximum
+    layout->partialKind = kind;
+    layout->partial.append(list);
+  }
+  llvm::sort(layout->partial);
+  return layout;
+}
+
+/// What a device is taken to do: half of the peak of an A100 in bf16, and its memory's bandwidth
+/// (NVIDIA A100 datasheet). They weigh computing the same thing on several devices against moving
+/// bytes, no more.
+static constexpr double kDeviceFlops = 150e12;
+static constexpr double kDeviceBytesPerSecond = 1.5e12;
+
+double dtc::strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const ShardingRule &rule,
+                            ArrayRef<FactorTensor> tensors, const FactorAxes &axes, double flops) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  double moving = 0, localBytes = 0, shards = 1;
+  for (const AxisList &list : axes)
+    shards *= mesh.product(list);
+  for (const FactorTensor &tensor : tensors) {
+    SmallVector<int64_t> shape;
+    for (const auto &dim : *tensor.factors) {
+      shape.push_back(1);
+      for (unsigned factor : dim)
+        shape.back() *= rule.factors[factor].size;
+    }
+    auto used = tensor.isResult ? producedLayout(mesh, rule, *tensor.factors, axes)
+                                : layoutFromFactors(mesh, rule, *tensor.factors, axes);
+    if (!used)
+      return infinite;
+    const Layout &from = tensor.isResult ? *used : *tensor.layout;
+    Layout to = tensor.isResult ? *tensor.layout : *used;
+    for (size_t dim = 0; tensor.isResult && dim < to.dims.size(); ++dim) {
+      bool open = tensor.closed.empty() || !tensor.closed[dim];
+      bool unused =
+          llvm::none_of(ArrayRef<unsigned>(used->dims[dim])
+                            .drop_front(std::min(to.dims[dim].size(), used->dims[dim].size())),
+                        [&](unsigned axis) { return to.isShardedOver(axis); });
+      if (open && unused && isPrefix(to.dims[dim], used->dims[dim]))
+        to.dims[dim] = used->dims[dim];
+    }
+    // Sums over time are completed once, however the op is split.
+    Layout source = from;
+    llvm::erase_if(source.partial, [&](unsigned axis) { return mesh.isTemporal(axis); });
+    const auto &plan = planner.plan(tensor.elementBytes, shape, source, to);
+    if (!plan)
+      return infinite;
+    moving += plan->seconds;
+    double bytes = tensor.elementBytes;
+    for (int64_t size : used->localShape(mesh, shape))
+      bytes *= size;
+    localBytes += bytes;
+  }
+  return moving + std::max(flops / shards / kDeviceFlops, localBytes / kDeviceBytesPerSecond);
+}
+
+FactorSettlement dtc::settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner,
+                                       const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
+                                       const FactorAxes &committed, double flops) {
+  // For each factor: what tensors want, from the longest to nothing more than what is decided.
+  Wishes options = collectWishes(mesh, rule, tensors, committed);
+  size_t combinations = 1;
+  for (auto [lists, before] : llvm::zip_equal(options, committed)) {
+    for (size_t i = 0; i < lists.size(); ++i) {
+      AxisList shorter = lists[i];
+      while (shorter.size() > before.size() + 1) {
+        shorter.pop_back();
+        if (!llvm::is_contained(lists, shorter))
+          lists.push_back(shorter);
+      }
+    }
+    lists.push_back(before);
+    combinations *= std::min(lists.size(), kMaxCombinations + 1);
+    combinations = std::min(combinations, kMaxCombinations + 1);
+  }
+  FactorSettlement best;
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  if (combinations > kMaxCombinations) {
+    best.axes = mergeFactorAxes(mesh, rule, tensors);
+    best.seconds = strategySeconds(mesh, planner, rule, tensors, best.axes, flops);
+    best.runnerUp = committed;
+    best.runnerUpSeconds = infinite;
+    return best;
+  }
+  best.axes = best.runnerUp = committed;
+  best.seconds = best.runnerUpSeconds = infinite;
+  int64_t bestSplit = 0;
+  FactorAxes current(committed);
+  SmallVector<size_t> digits(options.size(), 0);
+  for (size_t n = 0; n < combinations; ++n) {
+    llvm::SmallBitVector used(mesh.axes.size());
+    bool valid = true;
+    int64_t split = 1;
+    for (auto [factor, digit] : llvm::enumerate(digits)) {
+      current[factor] = options[factor][digit];
+      split *= mesh.product(current[factor]);
+      for (unsigned axis : current[factor]) {
+        valid &= !used.test(axis);
+        used.set(axis);
+      }
+    }
+    double seconds =
+        valid ? strategySeconds(mesh, planner, rule, tensors, current, flops) : infinite;
+    if (seconds < best.seconds || (seconds == best.seconds && valid && split > bestSplit)) {
+      best.runnerUp = best.axes;
+      best.runnerUpSeconds = best.seconds;
+      best.axes = current;
+      best.seconds = seconds;
+      bestSplit = split;
+    } else if (seconds < best.runnerUpSeconds) {
+      best.runnerUp = current;
+      best.runnerUpSeconds = seconds;
+    }
+    for (size_t factor = digits.size(); factor-- > 0;) {
+      if (++digits[factor] < options[factor].size())
+        break;
+      digits[factor] = 0;
+    }
+  }
+  return best;
+}
+
+void dtc::dropInexpressible(const Mesh &mesh, const ShardingRule &rule,
+                            ArrayRef<FactorTensor> tensors, FactorAxes &axes) {
+  // Giving one up can do that to another tensor, hence the loop.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const FactorTensor &tensor : tensors)
+      for (const auto &dim : *tensor.factors) {
+        bool majorSplit = true;
+        for (unsigned factor : dim) {
+          int64_t size = rule.factors[factor].size;
+          // The longest beginning that can stay.
+          size_t keep = axes[factor].size();
+          if (!majorSplit)
+            keep = 0;
+          while (dim.size() > 1 && keep > 0 &&
+                 size % mesh.product(ArrayRef<unsigned>(axes[factor]).take_front(keep)) != 0)
+            --keep;
+          changed |= keep < axes[factor].size();
+          axes[factor].truncate(keep);
+          majorSplit &= mesh.product(axes[factor]) == size;
+        }
+      }
+  }
+}
+
 bool dtc::extendLayout(const Mesh &mesh, const ShardingRule &rule, const TensorFactors &tensor,
-                       const FactorAxes &axes, Layout &layout) {
+                       const FactorAxes &axes, Layout &layout, ArrayRef<bool> closed) {
   bool changed = false;
-  for (auto [dim, factors] : llvm::zip_equal(layout.dims, tensor)) {
+  for (auto [index, dim, factors] : llvm::enumerate(layout.dims, tensor)) {
+    if (!closed.empty() && closed[index])
+      continue;
     AxisList wanted;
     for (unsigned factor : factors) {
       wanted.append(axes[factor]);

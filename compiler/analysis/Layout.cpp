@@ -21,6 +21,16 @@ std::optional<unsigned> Mesh::find(StringRef axis) const {
   return std::nullopt;
 }
 
+AxisList Mesh::findAll(StringRef axis) const {
+  if (std::optional<unsigned> found = find(axis))
+    return {*found};
+  AxisList parts;
+  for (auto [index, known] : llvm::enumerate(axes))
+    if (known.partOf == axis && !axis.empty())
+      parts.push_back(index);
+  return parts;
+}
+
 int64_t Mesh::product(ArrayRef<unsigned> list) const {
   int64_t result = 1;
   for (unsigned axis : list)
@@ -103,6 +113,11 @@ std::optional<Layout> dtc::layoutFromFactors(const Mesh &mesh, const ShardingRul
 unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
                              ArrayRef<unsigned> dimFactors, ArrayRef<unsigned> dimAxes,
                              FactorAxes &axes) {
+  if (dimFactors.size() == 1) {
+    // A dimension of one factor may be padded: any axes can split it.
+    axes[dimFactors.front()].append(dimAxes.begin(), dimAxes.end());
+    return dimAxes.size();
+  }
   unsigned taken = 0;
   for (unsigned factor : dimFactors) {
     int64_t room = rule.factors[factor].size;
@@ -120,8 +135,16 @@ unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
 Mesh dtc::getMesh(dist::MeshOp op) {
   Mesh mesh;
   mesh.name = op.getSymName().str();
-  for (auto axis : op.getAxes().getAsRange<dist::AxisAttr>())
+  for (auto axis : op.getAxes().getAsRange<dist::AxisAttr>()) {
     mesh.axes.push_back({axis.getName().str(), axis.getSize(), axis.getTemporal()});
+    MeshAxis &added = mesh.axes.back();
+    if (axis.getBandwidth() && axis.getBandwidth().getValueAsDouble() > 0)
+      added.bandwidth = axis.getBandwidth().getValueAsDouble();
+    if (axis.getLatency() && axis.getLatency().getValueAsDouble() > 0)
+      added.latency = axis.getLatency().getValueAsDouble();
+    if (axis.getPartOf())
+      added.partOf = axis.getPartOf().str();
+  }
   return mesh;
 }
 

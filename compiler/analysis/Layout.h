@@ -36,6 +36,7 @@ struct MeshAxis {
   bool temporal = false;
   double bandwidth = kDefaultBandwidth; ///< > 0, bytes a second in each direction
   double latency = kDefaultLatency;     ///< seconds before the first byte
+  std::string partOf = {};              ///< the axis that the user knows, if this is a part of it
 };
 
 struct Mesh {
@@ -43,6 +44,8 @@ struct Mesh {
   llvm::SmallVector<MeshAxis> axes;
 
   std::optional<unsigned> find(llvm::StringRef axis) const;
+  /// The axes that a user means by a name: the axis of that name, or all parts of it.
+  AxisList findAll(llvm::StringRef axis) const;
   /// The number of shards that `list` makes.
   int64_t product(llvm::ArrayRef<unsigned> list) const;
   /// The size in elements of one shard of `size` elements over `list`, padding included. Splitting

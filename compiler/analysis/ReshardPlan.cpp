@@ -20,8 +20,8 @@
 //    times the rest of the shard, and sends (k - 1) * p times that. Slices shrink shards, and never
 //    make a step unnecessary. So along every edge the bound falls by at most the edge's cost.
 //  * What is left out costs nothing. Gathers (and likewise reduce_scatters) over several axes at
-//    once send as many bytes, not faster, as axis by axis, in at least as many rounds. Spatial axes
-//    of size one split nothing. A temporal axis keeps the number of shards before it once it splits
+//    once send as many bytes, not faster, as axis by axis, with as much delay. Spatial axes of size
+//    one split nothing. A temporal axis keeps the number of shards before it once it splits
 //    a dimension, so it is only sliced where the target has it.
 //  * Each layout that is expanded also gives a plan: the steps to it, and then those of
 //    ReshardBuilder::complete. Only what is cheaper than the best of these is worth going on with.
@@ -220,6 +220,59 @@ static Layout withoutAxesOfSizeOne(const Mesh &mesh, Layout layout) {
   return layout;
 }
 
+/// Makes one step of all_gathers, or reduce_scatters, that follow each other on one dimension where
+/// the blocks of the devices lie in the order of their ranks: it costs as much, and starts once.
+static void joinSteps(const ReshardProblem &problem, ReshardPlan &plan) {
+  SmallVector<ReshardStep> joined;
+  Layout now = problem.from;
+  for (const ReshardStep &step : plan.steps) {
+    ReshardStep *last = joined.empty() ? nullptr : &joined.back();
+    bool same = last && last->kind == step.kind && last->dim == step.dim;
+    AxisList &list = now.dims.empty() ? now.partial : now.dims[step.dim];
+    switch (step.kind) {
+    case ReshardStep::AllGather:
+      list.truncate(list.size() - step.axes.size());
+      if (same) {
+        AxisList axes = step.axes;
+        axes.append(last->axes);
+        if (problem.mesh.splitsInRankOrder(step.gatheredSize, axes)) {
+          last->axes = axes;
+          last->gatheredSize = step.gatheredSize;
+          continue;
+        }
+      }
+      break;
+    case ReshardStep::ReduceScatter:
+      list.append(step.axes);
+      if (same) {
+        AxisList axes = last->axes;
+        axes.append(step.axes);
+        AxisList before(ArrayRef<unsigned>(list).drop_back(axes.size()));
+        int64_t size = problem.mesh.localSize(problem.shape[step.dim], before);
+        if (problem.mesh.splitsInRankOrder(size, axes)) {
+          last->axes = axes;
+          last->splitSize = step.splitSize;
+          continue;
+        }
+      }
+      break;
+    case ReshardStep::Slice:
+      list.append(step.axes);
+      break;
+    case ReshardStep::AllToAll:
+      list.truncate(list.size() - step.axes.size());
+      now.dims[step.splitDim].append(step.axes);
+      break;
+    case ReshardStep::AllReduce:
+      break;
+    case ReshardStep::Permute:
+      return; // a layout that the step does not say; plans with one are short
+    }
+    joined.push_back(step);
+  }
+  plan.steps = joined;
+}
+
 std::optional<ReshardPlan> dtc::planReshard(const Mesh &mesh, int64_t elementBytes,
                                             ArrayRef<int64_t> shape, const Layout &from,
                                             const Layout &to) {
@@ -236,12 +289,15 @@ std::optional<ReshardPlan> dtc::planReshard(const Mesh &mesh, int64_t elementByt
     return std::nullopt;
   ReshardPlan best = simple.getPlan();
   ReshardGraph graph(problem);
-  if (!graph.fits())
+  if (!graph.fits()) {
+    joinSteps(problem, best);
     return best;
+  }
   bool small = graph.getNumAxes() <= kSmallMeshAxes;
   if (!small)
     Search(problem, graph).run(Search::Order::Greedy, kMaxGreedyEdges, best);
   Search(problem, graph).run(Search::Order::AStar, small ? kMaxEdges : kMaxEdgesLargeMesh, best);
+  joinSteps(problem, best);
   return best;
 }
 

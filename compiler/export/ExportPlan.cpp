@@ -6,6 +6,7 @@
 
 #include "compiler/export/ExportPlan.h"
 
+#include "compiler/analysis/DescribeLocation.h"
 #include "dialects/exec/Exec.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -28,7 +29,8 @@ private:
   LogicalResult exportAttribute(Operation &at, Attribute attr, plan::Attribute &out);
   void exportSharding(dist::ShardingAttr attr, plan::Sharding &out);
   void exportBuffer(Value value, uint64_t offset, exec::BufferKind kind);
-  uint32_t sourceIndex(Location loc);
+  uint32_t sourceIndex(const Twine &text);
+  uint32_t reasonIndex(DictionaryAttr reason);
   uint32_t indexOf(Value buffer) const { return buffers.at(buffer); }
 
   ModuleOp module;
@@ -36,31 +38,40 @@ private:
   plan::Program *program = nullptr;
   llvm::DenseMap<Value, uint32_t> buffers;
   llvm::StringMap<uint32_t> sources;
+  llvm::DenseMap<Attribute, uint32_t> reasons;
+  llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
 };
 
 } // namespace
 
-/// "h.3.attn", "model.mlir:12:8", or both.
-static std::string describe(Location loc) {
-  std::string name, place;
-  loc->walk([&](Location part) {
-    if (auto named = dyn_cast<NameLoc>(part); named && name.empty())
-      name = named.getName().str();
-    if (auto file = dyn_cast<FileLineColLoc>(part); file && place.empty())
-      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-               Twine(file.getColumn()))
-                  .str();
-    return WalkResult::advance();
-  });
-  if (name.empty())
-    return place.empty() ? "unknown" : place;
-  return place.empty() ? name : name + " (" + place + ")";
-}
-
-uint32_t Exporter::sourceIndex(Location loc) {
-  auto [it, fresh] = sources.try_emplace(describe(loc), plan.sources_size());
+uint32_t Exporter::sourceIndex(const Twine &text) {
+  auto [it, fresh] = sources.try_emplace(text.str(), plan.sources_size());
   if (fresh)
     plan.add_sources(it->first().str());
+  return it->second;
+}
+
+uint32_t Exporter::reasonIndex(DictionaryAttr reason) {
+  if (reason.empty())
+    return 0;
+  auto [it, fresh] = reasons.try_emplace(reason, static_cast<uint32_t>(plan.reasons_size()));
+  if (!fresh)
+    return it->second;
+  auto text = [&](StringRef key) {
+    auto attr = reason.getAs<StringAttr>(key);
+    return attr ? attr.str() : std::string();
+  };
+  auto place = [&](StringRef key) {
+    std::string name = text(key);
+    return name.empty() ? 0 : sourceIndex(name);
+  };
+  plan::Reason *out = plan.add_reasons();
+  out->set_value(text("value"));
+  out->set_from(text("from"));
+  out->set_to(text("to"));
+  out->set_producer(place("producer"));
+  out->set_consumer(place("consumer"));
+  out->set_remedy(text("remedy"));
   return it->second;
 }
 
@@ -136,7 +147,7 @@ LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Att
 }
 
 LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out) {
-  out.set_source(sourceIndex(op.getLoc()));
+  out.set_source(sourceIndex(describeLocation(op.getLoc())));
   if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
     plan::KernelCall &call = *out.mutable_kernel();
     call.set_kernel(kernel.getKernel().str());
@@ -151,6 +162,10 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
     out.set_flops(kernel.getFlops().convertToDouble());
     return success();
   }
+  if (auto wait = dyn_cast<exec::WaitOp>(op)) {
+    out.mutable_wait()->set_instruction(instructions.at(wait.getToken().getDefiningOp()));
+    return success();
+  }
   auto collective = cast<exec::CollectiveOp>(op);
   plan::Collective &to = *out.mutable_collective();
   to.set_kind(static_cast<plan::Collective::Kind>(collective.getKind()));
@@ -160,11 +175,19 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
                                                               : plan::Collective::MIN);
   for (auto axis : collective.getAxes().getAsRange<StringAttr>())
     to.add_axes(axis.str());
-  plan::CollectiveTensor *tensor = to.add_tensors();
-  tensor->set_input(indexOf(collective.getInput()));
-  tensor->set_output(indexOf(collective.getOutput()));
-  tensor->set_dim(collective.getDim());
-  tensor->set_split_dim(collective.getSplitDim());
+  if (auto sources = collective.getSourceAxes())
+    for (auto axis : sources->getAsRange<StringAttr>())
+      to.add_source_axes(axis.str());
+  to.set_async(bool(collective.getToken()));
+  for (size_t i = 0; i < collective.getInputs().size(); ++i) {
+    plan::CollectiveTensor *tensor = to.add_tensors();
+    tensor->set_input(indexOf(collective.getInputs()[i]));
+    tensor->set_output(indexOf(collective.getOutputs()[i]));
+    tensor->set_dim(collective.getDims()[i]);
+    tensor->set_split_dim(collective.getSplitDims()[i]);
+    if (auto reasons = collective.getReasons())
+      tensor->set_reason(reasonIndex(cast<DictionaryAttr>((*reasons)[i])));
+  }
   return success();
 }
 
@@ -236,9 +259,11 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       tasks[task.getSymName()] = program->tasks_size();
       plan::Task *out = program->add_tasks();
       out->set_name(task.getSymName().str());
-      for (Operation &instruction : task.getBody().front())
+      for (Operation &instruction : task.getBody().front()) {
+        instructions[&instruction] = out->instructions_size();
         if (failed(exportInstruction(instruction, *out->add_instructions())))
           return failure();
+      }
     } else if (auto run = dyn_cast<exec::RunOp>(entry)) {
       plan::ScheduleEntry *out = program->add_schedule();
       out->set_task(tasks.at(run.getTask()));
@@ -254,12 +279,19 @@ LogicalResult Exporter::run(StringRef modelName) {
   plan.set_model(modelName.str());
   sources["unknown"] = 0;
   plan.add_sources("unknown");
+  plan.add_reasons(); // index 0: no reason is known
   for (auto mesh : module.getOps<dist::MeshOp>())
     for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>()) {
       plan::Axis *out = plan.add_axes();
       out->set_name(axis.getName().str());
       out->set_size(axis.getSize());
       out->set_temporal(axis.getTemporal());
+      if (axis.getPartOf())
+        out->set_part_of(axis.getPartOf().str());
+      if (axis.getBandwidth()) {
+        out->set_bandwidth(axis.getBandwidth().getValueAsDouble());
+        out->set_latency(axis.getLatency().getValueAsDouble());
+      }
     }
   for (auto program : module.getOps<exec::ProgramOp>())
     if (failed(exportProgram(program)))

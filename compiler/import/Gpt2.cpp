@@ -128,18 +128,18 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importGpt2(mlir::MLIRContext &context, Co
   Value x = model.embed(wte);
   model.beginLayer("wpe");
   Value wpe = model.addParameter("weight", {{config.positions}, {config.embed}}, normal);
-  x = model.addBias(x, model.takeFirst(wpe, options.seq));
+  x = model.residual(model.addBias(x, model.takeFirst(wpe, options.seq)));
 
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "h." + std::to_string(layer);
     model.beginLayer(name + ".ln_1");
     Value normed = model.layerNorm(x, config.eps);
     model.beginLayer(name + ".attn");
-    x = model.add(x, buildAttention(model, config, layer, normed));
+    x = model.residual(model.add(x, buildAttention(model, config, layer, normed)));
     model.beginLayer(name + ".ln_2");
     normed = model.layerNorm(x, config.eps);
     model.beginLayer(name + ".mlp");
-    x = model.add(x, buildMlp(model, config, normed));
+    x = model.residual(model.add(x, buildMlp(model, config, normed)));
   }
 
   model.beginLayer("ln_f");

@@ -179,18 +179,18 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importLlama(mlir::MLIRContext &context, C
 
   model.beginLayer("embed_tokens");
   Value table = model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
-  Value x = model.embed(table);
+  Value x = model.residual(model.embed(table));
 
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "layers." + std::to_string(layer);
     model.beginLayer(name + ".input_layernorm");
     Value normed = model.rmsNorm(x, config.eps);
     model.beginLayer(name + ".self_attn");
-    x = model.add(x, buildAttention(model, config, normed));
+    x = model.residual(model.add(x, buildAttention(model, config, normed)));
     model.beginLayer(name + ".post_attention_layernorm");
     normed = model.rmsNorm(x, config.eps);
     model.beginLayer(name + ".mlp");
-    x = model.add(x, buildMlp(model, config, normed));
+    x = model.residual(model.add(x, buildMlp(model, config, normed)));
   }
 
   model.beginLayer("norm");

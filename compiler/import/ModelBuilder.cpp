@@ -119,6 +119,13 @@ Value ModelBuilder::einsum(StringRef equation, Value lhs, Value rhs) {
 
 Value ModelBuilder::add(Value lhs, Value rhs) { return AddOp::create(builder, loc, lhs, rhs); }
 
+Value ModelBuilder::residual(Value x) {
+  // Between the blocks a value may be split along the sequence where inside them it cannot.
+  x.getDefiningOp()->setDiscardableAttr(DtcDialect::kAxesAttrName,
+                                        builder.getStrArrayAttr({"", "residual_seq", ""}));
+  return x;
+}
+
 Value ModelBuilder::mul(Value lhs, Value rhs) { return MulOp::create(builder, loc, lhs, rhs); }
 
 Value ModelBuilder::activation(Activation kind, Value x) {

@@ -76,6 +76,9 @@ public:
 
   mlir::Value einsum(llvm::StringRef equation, mlir::Value lhs, mlir::Value rhs);
   mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  /// Marks `x` [B, S, D] as a value of the residual stream: its sequence is the logical axis
+  /// "residual_seq".
+  mlir::Value residual(mlir::Value x);
   mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
   mlir::Value activation(Activation kind, mlir::Value x);
 

@@ -105,17 +105,11 @@ LogicalResult dtc::checkProgram(func::FuncOp function, StringRef mesh) {
   return failure(checked.wasInterrupted());
 }
 
-LogicalResult dtc::checkShardings(func::FuncOp function, const Mesh &mesh) {
+LogicalResult dtc::checkShardings(func::FuncOp function) {
   auto check = [&](Operation *op, const Twine &what, Value value) -> LogicalResult {
     auto sharding = dist::getSharding(value);
     if (!sharding)
       return op->emitOpError() << what << " has no sharding; run dtc-propagate-shardings first";
-    Layout layout = getLayout(mesh, sharding);
-    auto shape = cast<RankedTensorType>(value.getType()).getShape();
-    for (auto [size, axes] : llvm::zip_equal(shape, layout.dims))
-      if (size % mesh.product(axes) != 0)
-        return op->emitOpError() << what << " of type " << value.getType() << " has the sharding "
-                                 << layout.str(mesh) << ", which does not divide it";
     return success();
   };
   for (BlockArgument arg : function.getArguments())

@@ -28,9 +28,9 @@ mlir::LogicalResult checkProgram(mlir::func::FuncOp function);
 /// Checks as well that all shardings are on `mesh`, the one of the module.
 mlir::LogicalResult checkProgram(mlir::func::FuncOp function, llvm::StringRef mesh);
 
-/// Checks that every argument and every op's result has a sharding, that it divides its tensor, and
-/// that every op has a sharding rule or is one of the global view's own.
-mlir::LogicalResult checkShardings(mlir::func::FuncOp function, const Mesh &mesh);
+/// Checks that every argument and every op's result has a sharding, and that every op has a
+/// sharding rule or is one of the global view's own.
+mlir::LogicalResult checkShardings(mlir::func::FuncOp function);
 
 } // namespace dtc
 

@@ -42,25 +42,49 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dtc::DtcDialect", "::mlir::func::FuncDialect"];
 }
 
+def SplitMeshAxesPass : Pass<"dtc-split-mesh-axes", "::mlir::ModuleOp"> {
+  let summary = "Take mesh axes apart where a dimension is smaller than they are";
+  let description = [{
+    With two key-value heads and `tp=4` the heads can be split over two devices, each of which has a copy. That is a
+    split over a part of the axis: `tp` becomes `tp.0=2` and `tp.1=2`, key-value heads are split over the first of them,
+    query heads over both. Shardings in the module and the map that name `tp` mean both.
+  }];
+  let options = [
+    ListOption<"shard", "shard", "std::string", "as for dtc-propagate-shardings">,
+    ListOption<"defaultShard", "default-shard", "std::string", "as for dtc-propagate-shardings">,
+    ListOption<"whole", "whole", "std::string",
+      "logical axes of which copies are of no use, such as batch: nothing is taken apart for them">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
 def PropagateShardingsPass : Pass<"dtc-propagate-shardings", "::mlir::ModuleOp"> {
-  let summary = "Give every value a sharding";
+  let summary = "Give every value a sharding, and every op the axes of its factors";
   let description = [{
     Starts from shardings that are written in the IR (`dist.sharding` on arguments, results and ops, and
-    `dist.constrain`), which are never changed, and from the map of logical axis names (`dtc.axes`) to mesh axes.
-    Follows the factors of each op, forwards and backwards, to a fixpoint: an op's tensors take over the axes of the
-    factors they share where they have none that contradict.
+    `dist.constrain`), whose closed dimensions are never changed, and from the map of logical axis names (`dtc.axes`) to
+    mesh axes. Follows the factors of each op, forwards and backwards, in nested strategies, each to a fixpoint: wishes
+    of priority 0, then of priority 1, and so on; within one, first ops that pass dimensions through, then those that
+    reduce some, and last ops whose tensors contradict each other, which are settled by estimated time, with a remark.
 
-    An op that needs a sharded dimension whole is written as simpler ops (its `decompose`) where it can be. A mesh axis
-    that splits nothing in the end is a warning.
+    The axes that each op's factors are split by are left in `dist.factors` for `dtc-insert-reshards`.
+
+    An op that needs a sharded dimension whole is written as simpler ops (its `decompose`) where it can be. Dimensions
+    that do not divide are padded, with a remark. A mesh axis that splits nothing in the end is a warning.
+
+    With a `zero-stage` the optimizer's state (1), the gradients (2) and the parameters (3) are split over `zero-axes`
+    as well (Rajbhandari et al. 2020).
   }];
   let options = [
     ListOption<"shard", "shard", "std::string",
-      "logical axis = mesh axes, such as batch=dp+micro; a dimension that does not divide is an error, and so is an axis "
-      "that the model does not have">,
+      "logical axis = mesh axes, such as batch=dp+micro, or residual_seq=tp@1 for priority 1; a dimension that is not "
+      "split at all is an error, and so is an axis that the model does not have">,
     ListOption<"defaultShard", "default-shard", "std::string",
-      "as shard, for axes that it does not name; dimensions that do not divide are left whole">,
-    ListOption<"mustDivide", "must-divide", "std::string",
-      "logical axes of default-shard for which a dimension that does not divide is an error">,
+      "as shard, for axes that it does not name; dimensions that are too small are left whole">,
+    ListOption<"mustSplit", "must-split", "std::string",
+      "logical axes of default-shard for which a dimension that is too small is an error">,
+    Option<"zeroStage", "zero-stage", "int64_t", "0", "0 to 3">,
+    ListOption<"zeroAxes", "zero-axes", "std::string", "the mesh axes over which ZeRO splits">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
@@ -76,6 +100,19 @@ def InsertReshardsPass : Pass<"dtc-insert-reshards", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
+def PrintShardingsPass : Pass<"dtc-print-shardings", "::mlir::ModuleOp"> {
+  let summary = "Print the shardings of a program as a table";
+  let description = [{
+    Prints, on the standard output, where the global view lays its values: for each parameter the global shape, the
+    sharding, the shape and the bytes of a device's shard and what is padded; the optimizer's state where it differs
+    from its parameter; the inputs; and the results of ops. Rows are grouped by layer, the name of a location up to its
+    first number; a number in parentheses counts equal rows; successive layers that are alike are printed once.
+
+    It runs after `dtc-propagate-shardings`, or after `dtc-insert-reshards`, where partial sums are seen as well. The
+    program does not change; `-o` keeps it out of the table.
+  }];
+}
+
 def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
   let summary = "From the global view to one device's";
   let description = [{
@@ -83,6 +120,35 @@ def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
     to the shard's start, and gathers what runs once for each microbatch in a `dist.microbatch_loop`. A program that
     needs the result of a sum over microbatches in the computation of a microbatch is refused, with the op named.
   }];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def RegatherParametersPass : Pass<"dtc-regather-parameters", "::mlir::ModuleOp"> {
+  let summary = "Gather parameters for each layer that uses them, and drop them behind it";
+  let description = [{
+    A parameter that is gathered over one of `axes` is gathered again for each visit of a layer, forward and backward,
+    instead of being kept between them (ZeRO stage 3, fully sharded data parallel). A visit is a run of ops whose
+    locations name one layer: up to the first number in the name. Gathers of one visit share buckets. They stand before
+    the visit that is `prefetch` visits earlier, so that they run while it computes.
+  }];
+  let options = [
+    ListOption<"axes", "axes", "std::string", "mesh axes over which gathered parameters are not kept">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest sum of the gathered bytes of a bucket">,
+    Option<"prefetch", "prefetch", "int64_t", "1", "how many visits ahead gathers start">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def OptimizeCollectivesPass : Pass<"dtc-optimize-collectives", "::mlir::ModuleOp"> {
+  let summary = "Start collectives early and together";
+  let description = [{
+    Each collective moves to behind the op that makes its operand. Small ones of one kind over the same axes become a
+    `dist.bucket`, which goes off when it has `bucket-bytes` or when one of its results is needed.
+  }];
+  let options = [
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
+      "bytes at which a bucket goes off, and from which a collective stays alone; 0 makes no buckets">,
+  ];
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
@@ -94,6 +160,17 @@ def LowerToExecPass : Pass<"dtc-lower-to-exec", "::mlir::ModuleOp"> {
     microbatches. Broadcasts that only kernels read which can repeat an operand themselves are folded into them.
   }];
   let dependentDialects = ["::dtc::exec::ExecDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def OverlapCollectivesPass : Pass<"dtc-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "Let collectives run beside kernels";
+  let description = [{
+    A collective whose outputs are not needed, and whose inputs are not overwritten, before some kernel has run starts
+    where it stands and runs beside the instructions that follow. An `exec.wait` stands before the first instruction that
+    must not run before its end, or at the end of the task. Of collectives whose inputs are memory that could be used
+    again, such as gradients that are scattered, at most two run or wait: before a third starts, the first is waited for.
+  }];
+  let dependentDialects = ["::dtc::exec::ExecDialect"];
 }
 
 def PlanMemoryPass : Pass<"dtc-plan-memory", "::mlir::ModuleOp"> {

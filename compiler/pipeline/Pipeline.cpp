@@ -10,6 +10,7 @@
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace dtc;
@@ -19,20 +20,34 @@ void dtc::registerDialects(DialectRegistry &registry) {
                   memref::MemRefDialect>();
 }
 
+static bool hasAxis(const CompileOptions &options, StringRef axis) {
+  return llvm::any_of(options.mesh, [&](const auto &entry) { return entry.first == axis; });
+}
+
 std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
-  auto has = [&](StringRef axis) {
-    return llvm::any_of(options.mesh, [&](const auto &entry) { return entry.first == axis; });
-  };
-  std::vector<std::string> map;
-  std::string batch = has("dp") ? "dp" : "";
+  std::vector<std::string> map, batch;
+  for (const char *axis : {"dp", "fsdp"})
+    if (hasAxis(options, axis))
+      batch.push_back(axis);
   if (options.microbatches > 1)
-    batch += (batch.empty() ? "" : "+") + std::string(kMicrobatchAxis);
+    batch.push_back(kMicrobatchAxis);
   if (!batch.empty())
-    map.push_back("batch=" + batch);
-  if (has("tp"))
+    map.push_back("batch=" + llvm::join(batch, "+"));
+  if (hasAxis(options, "tp")) {
     for (const char *logical : {"heads", "kv_heads", "mlp", "vocab"})
       map.push_back(std::string(logical) + "=tp");
+    // After the others: inside a block, heads and the MLP's dimension are what is split.
+    if (options.sequenceParallel)
+      map.push_back("residual_seq=tp@1");
+  }
   return map;
+}
+
+/// The axes over which ZeRO splits.
+static std::vector<std::string> zeroAxes(const CompileOptions &options) {
+  if (!options.zeroAxes.empty())
+    return options.zeroAxes;
+  return {hasAxis(options, "fsdp") ? "fsdp" : "dp"};
 }
 
 LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
@@ -50,8 +65,14 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
   SmallVector<Attribute> axes;
   auto emitError = [&] { return mlir::emitError(loc); };
   auto add = [&](StringRef name, int64_t size, bool temporal) {
-    auto axis = dist::AxisAttr::getChecked(emitError, module.getContext(),
-                                           builder.getStringAttr(name), size, temporal);
+    FloatAttr bandwidth, latency;
+    if (auto link = options.links.find(name.str()); link != options.links.end()) {
+      bandwidth = builder.getF64FloatAttr(link->second.first);
+      latency = builder.getF64FloatAttr(link->second.second);
+    }
+    auto axis =
+        dist::AxisAttr::getChecked(emitError, module.getContext(), builder.getStringAttr(name),
+                                   size, temporal, StringAttr(), bandwidth, latency);
     if (axis)
       axes.push_back(axis);
     return bool(axis);
@@ -95,12 +116,31 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
   propagate.defaultShard.assign(defaults.begin(), defaults.end());
   // A batch that stays whole would be worked through by every device: nobody wants that from an
   // axis dp.
-  propagate.mustDivide = {"batch"};
+  propagate.mustSplit = {"batch"};
+  propagate.zeroStage = options.zero;
+  std::vector<std::string> zero = zeroAxes(options);
+  propagate.zeroAxes.assign(zero.begin(), zero.end());
+  SplitMeshAxesPassOptions split;
+  split.shard = propagate.shard;
+  split.defaultShard = propagate.defaultShard;
+  split.whole = {"batch"};
+  manager.addPass(createSplitMeshAxesPass(split));
   manager.addPass(createPropagateShardingsPass(propagate));
   manager.addPass(createInsertReshardsPass());
   manager.addPass(createSpmdPartitionPass());
   manager.addPass(createCSEPass());
+  if (options.zero == 3) {
+    RegatherParametersPassOptions regather;
+    regather.axes.assign(zero.begin(), zero.end());
+    regather.bucketBytes = options.bucketBytes;
+    regather.prefetch = options.prefetch;
+    manager.addPass(createRegatherParametersPass(regather));
+  }
+  OptimizeCollectivesPassOptions optimize;
+  optimize.bucketBytes = options.bucketBytes;
+  manager.addPass(createOptimizeCollectivesPass(optimize));
   manager.addPass(createLowerToExecPass());
+  manager.addPass(createOverlapCollectivesPass());
   manager.addPass(createPlanMemoryPass());
 }
 

@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,19 @@ struct CompileOptions {
   int64_t microbatches = 1;
   /// "logical=axis+axis"; what they do not name follows defaultShardings.
   std::vector<std::string> shard;
+  /// Bytes a second and seconds before the first byte, by axis of the mesh.
+  std::map<std::string, std::pair<double, double>> links;
+  /// The stage of ZeRO (Rajbhandari et al. 2020), 0 to 3, and the axes over which it splits. Empty:
+  /// fsdp where the mesh has it, else dp.
+  int64_t zero = 0;
+  std::vector<std::string> zeroAxes;
+  /// Split what lies between the blocks of a layer along the sequence over tp (Korthikanti et al.
+  /// 2022).
+  bool sequenceParallel = false;
+  /// Collectives smaller than this move together; 0: each by itself.
+  int64_t bucketBytes = int64_t(25) << 20;
+  /// How many layers ahead ZeRO stage 3 gathers parameters.
+  int64_t prefetch = 1;
   std::string optimizer = "adamw";
   double clip = 1.0;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, momentum = 0.9;
@@ -44,8 +58,8 @@ inline constexpr const char *kMicrobatchAxis = "micro";
 void registerDialects(mlir::DialectRegistry &registry);
 
 /// The map of logical axes that holds without --shard, for the axes that the mesh has: Megatron's
-/// (Shoeybi et al. 2019, section 3). The batch is split over dp, heads, the MLP's inner dimension
-/// and the vocabulary over tp.
+/// (Shoeybi et al. 2019, section 3). The batch is split over dp and fsdp, heads, the MLP's inner
+/// dimension and the vocabulary over tp.
 std::vector<std::string> defaultShardings(const CompileOptions &options);
 
 /// Declares the mesh of the options in a module that has none. Emits an error where both have one.

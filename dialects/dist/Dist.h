@@ -16,6 +16,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -42,6 +43,20 @@ void setSharding(mlir::Value value, ShardingAttr sharding);
 
 /// The mesh called `name` in the innermost module around `at` that has it. Null if there is none.
 MeshOp lookupMesh(mlir::Operation *at, mlir::FlatSymbolRefAttr name);
+
+/// The name of the attribute of a collective that says why it is there: a dictionary of strings
+/// `value`, `from`, `to`, `producer`, `consumer` and `remedy` (see Reason in plan.proto).
+inline constexpr llvm::StringLiteral kReasonAttrName = "dist.reason";
+
+/// The name of the attribute in which propagation leaves how it splits an op: for each factor of
+/// the op's sharding rule a list of mesh axes.
+inline constexpr llvm::StringLiteral kFactorsAttrName = "dist.factors";
+
+/// Whether `op` may stand in a dist.bucket.
+bool isBucketable(mlir::Operation *op);
+
+/// Whether two collectives may stand in one dist.bucket: same kind, reduction, axes, element type.
+bool canShareBucket(mlir::Operation *a, mlir::Operation *b);
 
 /// Checks `sharding` against the mesh and the type it is meant for: known axes and the rank. That
 /// the axes divide the dimensions is for passes to check, which know what to say of it. `what`

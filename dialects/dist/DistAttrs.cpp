@@ -16,30 +16,73 @@ using namespace dtc::dist;
 // #dist.axis<"dp"=2>, #dist.axis<"micro"=4 temporal>
 //===----------------------------------------------------------------------===//
 
-Attribute AxisAttr::parse(AsmParser &parser, Type) {
-  std::string name;
+FailureOr<AxisAttr> AxisAttr::parseBody(AsmParser &parser) {
+  std::string name, partOf;
   int64_t size = 0;
-  if (parser.parseLess() || parser.parseString(&name) || parser.parseEqual() ||
-      parser.parseInteger(size))
-    return {};
+  double bandwidth = 0, latency = 0;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseString(&name) || parser.parseEqual() || parser.parseInteger(size))
+    return failure();
+  Builder b(parser.getContext());
   bool temporal = succeeded(parser.parseOptionalKeyword("temporal"));
-  if (parser.parseGreater())
+  bool isPart = succeeded(parser.parseOptionalKeyword("of"));
+  if (isPart && parser.parseString(&partOf))
+    return failure();
+  bool hasLink = succeeded(parser.parseOptionalKeyword("link"));
+  if (hasLink && (parser.parseFloat(bandwidth) || parser.parseFloat(latency)))
+    return failure();
+  auto attr =
+      getChecked([&] { return parser.emitError(loc); }, parser.getContext(), b.getStringAttr(name),
+                 size, temporal, isPart ? b.getStringAttr(partOf) : StringAttr(),
+                 hasLink ? b.getF64FloatAttr(bandwidth) : FloatAttr(),
+                 hasLink ? b.getF64FloatAttr(latency) : FloatAttr());
+  if (!attr)
+    return failure();
+  return attr;
+}
+
+void AxisAttr::printBody(raw_ostream &os) const {
+  os << getName() << "=" << getSize() << (getTemporal() ? " temporal" : "");
+  if (getPartOf())
+    os << " of " << getPartOf();
+  if (getBandwidth()) {
+    // As floats are in attributes: the shortest text that is read back as the same number.
+    os << " link ";
+    getBandwidth().print(os, /*elideType=*/true);
+    os << " ";
+    getLatency().print(os, /*elideType=*/true);
+  }
+}
+
+Attribute AxisAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
     return {};
-  return parser.getChecked<AxisAttr>(parser.getContext(),
-                                     StringAttr::get(parser.getContext(), name), size, temporal);
+  FailureOr<AxisAttr> attr = parseBody(parser);
+  if (failed(attr) || parser.parseGreater())
+    return {};
+  return *attr;
 }
 
 void AxisAttr::print(AsmPrinter &printer) const {
-  printer << "<" << getName() << "=" << getSize() << (getTemporal() ? " temporal" : "") << ">";
+  printer << "<";
+  printBody(printer.getStream());
+  printer << ">";
 }
 
 LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr name,
-                               int64_t size, bool) {
+                               int64_t size, bool, StringAttr, FloatAttr bandwidth,
+                               FloatAttr latency) {
   if (name.getValue().empty())
     return emitError() << "a mesh axis has an empty name";
   if (size < 1 || size > kMaxMeshSize)
     return emitError() << "mesh axis " << name << " has size " << size << ", expected 1 to "
                        << kMaxMeshSize;
+  if (!bandwidth != !latency)
+    return emitError() << "mesh axis " << name << " has a bandwidth or a latency, expected both";
+  if (bandwidth && !(bandwidth.getValueAsDouble() >= 0 && latency.getValueAsDouble() >= 0))
+    return emitError() << "mesh axis " << name << " has a link of " << bandwidth.getValueAsDouble()
+                       << " bytes a second and " << latency.getValueAsDouble()
+                       << " seconds, expected at least 0 of each (0: not known)";
   return success();
 }
 
@@ -47,9 +90,18 @@ LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
 // #dist.sharding<@mesh, [{"dp"}, {}], partial = sum{"tp"}>
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<Attribute> &axes) {
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&] {
+/// {"dp", "tp"}; with `open` also {"dp", ?}.
+static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<Attribute> &axes,
+                             bool *open = nullptr) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&]() -> ParseResult {
     std::string name;
+    SMLoc loc = parser.getCurrentLocation();
+    if (open && *open)
+      return parser.emitError(loc, "an open dimension ends with ?, expected } after it");
+    if (open && succeeded(parser.parseOptionalQuestion())) {
+      *open = true;
+      return success();
+    }
     if (parser.parseString(&name))
       return failure();
     axes.push_back(StringAttr::get(parser.getContext(), name));
@@ -61,13 +113,28 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
   MLIRContext *context = parser.getContext();
   FlatSymbolRefAttr mesh;
   SmallVector<Attribute> dims, partial;
+  SmallVector<bool> open;
+  SmallVector<int64_t> priorities;
   auto kind = ReductionKind::Sum;
+  auto parsePriority = [&](int64_t &priority) -> ParseResult {
+    StringRef keyword;
+    SMLoc loc = parser.getCurrentLocation();
+    if (failed(parser.parseOptionalKeyword(&keyword)))
+      return success();
+    if (!keyword.consume_front("p") || keyword.getAsInteger(10, priority) || priority < 0)
+      return parser.emitError(loc, "expected a priority such as p1 after a dimension");
+    return success();
+  };
   if (parser.parseLess() || parser.parseAttribute(mesh) || parser.parseComma() ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
         SmallVector<Attribute> axes;
-        if (parseAxes(parser, axes))
+        bool isOpen = false;
+        int64_t priority = 0;
+        if (parseAxes(parser, axes, &isOpen) || parsePriority(priority))
           return failure();
         dims.push_back(ArrayAttr::get(context, axes));
+        open.push_back(isOpen);
+        priorities.push_back(priority);
         return success();
       }))
     return {};
@@ -88,20 +155,31 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseGreater())
     return {};
+  // The usual case has no lists, so that it is one attribute however it is made.
+  if (!llvm::is_contained(open, true))
+    open.clear();
+  if (llvm::all_of(priorities, [](int64_t priority) { return priority == 0; }))
+    priorities.clear();
   return parser.getChecked<ShardingAttr>(context, mesh, ArrayAttr::get(context, dims), kind,
-                                         ArrayAttr::get(context, partial));
+                                         ArrayAttr::get(context, partial), ArrayRef<bool>(open),
+                                         ArrayRef<int64_t>(priorities));
 }
 
-static void printAxes(AsmPrinter &printer, ArrayAttr axes) {
+static void printAxes(AsmPrinter &printer, ArrayAttr axes, bool open = false) {
   printer << "{";
   llvm::interleaveComma(axes, printer, [&](Attribute axis) { printer << axis; });
+  if (open)
+    printer << (axes.empty() ? "?" : ", ?");
   printer << "}";
 }
 
 void ShardingAttr::print(AsmPrinter &printer) const {
   printer << "<" << getMesh() << ", [";
-  llvm::interleaveComma(getDims(), printer,
-                        [&](Attribute dim) { printAxes(printer, cast<ArrayAttr>(dim)); });
+  llvm::interleaveComma(llvm::seq<int64_t>(0, getRank()), printer, [&](int64_t dim) {
+    printAxes(printer, getDimAxes(dim), isOpen(dim));
+    if (int64_t priority = getPriority(dim))
+      printer << "p" << priority;
+  });
   printer << "]";
   if (isPartial()) {
     printer << ", partial = " << stringifyReductionKind(getPartialKind());
@@ -111,7 +189,12 @@ void ShardingAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
-                                   ArrayAttr dims, ReductionKind, ArrayAttr partialAxes) {
+                                   ArrayAttr dims, ReductionKind, ArrayAttr partialAxes,
+                                   ArrayRef<bool> open, ArrayRef<int64_t> priorities) {
+  if ((!open.empty() && open.size() != dims.size()) ||
+      (!priorities.empty() && priorities.size() != dims.size()))
+    return emitError() << "a sharding of " << dims.size() << " dimensions has " << open.size()
+                       << " marks for open ones and " << priorities.size() << " priorities";
   llvm::StringSet<> seen;
   auto check = [&](Attribute attr) -> LogicalResult {
     auto axes = dyn_cast<ArrayAttr>(attr);

@@ -106,6 +106,15 @@ LogicalResult dtc::dist::verifySharding(Operation *at, ShardingAttr sharding, Ty
 }
 
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  if (attr.getName() == kReasonAttrName && isa<DictionaryAttr>(attr.getValue()))
+    return success();
+  if (attr.getName() == kFactorsAttrName) {
+    auto factors = dyn_cast<ArrayAttr>(attr.getValue());
+    if (!factors || !llvm::all_of(factors, llvm::IsaPred<ArrayAttr>))
+      return op->emitOpError() << "has '" << kFactorsAttrName << "' = " << attr.getValue()
+                               << ", expected a list of axes for each factor";
+    return success();
+  }
   if (attr.getName() != kShardingAttrName)
     return op->emitOpError() << "has the attribute '" << attr.getName().getValue()
                              << "', which the dist dialect does not know; expected '"

@@ -41,6 +41,14 @@ def Dist_ReductionKind : I32EnumAttr<"ReductionKind", "how partial values combin
 }
 def Dist_ReductionKindAttr : EnumAttr<Dist_Dialect, Dist_ReductionKind, "reduction">;
 
+def Dist_PaddingValue : I32EnumAttr<"PaddingValue", "what padding is filled with", [
+    I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Lowest", 1, "lowest">,
+    I32EnumAttrCase<"Highest", 2, "highest">]> {
+  let cppNamespace = "::dtc::dist";
+  let genSpecializedAttr = 0;
+}
+def Dist_PaddingValueAttr : EnumAttr<Dist_Dialect, Dist_PaddingValue, "padding">;
+
 class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
@@ -49,9 +57,24 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
   let summary = "A named axis of a mesh";
   let description = [{
     A spatial axis enumerates devices, a temporal one enumerates the microbatches that one device works through in a
-    step.
+    step. `of` names the axis that the user knows where this one is a part of it (`dtc-split-mesh-axes`). `link` is what
+    the network between neighbours on the axis does: bytes a second and seconds before the first byte, each 0 where it
+    is not known.
+
+    ```mlir
+    #dist.axis<"dp"=2 link 2.5e+10 1.0e-05>
+    #dist.axis<"tp.0"=2 of "tp">
+    #dist.axis<"micro"=4 temporal>
+    ```
   }];
-  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size, "bool":$temporal);
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size, "bool":$temporal,
+                        OptionalParameter<"::mlir::StringAttr">:$partOf, OptionalParameter<"::mlir::FloatAttr">:$bandwidth,
+                        OptionalParameter<"::mlir::FloatAttr">:$latency);
+  let extraClassDeclaration = [{
+    /// The text after the name, without brackets: `"dp"=2 temporal`.
+    static ::mlir::FailureOr<AxisAttr> parseBody(::mlir::AsmParser &parser);
+    void printBody(::llvm::raw_ostream &os) const;
+  }];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -63,13 +86,25 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     copies. `partial` names axes over which the devices' values have still to be combined: the tensor is their sum (or
     maximum, or minimum).
 
+    Before propagation a sharding is a wish. A dimension that ends with `?` is open: propagation may append axes to it;
+    others are closed. `p1` after a dimension gives its axes priority 1: they are propagated after those of priority 0,
+    and give way to them.
+
     ```mlir
     #dist.sharding<@mesh, [{"dp", "micro"}, {}, {"tp"} ]>
     #dist.sharding<@mesh, [{"dp"}, {} ], partial = sum{"tp"}>
+    #dist.sharding<@mesh, [{"dp", ?}, {?}, {"tp"}p1]>
     ```
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, "::mlir::ArrayAttr":$dims,
-                        "::dtc::dist::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes);
+                        "::dtc::dist::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes,
+                        ArrayRefParameter<"bool">:$open, ArrayRefParameter<"int64_t">:$priorities);
+  let builders = [
+    AttrBuilder<(ins "::mlir::FlatSymbolRefAttr":$mesh, "::mlir::ArrayAttr":$dims,
+                     "::dtc::dist::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes), [{
+      return $_get($_ctxt, mesh, dims, partialKind, partialAxes, ::llvm::ArrayRef<bool>(), ::llvm::ArrayRef<int64_t>());
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -77,6 +112,10 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     /// The names of the axes that split dimension `dim`.
     ::mlir::ArrayAttr getDimAxes(int64_t dim) const { return ::mlir::cast<::mlir::ArrayAttr>(getDims()[dim]); }
     bool isPartial() const { return !getPartialAxes().empty(); }
+    /// Whether propagation may append axes to dimension `dim`. Where no dimension is open, the list is empty.
+    bool isOpen(int64_t dim) const { return !getOpen().empty() && getOpen()[dim]; }
+    /// 0 is the most urgent. Where all are 0, the list is empty.
+    int64_t getPriority(int64_t dim) const { return getPriorities().empty() ? 0 : getPriorities()[dim]; }
   }];
 }
 

@@ -23,17 +23,10 @@ ParseResult MeshOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<Attribute> axes;
   if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(), result.attributes) ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, [&]() -> ParseResult {
-        std::string axis;
-        int64_t size = 0;
-        if (parser.parseString(&axis) || parser.parseEqual() || parser.parseInteger(size))
+        FailureOr<AxisAttr> attr = AxisAttr::parseBody(parser);
+        if (failed(attr))
           return failure();
-        bool temporal = succeeded(parser.parseOptionalKeyword("temporal"));
-        SMLoc loc = parser.getCurrentLocation();
-        auto attr = AxisAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                                         parser.getBuilder().getStringAttr(axis), size, temporal);
-        if (!attr)
-          return failure();
-        axes.push_back(attr);
+        axes.push_back(*attr);
         return success();
       }))
     return failure();
@@ -46,8 +39,7 @@ void MeshOp::print(OpAsmPrinter &printer) {
   printer.printSymbolName(getSymName());
   printer << " <";
   llvm::interleaveComma(getAxes(), printer, [&](Attribute attr) {
-    auto axis = cast<AxisAttr>(attr);
-    printer << axis.getName() << "=" << axis.getSize() << (axis.getTemporal() ? " temporal" : "");
+    cast<AxisAttr>(attr).printBody(printer.getStream());
   });
   printer << ">";
   printer.printOptionalAttrDict((*this)->getAttrs(), {"sym_name", "axes"});
@@ -186,8 +178,49 @@ LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &) {
     return emitOpError() << "splits and concatenates the same dimension " << getDim();
   return verifyCollective(*this, {{getSplitDim(), false}, {getDim(), true}});
 }
+LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &) {
+  SmallVector<Attribute> axes(getAxes().getValue()), source(getSourceAxes().getValue());
+  auto byName = [](Attribute a, Attribute b) {
+    return cast<StringAttr>(a).getValue() < cast<StringAttr>(b).getValue();
+  };
+  llvm::sort(axes, byName);
+  llvm::sort(source, byName);
+  if (axes != source)
+    return emitOpError() << "is over " << getAxes() << " from " << getSourceAxes()
+                         << ", expected the same axes in another order";
+  return verifyCollective(*this, {});
+}
+
+/// Checks that a dimension of size `local` is one block of `size` elements over the axes, each of
+/// which splits the block that the ones before it leave.
+static LogicalResult verifyBlock(Operation *op, FlatSymbolRefAttr mesh, ArrayAttr axes,
+                                 RankedTensorType type, int64_t dim, int64_t size) {
+  FailureOr<int64_t> group = groupSize(op, mesh, axes, /*temporalAllowed=*/true);
+  if (failed(group))
+    return failure();
+  if (dim < 0 || dim >= type.getRank())
+    return op->emitOpError() << "names dimension " << dim << " of " << type;
+  if (int64_t block = llvm::divideCeil(size, *group); type.getDimSize(dim) != block)
+    return op->emitOpError() << "has " << type.getDimSize(dim) << " elements in dimension " << dim
+                             << ", expected " << block << " for a block of " << size << " over "
+                             << axes;
+  return success();
+}
+
+LogicalResult MaskPaddingOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyBlock(*this, getMeshAttr(), getAxes(), getType(), getDim(), getSize());
+}
+
 LogicalResult ShardSliceOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyCollective(*this, {{getDim(), false}}, /*temporalAllowed=*/true);
+  RankedTensorType input = getInput().getType(), result = getType();
+  if (getDim() >= uint64_t(input.getRank()))
+    return emitOpError() << "names dimension " << getDim() << " of " << input;
+  SmallVector<int64_t> shape(input.getShape());
+  shape[getDim()] = result.getRank() == input.getRank() ? result.getDimSize(getDim()) : -1;
+  if (shape != result.getShape() || input.getElementType() != result.getElementType())
+    return emitOpError() << "has a result of type " << result << " from " << input
+                         << ", expected another size of dimension " << getDim() << " only";
+  return verifyBlock(*this, getMeshAttr(), getAxes(), result, getDim(), input.getDimSize(getDim()));
 }
 LogicalResult ShardOffsetOp::verifySymbolUses(SymbolTableCollection &) {
   if (int64_t size = getSize(); size < 1)
@@ -199,6 +232,14 @@ DictionaryAttr ShardSliceOp::getKernelAttributes() {
   Builder b(getContext());
   return b.getDictionaryAttr(
       {b.getNamedAttr("dim", getDimAttr()), b.getNamedAttr("axes", getAxes())});
+}
+SmallVector<std::pair<unsigned, unsigned>> MaskPaddingOp::getInPlacePairs() { return {{0, 0}}; }
+DictionaryAttr MaskPaddingOp::getKernelAttributes() {
+  Builder b(getContext());
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("dim", getDimAttr()), b.getNamedAttr("axes", getAxes()),
+       b.getNamedAttr("size", getSizeAttr()),
+       b.getNamedAttr("value", b.getStringAttr(stringifyPaddingValue(getPadding())))});
 }
 DictionaryAttr ShardOffsetOp::getKernelAttributes() {
   Builder b(getContext());
@@ -218,6 +259,44 @@ LogicalResult MicrobatchLoopOp::verifySymbolUses(SymbolTableCollection &) {
                                  << "is over axis " << getAxisAttr() << ", which is not temporal");
   return emitOpError() << "is over axis " << getAxisAttr() << ", which " << getMeshAttr()
                        << " lacks";
+}
+
+LogicalResult BucketOp::verifyRegions() {
+  Block &block = getBody().front();
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield)
+    return emitOpError() << "ends with " << block.getTerminator()->getName()
+                         << ", expected dist.yield";
+  Operation *first = nullptr;
+  llvm::SmallVector<Value> results;
+  for (Operation &op : block.without_terminator()) {
+    if (!isBucketable(&op))
+      return op.emitOpError() << "cannot stand in a dist.bucket, which holds collectives";
+    if (!first)
+      first = &op;
+    if (!canShareBucket(first, &op))
+      return op.emitOpError() << "is of another kind or over other axes than the first collective "
+                                 "of its dist.bucket";
+    if (op.getOperand(0).getParentBlock() == &block)
+      return op.emitOpError() << "reads a result of its own dist.bucket";
+    results.push_back(op.getResult(0));
+  }
+  if (SmallVector<Value>(yield.getValues()) != results ||
+      yield.getOperandTypes() != getResultTypes())
+    return emitOpError() << "yields other values than those of its collectives, in their order";
+  return success();
+}
+
+bool dtc::dist::isBucketable(Operation *op) {
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp>(op);
+}
+
+bool dtc::dist::canShareBucket(Operation *a, Operation *b) {
+  auto elementType = [](Operation *op) { return getElementTypeOrSelf(op->getOperand(0)); };
+  // What decides who meets whom and how values combine; dimensions may differ.
+  return a->getName() == b->getName() && elementType(a) == elementType(b) &&
+         llvm::all_of(ArrayRef<StringRef>{"mesh", "axes", "source_axes", "kind"},
+                      [&](StringRef name) { return a->getAttr(name) == b->getAttr(name); });
 }
 
 LogicalResult MicrobatchLoopOp::verifyRegions() {

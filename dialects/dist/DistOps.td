@@ -117,12 +117,59 @@ def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all"> {
   }];
 }
 
+def Dist_PermuteOp : Dist_CollectiveOp<"permute", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Hands each device the whole value of another one of its group";
+  let description = [{
+    `[s] -> [s]`. A device gets the value of the member whose rank, row-major over `axes`, is this device's block number,
+    row-major over `source_axes`, which are the same axes in another order. A shard `[a, b]` of a dimension becomes
+    the shard `[b, a]` with `axes` = a, b and `source_axes` = b, a.
+  }];
+  let arguments = (ins Dist_Tensor:$input, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes, Dist_AxesAttr:$source_axes);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `over` $mesh $axes `from` $source_axes attr-dict `:` type($input)";
+}
+
+def Dist_BucketOp : Dist_Op<"bucket", [Pure, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "Collectives that move together";
+  let description = [{
+    Holds collectives of one kind over the same axes, none of which needs the result of another. They run as one, which
+    costs the latency of one. Results are those of the collectives, in their order.
+
+    ```mlir
+    %0:2 = dist.bucket -> tensor<4xf32>, tensor<8xf32> {
+      %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<4xf32>
+      %b = dist.all_reduce sum %y over @mesh ["dp"] : tensor<8xf32>
+      dist.yield %a, %b : tensor<4xf32>, tensor<8xf32>
+    }
+    ```
+  }];
+  let results = (outs Variadic<Dist_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword (`->` type($results)^)? $body";
+  let hasRegionVerifier = 1;
+}
+
+def Dist_MaskPaddingOp : Dist_CollectiveOp<"mask_padding", [AllTypesMatch<["input", "result"]>,
+    DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes", "getInPlacePairs"]>]> {
+  let summary = "Fills what lies behind the elements of a shard";
+  let description = [{
+    `[s] -> [s]`. Dimension `dim` is this device's block of `size` elements over `axes`, each of which splits the block
+    that the axes before it leave into parts of equal size, rounded up. Elements behind those that exist become the
+    neutral element of the reduction to come: zero, the lowest or the highest value of the type.
+  }];
+  let arguments = (ins Dist_PaddingValueAttr:$padding, Dist_Tensor:$input, I64Attr:$dim, I64Attr:$size,
+                       FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "`` $padding $input `dim` $dim `of` $size `over` $mesh $axes attr-dict `:` type($input)";
+}
+
 def Dist_ShardSliceOp : Dist_CollectiveOp<"shard_slice",
     [DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
   let summary = "This device's block of a dimension";
   let description = [{
-    `[.., n, ..] -> [.., n / blocks, ..]`. Blocks are counted row-major over `axes` as listed; on a temporal axis the
-    coordinate is that of the running microbatch. Nothing moves between devices.
+    `[.., n, ..] -> [.., ceil(n / blocks), ..]`. Each axis splits the block that the axes before it leave into parts of
+    equal size, rounded up; on a temporal axis the coordinate is that of the running microbatch. Elements behind the
+    operand's end are zero. Nothing moves between devices.
   }];
   let arguments = (ins Dist_Tensor:$input, I64Attr:$dim, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
   let results = (outs Dist_Tensor:$result);
@@ -133,7 +180,7 @@ def Dist_ShardOffsetOp : Dist_CollectiveOp<"shard_offset",
     [DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
   let summary = "Where this device's shard of a dimension starts";
   let description = [{
-    A scalar: the number of this device's block, row-major over `axes`, times `size`, the block's size.
+    A scalar: the index of the first element of this device's block of a dimension of `size` elements over `axes`.
   }];
   let arguments = (ins I64Attr:$size, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
   let results = (outs 0DTensorOf<[I32]>:$result);
@@ -154,10 +201,12 @@ def Dist_MicrobatchLoopOp : Dist_CollectiveOp<"microbatch_loop", [SingleBlockImp
   let hasRegionVerifier = 1;
 }
 
-def Dist_YieldOp : Dist_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"MicrobatchLoopOp">]> {
-  let summary = "The values that an iteration adds to the results of its loop";
-  let description = [{Operands have the types of the loop's results.}];
-  let arguments = (ins Variadic<Dist_FloatTensor>:$values);
+def Dist_YieldOp : Dist_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["MicrobatchLoopOp", "BucketOp"]>]> {
+  let summary = "The values of a loop's iteration, or of a bucket";
+  let description = [{
+    Operands have the types of the results of the op around it. A loop adds them up, a bucket returns them.
+  }];
+  let arguments = (ins Variadic<Dist_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
   let builders = [OpBuilder<(ins), [{ /* no values */ }]>];
 }

@@ -10,6 +10,8 @@
 
 #include "dialects/dtc/OpHelpers.h"
 
+#include "mlir/IR/PatternMatch.h"
+
 using namespace mlir;
 using namespace dtc;
 
@@ -46,6 +48,58 @@ OpFoldResult NegOp::fold(FoldAdaptor) {
 
 OpFoldResult ConvertOp::fold(FoldAdaptor) {
   return getOperand().getType() == getType() && !isAnnotated(*this) ? getOperand() : OpFoldResult();
+}
+
+namespace {
+/// The sum of two tensors padded with zeros in one dimension, one of which begins where the other
+/// ends, is what they are joined, padded. It is what the gradient of a tensor that is taken apart
+/// looks like, such as that of the joint weight of queries, keys and values.
+struct AddOfPads : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
+    auto first = op.getLhs().getDefiningOp<PadOp>(), second = op.getRhs().getDefiningOp<PadOp>();
+    if (!first || !second || isAnnotated(op) || isAnnotated(first) || isAnnotated(second) ||
+        !first->hasOneUse() || !second->hasOneUse() || first.getValue() != 0 ||
+        second.getValue() != 0)
+      return rewriter.notifyMatchFailure(op, "not a sum of two tensors padded with zeros");
+    std::optional<int64_t> dim;
+    for (int64_t d = 0; d < op.getType().getRank(); ++d) {
+      bool padded =
+          first.getLow()[d] || first.getHigh()[d] || second.getLow()[d] || second.getHigh()[d];
+      if (padded && dim)
+        return rewriter.notifyMatchFailure(op, "padded in several dimensions");
+      if (padded)
+        dim = d;
+    }
+    if (!dim)
+      return rewriter.notifyMatchFailure(op, "not padded");
+    if (first.getLow()[*dim] > second.getLow()[*dim])
+      std::swap(first, second);
+    int64_t end = first.getLow()[*dim] + getTensorType(first.getOperand()).getDimSize(*dim);
+    if (end != second.getLow()[*dim])
+      return rewriter.notifyMatchFailure(op, "the parts do not touch");
+    // Parts that are joined already stay one list.
+    SmallVector<Value> parts;
+    for (PadOp pad : {first, second}) {
+      auto concat = pad.getOperand().getDefiningOp<ConcatOp>();
+      if (concat && int64_t(concat.getDim()) == *dim && concat->hasOneUse() && !isAnnotated(concat))
+        llvm::append_range(parts, concat.getInputs());
+      else
+        parts.push_back(pad.getOperand());
+    }
+    Value joined = ConcatOp::create(rewriter, op.getLoc(), parts, *dim);
+    SmallVector<int64_t> low(op.getType().getRank(), 0), high(low);
+    low[*dim] = first.getLow()[*dim];
+    high[*dim] = second.getHigh()[*dim];
+    rewriter.replaceOpWithNewOp<PadOp>(op, joined, low, high, 0.0);
+    return success();
+  }
+};
+} // namespace
+
+void AddOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<AddOfPads>(context);
 }
 
 OpFoldResult AddOp::fold(FoldAdaptor adaptor) {

@@ -142,6 +142,7 @@ def Dtc_AddOp : Dtc_BinaryOp<"add", Dtc_NumericTensor, "{0, 1}"> {
   let summary = "x + y";
   let description = "`X[s], X[s] -> X[s]`, floats or integers. The sum, element by element.";
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Dtc_SubOp : Dtc_BinaryOp<"sub", Dtc_NumericTensor, "{0, 1}"> {

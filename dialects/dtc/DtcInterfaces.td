@@ -99,4 +99,18 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
   ];
 }
 
+def Dtc_OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
+  let cppNamespace = "::dtc";
+  let description = [{
+    An op that updates a parameter. Operand `p` is the parameter, `g` its gradient; other operands are the parts of the
+    optimizer's state for it, and scalars.
+  }];
+  let methods = [
+    InterfaceMethod<"The parameter before the update.", "::mlir::Value", "getParameter", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op.getP(); }]>,
+    InterfaceMethod<"The gradient.", "::mlir::OpOperand &", "getGradientMutable", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op.getGMutable(); }]>
+  ];
+}
+
 #endif // DTC_DIALECTS_DTC_DTCINTERFACES_TD

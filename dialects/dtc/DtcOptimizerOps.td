@@ -9,7 +9,7 @@
 
 include "dialects/dtc/DtcElementwiseOps.td"
 
-def Dtc_AdamwOp : Dtc_ElementwiseOp<"adamw", "", "{0, 0}, {2, 1}, {3, 2}", [Dtc_InferType]> {
+def Dtc_AdamwOp : Dtc_ElementwiseOp<"adamw", "", "{0, 0}, {2, 1}, {3, 2}", [Dtc_InferType, DeclareOpInterfaceMethods<Dtc_OptimizerOpInterface>]> {
   let summary = "A step of AdamW";
   let description = [{
     `p, g, m, v: F[s]; lr, step, grad_scale: F scalar -> p, m, v: F[s]`. With g' = g grad_scale: m =
@@ -30,7 +30,7 @@ def Dtc_AdamwOp : Dtc_ElementwiseOp<"adamw", "", "{0, 0}, {2, 1}, {3, 2}", [Dtc_
   }];
 }
 
-def Dtc_SgdOp : Dtc_ElementwiseOp<"sgd", "", "{0, 0}, {2, 1}", [Dtc_InferType]> {
+def Dtc_SgdOp : Dtc_ElementwiseOp<"sgd", "", "{0, 0}, {2, 1}", [Dtc_InferType, DeclareOpInterfaceMethods<Dtc_OptimizerOpInterface>]> {
   let summary = "A step of stochastic gradient descent with momentum";
   let description = [{
     `p, g, m: F[s]; lr, grad_scale: F scalar -> p, m: F[s]`. With g' = g grad_scale + weight_decay

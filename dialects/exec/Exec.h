@@ -15,6 +15,8 @@
 #include "dialects/exec/ExecEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/ExecAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/exec/ExecTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/exec/ExecOps.h.inc"
 
@@ -25,6 +27,9 @@ inline constexpr int64_t kBufferAlignment = 64;
 
 /// The bytes of a dense buffer of type `type`; one for each element of i1.
 int64_t getNumBytes(mlir::MemRefType type);
+
+/// The exec.buffer that `buffer` is, or is a view of.
+BufferOp getRoot(mlir::Value buffer);
 
 } // namespace dtc::exec
 

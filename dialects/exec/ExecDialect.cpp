@@ -18,16 +18,28 @@ using namespace dtc::exec;
 #include "dialects/exec/ExecEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/ExecAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/exec/ExecTypes.cpp.inc"
 
 void ExecDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/exec/ExecAttrs.cpp.inc"
       >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/exec/ExecTypes.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/exec/ExecOps.cpp.inc"
       >();
+}
+
+BufferOp dtc::exec::getRoot(Value buffer) {
+  while (auto view = buffer.getDefiningOp<ViewOp>())
+    buffer = view.getSource();
+  return buffer.getDefiningOp<BufferOp>();
 }
 
 int64_t dtc::exec::getNumBytes(MemRefType type) {

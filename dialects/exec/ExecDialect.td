@@ -7,6 +7,7 @@
 #ifndef DTC_DIALECTS_EXEC_EXECDIALECT_TD
 #define DTC_DIALECTS_EXEC_EXECDIALECT_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 
@@ -21,6 +22,7 @@ def Exec_Dialect : Dialect {
     maps one to one onto the Protobuf plan.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
@@ -36,10 +38,15 @@ def Exec_BufferKindAttr : EnumAttr<Exec_Dialect, Exec_BufferKind, "kind">;
 
 def Exec_CollectiveKind : I32EnumAttr<"CollectiveKind", "a collective", [
     I32EnumAttrCase<"AllReduce", 1, "all_reduce">, I32EnumAttrCase<"AllGather", 2, "all_gather">,
-    I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">, I32EnumAttrCase<"AllToAll", 4, "all_to_all">]> {
+    I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">, I32EnumAttrCase<"AllToAll", 4, "all_to_all">, I32EnumAttrCase<"Permute", 5, "permute">]> {
   let cppNamespace = "::dtc::exec";
   let genSpecializedAttr = 0;
 }
 def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind">;
+
+def Exec_TokenType : TypeDef<Exec_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "A collective that runs beside the instructions that follow it";
+}
 
 #endif // DTC_DIALECTS_EXEC_EXECDIALECT_TD

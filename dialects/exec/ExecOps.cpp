@@ -50,7 +50,7 @@ LogicalResult ProgramOp::verifyRegions() {
 
 LogicalResult TaskOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isa<KernelOp, CollectiveOp>(op))
+    if (!isa<KernelOp, CollectiveOp, WaitOp>(op))
       return op.emitOpError() << "cannot stand in an exec.task";
   return success();
 }
@@ -98,7 +98,7 @@ static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64
     for (Attribute axis : cast<ArrayAttr>(dim))
       for (auto known : mesh.getAxes().getAsRange<dist::AxisAttr>())
         if (known.getName() == axis)
-          size = size % known.getSize() == 0 ? size / known.getSize() : -1;
+          size = llvm::divideCeil(size, known.getSize());
   if (ArrayRef<int64_t>(expected) != local.getShape())
     return op->emitOpError() << "has a buffer of type " << local
                              << " for a shard of a tensor of shape [" << global
@@ -143,10 +143,35 @@ LogicalResult CollectiveOp::verify() {
   if (reduces != getReduction().has_value())
     return emitOpError() << stringifyCollectiveKind(getKind())
                          << (reduces ? " needs a reduction" : " has no use for a reduction");
-  auto input = cast<MemRefType>(getInput().getType());
-  auto exists = [&](int64_t dim) { return dim >= 0 && dim < input.getRank(); };
-  if (getKind() != CollectiveKind::AllReduce && (!exists(getDim()) || !exists(getSplitDim())))
-    return emitOpError() << "names a dimension that " << input << " lacks";
+  bool permutes = getKind() == CollectiveKind::Permute;
+  if (permutes != getSourceAxes().has_value())
+    return emitOpError() << stringifyCollectiveKind(getKind())
+                         << (permutes ? " needs source axes" : " has no use for source axes");
+  size_t count = getInputs().size();
+  if (count == 0)
+    return emitOpError() << "moves no tensor";
+  if (getOutputs().size() != count || getDims().size() != count || getSplitDims().size() != count ||
+      (getReasons() && getReasons()->size() != count))
+    return emitOpError() << "has " << count << " inputs, " << getOutputs().size() << " outputs, "
+                         << getDims().size() << " dims and " << getSplitDims().size()
+                         << " split dims, expected as many of each";
+  if (getKind() == CollectiveKind::AllReduce || permutes)
+    return success();
+  for (auto [value, dim, splitDim] : llvm::zip_equal(getInputs(), getDims(), getSplitDims())) {
+    auto input = cast<MemRefType>(value.getType());
+    auto exists = [&](int64_t dim) { return dim >= 0 && dim < input.getRank(); };
+    if (!exists(dim) || !exists(splitDim))
+      return emitOpError() << "names a dimension that " << input << " lacks";
+  }
+  return success();
+}
+
+LogicalResult WaitOp::verify() {
+  auto collective = getToken().getDefiningOp<CollectiveOp>();
+  if (!collective || collective->getBlock() != (*this)->getBlock())
+    return emitOpError() << "waits for a token of another task";
+  if (!getToken().hasOneUse())
+    return emitOpError() << "waits for a collective that is waited for elsewhere too";
   return success();
 }
 

@@ -117,17 +117,36 @@ def Exec_KernelOp : Exec_Op<"kernel", [HasParent<"TaskOp">, AttrSizedOperandSegm
   let hasVerifier = 1;
 }
 
-def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">]> {
+def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOperandSegments]> {
   let summary = "A collective over the group of devices along mesh axes";
   let description = [{
-    As the dist dialect's op of that name, from the buffer `input` (`[s]`) to the buffer `output` (`[t]`).
+    As the dist dialect's op of that name, for each tensor from the buffer in `inputs` (`[s]`) to the one in `outputs`
+    (`[t]`). Several tensors are a bucket: they move together, each as if alone. `dims` and `split_dims` have an entry
+    for each tensor; `reasons` has a dictionary for each that says why it moves, as `dist.reason` does.
+
+    With a token the collective starts here and runs beside the instructions that follow, until the `exec.wait` for it.
   }];
   let arguments = (ins Exec_CollectiveKindAttr:$kind, OptionalAttr<Dist_ReductionKindAttr>:$reduction,
-                       TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Exec_Buffer:$input, Exec_Buffer:$output,
-                       DefaultValuedAttr<I64Attr, "0">:$dim, DefaultValuedAttr<I64Attr, "0">:$split_dim);
+                       TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Variadic<Exec_Buffer>:$inputs,
+                       Variadic<Exec_Buffer>:$outputs, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$split_dims,
+                       OptionalAttr<TypedArrayAttrBase<StrAttr, "array of axis names">>:$source_axes,
+                       OptionalAttr<TypedArrayAttrBase<DictionaryAttr, "array of dictionaries">>:$reasons);
+  let results = (outs Optional<Exec_TokenType>:$token);
   let assemblyFormat = [{
-    `` $kind (`reducing` `` $reduction^)? `over` $axes $input `to` $output attr-dict `:` type($input) `to` type($output)
+    `` $kind (`reducing` `` $reduction^)? `over` $axes (`from` $source_axes^)? `(` $inputs `)` `to` `(` $outputs `)`
+    `dims` $dims `split_dims` $split_dims attr-dict `:` functional-type($inputs, $outputs) (`async` type($token)^)?
   }];
+  let hasVerifier = 1;
+}
+
+def Exec_WaitOp : Exec_Op<"wait", [HasParent<"TaskOp">]> {
+  let summary = "Waits for a collective";
+  let description = [{
+    The collective that made the token is done when this is. Between the two nothing writes the collective's inputs and
+    nothing touches its outputs.
+  }];
+  let arguments = (ins Exec_TokenType:$token);
+  let assemblyFormat = "$token attr-dict";
   let hasVerifier = 1;
 }
 

@@ -83,6 +83,18 @@ CompileOptions dtc::test::layout(const std::string &text) {
       part.getAsInteger(10, options.microbatches);
       continue;
     }
+    if (part.consume_front("zero=")) {
+      part.getAsInteger(10, options.zero);
+      continue;
+    }
+    if (part == "sp") {
+      options.sequenceParallel = true;
+      continue;
+    }
+    if (part.consume_front("shard:")) {
+      options.shard.push_back(part.str());
+      continue;
+    }
     llvm::SmallVector<llvm::StringRef> axes;
     part.split(axes, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef axis : axes) {

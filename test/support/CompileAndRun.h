@@ -40,7 +40,8 @@ private:
   std::unique_ptr<mlir::MLIRContext> mlirContext;
 };
 
-/// "dp=2,tp=2 m=2" -> options with that mesh and that many microbatches.
+/// "dp=2,tp=2 m=2" -> options with that mesh and that many microbatches; "zero=3", "sp" (sequence
+/// parallel) and "shard:batch=dp+tp" may follow.
 CompileOptions layout(const std::string &text);
 
 /// max |a - b| / max(|a|, floor) in the sense of the whole tensor: the largest difference over the

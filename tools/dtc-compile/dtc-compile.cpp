@@ -7,7 +7,10 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanValidator.h"
+#include "runtime/report/ExplanationReport.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/LinkSpeed.h"
+#include "runtime/support/Quantity.h"
 #include "tools/CommandLine.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -24,6 +27,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <optional>
 
 using namespace dtc;
 
@@ -50,6 +54,7 @@ static llvm::LogicalResult printNamedDiagnostic(mlir::Diagnostic &diagnostic) {
     return llvm::failure();
   const char *severity = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error     ? "error"
                          : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning ? "warning"
+                         : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark  ? "remark"
                                                                                          : "note";
   std::string message = diagnostic.str();
   if (!llvm::StringRef(message).contains(name.getName().getValue()))
@@ -64,7 +69,10 @@ namespace {
 struct Arguments {
   std::string input, output;
   std::vector<std::string> mesh;
-  bool printIr = false, timing = false;
+  std::vector<std::string> links;
+  std::optional<std::string> bucketBytes, commBudget;
+  bool printIr = false, timing = false, remarks = false;
+  std::optional<uint64_t> budget; ///< of --comm-budget
   CompileOptions compile;
 };
 } // namespace
@@ -106,6 +114,33 @@ static void addOptions(CLI::App &app, Arguments &args) {
          "(default: batch over dp; heads, kv_heads, mlp and vocab over tp)")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app.add_option(
+         "--zero", options.zero,
+         "ZeRO's stage: 1 splits the optimizer's state over the data axis, 2 gradients too, "
+         "3 parameters too")
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str();
+  app.add_option("--zero-axes", options.zeroAxes,
+                 "The mesh axes over which ZeRO splits (default: fsdp where the mesh has it, else "
+                 "dp)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--sequence-parallel", options.sequenceParallel,
+               "Split norms and residuals along the sequence over tp");
+  app.add_option("--link", args.links,
+                 "What the network does along an axis, such as dp=25GB/s,10us (default: that); for "
+                 "estimates and for choices between shardings")
+      ->allow_extra_args(false);
+  app.add_option("--bucket-bytes", args.bucketBytes,
+                 "Smaller collectives move together, up to so many bytes; 0: each by itself")
+      ->default_str("25MiB");
+  app.add_option("--prefetch", options.prefetch,
+                 "How many layers ahead ZeRO stage 3 gathers parameters")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  app.add_option("--comm-budget", args.commBudget,
+                 "Fail where a device would send more bytes in a step, such as 64MiB");
+  app.add_flag("--remarks", args.remarks, "Print what the compiler chose between, and why");
   app.add_option("--microbatches", options.microbatches,
                  "Parts of the batch that each device works through")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
@@ -140,6 +175,33 @@ static void addOptions(CLI::App &app, Arguments &args) {
   app.add_flag("--timing", args.timing, "Print the seconds that compiling took on standard error");
 }
 
+/// Reads the options whose values have units. Returns what is wrong, or an empty string.
+static std::string readLinksAndSizes(Arguments &args) {
+  for (const std::string &text : args.links) {
+    auto link = runtime::parseNamedLink(text);
+    if (!link)
+      return "--link: " + link.error().message;
+    bool known =
+        llvm::any_of(args.compile.mesh, [&](const auto &axis) { return axis.first == link->axis; });
+    if (!known)
+      return "--link: the mesh has no axis '" + link->axis + "'; name one of --mesh";
+    args.compile.links[link->axis] = {link->speed.bandwidth, link->speed.latency};
+  }
+  if (args.bucketBytes) {
+    auto bytes = runtime::parseByteSize(*args.bucketBytes);
+    if (!bytes)
+      return "--bucket-bytes: " + bytes.error().message;
+    args.compile.bucketBytes = *bytes;
+  }
+  if (args.commBudget) {
+    auto bytes = runtime::parseByteSize(*args.commBudget);
+    if (!bytes)
+      return "--comm-budget: " + bytes.error().message;
+    args.budget = *bytes;
+  }
+  return "";
+}
+
 int main(int argc, char **argv) {
   CLI::App app("Compiles model IR for a mesh of devices and writes a plan for dtc-run.",
                "dtc-compile");
@@ -153,6 +215,17 @@ int main(int argc, char **argv) {
     if (!problem.empty())
       return fail(problem);
   }
+  auto hasAxis = [&](llvm::StringRef name) {
+    return llvm::any_of(args.compile.mesh, [&](const auto &axis) { return axis.first == name; });
+  };
+  if (args.compile.sequenceParallel && !hasAxis("tp"))
+    return fail(
+        "--sequence-parallel: the mesh has no axis 'tp' to split sequences over; add one to "
+        "--mesh");
+  if (!args.compile.zeroAxes.empty() && args.compile.zero == 0)
+    return fail("--zero-axes: ZeRO is off; choose a stage with --zero");
+  if (std::string problem = readLinksAndSizes(args); !problem.empty())
+    return fail(problem);
   if (args.output.empty()) {
     llvm::SmallString<128> path(args.input == "-" ? "model" : args.input);
     llvm::sys::path::replace_extension(path, "plan");
@@ -170,6 +243,11 @@ int main(int argc, char **argv) {
   mlir::SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
   // What has no place in a file, but the name of a layer, is not shown with one.
   mlir::ScopedDiagnosticHandler namedHandler(&context, printNamedDiagnostic);
+  // Remarks are for those who ask. The handler that comes last is asked first.
+  mlir::ScopedDiagnosticHandler remarkHandler(&context, [&](mlir::Diagnostic &diagnostic) {
+    return llvm::success(!args.remarks &&
+                         diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark);
+  });
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(args.input, /*IsText=*/true);
   if (!buffer)
     return fail("cannot read " + args.input + ": " + buffer.getError().message());
@@ -186,6 +264,13 @@ int main(int argc, char **argv) {
   // What no runtime would take, such as an arena of exabytes, is not written.
   if (auto problem = runtime::validatePlan(plan))
     return fail("the plan of " + args.input + " cannot be run: " + problem->message);
+  if (args.budget) {
+    runtime::PlanExplanation explanation = runtime::explainPlan(plan);
+    if (auto problem = runtime::checkCommunicationBudget(explanation, *args.budget)) {
+      llvm::errs() << runtime::formatExplanation(explanation);
+      return fail("--comm-budget: " + problem->message);
+    }
+  }
   if (auto problem = runtime::writePlan(plan, args.output))
     return fail(problem->message);
   if (args.timing) {

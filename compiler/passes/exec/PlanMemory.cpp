@@ -50,13 +50,6 @@ private:
 
 } // namespace
 
-/// The exec.buffer that `value` is a view of.
-static Operation *rootOf(Value value) {
-  while (auto view = value.getDefiningOp<exec::ViewOp>())
-    value = view.getSource();
-  return value.getDefiningOp();
-}
-
 llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
   llvm::MapVector<Operation *, Use> uses;
   for (auto buffer : program.getOps<exec::BufferOp>())
@@ -74,8 +67,12 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
   for (exec::TaskOp task : order) {
     int begin = now;
     for (Operation &op : task.getBody().front()) {
-      for (Value operand : op.getOperands()) {
-        Operation *root = rootOf(operand);
+      // A collective that runs beside kernels uses its buffers until it is waited for.
+      Operation *user = &op;
+      if (auto wait = dyn_cast<exec::WaitOp>(op))
+        user = wait.getToken().getDefiningOp();
+      for (Value operand : user->getOperands()) {
+        Operation *root = exec::getRoot(operand);
         uses[root].extend(now, now);
         auto [it, fresh] = onlyTask.try_emplace(root, task);
         if (!fresh && it->second != task)
@@ -83,7 +80,7 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
       }
       // The running sum is there from one microbatch to the next.
       if (auto kernel = dyn_cast<exec::KernelOp>(op); kernel && kernel.getKernel() == "accumulate")
-        onlyTask[rootOf(kernel.getOutputs()[0])] = {};
+        onlyTask[exec::getRoot(kernel.getOutputs()[0])] = {};
       ++now;
     }
     if (runCount[task.getSymName()] > 1)
@@ -91,8 +88,8 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
   }
   // The caller writes inputs before the first task.
   for (auto input : program.getOps<exec::InputOp>()) {
-    uses[rootOf(input.getBuffer())].extend(0, 0);
-    onlyTask[rootOf(input.getBuffer())] = {};
+    uses[exec::getRoot(input.getBuffer())].extend(0, 0);
+    onlyTask[exec::getRoot(input.getBuffer())] = {};
   }
   // Between repetitions of a task, what comes from outside it or goes on after it must be left
   // alone.
@@ -102,9 +99,9 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
         use.extend(begin, end);
   int end = std::max(now - 1, 0);
   for (auto state : program.getOps<exec::StateOp>())
-    uses[rootOf(state.getBuffer())].extend(0, end);
+    uses[exec::getRoot(state.getBuffer())].extend(0, end);
   for (auto output : program.getOps<exec::OutputOp>())
-    uses[rootOf(output.getBuffer())].extend(end, end);
+    uses[exec::getRoot(output.getBuffer())].extend(end, end);
 
   llvm::MapVector<Operation *, Lifetime> lifetimes;
   for (auto &[root, use] : uses) {

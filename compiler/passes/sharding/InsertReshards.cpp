@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops are visited in order. At each, the layouts that its operands really have (partial sums
-// included) are known; the layouts that propagation gave its results are what their users would
-// like. Both vote for the axes of the op's factors. What an operand lacks is a reshard; what the op
-// produces is recorded as the result's layout, and the users adapt in their turn.
+// Ops are visited in order. Propagation has decided the axes of each op's factors (dist.factors);
+// where it did not run, the layouts of the operands and those that the results are given vote. What
+// an operand lacks is a reshard; what the op produces is recorded as the result's layout, and the
+// users adapt in their turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,8 @@
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SignatureAttributes.h"
+#include "compiler/passes/sharding/ReshardReason.h"
+#include "compiler/passes/sharding/RuleCache.h"
 
 #define DEBUG_TYPE "dtc-insert-reshards"
 
@@ -31,7 +33,8 @@ namespace {
 
 class ReshardInserter {
 public:
-  ReshardInserter(func::FuncOp function, const Mesh &mesh) : function(function), mesh(mesh) {}
+  ReshardInserter(func::FuncOp function, const Mesh &mesh)
+      : function(function), mesh(mesh), planner(mesh) {}
   LogicalResult run();
 
 private:
@@ -40,13 +43,22 @@ private:
   LogicalResult visitReturn(func::ReturnOp op);
   /// `value` laid out as `layout`, by a reshard before `user` if it is not so already.
   Value reshard(Value value, const Layout &layout, Operation *user);
+  std::optional<Layout> chooseCompletion(Value value);
+  void keepSumsTogether(Operation *op, const ShardingRule &rule, ArrayRef<Layout> actual,
+                        FactorAxes &axes);
+  /// The layout that propagation gave `value`.
+  Layout layoutWanted(Value value) const;
   double localBytes(Type type, const Layout &layout) const;
   /// Whether every user of `value` could take it as a partial sum.
   bool usersAreLinear(Value value);
 
   func::FuncOp function;
   const Mesh &mesh;
+  ReshardPlanner planner;
+  RuleCache rules;
   llvm::DenseMap<Value, Layout> layouts;
+  llvm::DenseMap<Value, Layout> wanted; ///< what propagation gave the results of ops
+  llvm::DenseMap<Value, std::optional<Layout>> completions;
   llvm::DenseMap<Value, SmallVector<std::pair<Layout, Value>, 1>> reshards;
 };
 
@@ -61,10 +73,22 @@ double ReshardInserter::localBytes(Type type, const Layout &layout) const {
   return bytes;
 }
 
+Layout ReshardInserter::layoutWanted(Value value) const {
+  auto it = wanted.find(value);
+  return it == wanted.end() ? layouts.at(value).complete() : it->second;
+}
+
 Value ReshardInserter::reshard(Value value, const Layout &layout, Operation *user) {
-  const Layout &from = layouts.at(value);
+  const Layout from = layouts.at(value); // a copy: the map grows
   if (from == layout)
     return value;
+  if (!from.partial.empty() && layout.partial.empty() && !value.hasOneUse()) {
+    auto [it, fresh] = completions.try_emplace(value);
+    if (fresh)
+      it->second = chooseCompletion(value);
+    if (std::optional<Layout> middle = it->second; middle && *middle != layout)
+      return reshard(reshard(value, *middle, user), layout, user);
+  }
   auto &known = reshards[value];
   for (auto &[target, result] : known)
     if (target == layout)
@@ -76,6 +100,7 @@ Value ReshardInserter::reshard(Value value, const Layout &layout, Operation *use
   auto op = dist::ReshardOp::create(builder, loc, value.getType(), value,
                                     toAttr(context, mesh, from), toAttr(context, mesh, layout));
   dist::setSharding(op.getResult(), op.getTo());
+  op->setAttr(dist::kReasonAttrName, describeReason(mesh, value, from, layout, user));
   layouts[op.getResult()] = layout;
   reshards[value].push_back({layout, op.getResult()});
   return op.getResult();
@@ -86,33 +111,12 @@ bool ReshardInserter::usersAreLinear(Value value) {
     auto user = dyn_cast<ShardingRuleOpInterface>(use.getOwner());
     if (!user)
       return false;
-    auto sets = user.getShardingRule().linearOperands;
+    const auto &sets = rules.of(user).linearOperands;
     if (llvm::none_of(sets,
                       [&](auto &set) { return llvm::is_contained(set, use.getOperandNumber()); }))
       return false;
   }
   return true;
-}
-
-/// Gives up axes of factors that no list of equal blocks can express for some tensor: a minor
-/// factor of a dimension can be split only where the major ones are split completely. Giving one up
-/// can do that to another tensor, hence the loop.
-static void dropInexpressible(const Mesh &mesh, const ShardingRule &rule,
-                              ArrayRef<FactorTensor> tensors, FactorAxes &axes) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const FactorTensor &tensor : tensors)
-      for (const auto &dim : *tensor.factors) {
-        bool majorSplit = true;
-        for (unsigned factor : dim) {
-          if (!majorSplit && !axes[factor].empty()) {
-            axes[factor].clear();
-            changed = true;
-          }
-          majorSplit &= mesh.product(axes[factor]) == rule.factors[factor].size;
-        }
-      }
-  }
 }
 
 /// The set of operands, partial over `axis` and linear together, through which `axis` may stay
@@ -130,27 +134,118 @@ static ArrayRef<unsigned> partialSet(const ShardingRule &rule, ArrayRef<Layout> 
   return {};
 }
 
-static dist::ReductionKind toKind(FactorReduction reduction) {
-  switch (reduction) {
-  case FactorReduction::Max:
-    return dist::ReductionKind::Max;
-  case FactorReduction::Min:
-    return dist::ReductionKind::Min;
-  default:
-    return dist::ReductionKind::Sum;
+/// What dist.factors says; nullopt where it is absent.
+static std::optional<FactorAxes> decidedAxes(Operation *op, const Mesh &mesh,
+                                             const ShardingRule &rule) {
+  auto attr = op->getAttrOfType<ArrayAttr>(dist::kFactorsAttrName);
+  if (!attr || attr.size() != rule.factors.size())
+    return std::nullopt;
+  FactorAxes axes(rule.factors.size());
+  for (auto [list, names] : llvm::zip_equal(axes, attr.getAsRange<ArrayAttr>()))
+    for (auto name : names.getAsRange<StringAttr>()) {
+      std::optional<unsigned> axis = mesh.find(name);
+      if (!axis)
+        return std::nullopt;
+      list.push_back(*axis);
+    }
+  return axes;
+}
+
+/// The layouts in which an op of decided axes takes its operands.
+static SmallVector<Layout> requiredLayouts(const Mesh &mesh, const ShardingRule &rule,
+                                           FactorAxes axes) {
+  SmallVector<FactorTensor> tensors;
+  for (const TensorFactors &factors : rule.operands)
+    tensors.push_back({&factors, nullptr, 0});
+  for (const TensorFactors &factors : rule.results)
+    tensors.push_back({&factors, nullptr, 0});
+  dropInexpressible(mesh, rule, tensors, axes);
+  SmallVector<Layout> layouts;
+  for (const TensorFactors &factors : rule.operands)
+    layouts.push_back(*layoutFromFactors(mesh, rule, factors, axes));
+  return layouts;
+}
+
+/// A partial value that its users need in several complete layouts is completed once: the layout in
+/// which that is cheapest, with the reshards that follow; nullopt where each user is served best by
+/// itself.
+std::optional<Layout> ReshardInserter::chooseCompletion(Value value) {
+  const Layout &from = layouts.at(value);
+  if (llvm::any_of(from.partial, [&](unsigned axis) { return mesh.isTemporal(axis); }))
+    return std::nullopt;
+  SmallVector<Layout> targets;
+  for (OpOperand &use : value.getUses()) {
+    std::optional<Layout> target;
+    if (auto constrain = dyn_cast<dist::ConstrainOp>(use.getOwner())) {
+      target = getLayout(mesh, constrain.getSharding());
+    } else if (auto op = dyn_cast<ShardingRuleOpInterface>(use.getOwner())) {
+      const ShardingRule &rule = rules.of(op);
+      if (auto axes = decidedAxes(op, mesh, rule))
+        target = requiredLayouts(mesh, rule, *axes)[use.getOperandNumber()];
+    }
+    if (!target)
+      return std::nullopt;
+    if (!llvm::is_contained(targets, *target))
+      targets.push_back(*target);
+  }
+  if (targets.size() < 2)
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(value.getType());
+  auto seconds = [&](const Layout &a, const Layout &b) {
+    const auto &plan =
+        planner.plan(std::max(8u, type.getElementTypeBitWidth()) / 8, type.getShape(), a, b);
+    return plan ? plan->seconds : std::numeric_limits<double>::infinity();
+  };
+  double best = 0;
+  for (const Layout &target : targets)
+    best += seconds(from, target);
+  std::optional<Layout> choice;
+  targets.push_back(layoutWanted(value));
+  for (const Layout &middle : targets) {
+    double total = seconds(from, middle);
+    for (const Layout &target : ArrayRef(targets).drop_back())
+      total += seconds(middle, target);
+    if (total < best) {
+      best = total;
+      choice = middle;
+    }
+  }
+  return choice;
+}
+
+/// Where an op adds or joins several sums that are partial over an axis, and the axis is to split
+/// it, it works on the whole of them instead and the result is split: one sum is completed, not
+/// several. On the way to such an op a sum passes reshapes, which cost nothing, as it is.
+void ReshardInserter::keepSumsTogether(Operation *op, const ShardingRule &rule,
+                                       ArrayRef<Layout> actual, FactorAxes &axes) {
+  bool passesOn = isa<ReshapeOp>(op) && usersAreLinear(op->getResult(0));
+  for (AxisList &list : axes) {
+    auto *end = llvm::find_if(list, [&](unsigned axis) {
+      ArrayRef<unsigned> set = partialSet(rule, actual, axis);
+      return (set.size() > 1 || (set.size() == 1 && passesOn)) &&
+             llvm::all_of(set,
+                          [&](unsigned index) { return usersAreLinear(op->getOperand(index)); });
+    });
+    list.erase(end, list.end());
   }
 }
 
 void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
   Layout layout = getLayout(mesh, op.getSharding());
+  // A constraint says how a value lies on devices. A sum over microbatches goes on through it.
+  const Layout &from = layouts.at(op.getInput());
+  if (from.partialKind == dist::ReductionKind::Sum)
+    for (unsigned axis : from.partial)
+      if (mesh.isTemporal(axis))
+        layout.partial.push_back(axis);
   layouts[op.getResult()] = layout;
-  dist::setSharding(op.getResult(), op.getSharding());
+  dist::setSharding(op.getResult(), toAttr(op.getContext(), mesh, layout));
   op.getInputMutable().assign(reshard(op.getInput(), layout, op));
 }
 
 LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
-  ShardingRule rule = op.getShardingRule();
-  SmallVector<Layout> actual, wanted;
+  const ShardingRule &rule = rules.of(op);
+  SmallVector<Layout> actual, asked;
   SmallVector<FactorTensor> tensors;
   for (Value operand : op->getOperands())
     actual.push_back(layouts.at(operand));
@@ -158,14 +253,16 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
     auto sharding = dist::getSharding(result);
     if (!sharding)
       return op->emitOpError() << "has no sharding; run dtc-propagate-shardings first";
-    wanted.push_back(getLayout(mesh, sharding));
+    asked.push_back(getLayout(mesh, sharding));
+    wanted[result] = asked.back();
   }
   for (auto [operand, factors, layout] : llvm::zip_equal(op->getOperands(), rule.operands, actual))
     tensors.push_back({&factors, &layout, localBytes(operand.getType(), layout)});
-  for (auto [result, factors, layout] : llvm::zip_equal(op->getResults(), rule.results, wanted))
+  for (auto [result, factors, layout] : llvm::zip_equal(op->getResults(), rule.results, asked))
     tensors.push_back({&factors, &layout, localBytes(result.getType(), layout)});
-  FactorAxes axes = mergeFactorAxes(mesh, rule, tensors);
-
+  std::optional<FactorAxes> decided = decidedAxes(op, mesh, rule);
+  FactorAxes axes = decided ? *decided : mergeFactorAxes(mesh, rule, tensors);
+  keepSumsTogether(op, rule, actual, axes);
   dropInexpressible(mesh, rule, tensors, axes);
   auto splits = [&](unsigned axis) {
     return llvm::any_of(axes, [&](const AxisList &list) { return llvm::is_contained(list, axis); });
@@ -177,6 +274,12 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   double resultBytes = 0, operandBytes = 0;
   for (auto [result, layout] : llvm::zip_equal(op->getResults(), results))
     resultBytes += localBytes(result.getType(), layout);
+
+  bool sums = llvm::all_of(rule.results, [&](const TensorFactors &factors) {
+    std::optional<Layout> produced = producedLayout(mesh, rule, factors, axes);
+    return produced && !produced->partial.empty() &&
+           produced->partialKind == dist::ReductionKind::Sum;
+  });
 
   // Which partial axes of the operands stay partial through this op.
   SmallVector<Layout> required;
@@ -193,7 +296,8 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
       operandBytes += localBytes(op->getOperand(index).getType(), required[index]);
       linearUsers &= usersAreLinear(op->getOperand(index));
     }
-    if (resultBytes > operandBytes || !linearUsers)
+    // A larger result is worth it where it is a sum that has to be completed anyway.
+    if ((resultBytes > operandBytes && !sums) || !linearUsers)
       continue;
     kept.push_back(axis);
     for (unsigned index : set)
@@ -201,27 +305,15 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   }
 
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
-    Layout &layout = results[index];
-    std::optional<dist::ReductionKind> kind;
+    std::optional<Layout> produced = producedLayout(mesh, rule, rule.results[index], axes);
+    if (!produced || (!kept.empty() && !produced->partial.empty() &&
+                      produced->partialKind != dist::ReductionKind::Sum))
+      return op->emitOpError() << "would leave a value that is partly a sum and partly a maximum";
+    Layout layout = *produced;
     if (!kept.empty())
-      kind = dist::ReductionKind::Sum;
-    layout.partial = kept;
-    llvm::SmallBitVector present(rule.factors.size());
-    for (const auto &dim : rule.results[index])
-      for (unsigned factor : dim)
-        present.set(factor);
-    for (auto [factor, list] : llvm::enumerate(axes)) {
-      if (list.empty() || present.test(factor) ||
-          rule.factors[factor].reduction == FactorReduction::None)
-        continue;
-      dist::ReductionKind own = toKind(rule.factors[factor].reduction);
-      if (kind && *kind != own)
-        return op->emitOpError() << "would leave a value that is partly a sum and partly a maximum";
-      kind = own;
-      layout.partial.append(list);
-    }
+      layout.partialKind = dist::ReductionKind::Sum;
+    layout.partial.append(kept);
     llvm::sort(layout.partial);
-    layout.partialKind = kind.value_or(dist::ReductionKind::Sum);
     layouts[result] = layout;
     dist::setSharding(result, toAttr(op->getContext(), mesh, layout));
   }
@@ -275,6 +367,9 @@ LogicalResult ReshardInserter::run() {
       return op.emitOpError() << "has no sharding rule; implement ShardingRuleOpInterface";
     }
   }
+  // Not before: the users of a value are asked what they need.
+  for (Operation &op : function.front())
+    op.removeAttr(dist::kFactorsAttrName);
   return success();
 }
 

@@ -3,22 +3,11 @@
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-//
-// A value whose sharding mentions the temporal axis, split or partial, is another one in each
-// microbatch; the ops that make or use such values are the body of the loop over microbatches. A
-// sum over the axis leaves the loop where a reshard completes it. Everything else runs before the
-// loop, or after it if it depends on such a sum.
-//
-//===----------------------------------------------------------------------===//
 
-#include "compiler/analysis/Layout.h"
-#include "compiler/analysis/ReshardPlan.h"
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SignatureAttributes.h"
-
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
+#include "compiler/passes/spmd/Partitioner.h"
 
 #define DEBUG_TYPE "dtc-spmd-partition"
 
@@ -30,46 +19,6 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-namespace {
-
-enum class Phase { Before, Loop, After };
-
-class Partitioner {
-public:
-  Partitioner(func::FuncOp function, const Mesh &mesh)
-      : function(function), mesh(mesh), time(mesh.temporalAxis()), planner(mesh) {}
-  LogicalResult run();
-
-private:
-  Layout layoutOf(Value value) { return getLayout(mesh, dist::getSharding(value)); }
-  bool mentionsTime(const Layout &layout) { return time && layout.mentions(*time); }
-  RankedTensorType localType(Type type, const Layout &layout);
-  LogicalResult classify();
-  LogicalResult refuseGather(dist::ReshardOp op);
-  void recordIndexLimits();
-  LogicalResult localizeSignature(Block &body);
-  LogicalResult emit(Operation &op, OpBuilder &builder);
-  LogicalResult emitReshard(dist::ReshardOp op, OpBuilder &builder);
-  LogicalResult emitOp(ShardingRuleOpInterface op, OpBuilder &builder);
-  LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,
-                             const FactorAxes &axes);
-  Value emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
-                 dist::ReductionKind kind);
-  ArrayAttr axisNames(ArrayRef<unsigned> axes);
-
-  func::FuncOp function;
-  const Mesh &mesh;
-  std::optional<unsigned> time;
-  ReshardPlanner planner;
-  llvm::DenseMap<Operation *, Phase> phases;
-  /// Values of the loop whose sum over microbatches is used after it.
-  llvm::SetVector<Value> accumulated;
-  IRMapping locals; ///< global value -> local value
-  IRMapping sums;   ///< accumulated global value -> result of the loop
-};
-
-} // namespace
-
 RankedTensorType Partitioner::localType(Type type, const Layout &layout) {
   auto tensor = cast<RankedTensorType>(type);
   return RankedTensorType::get(layout.localShape(mesh, tensor.getShape()), tensor.getElementType());
@@ -80,122 +29,6 @@ ArrayAttr Partitioner::axisNames(ArrayRef<unsigned> axes) {
   for (unsigned axis : axes)
     names.push_back(mesh.axes[axis].name);
   return Builder(function.getContext()).getStrArrayAttr(names);
-}
-
-LogicalResult Partitioner::classify() {
-  for (Operation &op : function.front().without_terminator()) {
-    bool inLoop = false;
-    Operation *late = nullptr;
-    for (Value operand : op.getOperands()) {
-      // Data are there whole before the step: only in the loop are they cut into microbatches.
-      inLoop |= mentionsTime(layoutOf(operand));
-      if (Operation *definer = operand.getDefiningOp();
-          definer && phases.at(definer) == Phase::After)
-        late = definer;
-    }
-    for (Value result : op.getResults())
-      inLoop |= mentionsTime(layoutOf(result));
-
-    auto reshard = dyn_cast<dist::ReshardOp>(op);
-    if (reshard && time && layoutOf(reshard.getInput()).isPartialOver(*time) &&
-        !mentionsTime(layoutOf(reshard.getResult()))) {
-      if (layoutOf(reshard.getInput()).partialKind != dist::ReductionKind::Sum)
-        return op.emitError() << "needs the maximum over microbatches of a value; only sums are "
-                                 "carried from one microbatch to the next; use one microbatch";
-      accumulated.insert(reshard.getInput());
-      phases[&op] = Phase::After;
-      continue;
-    }
-    if (inLoop && late) {
-      InFlightDiagnostic diag =
-          op.emitError()
-          << "'" << op.getName().getStringRef()
-          << "' computes on a microbatch and needs a sum over all microbatches, which "
-             "is known only after the last of them; use one microbatch, or a form of "
-             "the op that does not mix samples (a batch norm does)";
-      diag.attachNote(late->getLoc()) << "the sum over microbatches is completed here";
-      return failure();
-    }
-    // What leaves the loop is a sum: nothing else of a microbatch is known outside it.
-    for (Value result : op.getResults())
-      if (inLoop && !mentionsTime(layoutOf(result))) {
-        if (reshard)
-          return refuseGather(reshard);
-        return op.emitOpError() << "computes on a microbatch, but its result is laid out as "
-                                << layoutOf(result).str(mesh) << "; run dtc-insert-reshards first";
-      }
-    phases[&op] = inLoop ? Phase::Loop : late ? Phase::After : Phase::Before;
-  }
-  Operation *ret = function.front().getTerminator();
-  for (auto [index, value] : llvm::enumerate(ret->getOperands()))
-    if (mentionsTime(layoutOf(value)))
-      return ret->emitOpError() << "returns as result " << index
-                                << " what each microbatch has a part of ("
-                                << layoutOf(value).str(mesh) << "); run dtc-insert-reshards first";
-  return success();
-}
-
-LogicalResult Partitioner::refuseGather(dist::ReshardOp op) {
-  return op.emitError()
-         << "a value of shape " << op.getType() << " that each microbatch has a part of ("
-         << layoutOf(op.getInput()).str(mesh) << ") is needed as a whole ("
-         << layoutOf(op.getResult()).str(mesh)
-         << "); microbatches cannot see each other; use one microbatch, or an op that "
-            "does not mix samples";
-}
-
-Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
-                            dist::ReductionKind kind) {
-  auto type = cast<RankedTensorType>(value.getType());
-  int64_t group = mesh.product(step.axes);
-  if (group == 1)
-    return value; // axes of size one split nothing
-  SmallVector<int64_t> shape(type.getShape());
-  ArrayAttr axes = axisNames(step.axes);
-  auto resized = [&] { return RankedTensorType::get(shape, type.getElementType()); };
-  switch (step.kind) {
-  case ReshardStep::AllReduce:
-    return dist::AllReduceOp::create(builder, loc, type, kind, value, mesh.name, axes);
-  case ReshardStep::ReduceScatter:
-    shape[step.dim] /= group;
-    return dist::ReduceScatterOp::create(builder, loc, resized(), kind, value, step.dim, mesh.name,
-                                         axes);
-  case ReshardStep::Slice:
-    shape[step.dim] /= group;
-    return dist::ShardSliceOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes);
-  case ReshardStep::AllGather:
-    shape[step.dim] *= group;
-    return dist::AllGatherOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes);
-  case ReshardStep::Permute:
-    llvm::report_fatal_error("a permute cannot be emitted yet");
-  case ReshardStep::AllToAll:
-    shape[step.splitDim] /= group;
-    shape[step.dim] *= group;
-    return dist::AllToAllOp::create(builder, loc, resized(), value, step.splitDim, step.dim,
-                                    mesh.name, axes);
-  }
-  llvm_unreachable("unknown step");
-}
-
-LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
-  Layout from = layoutOf(op.getInput()), to = layoutOf(op.getResult());
-  if (from != getLayout(mesh, op.getFrom()) || to != getLayout(mesh, op.getTo()))
-    return op.emitOpError() << "goes from " << from.str(mesh) << " to " << to.str(mesh)
-                            << ", and says otherwise";
-  Value value = locals.lookupOrNull(op.getInput());
-  if (phases.at(op) == Phase::After && accumulated.contains(op.getInput())) {
-    value = sums.lookup(op.getInput());
-    llvm::erase(from.partial, *time);
-  }
-  auto type = cast<RankedTensorType>(op.getType());
-  int64_t elementBytes = (type.getElementTypeBitWidth() + 7) / 8;
-  const auto &plan = planner.plan(elementBytes, type.getShape(), from, to);
-  if (!plan)
-    return refuseGather(op);
-  for (const ReshardStep &step : plan->steps)
-    value = emitStep(builder, op.getLoc(), value, step, from.partialKind);
-  locals.map(op.getResult(), value);
-  return success();
 }
 
 /// Checks that the layouts of the op's tensors are those that `axes` of its factors give.
@@ -227,6 +60,24 @@ LogicalResult Partitioner::checkFollows(ShardingRuleOpInterface op, const Shardi
                  succeeded(check("result", op->getResults(), rule.results)));
 }
 
+Value Partitioner::maskPadding(OpBuilder &builder, Location loc, Value operand,
+                               const TensorFactors &factors, const ShardingRule &rule,
+                               const FactorAxes &axes) {
+  for (auto [dim, list] : llvm::enumerate(factors)) {
+    if (list.size() != 1)
+      continue; // a factor that shares a dimension is never padded
+    const Factor &factor = rule.factors[list.front()];
+    if (factor.reduction == FactorReduction::None || mesh.divides(factor.size, axes[list.front()]))
+      continue;
+    auto value = factor.reduction == FactorReduction::Max   ? dist::PaddingValue::Lowest
+                 : factor.reduction == FactorReduction::Min ? dist::PaddingValue::Highest
+                                                            : dist::PaddingValue::Zero;
+    operand = dist::MaskPaddingOp::create(builder, loc, operand.getType(), value, operand, dim,
+                                          factor.size, mesh.name, axisNames(axes[list.front()]));
+  }
+  return operand;
+}
+
 LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder) {
   ShardingRule rule = op.getShardingRule();
   FactorAxes axes(rule.factors.size());
@@ -246,17 +97,17 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
     return failure();
 
   SmallVector<Value> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(locals.lookup(operand));
+  for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
+    operands.push_back(
+        maskPadding(builder, op->getLoc(), locals.lookup(operand), factors, rule, axes));
   for (auto [operand, factor] : rule.indexedFactors) {
     if (mesh.product(axes[factor]) == 1)
       continue;
     Location loc = op->getLoc();
     auto type = cast<RankedTensorType>(operands[operand].getType());
     auto scalar = RankedTensorType::get({}, type.getElementType());
-    Value start = dist::ShardOffsetOp::create(
-        builder, loc, scalar, rule.factors[factor].size / mesh.product(axes[factor]), mesh.name,
-        axisNames(axes[factor]));
+    Value start = dist::ShardOffsetOp::create(builder, loc, scalar, rule.factors[factor].size,
+                                              mesh.name, axisNames(axes[factor]));
     Value starts = BroadcastOp::create(builder, loc, type, start, ArrayRef<int64_t>());
     operands[operand] = SubOp::create(builder, loc, operands[operand], starts);
   }
@@ -266,6 +117,7 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
   Operation *local = op.buildLocal(builder, operands, types);
   local->removeAttr(dist::kShardingAttrName);
   local->removeAttr("dtc.axes");
+  local->removeAttr(dist::kFactorsAttrName);
   locals.map(op->getResults(), local->getResults());
   return success();
 }
@@ -331,7 +183,7 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
 }
 
 LogicalResult Partitioner::run() {
-  if (failed(checkProgram(function, mesh.name)) || failed(checkShardings(function, mesh)) ||
+  if (failed(checkProgram(function, mesh.name)) || failed(checkShardings(function)) ||
       failed(classify()))
     return failure();
   recordIndexLimits();
@@ -374,8 +226,15 @@ LogicalResult Partitioner::run() {
       Value local = body->getArgument(arg.getArgNumber());
       for (auto [index, dim] : llvm::enumerate(layout.dims))
         if (llvm::is_contained(dim, *time))
-          local = emitStep(loopBuilder, arg.getLoc(), local,
-                           {ReshardStep::Slice, {*time}, int64_t(index)}, dist::ReductionKind::Sum);
+          local = emitStep(
+              loopBuilder, arg.getLoc(), local,
+              {ReshardStep::Slice,
+               {*time},
+               int64_t(index),
+               0,
+               0,
+               mesh.localSize(cast<RankedTensorType>(arg.getType()).getDimSize(index), dim)},
+              dist::ReductionKind::Sum);
       locals.map(arg, local);
     }
     if (failed(emitPhase(Phase::Loop, loopBuilder)))

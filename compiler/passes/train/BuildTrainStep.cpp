@@ -120,15 +120,20 @@ LogicalResult TrainStepBuilder::check() {
 
 Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
   Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
-  Value total;
+  // Joined and then summed, not added one after another: devices then complete all parts of the sum
+  // together.
+  auto part = RankedTensorType::get({1}, elementType);
+  SmallVector<Value> parts;
   for (Value gradient : gradients) {
     std::string letters;
     for (int64_t dim = 0; dim < cast<RankedTensorType>(gradient.getType()).getRank(); ++dim)
       letters += char('a' + dim);
     Value squares = EinsumOp::create(builder, loc, gradient, gradient,
                                      StringRef(letters + "," + letters + "->"));
-    total = total ? AddOp::create(builder, loc, total, squares).getResult() : squares;
+    parts.push_back(ReshapeOp::create(builder, loc, part, squares));
   }
+  Value joined = ConcatOp::create(builder, loc, parts, 0);
+  Value total = ReduceOp::create(builder, loc, joined, ReduceKind::Sum, ArrayRef<int64_t>{0});
   return SqrtOp::create(builder, loc, total);
 }
 

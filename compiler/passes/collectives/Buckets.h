@@ -1,0 +1,27 @@
+//===- Buckets.h - Collectives that move together -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_COLLECTIVES_BUCKETS_H
+#define DTC_COMPILER_PASSES_COLLECTIVES_BUCKETS_H
+
+#include "dialects/dist/Dist.h"
+
+namespace dtc {
+
+/// The bytes of the larger of a collective's operand and result on one device.
+int64_t collectiveBytes(mlir::Operation *collective);
+
+/// Puts collectives of one block, none of which needs another's result, into a dist.bucket that
+/// stands where the last of them does. One collective alone stays as it is.
+void makeBucket(llvm::ArrayRef<mlir::Operation *> collectives);
+
+/// Puts collectives, in the order of the block, into buckets of at most `bucketBytes` each. One
+/// that is larger stays alone.
+void makeBuckets(llvm::ArrayRef<mlir::Operation *> collectives, int64_t bucketBytes);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_COLLECTIVES_BUCKETS_H

@@ -1,0 +1,151 @@
+//===- OptimizeCollectives.cpp - Early, together, and no more than needed -===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/collectives/Buckets.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#define DEBUG_TYPE "dtc-optimize-collectives"
+
+namespace dtc {
+#define GEN_PASS_DEF_OPTIMIZECOLLECTIVESPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+/// Moves each collective of the block to behind the op that makes its operand.
+static void startEarly(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!dist::isBucketable(&op))
+      continue;
+    Operation *definer = op.getOperand(0).getDefiningOp();
+    // What comes from outside the block would start with it, and be held until it is used.
+    if (!definer || definer->getBlock() != &block)
+      continue;
+    // Collectives of one operand keep their order.
+    Operation *after = definer;
+    while (after->getNextNode() != &op && dist::isBucketable(after->getNextNode()))
+      after = after->getNextNode();
+    if (after != &op && after->getNextNode() != &op)
+      op.moveAfter(after);
+  }
+}
+
+namespace {
+
+/// Fills buckets in the order in which collectives can start. A bucket goes off when it is full, or
+/// when something needs one of its results. A collective that needs one waits for the bucket and is
+/// filled in after it: the sum over replicas of what was just scattered, say.
+class Bucketing {
+public:
+  Bucketing(Block &block, int64_t bucketBytes) : block(block), bucketBytes(bucketBytes) {}
+  void run();
+
+private:
+  struct Open {
+    SmallVector<Operation *> members;
+    SmallVector<Operation *> followers; ///< collectives of the members' results
+    int64_t bytes = 0;
+  };
+  void fill(Operation *op);
+  void add(Operation *op, Operation *next);
+  void close(unsigned bucket, Operation *before);
+
+  Block &block;
+  int64_t bucketBytes;
+  SmallVector<Open, 4> open; ///< of different kinds or axes; few
+  /// The open buckets that collectives are in, or follow.
+  llvm::DenseMap<Operation *, unsigned> bucketOf;
+};
+
+} // namespace
+
+/// Makes the bucket, where the last of its members stands, and leaves it empty. What follows it
+/// goes before `before`.
+void Bucketing::close(unsigned index, Operation *before) {
+  Open bucket = std::move(open[index]);
+  open[index] = Open();
+  for (Operation *member : bucket.members)
+    bucketOf.erase(member);
+  makeBucket(bucket.members);
+  for (Operation *follower : bucket.followers)
+    bucketOf.erase(follower);
+  // One by one: a follower may fill a bucket, and the next one may need what is in that.
+  for (Operation *follower : bucket.followers) {
+    follower->moveBefore(before);
+    add(follower, before);
+  }
+}
+
+/// Fills `op` in; what goes off for that does so before `next`.
+void Bucketing::add(Operation *op, Operation *next) {
+  if (auto it = bucketOf.find(op->getOperand(0).getDefiningOp()); it != bucketOf.end()) {
+    unsigned index = it->second;
+    open[index].followers.push_back(op);
+    bucketOf[op] = index;
+    return;
+  }
+  int64_t bytes = collectiveBytes(op);
+  // Bytes, not latency, are what a large one costs: it starts at once.
+  if (bytes >= bucketBytes)
+    return;
+  auto fits = [&](const Open &bucket) {
+    return !bucket.members.empty() && dist::canShareBucket(bucket.members.front(), op);
+  };
+  auto isEmpty = [](const Open &bucket) { return bucket.members.empty(); };
+  unsigned index = llvm::find_if(open, fits) - open.begin();
+  if (index == open.size())
+    index = llvm::find_if(open, isEmpty) - open.begin();
+  if (index == open.size())
+    open.push_back({});
+  open[index].members.push_back(op);
+  open[index].bytes += bytes;
+  bucketOf[op] = index;
+  if (open[index].bytes >= bucketBytes)
+    close(index, next);
+}
+
+void Bucketing::run() {
+  if (bucketBytes <= 0)
+    return;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (dist::isBucketable(&op)) {
+      add(&op, op.getNextNode());
+      continue;
+    }
+    // What closes may lead to another bucket, of followers, that has to close as well.
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        for (auto it = bucketOf.find(operand.getDefiningOp()); it != bucketOf.end();
+             it = bucketOf.find(operand.getDefiningOp()))
+          close(it->second, &op);
+    });
+  }
+}
+
+namespace {
+struct OptimizeCollectivesPass : dtc::impl::OptimizeCollectivesPassBase<OptimizeCollectivesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &) {
+          auto optimize = [&](Block &block) {
+            startEarly(block);
+            Bucketing(block, bucketBytes).run();
+          };
+          for (auto loop : function.getOps<dist::MicrobatchLoopOp>())
+            optimize(loop.getBody().front());
+          optimize(function.front());
+          return success();
+        })))
+      signalPassFailure();
+  }
+};
+} // namespace

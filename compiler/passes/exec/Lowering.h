@@ -1,0 +1,82 @@
+//===- Lowering.h - From tensors to kernels on buffers ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_EXEC_LOWERING_H
+#define DTC_COMPILER_PASSES_EXEC_LOWERING_H
+
+#include "dialects/exec/Exec.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace dtc {
+
+/// Memory that one or more values share: an in-place result, a reshape.
+struct LoweredStorage {
+  int lastUse = -1;      ///< of any value in it, as an op's number
+  bool inLoop = false;   ///< belongs to one microbatch
+  bool reusable = false; ///< holds an intermediate value that may be overwritten after its last use
+};
+
+class Lowering {
+public:
+  Lowering(mlir::func::FuncOp function, mlir::FlatSymbolRefAttr mesh)
+      : function(function), mesh(mesh), builder(function.getContext()),
+        declare(function.getContext()) {}
+  mlir::LogicalResult run();
+
+private:
+  void number();
+  void markGradients();
+  mlir::LogicalResult lowerArguments();
+  mlir::LogicalResult lowerOp(mlir::Operation &op);
+  mlir::LogicalResult lowerKernel(mlir::Operation &op);
+  /// One collective of the given tensors.
+  void lowerCollectives(llvm::ArrayRef<mlir::Operation *> ops);
+  void lowerBucket(dist::BucketOp bucket);
+  mlir::LogicalResult lowerLoop(dist::MicrobatchLoopOp loop);
+  mlir::LogicalResult lowerReturn(mlir::func::ReturnOp op);
+
+  bool isFolded(BroadcastOp op);
+  /// The value that an operand reads once broadcasts are folded.
+  mlir::Value source(mlir::OpOperand &operand);
+  mlir::MemRefType bufferType(mlir::Type type) {
+    auto tensor = cast<mlir::RankedTensorType>(type);
+    return mlir::MemRefType::get(tensor.getShape(), tensor.getElementType());
+  }
+  mlir::Value allocate(mlir::Value value, exec::BufferKind kind, bool reusable = true);
+  exec::BufferKind kindOf(mlir::Value value);
+  /// The buffer for result `index` of `op`: an operand's where that is allowed, else a new one.
+  mlir::Value allocateResult(mlir::Operation &op, unsigned index,
+                             llvm::ArrayRef<std::pair<unsigned, unsigned>> inPlacePairs);
+  void share(mlir::Value value, unsigned storage, mlir::Value buffer);
+  void kernel(mlir::Location loc, llvm::StringRef name, mlir::ValueRange inputs,
+              mlir::ValueRange outputs, mlir::DictionaryAttr attributes, double flops = 0);
+  /// Further instructions go to a new task, which runs `count` times.
+  void beginTask(llvm::StringRef name, int64_t count = 1);
+
+  mlir::func::FuncOp function;
+  mlir::FlatSymbolRefAttr mesh;
+  mlir::OpBuilder builder; ///< in the task that is being filled
+  mlir::OpBuilder declare; ///< before the first task
+  exec::ProgramOp program;
+  llvm::SmallVector<exec::TaskOp> tasks;
+  bool inLoop = false;
+
+  llvm::DenseMap<mlir::Operation *, int> numbers;
+  llvm::DenseMap<mlir::Value, int> lastUse;
+  llvm::DenseSet<mlir::Value> gradients, returned;
+  /// The argument that a returned value updates.
+  llvm::DenseMap<mlir::Value, mlir::BlockArgument> updates;
+  llvm::SmallVector<LoweredStorage> storages;
+  llvm::DenseMap<mlir::Value, unsigned> storageOf;
+  llvm::DenseMap<mlir::Value, mlir::Value> bufferOf;
+  llvm::SmallVector<int64_t> repetitions; ///< of each task
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_EXEC_LOWERING_H

@@ -1,0 +1,99 @@
+//===- LoweringSignature.cpp - States, inputs and outputs ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/exec/Lowering.h"
+
+#define DEBUG_TYPE "dtc-lower-to-exec"
+
+using namespace mlir;
+using namespace dtc;
+
+LogicalResult Lowering::lowerArguments() {
+  for (BlockArgument arg : function.getArguments()) {
+    unsigned index = arg.getArgNumber();
+    auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
+    auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
+    auto param = function.getArgAttrOfType<StringAttr>(index, "dtc.param");
+    auto slot = function.getArgAttrOfType<StringAttr>(index, "dtc.slot");
+    auto input = function.getArgAttrOfType<StringAttr>(index, "dtc.input");
+    auto scalar = function.getArgAttrOfType<StringAttr>(index, "dtc.scalar");
+    if (!shape || !sharding)
+      return function.emitOpError() << "is not partitioned: argument " << index
+                                    << " has no global shape; run dtc-spmd-partition first";
+    if (!param && !slot && !input && !scalar)
+      return function.emitOpError() << "argument " << index
+                                    << " is neither a parameter nor an input; give "
+                                       "it dtc.param or dtc.input";
+    if (slot && !function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of"))
+      return function.emitOpError() << "argument " << index
+                                    << " is a part of the optimizer's state and does not "
+                                       "say of which parameter; give it dtc.slot_of";
+    auto kind = param  ? exec::BufferKind::Parameter
+                : slot ? exec::BufferKind::OptimizerState
+                       : exec::BufferKind::Input;
+    Value buffer = allocate(arg, kind, /*reusable=*/false);
+    if (param || slot) {
+      auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
+      StringAttr of =
+          slot ? function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of") : StringAttr();
+      auto name = slot ? builder.getStringAttr(of.getValue() + "." + slot.getValue()) : param;
+      exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
+                            fileShape ? fileShape : shape, sharding,
+                            function.getArgAttr(index, "dtc.init"));
+    } else {
+      exec::InputOp::create(declare, arg.getLoc(), buffer, input ? input : scalar,
+                            input ? builder.getStringAttr("data") : scalar, shape, sharding,
+                            function.getArgAttrOfType<IntegerAttr>(index, "dtc.index_limit"));
+    }
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
+  auto copy = [&](Location loc, Value from, Value to) {
+    kernel(loc, "copy", from, to, builder.getDictionaryAttr({}));
+  };
+  // What lies in the storage of a state that a copy overwrites is saved before.
+  llvm::DenseSet<unsigned> overwritten;
+  for (auto [index, value] : llvm::enumerate(op.getOperands()))
+    if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
+      unsigned state = storageOf.at(function.getArgument(argument.getInt()));
+      if (storageOf.at(value) != state)
+        overwritten.insert(state);
+    }
+  auto saved = [&](Value value, exec::BufferKind kind) {
+    Value from = bufferOf.at(value);
+    if (!overwritten.contains(storageOf.at(value)))
+      return from;
+    Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()),
+                                          kind, IntegerAttr());
+    copy(op.getLoc(), from, buffer);
+    return buffer;
+  };
+  SmallVector<std::pair<Value, Value>> copies;
+  for (auto [index, value] : llvm::enumerate(op.getOperands())) {
+    if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
+      BlockArgument state = function.getArgument(argument.getInt());
+      if (storageOf.at(value) == storageOf.at(state))
+        continue;
+      copies.push_back({saved(value, exec::BufferKind::Activation), bufferOf.at(state)});
+      continue;
+    }
+    auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
+    auto shape = function.getResultAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
+    auto sharding =
+        function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
+    if (!shape || !sharding)
+      return function.emitOpError() << "is not partitioned: result " << index
+                                    << " has no global shape; run dtc-spmd-partition first";
+    exec::OutputOp::create(declare, value.getLoc(), saved(value, exec::BufferKind::Output),
+                           name ? name : builder.getStringAttr("result" + Twine(index)), shape,
+                           sharding);
+  }
+  for (auto [from, to] : copies)
+    copy(op.getLoc(), from, to);
+  return success();
+}

@@ -1,0 +1,258 @@
+//===- PropagationSeeds.cpp - What propagation starts from ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/sharding/Propagation.h"
+
+#define DEBUG_TYPE "dtc-propagate-shardings"
+
+using namespace mlir;
+using namespace dtc;
+
+void Propagation::enter(const Wish &wish) {
+  Layout &layout = layoutOf(wish.value);
+  AxisList axes;
+  for (unsigned axis : wish.axes) {
+    if (llvm::is_contained(layout.dims[wish.dim], axis))
+      continue;
+    if (layout.isShardedOver(axis))
+      break; // more urgent wishes have used it
+    axes.push_back(axis);
+  }
+  if (axes.empty())
+    return;
+  append(wish.value, wish.dim, axes);
+  remarkPadding(wish.value, wish.dim, wish.what);
+}
+
+void Propagation::remarkPadding(Value value, unsigned dim, const Twine &what) {
+  // The optimizer's state lies as its parameter does: one remark is enough.
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument && function.getArgAttr(argument.getArgNumber(), "dtc.slot"))
+    return;
+  const AxisList &axes = layoutOf(value).dims[dim];
+  int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
+  if (!mesh.divides(size, axes))
+    emitRemark(value.getLoc()) << what << " of size " << size << " is padded to "
+                               << mesh.localSize(size, axes) * mesh.product(axes)
+                               << " to be split over " << mesh.str(axes);
+}
+
+//===----------------------------------------------------------------------===//
+// Shardings in the IR
+//===----------------------------------------------------------------------===//
+
+LogicalResult Propagation::fix(Value value, dist::ShardingAttr sharding, const Twine &what,
+                               Location loc) {
+  Layout layout = getLayout(mesh, sharding);
+  if (!layout.partial.empty())
+    return emitError(loc) << what << ": the sharding " << sharding
+                          << " is partial; only complete ones can be asked for";
+  auto [known, fresh] = fixed.try_emplace(value, loc);
+  if (!fresh && layoutOf(value) != layout) {
+    auto diagnostic = emitError(loc) << what << ": is asked to be " << layout.str(mesh) << " and "
+                                     << layoutOf(value).str(mesh) << "; remove one of the two";
+    diagnostic.attachNote(known->second) << "the other one is asked for here";
+    return diagnostic;
+  }
+  SmallVector<bool, 4> shut;
+  for (auto [dim, axes] : llvm::enumerate(layout.dims)) {
+    shut.push_back(!sharding.isOpen(dim));
+    int64_t priority = sharding.getPriority(dim);
+    if (priority == 0 || axes.empty())
+      continue;
+    wishes[priority].push_back(
+        {value, unsigned(dim), axes, (what + ": dimension " + Twine(dim)).str()});
+    axes.clear();
+  }
+  layoutOf(value) = layout;
+  if (llvm::is_contained(shut, true))
+    closed[value] = shut;
+  return success();
+}
+
+/// Writes a sharding that the user gave an op's result as a dist.constrain: what the op computes
+/// best may lie differently.
+void Propagation::constrainExplicitResults() {
+  for (Operation &op : llvm::make_early_inc_range(function.front())) {
+    if (isa<dist::ConstrainOp>(op))
+      continue;
+    OpBuilder builder(op.getContext());
+    builder.setInsertionPointAfter(&op);
+    for (Value value : op.getResults())
+      if (auto sharding = dist::getSharding(value)) {
+        auto constrain =
+            dist::ConstrainOp::create(builder, op.getLoc(), value.getType(), value, sharding);
+        value.replaceAllUsesExcept(constrain.getResult(), constrain);
+        ownConstraints.insert(constrain);
+      }
+    op.removeAttr(dist::kShardingAttrName);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The map of logical axes
+//===----------------------------------------------------------------------===//
+
+/// How many of `axes` make the parts of a dimension of `size` elements smaller.
+static size_t usefulAxes(const Mesh &mesh, int64_t size, ArrayRef<unsigned> axes) {
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    if (size == 1 && mesh.axes[axis].size > 1)
+      return index;
+    size = llvm::divideCeil(size, mesh.axes[axis].size);
+  }
+  return axes.size();
+}
+
+/// Whether some device gets nothing but padding of a dimension.
+static bool leavesEmptyShards(const Mesh &mesh, int64_t size, ArrayRef<unsigned> axes) {
+  for (unsigned axis : axes) {
+    int64_t block = llvm::divideCeil(size, mesh.axes[axis].size);
+    if (block * (mesh.axes[axis].size - 1) >= size && mesh.axes[axis].size > 1)
+      return true;
+    size = block;
+  }
+  return false;
+}
+
+LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twine &what,
+                                     Location loc) {
+  for (auto [index, attr] : llvm::enumerate(axisNames)) {
+    auto it = logicalAxes.find(cast<StringAttr>(attr).getValue());
+    if (it == logicalAxes.end())
+      continue;
+    const LogicalAxis &logical = it->second;
+    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(index);
+    std::string dimension =
+        (what + ": dimension " + Twine(index) + " ('" + it->first() + "')").str();
+    AxisList axes = logical.axes;
+    size_t useful = usefulAxes(mesh, size, axes);
+    // Copies of a part are fine, such as of key-value heads for several query heads; a dimension
+    // that is to be split and would not be at all is not, nor is an axis of more devices than
+    // there are elements left for it.
+    ArrayRef<unsigned> splitting = ArrayRef<unsigned>(axes).take_front(useful);
+    bool tooMany = mesh.product(axes) > 1 && mesh.product(splitting) == 1;
+    for (size_t i = 0; i < useful; ++i)
+      tooMany |= mesh.axes[axes[i]].size > mesh.localSize(size, splitting.take_front(i));
+    if (logical.mustSplit && tooMany)
+      return emitError(loc) << what << ": dimension " << index << " ('" << it->first()
+                            << "') has size " << size << ", which " << mesh.str(axes)
+                            << " would split in " << mesh.product(axes)
+                            << " shards, some of them empty; change the size or the mesh";
+    axes.truncate(useful);
+    if (logical.mustSplit && leavesEmptyShards(mesh, size, axes) &&
+        warned.insert({it->first().str(), size}).second)
+      emitWarning(loc) << what << ": dimension " << index << " ('" << it->first() << "') of size "
+                       << size << " has " << mesh.product(axes) << " shards over " << mesh.str(axes)
+                       << ", some of them empty; a size of "
+                       << llvm::alignTo(size, mesh.product(axes)) << " costs as much";
+    if (logical.priority > 0) {
+      wishes[logical.priority].push_back({value, unsigned(index), axes, dimension});
+      continue;
+    }
+    Layout &layout = layoutOf(value);
+    for (unsigned axis : axes) {
+      if (!layout.isShardedOver(axis)) {
+        layout.dims[index].push_back(axis);
+        continue;
+      }
+      if (logical.asked)
+        return emitError(loc) << what << ": axis \"" << mesh.axes[axis].name
+                              << "\" would split two dimensions of it, '" << it->first()
+                              << "' and an earlier one; map them to different axes";
+      break;
+    }
+    remarkPadding(value, index, dimension);
+  }
+  return success();
+}
+
+LogicalResult Propagation::seedArguments() {
+  for (BlockArgument arg : function.getArguments()) {
+    unsigned index = arg.getArgNumber();
+    std::string what = "argument " + std::to_string(index);
+    for (StringRef key : {"dtc.param", "dtc.slot_of", "dtc.input"})
+      if (auto name = function.getArgAttrOfType<StringAttr>(index, key))
+        what = ("'" + name.getValue() + "'").str();
+    if (auto sharding = dist::getSharding(arg)) {
+      if (failed(fix(arg, sharding, what, arg.getLoc())))
+        return failure();
+    } else if (auto names = function.getArgAttrOfType<ArrayAttr>(index, "dtc.axes")) {
+      if (failed(seedValue(arg, names, what, arg.getLoc())))
+        return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult Propagation::seedOps() {
+  for (Operation &op : function.front()) {
+    if (auto constrain = dyn_cast<dist::ConstrainOp>(op)) {
+      for (auto sharding : {constrain.getSharding(), dist::getSharding(constrain.getResult())})
+        if (sharding && failed(fix(constrain.getResult(), sharding, "dist.constrain", op.getLoc())))
+          return failure();
+      // One value that is constrained to two shardings at once contradicts itself.
+      for (Operation *other : constrain.getInput().getUsers())
+        if (auto twin = dyn_cast<dist::ConstrainOp>(other);
+            twin && twin != constrain && twin->isBeforeInBlock(constrain) &&
+            twin.getSharding() != constrain.getSharding()) {
+          auto diagnostic = constrain.emitError()
+                            << "a value is constrained to "
+                            << getLayout(mesh, constrain.getSharding()).str(mesh)
+                            << ", and to another sharding elsewhere; constrain it once, and what "
+                               "must lie differently behind that";
+          diagnostic.attachNote(twin.getLoc())
+              << "here it is constrained to " << getLayout(mesh, twin.getSharding()).str(mesh);
+          return diagnostic;
+        }
+      continue;
+    }
+    if (auto names = op.getAttrOfType<ArrayAttr>("dtc.axes"))
+      for (Value value : op.getResults())
+        if (failed(seedValue(value, names, op.getName().getStringRef(), op.getLoc())))
+          return failure();
+  }
+  return success();
+}
+
+/// A function's results are where its return operands are; an explicit sharding there fixes them.
+LogicalResult Propagation::checkResultShardings() {
+  auto *terminator = function.front().getTerminator();
+  for (unsigned index = 0; index < terminator->getNumOperands(); ++index) {
+    auto sharding =
+        function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
+    if (!sharding)
+      continue;
+    Layout layout = getLayout(mesh, sharding);
+    if (!layout.partial.empty())
+      return emitError(function.getLoc()) << "result " << index << ": the sharding " << sharding
+                                          << " is partial; only complete ones can be asked for";
+    if (auto time = mesh.temporalAxis(); time && layout.isShardedOver(*time))
+      return emitError(function.getLoc())
+             << "result " << index << ": the sharding " << sharding
+             << " splits it over the temporal axis \"" << mesh.axes[*time].name
+             << "\"; a result is there once for all microbatches";
+    if (auto updates = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
+      BlockArgument state = function.getArgument(updates.getInt());
+      auto asked = dist::getSharding(state);
+      if (asked && getLayout(mesh, asked) != layout)
+        return emitError(function.getLoc())
+               << "result " << index << ": is asked to be " << layout.str(mesh)
+               << ", but it is the new value of argument " << state.getArgNumber()
+               << ", which is asked to be " << getLayout(mesh, asked).str(mesh)
+               << "; remove one of the two";
+    }
+  }
+  return success();
+}
+
+LogicalResult Propagation::seed() {
+  if (failed(seedArguments()))
+    return failure();
+  constrainExplicitResults();
+  if (failed(seedOps()))
+    return failure();
+  return checkResultShardings();
+}

@@ -1,0 +1,67 @@
+//===- Partitioner.h - From the global view to one device's ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_SPMD_PARTITIONER_H
+#define DTC_COMPILER_PASSES_SPMD_PARTITIONER_H
+
+#include "compiler/analysis/Layout.h"
+#include "compiler/analysis/ReshardPlan.h"
+#include "dialects/dtc/DtcOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <optional>
+
+namespace dtc {
+
+/// When an op runs: before the loop over microbatches, in it, or behind it.
+enum class Phase { Before, Loop, After };
+
+class Partitioner {
+public:
+  Partitioner(mlir::func::FuncOp function, const Mesh &mesh)
+      : function(function), mesh(mesh), time(mesh.temporalAxis()), planner(mesh) {}
+  mlir::LogicalResult run();
+
+private:
+  Layout layoutOf(mlir::Value value) { return getLayout(mesh, dist::getSharding(value)); }
+  bool mentionsTime(const Layout &layout) { return time && layout.mentions(*time); }
+  mlir::RankedTensorType localType(mlir::Type type, const Layout &layout);
+  mlir::LogicalResult classify();
+  void sinkIntoAfter();
+  mlir::LogicalResult refuseGather(dist::ReshardOp op);
+  void recordIndexLimits();
+  mlir::LogicalResult localizeSignature(mlir::Block &body);
+  mlir::LogicalResult emit(mlir::Operation &op, mlir::OpBuilder &builder);
+  mlir::LogicalResult emitReshard(dist::ReshardOp op, mlir::OpBuilder &builder);
+  mlir::LogicalResult emitOp(ShardingRuleOpInterface op, mlir::OpBuilder &builder);
+  mlir::LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,
+                                   const FactorAxes &axes);
+  mlir::Value emitStep(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                       const ReshardStep &step, dist::ReductionKind kind,
+                       mlir::DictionaryAttr reason = {});
+  /// `operand` of an op, in which padding counts for nothing where the op sums over it.
+  mlir::Value maskPadding(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand,
+                          const TensorFactors &factors, const ShardingRule &rule,
+                          const FactorAxes &axes);
+  mlir::ArrayAttr axisNames(llvm::ArrayRef<unsigned> axes);
+
+  mlir::func::FuncOp function;
+  const Mesh &mesh;
+  std::optional<unsigned> time;
+  ReshardPlanner planner;
+  llvm::DenseMap<mlir::Operation *, Phase> phases;
+  /// Values of the loop whose sum over microbatches is used after it.
+  llvm::SetVector<mlir::Value> accumulated;
+  mlir::IRMapping locals; ///< global value -> local value
+  mlir::IRMapping sums;   ///< accumulated global value -> result of the loop
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_SPMD_PARTITIONER_H

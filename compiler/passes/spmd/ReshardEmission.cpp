@@ -1,0 +1,100 @@
+//===- ReshardEmission.cpp - Reshards as collectives -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/spmd/Partitioner.h"
+
+#define DEBUG_TYPE "dtc-spmd-partition"
+
+using namespace mlir;
+using namespace dtc;
+
+/// `value` with dimension `dim` grown to `size` elements.
+static Value padTo(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t size) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getDimSize(dim) == size)
+    return value;
+  SmallVector<int64_t> low(type.getRank(), 0), high(type.getRank(), 0);
+  high[dim] = size - type.getDimSize(dim);
+  return PadOp::create(builder, loc, value, low, high, 0.0);
+}
+
+/// The first `size` elements of dimension `dim`.
+static Value cutTo(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t size) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getDimSize(dim) == size)
+    return value;
+  SmallVector<int64_t> offsets(type.getRank(), 0), sizes(type.getShape());
+  sizes[dim] = size;
+  return SliceOp::create(builder, loc, value, offsets, sizes);
+}
+
+Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
+                            dist::ReductionKind kind, DictionaryAttr reason) {
+  int64_t group = mesh.product(step.axes);
+  if (group == 1)
+    return value; // axes of size one split nothing
+  if (step.kind == ReshardStep::ReduceScatter)
+    value = padTo(builder, loc, value, step.dim, step.splitSize * group);
+  if (step.kind == ReshardStep::AllToAll)
+    value = padTo(builder, loc, value, step.splitDim, step.splitSize * group);
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  ArrayAttr axes = axisNames(step.axes);
+  auto resized = [&] { return RankedTensorType::get(shape, type.getElementType()); };
+  auto explained = [&](auto op) -> Value {
+    if (reason)
+      op->setAttr(dist::kReasonAttrName, reason);
+    return op;
+  };
+  switch (step.kind) {
+  case ReshardStep::AllReduce:
+    return explained(dist::AllReduceOp::create(builder, loc, type, kind, value, mesh.name, axes));
+  case ReshardStep::ReduceScatter:
+    shape[step.dim] = step.splitSize;
+    return explained(dist::ReduceScatterOp::create(builder, loc, resized(), kind, value, step.dim,
+                                                   mesh.name, axes));
+  case ReshardStep::Slice:
+    shape[step.dim] = step.splitSize;
+    return dist::ShardSliceOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes);
+  case ReshardStep::AllGather:
+    shape[step.dim] *= group;
+    value = explained(
+        dist::AllGatherOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes));
+    return cutTo(builder, loc, value, step.dim, step.gatheredSize);
+  case ReshardStep::AllToAll:
+    shape[step.splitDim] /= group;
+    shape[step.dim] *= group;
+    value = explained(dist::AllToAllOp::create(builder, loc, resized(), value, step.splitDim,
+                                               step.dim, mesh.name, axes));
+    return cutTo(builder, loc, value, step.dim, step.gatheredSize);
+  case ReshardStep::Permute:
+    return explained(dist::PermuteOp::create(builder, loc, type, value, mesh.name, axes,
+                                             axisNames(step.sourceAxes)));
+  }
+  llvm_unreachable("unknown step");
+}
+
+LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
+  Layout from = layoutOf(op.getInput()), to = layoutOf(op.getResult());
+  if (from != getLayout(mesh, op.getFrom()) || to != getLayout(mesh, op.getTo()))
+    return op.emitOpError() << "goes from " << from.str(mesh) << " to " << to.str(mesh)
+                            << ", and says otherwise";
+  Value value = locals.lookupOrNull(op.getInput());
+  if (phases.at(op) == Phase::After && accumulated.contains(op.getInput())) {
+    value = sums.lookup(op.getInput());
+    llvm::erase(from.partial, *time);
+  }
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t elementBytes = (type.getElementTypeBitWidth() + 7) / 8;
+  const auto &plan = planner.plan(elementBytes, type.getShape(), from, to);
+  if (!plan)
+    return refuseGather(op);
+  for (const ReshardStep &step : plan->steps)
+    value = emitStep(builder, op.getLoc(), value, step, from.partialKind,
+                     op->getAttrOfType<DictionaryAttr>(dist::kReasonAttrName));
+  locals.map(op.getResult(), value);
+  return success();
+}
