@@ -25,11 +25,11 @@ public:
 
   double seconds(const Layout &u, const Layout &v) const;
   double gather(const Layout &u, ArrayRef<unsigned> axes) const {
-    return time(axes, bytes(u) * (group(axes) - 1), group(axes) - 1);
+    return time(axes, bytes(u) * (group(axes) - 1), 1);
   }
   double allReduce(const Layout &u, ArrayRef<unsigned> axes) const {
     double n = group(axes);
-    return time(axes, 2 * bytes(u) * (n - 1) / n, 2 * (n - 1));
+    return time(axes, 2 * bytes(u) * (n - 1) / n, 2);
   }
 
 private:
@@ -46,16 +46,18 @@ private:
       result *= double(part(dim, u.dims[dim]));
     return result;
   }
-  double time(ArrayRef<unsigned> axes, double bytes, double rounds) const {
-    double slowest = 0, latency = 0;
+  /// `rings` is how often the devices of each axis pass something round; 0 for a single hop.
+  double time(ArrayRef<unsigned> axes, double bytes, double rings) const {
+    double slowest = 0, hop = 0, delay = 0;
     for (unsigned axis : axes)
       if (mesh.axes[axis].temporal)
         return kNever;
       else if (mesh.axes[axis].size > 1) {
         slowest = std::max(slowest, 1 / mesh.axes[axis].bandwidth);
-        latency = std::max(latency, mesh.axes[axis].latency);
+        hop = std::max(hop, mesh.axes[axis].latency);
+        delay += double(mesh.axes[axis].size - 1) * mesh.axes[axis].latency;
       }
-    return bytes * slowest + rounds * latency;
+    return bytes * slowest + (rings > 0 ? rings * delay : hop);
   }
   /// Whether `b` is `a` and more; `more` is what follows then.
   static bool extends(const AxisList &a, const AxisList &b, AxisList &more) {
@@ -100,7 +102,7 @@ private:
 double Edges::scatter(const Layout &u, size_t dim, const AxisList &dimAfter,
                       const AxisList &axes) const {
   double padded = bytes(u) / double(part(dim, u.dims[dim])) * double(part(dim, dimAfter));
-  return time(axes, padded * (group(axes) - 1), group(axes) - 1);
+  return time(axes, padded * (group(axes) - 1), 1);
 }
 
 /// Each receiver asks who has its new shard. Devices that have copies of it share the receivers in
@@ -137,7 +139,7 @@ double Edges::permute(const Layout &u, const Layout &v) const {
         differ.insert(axis);
   }
   std::vector<unsigned> moved(differ.begin(), differ.end());
-  return moved.empty() ? 0 : time(moved, bytes(u), 1);
+  return moved.empty() ? 0 : time(moved, bytes(u), 0);
 }
 
 double Edges::seconds(const Layout &u, const Layout &v) const {

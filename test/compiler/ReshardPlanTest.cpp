@@ -46,7 +46,11 @@ TEST(CollectiveCost, AsDocumented) {
   EXPECT_EQ(cost(CollectiveKind::AllToAll, {1}), std::pair(60., 12.75));
   EXPECT_EQ(cost(CollectiveKind::AllReduce, {1}), std::pair(120., 25.5));
   EXPECT_EQ(cost(CollectiveKind::Permute, {1}), std::pair(80., 16.25));
-  EXPECT_EQ(cost(CollectiveKind::AllGather, {0, 1, 2}), std::pair(560., 112 + 3.5));
+  // 80 * 7 bytes at 5 a second; a ring of 2 and then one of 4: 1 * .5 + 3 * .25 seconds of delay.
+  EXPECT_EQ(cost(CollectiveKind::AllGather, {0, 1, 2}), std::pair(560., 112 + 1.25));
+  EXPECT_EQ(cost(CollectiveKind::ReduceScatter, {0, 1}), std::pair(70., 14 + 1.25));
+  EXPECT_EQ(cost(CollectiveKind::AllReduce, {0, 1}), std::pair(140., 28 + 2.5));
+  EXPECT_EQ(cost(CollectiveKind::Permute, {0, 1}), std::pair(80., 16 + .5));
   EXPECT_EQ(cost(CollectiveKind::AllReduce, {2}), std::pair(0., 0.));
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Damages a compiled plan in many ways and gives the results to dtc-plan show and dtc-run.
+"""Damages a compiled plan in many ways and gives the results to dtc-plan and dtc-run.
 
     fuzz-plan.py PLAN [--data FILE] [--count N] [--seed S] [--timeout SECONDS]
 
@@ -67,7 +67,8 @@ def main():
         original = file.read()
 
     path = arguments.plan + ".damaged.plan"
-    commands = [["dtc-plan", "show", path], ["dtc-plan", "show", "--json", path]]
+    commands = [["dtc-plan", "show", path], ["dtc-plan", "show", "--json", path],
+                ["dtc-plan", "explain", path], ["dtc-plan", "explain", "--json", path]]
     if arguments.data:
         commands.append(["dtc-run", path, "--data", arguments.data, "--steps", "1"])
     for number in range(arguments.count):

@@ -460,8 +460,9 @@ func.func @all_to_all_dim(%x: tensor<16x8xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @shard_slice_divide(%x: tensor<16x8xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op splits dimension 1 of 'tensor<16x8xf32>' in 16 blocks, which do not divide it}}
-  %0 = dist.shard_slice %x dim 1 over @mesh ["dp", "micro"] : (tensor<16x8xf32>) -> tensor<16x1xf32>
+  // 8 elements in 16 blocks: each has room for one.
+  // expected-error@+1 {{'dist.shard_slice' op has 0 elements in dimension 1, expected 1 for a block of 8 over ["dp", "micro"]}}
+  %0 = dist.shard_slice %x dim 1 over @mesh ["dp", "micro"] : (tensor<16x8xf32>) -> tensor<16x0xf32>
   return
 }
 
@@ -579,6 +580,6 @@ func.func @loop_element(%x: tensor<16x8xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @yield_outside(%x: tensor<16x8xf32>) {
-  // expected-error@+1 {{'dist.yield' op expects parent op 'dist.microbatch_loop'}}
+  // expected-error@+1 {{'dist.yield' op expects parent op to be one of 'dist.microbatch_loop, dist.bucket'}}
   dist.yield
 }

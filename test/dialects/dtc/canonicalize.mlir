@@ -125,3 +125,110 @@ func.func @unused(%x: tensor<4x8xf32>, %w: tensor<8xf32>) {
   %0:3 = dtc.layer_norm %x, %w, %w {eps = 1.0e-5} : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+// The sum of padded parts that touch is the parts joined: the gradient of a tensor that was taken apart.
+// CHECK-LABEL: func.func @add_of_pads
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3xf32>, %[[Y:.*]]: tensor<2x5xf32>)
+// CHECK-NEXT: %[[C:.*]] = dtc.concat %[[X]], %[[Y]] dim 1
+// CHECK-NEXT: return %[[C]]
+func.func @add_of_pads(%x: tensor<2x3xf32>, %y: tensor<2x5xf32>) -> tensor<2x8xf32> {
+  %0 = dtc.pad %x low [0, 0] high [0, 5] value 0.0 : (tensor<2x3xf32>) -> tensor<2x8xf32>
+  %1 = dtc.pad %y low [0, 3] high [0, 0] value 0.0 : (tensor<2x5xf32>) -> tensor<2x8xf32>
+  %2 = dtc.add %0, %1 : tensor<2x8xf32>
+  return %2 : tensor<2x8xf32>
+}
+
+// -----
+
+// In the other order, with padding left at both ends, along the first dimension.
+// CHECK-LABEL: func.func @add_of_inner_pads
+// CHECK-SAME: (%[[X:.*]]: tensor<3x2xf32>, %[[Y:.*]]: tensor<5x2xf32>)
+// CHECK-NEXT: %[[C:.*]] = dtc.concat %[[X]], %[[Y]] dim 0 : (tensor<3x2xf32>, tensor<5x2xf32>) -> tensor<8x2xf32>
+// CHECK-NEXT: %[[P:.*]] = dtc.pad %[[C]] low [1, 0] high [4, 0] value 0.000000e+00 : (tensor<8x2xf32>) -> tensor<13x2xf32>
+// CHECK-NEXT: return %[[P]]
+func.func @add_of_inner_pads(%x: tensor<3x2xf32>, %y: tensor<5x2xf32>) -> tensor<13x2xf32> {
+  %0 = dtc.pad %y low [4, 0] high [4, 0] value 0.0 : (tensor<5x2xf32>) -> tensor<13x2xf32>
+  %1 = dtc.pad %x low [1, 0] high [9, 0] value 0.0 : (tensor<3x2xf32>) -> tensor<13x2xf32>
+  %2 = dtc.add %0, %1 : tensor<13x2xf32>
+  return %2 : tensor<13x2xf32>
+}
+
+// -----
+
+// Three parts, such as queries, keys and values, are one list; here the middle one is added last but one.
+// CHECK-LABEL: func.func @add_of_three_pads
+// CHECK-SAME: (%[[X:.*]]: tensor<2xf32>, %[[Y:.*]]: tensor<3xf32>, %[[Z:.*]]: tensor<4xf32>)
+// CHECK-NEXT: %[[C:.*]] = dtc.concat %[[X]], %[[Y]], %[[Z]] dim 0
+// CHECK-NEXT: return %[[C]]
+func.func @add_of_three_pads(%x: tensor<2xf32>, %y: tensor<3xf32>, %z: tensor<4xf32>) -> tensor<9xf32> {
+  %0 = dtc.pad %x low [0] high [7] value 0.0 : (tensor<2xf32>) -> tensor<9xf32>
+  %1 = dtc.pad %y low [2] high [4] value 0.0 : (tensor<3xf32>) -> tensor<9xf32>
+  %2 = dtc.pad %z low [5] high [0] value 0.0 : (tensor<4xf32>) -> tensor<9xf32>
+  %3 = dtc.add %2, %1 : tensor<9xf32>
+  %4 = dtc.add %3, %0 : tensor<9xf32>
+  return %4 : tensor<9xf32>
+}
+
+// -----
+
+// A list of parts that somebody else reads too, or that is joined along another dimension, stays a part.
+// CHECK-LABEL: func.func @add_of_pads_of_lists
+// CHECK-SAME: (%[[X:.*]]: tensor<2x2xf32>, %[[Y:.*]]: tensor<4x2xf32>)
+// CHECK: %[[A:.*]] = dtc.concat %[[X]], %[[X]] dim 0
+// CHECK: %[[B:.*]] = dtc.concat %[[X]], %[[X]] dim 1
+// CHECK: %[[C:.*]] = dtc.concat %[[A]], %[[Y]] dim 0
+// CHECK: %[[E:.*]] = dtc.concat %[[B]], %{{.*}} dim 0
+// CHECK: %[[D:.*]] = dtc.pad %[[E]] low [0, 0] high [2, 0]
+// CHECK: return %[[A]], %[[C]], %[[D]]
+func.func @add_of_pads_of_lists(%x: tensor<2x2xf32>, %y: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<8x2xf32>, tensor<6x4xf32>) {
+  %a = dtc.concat %x, %x dim 0 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %b = dtc.concat %x, %x dim 1 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  %y2 = dtc.reshape %y : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  %0 = dtc.pad %a low [0, 0] high [4, 0] value 0.0 : (tensor<4x2xf32>) -> tensor<8x2xf32>
+  %1 = dtc.pad %y low [4, 0] high [0, 0] value 0.0 : (tensor<4x2xf32>) -> tensor<8x2xf32>
+  %2 = dtc.add %0, %1 : tensor<8x2xf32>
+  %3 = dtc.pad %b low [0, 0] high [4, 0] value 0.0 : (tensor<2x4xf32>) -> tensor<6x4xf32>
+  %4 = dtc.pad %y2 low [2, 0] high [2, 0] value 0.0 : (tensor<2x4xf32>) -> tensor<6x4xf32>
+  %5 = dtc.add %3, %4 : tensor<6x4xf32>
+  return %a, %2, %5 : tensor<4x2xf32>, tensor<8x2xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// Not where the parts overlap, leave a gap, are padded in two dimensions or in different ones, have other padding than
+// zeros, are read by others too, or carry annotations.
+// CHECK-LABEL: func.func @other_pads
+// CHECK-NOT: dtc.concat
+// CHECK-COUNT-8: dtc.add
+// CHECK-NOT: dtc.add
+func.func @other_pads(%x: tensor<2x2xf32>, %y: tensor<2x2xf32>)
+    -> (tensor<2x3xf32>, tensor<2x5xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) {
+  %o0 = dtc.pad %x low [0, 0] high [0, 1] value 0.0 : (tensor<2x2xf32>) -> tensor<2x3xf32>
+  %o1 = dtc.pad %y low [0, 1] high [0, 0] value 0.0 : (tensor<2x2xf32>) -> tensor<2x3xf32>
+  %overlap = dtc.add %o0, %o1 : tensor<2x3xf32>
+  %g0 = dtc.pad %x low [0, 0] high [0, 3] value 0.0 : (tensor<2x2xf32>) -> tensor<2x5xf32>
+  %g1 = dtc.pad %y low [0, 3] high [0, 0] value 0.0 : (tensor<2x2xf32>) -> tensor<2x5xf32>
+  %gap = dtc.add %g0, %g1 : tensor<2x5xf32>
+  %t0 = dtc.pad %x low [0, 0] high [2, 2] value 0.0 : (tensor<2x2xf32>) -> tensor<4x4xf32>
+  %t1 = dtc.pad %y low [2, 2] high [0, 0] value 0.0 : (tensor<2x2xf32>) -> tensor<4x4xf32>
+  %two = dtc.add %t0, %t1 : tensor<4x4xf32>
+  %d0 = dtc.pad %x low [0, 0] high [2, 2] value 0.0 : (tensor<2x2xf32>) -> tensor<4x4xf32>
+  %d1 = dtc.pad %y low [0, 2] high [2, 0] value 0.0 : (tensor<2x2xf32>) -> tensor<4x4xf32>
+  %other = dtc.add %d0, %d1 : tensor<4x4xf32>
+  %v0 = dtc.pad %x low [0, 0] high [0, 2] value 1.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %v1 = dtc.pad %y low [0, 2] high [0, 0] value 0.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %value = dtc.add %v0, %v1 : tensor<2x4xf32>
+  %w1 = dtc.pad %y low [0, 2] high [0, 0] value -1.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %w0 = dtc.pad %y low [0, 0] high [0, 2] value 0.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %second = dtc.add %w0, %w1 : tensor<2x4xf32>
+  %r0 = dtc.pad %x low [0, 0] high [0, 2] value 0.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %r1 = dtc.pad %x low [0, 2] high [0, 0] value 0.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %read = dtc.add %r0, %r1 : tensor<2x4xf32>
+  %a0 = dtc.pad %x low [0, 0] high [0, 2] value 0.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %a1 = dtc.pad %x low [0, 2] high [0, 0] value 0.0 : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  %annotated = dtc.add %a0, %a1 {dtc.axes = ["batch", "embed"]} : tensor<2x4xf32>
+  return %overlap, %gap, %two, %other, %value, %second, %read, %r0, %annotated
+    : tensor<2x3xf32>, tensor<2x5xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+}

@@ -354,7 +354,7 @@ exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
     // expected-error@+1 {{'exec.collective' op all_reduce needs a reduction}}
-    exec.collective all_reduce over ["dp"] %a to %a : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective all_reduce over ["dp"] (%a) to (%a) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
   }
 }
 
@@ -366,7 +366,7 @@ exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
     // expected-error@+1 {{'exec.collective' op reduce_scatter needs a reduction}}
-    exec.collective reduce_scatter over ["dp"] %a to %a : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective reduce_scatter over ["dp"] (%a) to (%a) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
   }
 }
 
@@ -378,7 +378,7 @@ exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
     // expected-error@+1 {{'exec.collective' op all_gather has no use for a reduction}}
-    exec.collective all_gather reducing sum over ["dp"] %a to %a : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective all_gather reducing sum over ["dp"] (%a) to (%a) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
   }
 }
 
@@ -390,7 +390,7 @@ exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
     // expected-error@+1 {{'exec.collective' op all_to_all has no use for a reduction}}
-    exec.collective all_to_all reducing sum over ["dp"] %a to %a : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective all_to_all reducing sum over ["dp"] (%a) to (%a) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
   }
 }
 
@@ -402,7 +402,7 @@ exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
     // expected-error@+1 {{'exec.collective' op names a dimension that 'memref<4x8xf32>' lacks}}
-    exec.collective all_gather over ["dp"] %a to %a {dim = 2} : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective all_gather over ["dp"] (%a) to (%a) dims [2] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
   }
 }
 
@@ -414,7 +414,7 @@ exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
     // expected-error@+1 {{'exec.collective' op names a dimension that 'memref<4x8xf32>' lacks}}
-    exec.collective all_to_all over ["dp"] %a to %a {split_dim = -1} : memref<4x8xf32> to memref<4x8xf32>
+    exec.collective all_to_all over ["dp"] (%a) to (%a) dims [0] split_dims [-1] : (memref<4x8xf32>) -> memref<4x8xf32>
   }
 }
 

@@ -1,5 +1,6 @@
 // RUN: dtc-opt %s | dtc-opt | FileCheck %s
 // RUN: dtc-opt %s --mlir-print-op-generic | dtc-opt | FileCheck %s
+// RUN: dtc-opt %s --emit-bytecode | dtc-opt | FileCheck %s
 
 dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 
@@ -48,14 +49,14 @@ exec.program @step on @mesh {
   }
   // CHECK: exec.task @update {
   exec.task @update {
-    // CHECK: exec.collective all_reduce reducing sum over ["dp", "tp"] %[[V]] to %[[O]] : memref<64xf64> to memref<64xf64>
-    exec.collective all_reduce reducing sum over ["dp", "tp"] %v to %o : memref<64xf64> to memref<64xf64>
-    // CHECK: exec.collective reduce_scatter reducing max over ["dp"] %[[W]] to %[[W]] {dim = 1 : i64} : memref<4x8xf32> to memref<4x8xf32>
-    exec.collective reduce_scatter reducing max over ["dp"] %w to %w {dim = 1} : memref<4x8xf32> to memref<4x8xf32>
-    // CHECK: exec.collective all_gather over ["tp"] %[[W]] to %[[M]] : memref<4x8xf32> to memref<4x8xf32>
-    exec.collective all_gather over ["tp"] %w to %m : memref<4x8xf32> to memref<4x8xf32>
-    // CHECK: exec.collective all_to_all over ["tp"] %[[W]] to %[[M]] {dim = 1 : i64} : memref<4x8xf32> to memref<4x8xf32>
-    exec.collective all_to_all over ["tp"] %w to %m {dim = 1, split_dim = 0} : memref<4x8xf32> to memref<4x8xf32>
+    // CHECK: exec.collective all_reduce reducing sum over ["dp", "tp"](%[[V]]) to(%[[O]]) dims [0] split_dims [0] : (memref<64xf64>) -> memref<64xf64>
+    exec.collective all_reduce reducing sum over ["dp", "tp"] (%v) to (%o) dims [0] split_dims [0] : (memref<64xf64>) -> memref<64xf64>
+    // CHECK: exec.collective reduce_scatter reducing max over ["dp"](%[[W]]) to(%[[W]]) dims [1] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
+    exec.collective reduce_scatter reducing max over ["dp"] (%w) to (%w) dims [1] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
+    // CHECK: exec.collective all_gather over ["tp"](%[[W]]) to(%[[M]]) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
+    exec.collective all_gather over ["tp"] (%w) to (%m) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
+    // CHECK: exec.collective all_to_all over ["tp"](%[[W]]) to(%[[M]]) dims [1] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
+    exec.collective all_to_all over ["tp"] (%w) to (%m) dims [1] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
   }
   // CHECK: exec.run @microbatch
   // CHECK-NEXT: exec.run @microbatch microbatch 1
@@ -63,6 +64,26 @@ exec.program @step on @mesh {
   exec.run @microbatch
   exec.run @microbatch microbatch 1
   exec.run @update
+}
+
+// Buckets, permutations, reasons, and collectives that run beside kernels.
+// CHECK-LABEL: exec.program @collectives on @mesh {
+exec.program @collectives on @mesh {
+  // CHECK: %[[A:.*]] = exec.buffer activation : memref<4x8xf32>
+  %a = exec.buffer activation : memref<4x8xf32>
+  // CHECK: %[[B:.*]] = exec.buffer activation : memref<6xf32>
+  %b = exec.buffer activation : memref<6xf32>
+  // CHECK: %[[C:.*]] = exec.buffer activation : memref<8x8xf32>
+  %c = exec.buffer activation : memref<8x8xf32>
+  // CHECK: %[[D:.*]] = exec.buffer activation : memref<12xf32>
+  %d = exec.buffer activation : memref<12xf32>
+  // CHECK: exec.task @t {
+  exec.task @t {
+    // CHECK-NEXT: exec.collective all_gather over ["dp"](%[[A]], %[[B]]) to(%[[C]], %[[D]]) dims [1, 0] split_dims [0, 0] {reasons = [{op = "dtc.add"}, {}]} : (memref<4x8xf32>, memref<6xf32>) -> (memref<8x8xf32>, memref<12xf32>)
+    exec.collective all_gather over ["dp"] (%a, %b) to (%c, %d) dims [1, 0] split_dims [0, 0] {reasons = [{op = "dtc.add"}, {}]} : (memref<4x8xf32>, memref<6xf32>) -> (memref<8x8xf32>, memref<12xf32>)
+    // CHECK-NEXT: exec.collective permute over ["dp", "tp"] from ["tp", "dp"](%[[A]]) to(%[[A]]) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
+    exec.collective permute over ["dp", "tp"] from ["tp", "dp"] (%a) to (%a) dims [0] split_dims [0] : (memref<4x8xf32>) -> memref<4x8xf32>
+  }
 }
 
 // CHECK-LABEL: exec.program @planned on @mesh attributes {arena_bytes = 128 : i64, arena_lower_bound = 128 : i64, memory_by_kind = {activation = 64 : i64}} {

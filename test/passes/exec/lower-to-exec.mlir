@@ -144,7 +144,7 @@ func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = a
 // CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK-NEXT: exec.output "late" = %[[V6]] shape [8] sharding <@mesh, [{"tp"}]>
 // CHECK-NEXT: exec.task @step {
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["tp"] %[[V1]] to %[[V4]]
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["tp"](%[[V1]]) to(%[[V4]]) dims [0] split_dims [0] {{.*}}:
 // CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V4]], %[[V3]], %[[V2]], %[[V2]]) to(%[[V5]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V6]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V0]]) {}
@@ -260,11 +260,11 @@ func.func @unchanged(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer output : memref<4x4xf32>
 // CHECK-NEXT: exec.output "result0" = %[[V4]] shape [4, 8] sharding <@mesh, [{}, {"tp"}]>
 // CHECK-NEXT: exec.task @step {
-// CHECK-NEXT: exec.collective all_reduce reducing max over ["dp", "tp"] %[[V0]] to %[[V1]]
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"] %[[V1]] to %[[V1]]
-// CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"] %[[V1]] to %[[V2]] {dim = 1 : i64}
-// CHECK-NEXT: exec.collective all_to_all over ["tp"] %[[V2]] to %[[V3]] {dim = 1 : i64}
-// CHECK-NEXT: exec.collective all_gather over ["dp"] %[[V3]] to %[[V4]]
+// CHECK-NEXT: exec.collective all_reduce reducing max over ["dp", "tp"](%[[V0]]) to(%[[V1]]) dims [0] split_dims [0] {{.*}}:
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[V1]]) to(%[[V1]]) dims [0] split_dims [0] {{.*}}:
+// CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"](%[[V1]]) to(%[[V2]]) dims [1] split_dims [0] {{.*}}:
+// CHECK-NEXT: exec.collective all_to_all over ["tp"](%[[V2]]) to(%[[V3]]) dims [1] split_dims [0] {{.*}}:
+// CHECK-NEXT: exec.collective all_gather over ["dp"](%[[V3]]) to(%[[V4]]) dims [0] split_dims [0] {{.*}}:
 // CHECK: exec.run @step
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>})
@@ -280,7 +280,8 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // -----
 
 // Tasks before, in and after the loop, and their runs. A buffer of one microbatch is no place for what is there for all,
-// nor the other way round. The sums grow from microbatch to microbatch.
+// nor the other way round. The sums grow from microbatch to microbatch, each as
+// soon as there is something to add.
 // CHECK-LABEL: exec.program @tasks
 // CHECK-NEXT: %[[V0:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: exec.state "w" = %[[V0]] shape [4] file_shape [4] sharding <@mesh, [{}]>
@@ -303,13 +304,13 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V4]]) {}
 // CHECK: exec.task @microbatch {
 // CHECK-NEXT: exec.kernel "shard_slice"(%[[V1]]) to(%[[V7]]) {axes = ["micro"], dim = 0 : i64}
-// CHECK-NEXT: exec.kernel "shard_offset"() to(%[[V8]]) {axes = ["micro"], size = 2 : i64}
+// CHECK-NEXT: exec.kernel "shard_offset"() to(%[[V8]]) {axes = ["micro"], size = 6 : i64}
 // CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V9]]) {}
 // CHECK-NEXT: exec.kernel "reduce"(%[[V7]]) to(%[[V10]]) {dims = array<i64: 0>, kind = "sum"}
 // CHECK-NEXT: exec.kernel "mul"(%[[V9]], %[[V10]]) to(%[[V9]]) {}
+// CHECK-NEXT: exec.kernel "accumulate"(%[[V9]]) to(%[[V6]]) {axis = "micro"}
 // CHECK-NEXT: exec.kernel "reduce"(%[[V7]]) to(%[[V11]]) {dims = array<i64: 0, 1>, kind = "sum"}
 // CHECK-NEXT: exec.kernel "accumulate"(%[[V11]]) to(%[[V5]]) {axis = "micro"}
-// CHECK-NEXT: exec.kernel "accumulate"(%[[V9]]) to(%[[V6]]) {axis = "micro"}
 // CHECK: exec.task @update {
 // CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V6]], %[[V3]], %[[V2]], %[[V2]]) to(%[[V0]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK: exec.run @prepare
@@ -328,7 +329,7 @@ func.func @tasks(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i6
   %0 = dtc.exp %w : tensor<4xf32>
   %loss, %grad = dist.microbatch_loop @mesh "micro" : tensor<f32>, tensor<4xf32> {
     %2 = dist.shard_slice %x dim 0 over @mesh ["micro"] : (tensor<6x4xf32>) -> tensor<2x4xf32>
-    %start = dist.shard_offset size 2 over @mesh ["micro"] : tensor<i32>
+    %start = dist.shard_offset size 6 over @mesh ["micro"] : tensor<i32>
     %3 = dtc.neg %0 : tensor<4xf32>
     %4 = dtc.reduce sum %2 dims [0] : (tensor<2x4xf32>) -> tensor<4xf32>
     %5 = dtc.mul %3, %4 : tensor<4xf32>

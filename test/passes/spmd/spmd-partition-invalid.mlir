@@ -24,14 +24,6 @@ func.func @result(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>
 // -----
 
 dist.mesh @mesh <"tp"=2>
-// expected-error@+1 {{'func.func' op argument 0 of type 'tensor<3xf32>' has the sharding [{"tp"}], which does not divide it}}
-func.func @divide(%x: tensor<3xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}]>}) {
-  return
-}
-
-// -----
-
-dist.mesh @mesh <"tp"=2>
 // expected-error@+1 {{'func.func' op argument 0 has type 'index', expected a ranked tensor}}
 func.func @index(%x: index) {
   return

@@ -49,8 +49,8 @@ func.func @moves(%x: tensor<8x4xf32> {dtc.input = "x", dist.sharding = #dist.sha
 // CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x4x1xf32>
 // CHECK-SAME: -> (tensor<8x2xf32> {dtc.global_shape = array<i64: 8, 4>})
 // CHECK-NEXT: %[[V0:[^ :]*]] = dtc.reduce sum %[[ARG0]] dims [2]
-// CHECK-NEXT: %[[V1:[^ :]*]] = dist.all_reduce sum %[[V0]] over @mesh ["tp"] : tensor<4x4xf32>
-// CHECK-NEXT: %[[V2:[^ :]*]] = dist.all_to_all %[[V1]] split_dim 1 dim 0 over @mesh ["dp"] : (tensor<4x4xf32>) -> tensor<8x2xf32>
+// CHECK-NEXT: %[[V1:[^ :]*]] = dist.all_to_all %[[V0]] split_dim 1 dim 0 over @mesh ["dp"] : (tensor<4x4xf32>) -> tensor<8x2xf32>
+// CHECK-NEXT: %[[V2:[^ :]*]] = dist.all_reduce sum %[[V1]] over @mesh ["tp"] : tensor<8x2xf32>
 // CHECK-NEXT: return %[[V2]]
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @several(%x: tensor<8x4x2xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}, {"tp"}]>}) -> tensor<8x4xf32> {
@@ -102,7 +102,7 @@ func.func @local_types(%x: tensor<8x8xf32> {dtc.input = "x", dtc.axes = ["batch"
 // CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4x8xf32>
 // CHECK-SAME: %[[ARG1:[^:]*]]: tensor<4x2xi32> {dist.sharding = #dist.sharding<@mesh, [{}, {"dp"}]>, dtc.global_shape = array<i64: 4, 4>, dtc.index_limit = 16 : i64, dtc.input = "ids"}
 // CHECK-SAME: -> (tensor<4x2x8xf32> {dtc.global_shape = array<i64: 4, 4, 8>})
-// CHECK-NEXT: %[[V0:[^ :]*]] = dist.shard_offset size 4 over @mesh ["tp"] : tensor<i32>
+// CHECK-NEXT: %[[V0:[^ :]*]] = dist.shard_offset size 16 over @mesh ["tp"] : tensor<i32>
 // CHECK-NEXT: %[[V1:[^ :]*]] = dtc.broadcast %[[V0]] dims []
 // CHECK-NEXT: %[[V2:[^ :]*]] = dtc.sub %[[ARG1]], %[[V1]]
 // CHECK-NEXT: %[[V3:[^ :]*]] = dtc.embedding %[[ARG0]], %[[V2]]

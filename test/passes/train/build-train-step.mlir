@@ -42,12 +42,15 @@
 // CHECK: %[[DB:.*]] = dtc.reduce sum %[[DY]] dims [0]
 // CHECK: %[[DW:.*]] = dtc.einsum "{{.*}}" %{{.*}} -> tensor<8x4xf32>
 // CHECK: %[[DC:.*]] = dtc.constant dense<0.000000e+00> : tensor<2x2xf32>
-// The norm of all of them.
+// The norm of all of them: the squares of each, side by side, so that what is summed over devices is one tensor.
 // CHECK: %[[NW:.*]] = dtc.einsum "ab,ab->" %[[DW]], %[[DW]]
+// CHECK: %[[SW:.*]] = dtc.reshape %[[NW]] : (tensor<f32>) -> tensor<1xf32>
 // CHECK: %[[NB:.*]] = dtc.einsum "a,a->" %[[DB]], %[[DB]]
-// CHECK: %[[NWB:.*]] = dtc.add %[[NW]], %[[NB]]
+// CHECK: %[[SB:.*]] = dtc.reshape %[[NB]] : (tensor<f32>) -> tensor<1xf32>
 // CHECK: %[[NC:.*]] = dtc.einsum "ab,ab->" %[[DC]], %[[DC]]
-// CHECK: %[[SQUARES:.*]] = dtc.add %[[NWB]], %[[NC]]
+// CHECK: %[[SC:.*]] = dtc.reshape %[[NC]] : (tensor<f32>) -> tensor<1xf32>
+// CHECK: %[[LIST:.*]] = dtc.concat %[[SW]], %[[SB]], %[[SC]] dim 0
+// CHECK: %[[SQUARES:.*]] = dtc.reduce sum %[[LIST]] dims [0] : (tensor<3xf32>) -> tensor<f32>
 // CHECK: %[[NORM:.*]] = dtc.sqrt %[[SQUARES]]
 // min(1, clip / (norm + 1e-6))
 // CHECK: %[[ONE:.*]] = dtc.constant dense<1.000000e+00> : tensor<f32>

@@ -1,0 +1,4 @@
+dist.mesh @mesh <"dp"=2, "tp"=2>
+func.func @f(%x: tensor<8x1xf32> {dtc.input = "x", dtc.axes = ["batch", "embed"]}) {
+  return
+}
