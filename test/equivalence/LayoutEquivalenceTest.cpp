@@ -16,7 +16,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <fstream>
+
+#include <unistd.h>
 
 using namespace dtc;
 using namespace dtc::test;
@@ -31,22 +34,55 @@ struct TrainingRun {
   std::map<std::string, runtime::HostTensor> parameters;
 };
 
-const char *kGpt2 =
-    R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 2,
-  "n_head": 8, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
-const char *kLlama =
-    R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
-  "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 32,
-  "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
+struct Model {
+  const char *name;
+  const char *config;
+  int64_t batch, seq;
+};
 
-class LayoutEquivalence : public testing::TestWithParam<std::tuple<const char *, const char *>> {
+/// Sizes that every mesh here divides, except meshes of 3 devices in a row.
+const Model kGpt2 = {"Gpt2", R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32,
+  "n_embd": 32, "n_layer": 2, "n_head": 8, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})",
+                     16, 16};
+const Model kLlama = {"Llama", R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32,
+  "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 8,
+  "num_key_value_heads": 4, "max_position_embeddings": 32, "rms_norm_eps": 1e-5,
+  "tie_word_embeddings": false})",
+                      16, 16};
+
+/// Sizes that hardly any mesh divides: 61 words, 6 heads, 50 in the MLP, 14 samples of 15 tokens.
+/// The embeddings are the other way round: GPT-2's are not tied, Llama's are.
+const Model kGpt2Odd = {"Gpt2Odd", R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 15,
+  "n_embd": 30, "n_layer": 2, "n_head": 6, "n_inner": 50, "attn_pdrop": 0, "embd_pdrop": 0,
+  "resid_pdrop": 0, "tie_word_embeddings": false})",
+                        14, 15};
+/// Fewer key-value heads than devices on most axes "tp" below.
+const Model kLlamaOdd = {"LlamaOdd", R"({"model_type": "llama", "vocab_size": 61,
+  "hidden_size": 36, "intermediate_size": 50, "num_hidden_layers": 2, "num_attention_heads": 6,
+  "num_key_value_heads": 2, "max_position_embeddings": 15, "rms_norm_eps": 1e-5,
+  "tie_word_embeddings": true})",
+                         14, 15};
+/// One key-value head for all.
+const Model kLlamaOneKv = {"LlamaOneKv", R"({"model_type": "llama", "vocab_size": 64,
+  "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 8,
+  "num_key_value_heads": 1, "max_position_embeddings": 16, "rms_norm_eps": 1e-5,
+  "tie_word_embeddings": true})",
+                           13, 16};
+
+/// For messages of GoogleTest, which would print bytes.
+void PrintTo(const Model &model, std::ostream *os) { *os << model.name; }
+
+class LayoutEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {
 protected:
-  static TrainingRun train(const std::string &config, const CompileOptions &options) {
+  static TrainingRun train(const Model &model, const CompileOptions &options) {
     TrainingRun run;
-    std::string path = testing::TempDir() + "/config.json";
-    std::ofstream(path) << config;
+    // Tests may run side by side.
+    std::string path =
+        testing::TempDir() + "/dtc-equivalence-" + std::to_string(getpid()) + ".json";
+    std::ofstream(path) << model.config;
     Compiler compiler;
-    auto module = compiler.import(path, /*batch=*/16, /*seq=*/16);
+    auto module = compiler.import(path, model.batch, model.seq);
+    std::remove(path.c_str());
     EXPECT_TRUE(module) << compiler.diagnostics();
     if (!module)
       return run;
@@ -54,6 +90,10 @@ protected:
     EXPECT_TRUE(session) << compiler.diagnostics();
     if (!session)
       return run;
+    int64_t devices = 1;
+    for (const auto &[axis, size] : options.mesh)
+      devices *= size;
+    EXPECT_EQ(session->numDevices(), devices);
     EXPECT_FALSE(session->initializeStates(/*seed=*/7));
     for (int step = 1; step <= kSteps; ++step) {
       auto problem = setRandomInputs(*session, /*seed=*/step);
@@ -71,11 +111,11 @@ protected:
   }
 
   /// One device's result, computed once for each model.
-  static const TrainingRun &reference(const std::string &config) {
+  static const TrainingRun &reference(const Model &model) {
     static std::map<std::string, TrainingRun> runs;
-    auto it = runs.find(config);
+    auto it = runs.find(model.name);
     if (it == runs.end())
-      it = runs.emplace(config, train(config, CompileOptions())).first;
+      it = runs.emplace(model.name, train(model, CompileOptions())).first;
     return it->second;
   }
 };
@@ -83,11 +123,11 @@ protected:
 } // namespace
 
 TEST_P(LayoutEquivalence, EqualsOneDevice) {
-  auto [config, mesh] = GetParam();
-  const TrainingRun &expected = reference(config);
+  auto [model, mesh] = GetParam();
+  const TrainingRun &expected = reference(model);
   ASSERT_EQ(expected.losses.size(), size_t(kSteps));
   EXPECT_LT(expected.losses.back(), expected.losses.front() + 0.5) << "training diverged";
-  TrainingRun actual = train(config, layout(mesh));
+  TrainingRun actual = train(model, layout(mesh));
   ASSERT_EQ(actual.losses.size(), expected.losses.size());
   for (int step = 0; step < kSteps; ++step)
     EXPECT_NEAR(actual.losses[step], expected.losses[step], kTolerance * expected.losses[step])
@@ -108,24 +148,91 @@ TEST_P(LayoutEquivalence, EqualsOneDevice) {
   }
 }
 
-static const char *kMeshes[] = {
-    "m=2",       "m=4",           "dp=2",      "dp=4",          "dp=8",     "tp=2",
-    "tp=4",      "dp=2 m=2",      "dp=2,tp=2", "dp=2,tp=2 m=2", "tp=2 m=4", "dp=4,tp=2",
-    "dp=2,tp=4", "tp=2,dp=2 m=4", "dp=4 m=4",  "tp=8",
+/// Layouts of any model.
+static const char *kLayouts[] = {
+    // Data parallel and microbatches.
+    "m=2",
+    "m=3",
+    "m=4",
+    "dp=2",
+    "dp=3",
+    "dp=2 m=2",
+    "dp=3 m=3",
+    "dp=4 m=4",
+    "dp=2,fsdp=2",
+    "dp=2,fsdp=3 m=2",
+    // Tensor parallel, and with it the vocabulary.
+    "tp=2",
+    "tp=3",
+    "tp=4",
+    "tp=8",
+    "tp=2 m=4",
+    "dp=2,tp=2",
+    "dp=2,tp=2 m=2",
+    "dp=2,tp=4 m=3",
+    "dp=3,tp=4",
+    "tp=2,dp=2 m=4",
+    "dp=4,tp=4",
+    // Sequence parallel.
+    "tp=2 sp",
+    "tp=3 sp m=2",
+    "tp=4 sp",
+    "dp=2,tp=4 sp m=2",
+    // ZeRO.
+    "dp=2 zero=1",
+    "dp=3 zero=2",
+    "dp=2,fsdp=2 zero=2 m=2",
+    "dp=2,tp=2 zero=1 m=4",
+    "fsdp=3,tp=4 zero=2",
+    // All at once.
+    "dp=2,tp=2 zero=1 sp",
+    "fsdp=2,tp=3 zero=2 sp m=3",
 };
 
-/// "dp=2,tp=2 m=2" -> "dp2_tp2_m2".
+/// ZeRO splits parameters as well: they are gathered for each layer, in buckets.
+static const char *kZero3Layouts[] = {
+    "dp=4 zero=3",
+    "fsdp=4 zero=3 m=3",
+    "dp=2,fsdp=3 zero=3",
+    "dp=2,tp=2 m=2 zero=3 sp",
+    "dp=2,fsdp=2,tp=2 m=2 zero=3 sp",
+    "dp=2,fsdp=2,tp=4 m=3 zero=3 sp",
+};
+
+/// 16 samples divide; of 13 or 14 the last devices have fewer, and the eighth one has none.
+static const char *kEvenLayouts[] = {"dp=8", "dp=16 zero=1", "dp=16 zero=3"};
+static const char *kOddLayouts[] = {"dp=5", "dp=8", "dp=7 zero=1", "dp=7,tp=2 zero=2",
+                                    "dp=5,tp=3 sp"};
+
+/// "dp=2,tp=2 m=2" -> "Gpt2_dp2_tp2_m2".
 static std::string nameOf(const testing::TestParamInfo<LayoutEquivalence::ParamType> &info) {
-  std::string name;
+  std::string name = std::string(std::get<0>(info.param).name) + "_";
   for (char c : std::string(std::get<1>(info.param)))
     if (c != '=')
       name += c == ',' || c == ' ' ? '_' : c;
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpt2, LayoutEquivalence,
-                         testing::Combine(testing::Values(kGpt2), testing::ValuesIn(kMeshes)),
+using testing::Combine;
+using testing::Values;
+using testing::ValuesIn;
+
+INSTANTIATE_TEST_SUITE_P(Gpt2, LayoutEquivalence, Combine(Values(kGpt2), ValuesIn(kLayouts)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Llama, LayoutEquivalence,
-                         testing::Combine(testing::Values(kLlama), testing::ValuesIn(kMeshes)),
+INSTANTIATE_TEST_SUITE_P(Gpt2Odd, LayoutEquivalence, Combine(Values(kGpt2Odd), ValuesIn(kLayouts)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Llama, LayoutEquivalence, Combine(Values(kLlama), ValuesIn(kLayouts)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(LlamaOdd, LayoutEquivalence,
+                         Combine(Values(kLlamaOdd), ValuesIn(kLayouts)), nameOf);
+INSTANTIATE_TEST_SUITE_P(LlamaOneKv, LayoutEquivalence,
+                         Combine(Values(kLlamaOneKv), ValuesIn(kLayouts)), nameOf);
+INSTANTIATE_TEST_SUITE_P(EvenBatch, LayoutEquivalence,
+                         Combine(Values(kGpt2, kLlama), ValuesIn(kEvenLayouts)), nameOf);
+INSTANTIATE_TEST_SUITE_P(OddBatch, LayoutEquivalence,
+                         Combine(Values(kGpt2Odd, kLlamaOdd, kLlamaOneKv), ValuesIn(kOddLayouts)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Zero3, LayoutEquivalence,
+                         Combine(Values(kGpt2, kGpt2Odd, kLlama, kLlamaOdd, kLlamaOneKv),
+                                 ValuesIn(kZero3Layouts)),
                          nameOf);

@@ -5,77 +5,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/random/RandomGraph.h"
+#include "test/random/Generator.h"
 
 #include <algorithm>
-#include <numeric>
-#include <random>
 
 using namespace dtc::test;
 
-namespace {
-
-using Shape = std::vector<int64_t>;
-
-struct Axis {
-  std::string name;
-  int64_t size;
-};
-
-struct Value {
-  std::string name;
-  Shape shape;
-  bool used = false;
-};
-
-class Generator {
-public:
-  explicit Generator(uint64_t seed) : engine(seed) {}
-  RandomGraph run();
-
-private:
-  int64_t pick(int64_t low, int64_t high) {
-    return low + int64_t(engine() % uint64_t(high - low + 1));
-  }
-  bool chance(int percent) { return pick(1, 100) <= percent; }
-  template <typename T> const T &oneOf(const std::vector<T> &list) {
-    return list[pick(0, list.size() - 1)];
-  }
-
-  static std::string type(const Shape &shape, const char *element = "f64");
-  std::string sharding(const Shape &shape);
-  Shape randomShape(int64_t rank);
-  size_t argument(const Shape &shape);
-  /// A value of that shape: an existing one where there is one, else a new argument.
-  size_t valueOf(const Shape &shape);
-  size_t anyValue(int64_t minRank, int64_t maxRank = 4);
-  size_t append(const std::string &op, const Shape &shape);
-  std::string use(size_t index) {
-    values[index].used = true;
-    return values[index].name;
-  }
-
-  void elementwise();
-  void einsum();
-  void reduce();
-  void reshape();
-  void transpose();
-  void broadcast();
-  void sliceOrPad();
-  void concat();
-  void norm();
-  void softmax();
-  void indexed();
-  void attention();
-
-  std::mt19937_64 engine;
-  std::vector<Axis> axes;
-  std::vector<Value> values;
-  std::vector<std::string> argumentTexts[2]; // plain, sharded
-  std::string body[2];
-  int arguments = 0, results = 0;
-};
-
-} // namespace
+bool Generator::hasBatch(const Shape &shape) const {
+  return std::find(shape.begin(), shape.end(), batch) != shape.end();
+}
 
 std::string Generator::type(const Shape &shape, const char *element) {
   std::string text = "tensor<";
@@ -84,41 +22,114 @@ std::string Generator::type(const Shape &shape, const char *element) {
   return text + element + ">";
 }
 
+std::string Generator::list(const Shape &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
+
+std::string Generator::letters(const Shape &shape) {
+  std::string text;
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    text += char('a' + dim);
+  return text;
+}
+
+/// Up to 16 devices on up to four axes, one of which may be temporal.
+void Generator::makeMesh() {
+  int64_t devices = 1, count = oneOf<int64_t>({1, 1, 2, 2, 2, 3, 3, 4});
+  for (int64_t index = 0; index < count; ++index) {
+    int64_t size = oneOf<int64_t>({2, 2, 2, 2, 3, 4, 5, 8});
+    // Large meshes are rarer, as they take longer.
+    if (devices * size > (chance(20) ? 16 : 8))
+      size = devices * 2 <= 16 ? 2 : 1;
+    devices *= size;
+    axes.push_back({std::string(1, char('w' + index)), size});
+  }
+  std::vector<std::string> texts;
+  for (const Axis &axis : axes)
+    texts.push_back('"' + axis.name + "\"=" + std::to_string(axis.size));
+  if (chance(25)) {
+    batch = oneOf<int64_t>({13, 14, 16});
+    int64_t microbatches = pick(2, 4);
+    if (chance(50))
+      batchAxes.push_back(oneOf(axes).name);
+    batchAxes.push_back("time");
+    texts.insert(texts.begin() + pick(0, texts.size()),
+                 "\"time\"=" + std::to_string(microbatches) + " temporal");
+  }
+  graph.mesh = "dist.mesh @mesh <";
+  for (size_t index = 0; index < texts.size(); ++index)
+    graph.mesh += (index ? ", " : "") + texts[index];
+  graph.mesh += ">\n";
+}
+
 std::string Generator::sharding(const Shape &shape) {
   std::vector<Axis> free = axes;
+  if (hasBatch(shape))
+    free.erase(std::remove_if(free.begin(), free.end(),
+                              [&](const Axis &axis) { return axis.name == batchAxes.front(); }),
+               free.end());
   std::shuffle(free.begin(), free.end(), engine);
+  // Most dimensions divide, most others leave something for each device.
+  bool mayPad = chance(60), mayBeEmpty = chance(10);
+  bool open = chance(30), priorities = chance(20);
   std::string text = "#dist.sharding<@mesh, [";
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    text += dim ? ", {" : "{";
+    std::string names;
+    auto add = [&](const std::string &name) {
+      names += (names.empty() ? "\"" : ", \"") + name + '"';
+    };
     int64_t left = shape[dim];
-    bool first = true;
-    while (!free.empty() && chance(55) && left % free.back().size == 0) {
-      text += std::string(first ? "" : ", ") + '"' + free.back().name + '"';
-      left /= free.back().size;
-      first = false;
-      free.pop_back();
+    if (isBatch(left)) {
+      for (const std::string &name : batchAxes)
+        add(name);
+    } else {
+      while (!free.empty() && chance(55)) {
+        int64_t size = free.back().size, block = (left + size - 1) / size;
+        if (left % size != 0 && !(mayPad && (mayBeEmpty || block * (size - 1) < left)))
+          break;
+        add(free.back().name);
+        left = block;
+        free.pop_back();
+      }
+      if (open && chance(60))
+        names += names.empty() ? "?" : ", ?";
     }
-    text += "}";
+    text += (dim ? ", {" : "{") + names + "}";
+    if (priorities && !isBatch(shape[dim]))
+      text += oneOf<std::string>({"", "p0", "p1", "p2"});
   }
   return text + "]>";
 }
 
-Shape Generator::randomShape(int64_t rank) {
-  static const std::vector<int64_t> sizes = {2, 4, 4, 6, 8, 8, 12};
+int64_t Generator::randomSize() {
+  return chance(70) ? oneOf<int64_t>({2, 4, 4, 6, 8, 8, 12}) : pick(1, 11);
+}
+
+Generator::Shape Generator::randomShape(int64_t rank) {
   Shape shape;
   for (int64_t dim = 0; dim < rank; ++dim)
-    shape.push_back(oneOf(sizes));
+    shape.push_back(randomSize());
+  if (batch && rank > 0 && chance(30))
+    shape[pick(0, rank - 1)] = batch;
   return shape;
 }
 
-size_t Generator::argument(const Shape &shape) {
-  std::string name = "%a" + std::to_string(arguments++);
-  std::string text = name + ": " + type(shape) + " {dtc.input = \"" + name.substr(1) + "\"";
-  argumentTexts[0].push_back(text + "}");
-  argumentTexts[1].push_back(text + (chance(75) ? ", dist.sharding = " + sharding(shape) : "") +
-                             "}");
+size_t Generator::argument(const Shape &shape, const char *element) {
+  std::string name = "%a" + std::to_string(arguments.size());
+  arguments.push_back({name, type(shape, element), chance(75) ? sharding(shape) : "",
+                       !hasBatch(shape) && element == std::string("f64")});
   values.push_back({name, shape});
   return values.size() - 1;
+}
+
+std::string Generator::indexArgument(const Shape &shape, int64_t limit) {
+  std::string name = values[argument(shape, "i32")].name;
+  values.pop_back(); // it is no float
+  graph.indexLimits[name.substr(1)] = limit;
+  return name;
 }
 
 size_t Generator::valueOf(const Shape &shape) {
@@ -138,307 +149,146 @@ size_t Generator::anyValue(int64_t minRank, int64_t maxRank) {
                          : oneOf(fitting);
 }
 
-/// `op` is the text with @ where the attribute dictionary goes.
-size_t Generator::append(const std::string &op, const Shape &shape) {
-  std::string name = "%" + std::to_string(results++);
+size_t Generator::rows(int64_t minRank) {
+  size_t index = anyValue(minRank);
+  while (isBatch(values[index].shape.back()))
+    index = argument(randomShape(pick(minRank, 3)));
+  return index;
+}
+
+void Generator::append(const std::string &op, const std::vector<Shape> &shapes,
+                       int64_t numResults) {
+  std::string name = "%" + std::to_string(numbers++);
+  std::string left = "  " + name + (numResults > 1 ? ":" + std::to_string(numResults) : "") + " = ";
   size_t at = op.find('@');
-  std::string attribute = chance(15) ? " {dist.sharding = " + sharding(shape) + "}" : "";
-  body[0] += "  " + name + " = " + op.substr(0, at) + op.substr(at + 1) + "\n";
-  body[1] += "  " + name + " = " + op.substr(0, at) + attribute + op.substr(at + 1) + "\n";
-  values.push_back({name, shape});
-  return values.size() - 1;
-}
-
-void Generator::elementwise() {
-  size_t x = anyValue(0);
-  Shape shape = values[x].shape;
-  static const std::vector<std::string> unary = {"neg", "tanh", "sigmoid", "relu", "silu", "abs"};
-  static const std::vector<std::string> binary = {"add", "sub",     "mul",    "add",
-                                                  "mul", "maximum", "minimum"};
-  if (chance(40)) {
-    append("dtc." + oneOf(unary) + " " + use(x) + "@ : " + type(shape), shape);
+  if (at == std::string::npos) {
+    body[0] += left + op + "\n";
+    body[1] += left + op + "\n";
   } else {
-    size_t y = valueOf(shape);
-    append("dtc." + oneOf(binary) + " " + use(x) + ", " + use(y) + "@ : " + type(shape), shape);
+    std::string attribute = chance(15) ? " {dist.sharding = " + sharding(shapes.front()) + "}" : "";
+    body[0] += left + op.substr(0, at) + op.substr(at + 1) + "\n";
+    body[1] += left + op.substr(0, at) + attribute + op.substr(at + 1) + "\n";
+  }
+  for (size_t index = 0; index < shapes.size(); ++index) {
+    // Keep the graph small.
+    int64_t elements = 1;
+    for (int64_t size : shapes[index])
+      elements *= size;
+    if (elements <= 4096 && shapes[index].size() <= 5)
+      values.push_back({numResults > 1 ? name + "#" + std::to_string(index) : name, shapes[index]});
   }
 }
 
-void Generator::einsum() {
-  size_t x = anyValue(1, 3);
-  Shape shape = values[x].shape;
-  std::string lhs, rhs, out;
-  Shape rhsShape, outShape;
-  char next = 'a';
-  std::vector<std::pair<char, int64_t>> rhsDims, outDims;
-  for (int64_t size : shape) {
-    char letter = next++;
-    lhs += letter;
-    switch (pick(0, 2)) {
-    case 0: // contracted
-      rhsDims.push_back({letter, size});
-      break;
-    case 1: // free
-      outDims.push_back({letter, size});
-      break;
-    default: // batch
-      rhsDims.push_back({letter, size});
-      outDims.push_back({letter, size});
-    }
-  }
-  for (int64_t extra = pick(0, 1); extra > 0; --extra) {
-    char letter = next++;
-    int64_t size = randomShape(1)[0];
-    rhsDims.push_back({letter, size});
-    outDims.push_back({letter, size});
-  }
-  std::shuffle(rhsDims.begin(), rhsDims.end(), engine);
-  std::shuffle(outDims.begin(), outDims.end(), engine);
-  for (auto [letter, size] : rhsDims) {
-    rhs += letter;
-    rhsShape.push_back(size);
-  }
-  for (auto [letter, size] : outDims) {
-    out += letter;
-    outShape.push_back(size);
-  }
-  size_t y = valueOf(rhsShape);
-  append("dtc.einsum \"" + lhs + "," + rhs + "->" + out + "\" " + use(x) + ", " + use(y) + "@ : (" +
-             type(shape) + ", " + type(rhsShape) + ") -> " + type(outShape),
-         outShape);
-}
-
-void Generator::reduce() {
-  size_t x = anyValue(1);
-  Shape shape = values[x].shape, out;
-  std::string dims;
-  for (size_t dim = 0; dim < shape.size(); ++dim)
-    if (chance(50))
-      dims += (dims.empty() ? "" : ", ") + std::to_string(dim);
-    else
-      out.push_back(shape[dim]);
-  static const std::vector<std::string> kinds = {"sum", "sum", "max", "min"};
-  append("dtc.reduce " + oneOf(kinds) + " " + use(x) + " dims [" + dims + "]@ : (" + type(shape) +
-             ") -> " + type(out),
-         out);
-}
-
-void Generator::reshape() {
-  size_t x = anyValue(1);
-  Shape shape = values[x].shape, out;
-  // Merge neighbours, then split at small divisors.
-  int64_t merged = 1;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    merged *= shape[dim];
-    if (chance(50) || dim + 1 == shape.size()) {
-      for (int64_t divisor : {2, 3, 4})
-        if (out.size() < 3 && chance(40) && merged % divisor == 0 && merged > divisor) {
-          out.push_back(divisor);
-          merged /= divisor;
-        }
-      out.push_back(merged);
-      merged = 1;
-    }
-  }
-  append("dtc.reshape " + use(x) + "@ : (" + type(shape) + ") -> " + type(out), out);
-}
-
-void Generator::transpose() {
-  size_t x = anyValue(2);
-  Shape shape = values[x].shape, out;
-  std::vector<int64_t> permutation(shape.size());
-  std::iota(permutation.begin(), permutation.end(), 0);
-  std::shuffle(permutation.begin(), permutation.end(), engine);
+std::string Generator::signature(bool sharded, bool parameters) const {
   std::string text;
-  for (int64_t dim : permutation) {
-    text += (text.empty() ? "" : ", ") + std::to_string(dim);
-    out.push_back(shape[dim]);
+  for (const Argument &argument : arguments) {
+    text += (text.empty() ? "" : ", ") + argument.name + ": " + argument.type + " {" +
+            (parameters && argument.mayBeParameter ? "dtc.param" : "dtc.input") + " = \"" +
+            argument.name.substr(1) + "\"";
+    if (sharded && !argument.sharding.empty())
+      text += ", dist.sharding = " + argument.sharding;
+    text += "}";
   }
-  append("dtc.transpose " + use(x) + " permutation [" + text + "]@ : (" + type(shape) + ") -> " +
-             type(out),
-         out);
+  return text;
 }
 
-void Generator::broadcast() {
-  size_t x = anyValue(0, 2);
-  Shape shape = values[x].shape, out;
-  std::string dims;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    if (chance(40))
-      out.push_back(randomShape(1)[0]);
-    dims += (dims.empty() ? "" : ", ") + std::to_string(out.size());
-    out.push_back(shape[dim]);
-  }
-  if (out.size() == shape.size())
-    out.push_back(randomShape(1)[0]);
-  append("dtc.broadcast " + use(x) + " dims [" + dims + "]@ : (" + type(shape) + ") -> " +
-             type(out),
-         out);
-}
-
-void Generator::sliceOrPad() {
-  size_t x = anyValue(1);
-  Shape shape = values[x].shape, out;
-  bool pad = chance(50);
-  std::string first, second;
-  for (int64_t size : shape) {
-    int64_t a = 0, b = pad ? 0 : size;
-    if (chance(50)) {
-      a = pick(0, pad ? 2 : size / 2);
-      b = pad ? pick(0, 2) : pick(1, size - a);
+/// Chooses what @f returns: each value that nothing uses, without the batch where microbatches
+/// divide that.
+void Generator::finish() {
+  for (const Value &value : values)
+    if (!value.used && value.name[1] != 'a')
+      ends.push_back(value);
+  if (ends.empty())
+    ends.push_back(values.front());
+  // A loss has a parameter; one that nothing uses will do.
+  if (std::none_of(arguments.begin(), arguments.end(),
+                   [](const Argument &argument) { return argument.mayBeParameter; }))
+    argument({4});
+  for (const Value &value : ends) {
+    if (!batch || !hasBatch(value.shape)) {
+      results.push_back(value);
+      continue;
     }
-    first += (first.empty() ? "" : ", ") + std::to_string(a);
-    second += (second.empty() ? "" : ", ") + std::to_string(b);
-    out.push_back(pad ? a + size + b : b);
+    Shape dims, left;
+    for (size_t dim = 0; dim < value.shape.size(); ++dim)
+      if (isBatch(value.shape[dim]))
+        dims.push_back(dim);
+      else
+        left.push_back(value.shape[dim]);
+    Value sum{"%sum" + std::to_string(results.size()), left};
+    std::string op = "  " + sum.name + " = dtc.reduce sum " + value.name + " dims [" + list(dims) +
+                     "]@ : (" + type(value.shape) + ") -> " + type(left) + "\n";
+    std::string attribute = chance(30) ? " {dist.sharding = " + sharding(left) + "}" : "";
+    size_t at = op.find('@');
+    sums[0] += op.substr(0, at) + op.substr(at + 1);
+    sums[1] += op.substr(0, at) + attribute + op.substr(at + 1);
+    if (chance(50)) {
+      // After the last microbatch; with a value of before, where there is one.
+      Value late{"%late" + std::to_string(results.size()), left};
+      std::string other = sum.name;
+      for (const Value &early : values)
+        if (early.shape == left && chance(50))
+          other = early.name;
+      std::string text =
+          "  " + late.name + " = dtc.mul " + sum.name + ", " + other + " : " + type(left) + "\n";
+      sums[0] += text;
+      sums[1] += text;
+      sum = late;
+    }
+    results.push_back(sum);
   }
-  if (pad)
-    append("dtc.pad " + use(x) + " low [" + first + "] high [" + second + "] value 0.0@ : (" +
-               type(shape) + ") -> " + type(out),
-           out);
-  else
-    append("dtc.slice " + use(x) + " offsets [" + first + "] sizes [" + second + "]@ : (" +
-               type(shape) + ") -> " + type(out),
-           out);
+  graph.numResults = results.size();
 }
 
-void Generator::concat() {
-  size_t x = anyValue(1);
-  Shape shape = values[x].shape, out = shape;
-  size_t y = valueOf(shape);
-  int64_t dim = pick(0, shape.size() - 1);
-  out[dim] *= 2;
-  append("dtc.concat " + use(x) + ", " + use(y) + " dim " + std::to_string(dim) + "@ : (" +
-             type(shape) + ", " + type(shape) + ") -> " + type(out),
-         out);
-}
-
-void Generator::softmax() {
-  size_t x = anyValue(1);
-  Shape shape = values[x].shape;
-  append("dtc.softmax " + use(x) + "@ : " + type(shape), shape);
-}
-
-void Generator::norm() {
-  size_t x = anyValue(2);
-  Shape shape = values[x].shape, weight = {shape.back()}, leading(shape.begin(), shape.end() - 1);
-  size_t gamma = valueOf(weight), beta = valueOf(weight);
-  // The op has several results, so it carries no sharding of its own.
-  std::string name = "%" + std::to_string(results++);
-  std::string text = "  " + name + ":3 = dtc.layer_norm " + use(x) + ", " + use(gamma) + ", " +
-                     use(beta) + " {eps = 1.0e-5 : f64} : (" + type(shape) + ", " + type(weight) +
-                     ", " + type(weight) + ") -> (" + type(shape) + ", " + type(leading) + ", " +
-                     type(leading) + ")\n";
-  body[0] += text;
-  body[1] += text;
-  values.push_back({name + "#0", shape});
-}
-
-void Generator::indexed() {
-  // Indices are an input of their own; random ones are in range.
-  size_t x = anyValue(2, 3);
-  Shape table = values[x].shape;
-  if (table.size() != 2)
-    x = valueOf(table = {table[0], table[1]});
-  Shape ids = randomShape(pick(1, 2)), out = ids;
-  std::string name = "%a" + std::to_string(arguments++);
-  std::string text = name + ": " + type(ids, "i32") + " {dtc.input = \"" + name.substr(1) + "\"";
-  argumentTexts[0].push_back(text + "}");
-  argumentTexts[1].push_back(text + (chance(75) ? ", dist.sharding = " + sharding(ids) : "") + "}");
-  out.push_back(table[1]);
-  append("dtc.embedding " + use(x) + ", " + name + "@ : (" + type(table) + ", " + type(ids, "i32") +
-             ") -> " + type(out),
-         out);
-}
-
-void Generator::attention() {
-  int64_t b = pick(1, 2) * 2, s = 4, g = pick(1, 2) * 2, r = pick(1, 2), d = 4;
-  Shape q = {b, s, g * r, d}, k = {b, s, g, d}, lse = {b, g * r, s};
-  size_t x = valueOf(q), y = valueOf(k), z = valueOf(k);
-  std::string name = "%" + std::to_string(results++);
-  std::string text = "  " + name + ":2 = dtc.attention " + use(x) + ", " + use(y) + ", " + use(z) +
-                     " {causal = true, scale = 5.0e-1 : f64} : (" + type(q) + ", " + type(k) +
-                     ", " + type(k) + ") -> (" + type(q) + ", " + type(lse) + ")\n";
-  body[0] += text;
-  body[1] += text;
-  values.push_back({name + "#0", q});
+void Generator::makeFunctions() {
+  std::string names, types, squares, total;
+  for (const Value &value : results) {
+    names += (names.empty() ? "" : ", ") + value.name;
+    types += (types.empty() ? "" : ", ") + type(value.shape);
+  }
+  for (size_t index = 0; index < ends.size(); ++index) {
+    const Value &value = ends[index];
+    std::string number = std::to_string(index), all = letters(value.shape);
+    squares += "  %s" + number + " = dtc.einsum \"" + all + "," + all + "->\" " + value.name +
+               ", " + value.name + " : (" + type(value.shape) + ", " + type(value.shape) +
+               ") -> tensor<f64>\n";
+    if (!total.empty())
+      squares += "  %t" + number + " = dtc.add " + total + ", %s" + number + " : tensor<f64>\n";
+    total = (total.empty() ? "%s" : "%t") + number;
+  }
+  for (bool sharded : {false, true}) {
+    (sharded ? graph.sharded : graph.plain) =
+        "func.func @f(" + signature(sharded, false) + ") -> (" + types + ") {\n" + body[sharded] +
+        sums[sharded] + "  return " + names + " : " + types + "\n}\n";
+    (sharded ? graph.shardedLoss : graph.plainLoss) =
+        "func.func @loss(" + signature(sharded, true) + ") -> tensor<f64> {\n" + body[sharded] +
+        squares + "  return " + total + " : tensor<f64>\n}\n";
+  }
 }
 
 RandomGraph Generator::run() {
-  static const std::vector<std::vector<int64_t>> meshes = {{2},    {4},    {2, 2},   {3},
-                                                           {2, 3}, {4, 2}, {2, 2, 2}};
-  int64_t index = 0;
-  RandomGraph graph;
-  graph.mesh = "dist.mesh @mesh <";
-  for (int64_t size : oneOf(meshes)) {
-    axes.push_back({std::string(1, char('x' + index)), size});
-    graph.mesh +=
-        std::string(index++ ? ", " : "") + '"' + axes.back().name + "\"=" + std::to_string(size);
-  }
-  graph.mesh += ">\n";
-
+  makeMesh();
   argument(randomShape(pick(2, 3)));
   argument(randomShape(2));
+  if (batch)
+    argument({batch, randomSize()});
   using Step = void (Generator::*)();
   static const std::vector<Step> steps = {
-      &Generator::elementwise, &Generator::elementwise, &Generator::einsum,   &Generator::einsum,
-      &Generator::einsum,      &Generator::reduce,      &Generator::reshape,  &Generator::transpose,
-      &Generator::broadcast,   &Generator::sliceOrPad,  &Generator::concat,   &Generator::norm,
-      &Generator::softmax,     &Generator::indexed,     &Generator::attention};
-  for (int64_t count = pick(4, 14); count > 0; --count) {
+      &Generator::elementwise, &Generator::elementwise,  &Generator::select,
+      &Generator::einsum,      &Generator::einsum,       &Generator::einsum,
+      &Generator::reduce,      &Generator::reshape,      &Generator::transpose,
+      &Generator::broadcast,   &Generator::sliceOrPad,   &Generator::concat,
+      &Generator::layerNorm,   &Generator::rmsNorm,      &Generator::softmax,
+      &Generator::indexed,     &Generator::crossEntropy, &Generator::attention};
+  for (int64_t count = pick(4, 14); count > 0; --count)
     (this->*oneOf(steps))();
-    // Keep the graph small.
-    int64_t elements = 1;
-    for (int64_t size : values.back().shape)
-      elements *= size;
-    if (elements > 4096 || values.back().shape.size() > 5)
-      values.pop_back();
-  }
-
-  std::string names, types, squares, total;
-  auto addSquares = [&](const Value &value) {
-    std::string letters,
-        index =
-            std::to_string(squares.empty() ? 0 : std::count(squares.begin(), squares.end(), '\n'));
-    for (size_t dim = 0; dim < value.shape.size(); ++dim)
-      letters += char('a' + dim);
-    squares += "  %s" + index + " = dtc.einsum \"" + letters + "," + letters + "->\" " +
-               value.name + ", " + value.name + " : (" + type(value.shape) + ", " +
-               type(value.shape) + ") -> tensor<f64>\n";
-    if (!total.empty())
-      squares += "  %t" + index + " = dtc.add " + total + ", %s" + index + " : tensor<f64>\n";
-    total = (total.empty() ? "%s" : "%t") + index;
-  };
-  for (const Value &value : values)
-    if (!value.used && value.name[1] != 'a') {
-      addSquares(value);
-      names += (names.empty() ? "" : ", ") + value.name;
-      types += (types.empty() ? "" : ", ") + type(value.shape);
-      ++graph.numResults;
-    }
-  if (graph.numResults == 0) {
-    names = values.front().name;
-    types = type(values.front().shape);
-    addSquares(values.front());
-    graph.numResults = 1;
-  }
-  for (int sharded = 0; sharded < 2; ++sharded) {
-    std::string text = "func.func @f(";
-    for (size_t i = 0; i < argumentTexts[sharded].size(); ++i)
-      text += (i ? ", " : "") + argumentTexts[sharded][i];
-    text +=
-        ") -> (" + types + ") {\n" + body[sharded] + "  return " + names + " : " + types + "\n}\n";
-    (sharded ? graph.sharded : graph.plain) = text;
-
-    text = "func.func @loss(";
-    for (size_t i = 0; i < argumentTexts[sharded].size(); ++i) {
-      std::string argument = argumentTexts[sharded][i];
-      if (argument.find("f64> {") != std::string::npos)
-        argument.replace(argument.find("dtc.input"), 9, "dtc.param");
-      text += (i ? ", " : "") + argument;
-    }
-    text += ") -> tensor<f64> {\n" + body[sharded] + squares + "  return " + total +
-            " : tensor<f64>\n}\n";
-    (sharded ? graph.shardedLoss : graph.plainLoss) = text;
-  }
+  finish();
+  makeFunctions();
+  graph.zero = pick(0, 3);
+  while (graph.zeroAxes.empty())
+    for (const Axis &axis : axes)
+      if (chance(50))
+        graph.zeroAxes.push_back(axis.name);
   return graph;
 }
 

@@ -1,0 +1,113 @@
+//===- Generator.h - A random graph while it grows ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_RANDOM_GENERATOR_H
+#define DTC_TEST_RANDOM_GENERATOR_H
+
+#include "test/random/RandomGraph.h"
+
+#include <random>
+
+namespace dtc::test {
+
+/// Makes the text of a graph twice, plain and with shardings.
+///
+/// A graph may have a temporal axis. It then has a batch, whose size no other dimension has, so
+/// that a dimension of that size is the batch. Wherever a sharding is written, the batch is split
+/// over the same axes, the temporal one last. Ops pass the batch through; it is summed at the end,
+/// and ops after that use sums only, as microbatches cannot.
+class Generator {
+public:
+  explicit Generator(uint64_t seed) : engine(seed) {}
+  RandomGraph run();
+
+private:
+  using Shape = std::vector<int64_t>;
+  struct Axis {
+    std::string name;
+    int64_t size;
+  };
+  struct Value {
+    std::string name;
+    Shape shape;
+    bool used = false;
+  };
+
+  int64_t pick(int64_t low, int64_t high) {
+    return low + int64_t(engine() % uint64_t(high - low + 1));
+  }
+  bool chance(int percent) { return pick(1, 100) <= percent; }
+  template <typename T> const T &oneOf(const std::vector<T> &list) {
+    return list[pick(0, list.size() - 1)];
+  }
+  bool isBatch(int64_t size) const { return size == batch; }
+  bool hasBatch(const Shape &shape) const;
+
+  static std::string type(const Shape &shape, const char *element = "f64");
+  /// "low, high, low": a list of numbers.
+  static std::string list(const Shape &numbers);
+  static std::string letters(const Shape &shape);
+  void makeMesh();
+  std::string sharding(const Shape &shape);
+  int64_t randomSize();
+  Shape randomShape(int64_t rank);
+  size_t argument(const Shape &shape, const char *element = "f64");
+  /// The name of a new argument of indices in [0, limit).
+  std::string indexArgument(const Shape &shape, int64_t limit);
+  /// A value of that shape: an existing one where there is one, else a new argument.
+  size_t valueOf(const Shape &shape);
+  size_t anyValue(int64_t minRank, int64_t maxRank = 4);
+  /// A value whose last dimension an op may need whole.
+  size_t rows(int64_t minRank);
+  /// `op` is the text with @ where an op of one result has its attribute dictionary. Its results
+  /// that are to be used have the given shapes.
+  void append(const std::string &op, const std::vector<Shape> &shapes, int64_t numResults = 1);
+  std::string use(size_t index) {
+    values[index].used = true;
+    return values[index].name;
+  }
+
+  void elementwise();
+  void select();
+  void einsum();
+  void reduce();
+  void reshape();
+  void transpose();
+  void broadcast();
+  void sliceOrPad();
+  void concat();
+  void layerNorm();
+  void rmsNorm();
+  void softmax();
+  void indexed();
+  void crossEntropy();
+  void attention();
+
+  std::string signature(bool sharded, bool parameters) const;
+  void finish();
+  void makeFunctions();
+
+  std::mt19937_64 engine;
+  RandomGraph graph;
+  std::vector<Axis> axes;             ///< spatial ones
+  std::vector<std::string> batchAxes; ///< with a temporal axis, what splits the batch
+  int64_t batch = 0;
+  std::vector<Value> values;
+  struct Argument {
+    std::string name, type, sharding; ///< the sharding is empty where there is none
+    bool mayBeParameter;
+  };
+  std::vector<Argument> arguments;
+  std::string body[2];        ///< plain, sharded
+  std::vector<Value> results; ///< what @f returns
+  std::vector<Value> ends;    ///< values that nothing uses
+  std::string sums[2];        ///< of @f alone: what comes behind the sums over the batch
+  int64_t numbers = 0;
+};
+
+} // namespace dtc::test
+
+#endif // DTC_TEST_RANDOM_GENERATOR_H

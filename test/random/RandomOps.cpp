@@ -1,0 +1,260 @@
+//===- RandomOps.cpp - The ops of random graphs ---------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/random/Generator.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace dtc::test;
+
+void Generator::elementwise() {
+  size_t x = anyValue(0);
+  Shape shape = values[x].shape;
+  static const std::vector<std::string> unary = {"neg",  "tanh", "sigmoid", "relu",
+                                                 "silu", "abs",  "gelu"};
+  static const std::vector<std::string> binary = {"add", "sub",     "mul",    "add",
+                                                  "mul", "maximum", "minimum"};
+  if (chance(40)) {
+    const std::string &op = oneOf(unary);
+    append("dtc." + op + " " + (op == "gelu" ? "tanh " : "") + use(x) + "@ : " + type(shape),
+           {shape});
+  } else {
+    size_t y = valueOf(shape);
+    append("dtc." + oneOf(binary) + " " + use(x) + ", " + use(y) + "@ : " + type(shape), {shape});
+  }
+}
+
+void Generator::select() {
+  size_t x = anyValue(0);
+  Shape shape = values[x].shape;
+  size_t y = valueOf(shape), z = valueOf(shape);
+  std::string mask = "%mask" + std::to_string(numbers);
+  std::string compare =
+      "  " + mask + " = dtc.compare gt " + use(x) + ", " + use(y) + " : " + type(shape) + "\n";
+  body[0] += compare;
+  body[1] += compare;
+  append("dtc.select " + mask + ", " + use(y) + ", " + use(z) + "@ : " + type(shape), {shape});
+}
+
+void Generator::einsum() {
+  size_t x = anyValue(1, 3);
+  Shape shape = values[x].shape;
+  std::string lhs, rhs, out;
+  Shape rhsShape, outShape;
+  char next = 'a';
+  std::vector<std::pair<char, int64_t>> rhsDims, outDims;
+  for (int64_t size : shape) {
+    char letter = next++;
+    lhs += letter;
+    switch (pick(isBatch(size) ? 1 : 0, 2)) {
+    case 0: // contracted
+      rhsDims.push_back({letter, size});
+      break;
+    case 1: // free
+      outDims.push_back({letter, size});
+      break;
+    default: // batch
+      rhsDims.push_back({letter, size});
+      outDims.push_back({letter, size});
+    }
+  }
+  for (int64_t extra = pick(0, 1); extra > 0; --extra) {
+    char letter = next++;
+    int64_t size = randomSize();
+    rhsDims.push_back({letter, size});
+    outDims.push_back({letter, size});
+  }
+  std::shuffle(rhsDims.begin(), rhsDims.end(), engine);
+  std::shuffle(outDims.begin(), outDims.end(), engine);
+  for (auto [letter, size] : rhsDims) {
+    rhs += letter;
+    rhsShape.push_back(size);
+  }
+  for (auto [letter, size] : outDims) {
+    out += letter;
+    outShape.push_back(size);
+  }
+  size_t y = valueOf(rhsShape);
+  append("dtc.einsum \"" + lhs + "," + rhs + "->" + out + "\" " + use(x) + ", " + use(y) + "@ : (" +
+             type(shape) + ", " + type(rhsShape) + ") -> " + type(outShape),
+         {outShape});
+}
+
+void Generator::reduce() {
+  size_t x = anyValue(1);
+  Shape shape = values[x].shape, dims, out;
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    if (!isBatch(shape[dim]) && chance(50))
+      dims.push_back(dim);
+    else
+      out.push_back(shape[dim]);
+  static const std::vector<std::string> kinds = {"sum", "sum", "max", "min"};
+  append("dtc.reduce " + oneOf(kinds) + " " + use(x) + " dims [" + list(dims) + "]@ : (" +
+             type(shape) + ") -> " + type(out),
+         {out});
+}
+
+void Generator::reshape() {
+  size_t x = anyValue(1);
+  Shape shape = values[x].shape, out;
+  // Merge neighbours, then split at small divisors. The batch stays.
+  int64_t merged = 1;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    merged *= shape[dim];
+    bool last = dim + 1 == shape.size();
+    if (isBatch(shape[dim])) {
+      out.push_back(batch);
+      merged = 1;
+    } else if (last || isBatch(shape[dim + 1]) || chance(50)) {
+      for (int64_t divisor : {2, 3, 4})
+        if (out.size() < 3 && chance(40) && merged % divisor == 0 && merged > divisor) {
+          out.push_back(divisor);
+          merged /= divisor;
+        }
+      out.push_back(merged);
+      merged = 1;
+    }
+  }
+  // A merged dimension must not pass for the batch.
+  if (batch &&
+      std::count(out.begin(), out.end(), batch) != std::count(shape.begin(), shape.end(), batch))
+    return;
+  append("dtc.reshape " + use(x) + "@ : (" + type(shape) + ") -> " + type(out), {out});
+}
+
+void Generator::transpose() {
+  size_t x = anyValue(2);
+  Shape shape = values[x].shape, out, permutation(shape.size());
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::shuffle(permutation.begin(), permutation.end(), engine);
+  for (int64_t dim : permutation)
+    out.push_back(shape[dim]);
+  append("dtc.transpose " + use(x) + " permutation [" + list(permutation) + "]@ : (" + type(shape) +
+             ") -> " + type(out),
+         {out});
+}
+
+void Generator::broadcast() {
+  size_t x = anyValue(0, 2);
+  Shape shape = values[x].shape, dims, out;
+  auto size = [&] {
+    return batch && !hasBatch(shape) && !hasBatch(out) && chance(30) ? batch : randomSize();
+  };
+  for (int64_t kept : shape) {
+    if (chance(40))
+      out.push_back(size());
+    dims.push_back(out.size());
+    out.push_back(kept);
+  }
+  if (out.size() == shape.size())
+    out.push_back(size());
+  append("dtc.broadcast " + use(x) + " dims [" + list(dims) + "]@ : (" + type(shape) + ") -> " +
+             type(out),
+         {out});
+}
+
+void Generator::sliceOrPad() {
+  size_t x = anyValue(1);
+  Shape shape = values[x].shape, first, second, out;
+  bool pad = chance(50);
+  for (int64_t size : shape) {
+    int64_t a = 0, b = pad ? 0 : size;
+    if (!isBatch(size) && chance(50)) {
+      a = pick(0, pad ? 2 : size / 2);
+      b = pad ? pick(0, 2) : pick(1, size - a);
+      if (isBatch(pad ? a + size + b : b)) {
+        a = 0;
+        b = pad ? 0 : size;
+      }
+    }
+    first.push_back(a);
+    second.push_back(b);
+    out.push_back(pad ? a + size + b : b);
+  }
+  std::string types = "@ : (" + type(shape) + ") -> " + type(out);
+  if (pad)
+    append("dtc.pad " + use(x) + " low [" + list(first) + "] high [" + list(second) +
+               "] value 0.0" + types,
+           {out});
+  else
+    append("dtc.slice " + use(x) + " offsets [" + list(first) + "] sizes [" + list(second) + "]" +
+               types,
+           {out});
+}
+
+void Generator::concat() {
+  size_t x = anyValue(1);
+  Shape shape = values[x].shape, out = shape;
+  int64_t dim = pick(0, shape.size() - 1);
+  if (isBatch(shape[dim]) || isBatch(2 * shape[dim]))
+    return;
+  size_t y = valueOf(shape);
+  out[dim] *= 2;
+  append("dtc.concat " + use(x) + ", " + use(y) + " dim " + std::to_string(dim) + "@ : (" +
+             type(shape) + ", " + type(shape) + ") -> " + type(out),
+         {out});
+}
+
+void Generator::softmax() {
+  size_t x = rows(1);
+  Shape shape = values[x].shape;
+  append("dtc.softmax " + use(x) + "@ : " + type(shape), {shape});
+}
+
+void Generator::layerNorm() {
+  size_t x = rows(2);
+  Shape shape = values[x].shape, weight = {shape.back()}, leading(shape.begin(), shape.end() - 1);
+  size_t gamma = valueOf(weight), beta = valueOf(weight);
+  append("dtc.layer_norm " + use(x) + ", " + use(gamma) + ", " + use(beta) +
+             " {eps = 1.0e-1 : f64} : (" + type(shape) + ", " + type(weight) + ", " + type(weight) +
+             ") -> (" + type(shape) + ", " + type(leading) + ", " + type(leading) + ")",
+         {shape}, 3);
+}
+
+void Generator::rmsNorm() {
+  size_t x = rows(2);
+  Shape shape = values[x].shape, weight = {shape.back()}, leading(shape.begin(), shape.end() - 1);
+  size_t gamma = valueOf(weight);
+  append("dtc.rms_norm " + use(x) + ", " + use(gamma) + " {eps = 1.0e-1 : f64} : (" + type(shape) +
+             ", " + type(weight) + ") -> (" + type(shape) + ", " + type(leading) + ")",
+         {shape}, 2);
+}
+
+void Generator::indexed() {
+  // Indices are an input of their own; random ones are in range.
+  size_t x = anyValue(2, 3);
+  Shape table = values[x].shape;
+  if (table.size() != 2 || hasBatch(table)) {
+    table = {randomSize(), randomSize()};
+    x = valueOf(table);
+  }
+  Shape ids = randomShape(pick(1, 2)), out = ids;
+  std::string indices = indexArgument(ids, table[0]);
+  out.push_back(table[1]);
+  append("dtc.embedding " + use(x) + ", " + indices + "@ : (" + type(table) + ", " +
+             type(ids, "i32") + ") -> " + type(out),
+         {out});
+}
+
+void Generator::crossEntropy() {
+  size_t x = rows(2);
+  Shape shape = values[x].shape, leading(shape.begin(), shape.end() - 1);
+  std::string labels = indexArgument(leading, shape.back());
+  append("dtc.cross_entropy " + use(x) + ", " + labels + " : (" + type(shape) + ", " +
+             type(leading, "i32") + ") -> (" + type(leading) + ", " + type(leading) + ")",
+         {leading, leading}, 2);
+}
+
+void Generator::attention() {
+  int64_t b = batch ? batch : pick(1, 4), s = pick(3, 4), g = pick(1, 4), r = pick(1, 3), d = 4;
+  Shape q = {b, s, g * r, d}, k = {b, s, g, d}, lse = {b, g * r, s};
+  size_t x = valueOf(q), y = valueOf(k), z = valueOf(k);
+  append("dtc.attention " + use(x) + ", " + use(y) + ", " + use(z) +
+             " {causal = true, scale = 5.0e-1 : f64} : (" + type(q) + ", " + type(k) + ", " +
+             type(k) + ") -> (" + type(q) + ", " + type(lse) + ")",
+         {q}, 2);
+}
