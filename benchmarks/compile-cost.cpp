@@ -33,6 +33,15 @@ namespace {
 struct Case {
   int64_t layers;
   int64_t dp;
+  int64_t zero = 0;
+  bool sequenceParallel = false;
+
+  std::string form() const {
+    std::string text = zero > 0 ? fmt::format("ZeRO-{}", zero) : "";
+    if (sequenceParallel)
+      text += text.empty() ? "sequence" : ", sequence";
+    return text;
+  }
 };
 
 /// What a run tells its parent.
@@ -66,6 +75,8 @@ static Expected<Sample> compileOnce(const Case &c, const Arguments &args) {
   importOptions.seq = args.seq;
   CompileOptions compileOptions;
   compileOptions.mesh = {{"dp", c.dp}, {"tp", tp}};
+  compileOptions.zero = c.zero;
+  compileOptions.sequenceParallel = c.sequenceParallel;
   auto model = benchmarks::importAndCompile(configOf(c, args), importOptions, compileOptions);
   if (!model)
     return model.error();
@@ -141,22 +152,33 @@ static MaybeError run(const Arguments &args) {
   fmt::print("GPT-2, batch {}, sequence {}, tp={}; median of {}\n"
              "ms/layer: of the whole run's CPU time; to linear: compared with the first line\n\n",
              batch, args.seq, tp, args.repeats);
-  fmt::print("{:>6} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10} {:>9} {:>10} {:>10}\n", "layers", "dp",
-             "devices", "import s", "compile s", "CPU s", "ms/layer", "to linear", "plan",
+  fmt::print("{:>6} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10} {:>9} {:>10} {:>10}  form\n", "layers",
+             "dp", "devices", "import s", "compile s", "CPU s", "ms/layer", "to linear", "plan",
              "peak RSS");
   double firstPerLayer = 0;
   bool tooLarge = false;
-  for (Case c : {Case{12, 64}, {24, 64}, {48, 64}, {96, 64}, {96, 1}, {96, 1024}}) {
+  for (Case c : {Case{12, 64},
+                 {24, 64},
+                 {48, 64},
+                 {96, 64},
+                 {96, 1},
+                 {96, 1024},
+                 {12, 64, 3},
+                 {24, 64, 3},
+                 {48, 64, 3},
+                 {96, 64, 3},
+                 {96, 64, 3, true}}) {
     Expected<Sample> sample = measureRepeatedly(c, args);
     if (!sample)
       return sample.error();
     double perLayer = sample->cpuSeconds / static_cast<double>(c.layers);
     if (firstPerLayer == 0)
       firstPerLayer = perLayer;
-    fmt::print("{:>6} {:>6} {:>8} {:>10.3f} {:>10.3f} {:>8.3f} {:>10.2f} {:>9.2f} {:>10} {:>10}\n",
-               c.layers, c.dp, c.dp * tp, sample->importSeconds, sample->compileSeconds,
-               sample->cpuSeconds, perLayer * 1e3, perLayer / firstPerLayer,
-               formatBytes(sample->planBytes), formatBytes(sample->peakBytes));
+    fmt::print(
+        "{:>6} {:>6} {:>8} {:>10.3f} {:>10.3f} {:>8.3f} {:>10.2f} {:>9.2f} {:>10} {:>10}  {}\n",
+        c.layers, c.dp, c.dp * tp, sample->importSeconds, sample->compileSeconds,
+        sample->cpuSeconds, perLayer * 1e3, perLayer / firstPerLayer,
+        formatBytes(sample->planBytes), formatBytes(sample->peakBytes), c.form());
     std::fflush(stdout);
     tooLarge |= sample->planBytes > planLimit;
   }

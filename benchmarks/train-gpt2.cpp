@@ -15,6 +15,8 @@
 #include "benchmarks/GemmRate.h"
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/Median.h"
+#include "benchmarks/RandomTokens.h"
+#include "benchmarks/TrainingArguments.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
 #include "runtime/plan/PlanTypes.h"
@@ -31,16 +33,6 @@
 using namespace dtc;
 using namespace dtc::runtime;
 
-namespace {
-struct Arguments {
-  std::string config = DTC_SOURCE_DIR "/examples/gpt2-124m/config.json";
-  int64_t batch = 4;
-  int64_t seq = 64;
-  int steps = 8;
-  int threads = 2;
-};
-} // namespace
-
 static constexpr int64_t gemmSize = 2048;
 static constexpr int gemmSamples = 7; // before the training, and again after it
 
@@ -52,23 +44,6 @@ static double contractionFlops(const PlanSummary &summary) {
         kernel.kernel == "attention_grad")
       flops += kernel.flops;
   return flops;
-}
-
-/// New tokens for every data input.
-static MaybeError setRandomTokens(Session &session, std::mt19937_64 &random) {
-  for (const plan::Input &input : session.plan().programs(0).inputs()) {
-    if (input.role() != plan::Input::DATA)
-      continue;
-    if (input.dtype() != plan::I32 || input.index_limit() < 1)
-      return Error{fmt::format("the input \"{}\" does not hold tokens", input.name())};
-    HostTensor tokens(typeOf(input));
-    std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(input.index_limit() - 1));
-    for (int64_t i = 0; i < tokens.type.numElements(); ++i)
-      tokens.as<int32_t>()[i] = token(random);
-    if (MaybeError error = session.setInput(input.name(), std::move(tokens)))
-      return error;
-  }
-  return std::nullopt;
 }
 
 /// What `after` has on top of `before`.
@@ -100,7 +75,7 @@ static Expected<Training> trainSteps(Session &session, int steps, benchmarks::Ge
   Training result;
   std::vector<ProfileEntry> firstStep;
   for (int step = 0; step <= steps; ++step) {
-    if (MaybeError error = setRandomTokens(session, random))
+    if (MaybeError error = benchmarks::setRandomTokens(session, random))
       return *error;
     auto begin = std::chrono::steady_clock::now();
     if (MaybeError error = session.step(1e-4, step + 1))
@@ -137,7 +112,7 @@ static void printGemm(const char *name, double before, double after, double rati
              name, gemmSize, before * 1e-9, after * 1e-9, 100 * ratio);
 }
 
-static MaybeError run(const Arguments &args) {
+static MaybeError run(const benchmarks::TrainingArguments &args) {
   ImportOptions importOptions;
   importOptions.batch = args.batch;
   importOptions.seq = args.seq;
@@ -182,20 +157,8 @@ static MaybeError run(const Arguments &args) {
 int main(int argc, char **argv) {
   CLI::App app("Trains GPT-2 on random tokens on one device, and compares its rate with sgemm.",
                "dtc-benchmark-train-gpt2");
-  Arguments args;
-  app.add_option("--config", args.config, "A Hugging Face config.json")->capture_default_str();
-  app.add_option("--batch", args.batch, "Sequences in a batch")
-      ->check(CLI::Range(int64_t{1}, kMaxTokens))
-      ->capture_default_str();
-  app.add_option("--seq", args.seq, "Tokens in a sequence")
-      ->check(CLI::Range(int64_t{1}, kMaxTokens))
-      ->capture_default_str();
-  app.add_option("--steps", args.steps, "Steps that count; one more runs before them")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--threads", args.threads, "Threads of the device and of sgemm")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  benchmarks::TrainingArguments args{DTC_SOURCE_DIR "/examples/gpt2-124m/config.json", 4, 64};
+  args.addTo(app, "Threads of the device and of sgemm");
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
   if (MaybeError error = run(args))

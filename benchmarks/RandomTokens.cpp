@@ -1,0 +1,30 @@
+//===- RandomTokens.cpp - Something to train on ---------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "benchmarks/RandomTokens.h"
+
+#include "runtime/plan/PlanTypes.h"
+
+#include <fmt/format.h>
+
+using namespace dtc;
+using namespace dtc::runtime;
+
+MaybeError benchmarks::setRandomTokens(Session &session, std::mt19937_64 &random) {
+  for (const plan::Input &input : session.plan().programs(0).inputs()) {
+    if (input.role() != plan::Input::DATA)
+      continue;
+    if (input.dtype() != plan::I32 || input.index_limit() < 1)
+      return Error{fmt::format("the input \"{}\" does not hold tokens", input.name())};
+    HostTensor tokens(typeOf(input));
+    std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(input.index_limit() - 1));
+    for (int64_t i = 0; i < tokens.type.numElements(); ++i)
+      tokens.as<int32_t>()[i] = token(random);
+    if (MaybeError error = session.setInput(input.name(), std::move(tokens)))
+      return error;
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,21 @@
+//===- RandomTokens.h - Something to train on -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_BENCHMARKS_RANDOMTOKENS_H
+#define DTC_BENCHMARKS_RANDOMTOKENS_H
+
+#include "runtime/executor/Session.h"
+
+#include <random>
+
+namespace dtc::benchmarks {
+
+/// Sets every data input to new tokens. An error if one holds something else.
+runtime::MaybeError setRandomTokens(runtime::Session &session, std::mt19937_64 &random);
+
+} // namespace dtc::benchmarks
+
+#endif // DTC_BENCHMARKS_RANDOMTOKENS_H

@@ -1,0 +1,150 @@
+//===- layouts.cpp - Several devices against one --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Trains one model in several layouts, all with the same number of threads in all, and compares
+// their steps with those of one device. The layouts take turns, step by step, so that what else the
+// machine does falls on all of them alike.
+//
+//===----------------------------------------------------------------------===//
+
+#include "benchmarks/ImportAndCompile.h"
+#include "benchmarks/Median.h"
+#include "benchmarks/RandomTokens.h"
+#include "benchmarks/TrainingArguments.h"
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/executor/Session.h"
+#include "runtime/report/PlanSummary.h"
+#include "runtime/support/Format.h"
+#include "tools/CommandLine.h"
+
+#include <chrono>
+#include <fmt/format.h>
+
+using namespace dtc;
+using namespace dtc::runtime;
+
+namespace {
+struct Layout {
+  const char *name;
+  std::vector<std::pair<std::string, int64_t>> mesh;
+  int64_t zero = 0;
+  bool sequenceParallel = false;
+};
+
+/// A layout at work.
+struct Entry {
+  Layout layout;
+  PlanSummary summary;
+  std::unique_ptr<Session> session;
+  std::vector<double> seconds; // of each step that counts
+  CollectiveTime before;       // in the steps that do not
+};
+} // namespace
+
+static std::vector<Layout> layoutsOver(int64_t n) {
+  return {{"one device", {}},
+          {"dp", {{"dp", n}}},
+          {"dp, ZeRO-1", {{"dp", n}}, 1},
+          {"dp, ZeRO-2", {{"dp", n}}, 2},
+          {"dp, ZeRO-3", {{"dp", n}}, 3},
+          {"tp", {{"tp", n}}},
+          {"tp, sequence", {{"tp", n}}, 0, true}};
+}
+
+static MaybeError open(const benchmarks::TrainingArguments &args, Entry &entry) {
+  ImportOptions importOptions;
+  importOptions.batch = args.batch;
+  importOptions.seq = args.seq;
+  CompileOptions options;
+  options.mesh = entry.layout.mesh;
+  options.zero = entry.layout.zero;
+  options.sequenceParallel = entry.layout.sequenceParallel;
+  auto model = benchmarks::importAndCompile(args.config, importOptions, options);
+  if (!model)
+    return model.error();
+  entry.summary = summarizePlan(*model->plan);
+  SessionOptions sessionOptions;
+  sessionOptions.threadsPerDevice =
+      std::max<int>(1, args.threads / static_cast<int>(entry.summary.numDevices));
+  sessionOptions.profile = true;
+  auto session = Session::create(model->plan, createCpuBackend(), sessionOptions);
+  if (!session)
+    return session.error();
+  entry.session = std::move(*session);
+  return entry.session->initializeStates(1);
+}
+
+static MaybeError step(Entry &entry, int number, std::mt19937_64 random) {
+  if (MaybeError error = benchmarks::setRandomTokens(*entry.session, random))
+    return error;
+  auto begin = std::chrono::steady_clock::now();
+  if (MaybeError error = entry.session->step(1e-4, number + 1))
+    return error;
+  std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  if (number > 0)
+    entry.seconds.push_back(taken.count());
+  else
+    entry.before = entry.session->collectiveTime();
+  return std::nullopt;
+}
+
+static void print(const benchmarks::TrainingArguments &args, const std::vector<Entry> &entries) {
+  fmt::print("\n{:<14}{:>10}{:>12}{:>8}{:>14}{:>12}{:>10}{:>14}\n", "layout", "ms a step",
+             "tokens/s", "ratio", "collectives", "hidden", "MiB sent", "MiB a device");
+  for (const Entry &entry : entries) {
+    // Ratios of steps that ran next to each other.
+    std::vector<double> ratios;
+    for (size_t i = 0; i < entry.seconds.size(); ++i)
+      ratios.push_back(entries.front().seconds[i] / entry.seconds[i]);
+    double median = benchmarks::median(entry.seconds);
+    CollectiveTime time = entry.session->collectiveTime();
+    time.seconds -= entry.before.seconds;
+    time.exposedSeconds -= entry.before.exposedSeconds;
+    double devices = static_cast<double>(entry.summary.numDevices);
+    double perStep = time.seconds / devices / static_cast<double>(entry.seconds.size());
+    bool moves = time.seconds > 0;
+    fmt::print("{:<14}{:>10.1f}{:>12.0f}{:>8.2f}{:>11.1f} ms{:>12}{:>10.1f}{:>14.1f}\n",
+               entry.layout.name, median * 1e3, static_cast<double>(args.batch * args.seq) / median,
+               benchmarks::median(ratios), perStep * 1e3,
+               moves ? fmt::format("{:.0f}%", 100 * time.hiddenShare()) : "",
+               static_cast<double>(entry.summary.sentBytes.total()) / (1 << 20),
+               static_cast<double>(entry.summary.arenaBytes) / (1 << 20));
+  }
+}
+
+static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices) {
+  std::vector<Entry> entries;
+  for (const Layout &layout : layoutsOver(devices)) {
+    entries.emplace_back().layout = layout;
+    if (MaybeError error = open(args, entries.back()))
+      return error->inContext(layout.name);
+  }
+  fmt::print("{:.1f} million parameters, batch {}, sequence {}, f32; {} threads in all\n",
+             static_cast<double>(entries.front().summary.parameterElements) * 1e-6, args.batch,
+             args.seq, args.threads);
+  for (int number = 0; number <= args.steps; ++number)
+    for (Entry &entry : entries)
+      if (MaybeError error = step(entry, number, std::mt19937_64(static_cast<uint64_t>(number))))
+        return error->inContext(entry.layout.name);
+  print(args, entries);
+  return std::nullopt;
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("Trains a model in several layouts and compares their speed with one device's.",
+               "dtc-benchmark-layouts");
+  benchmarks::TrainingArguments args{DTC_SOURCE_DIR "/examples/gpt2-30m/config.json", 8, 256};
+  int64_t devices = 2;
+  args.addTo(app, "Threads of all devices together");
+  app.add_option("--devices", devices, "Devices of the layouts that have several")
+      ->check(CLI::Range(int64_t{2}, int64_t{64}))
+      ->capture_default_str();
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
+  if (MaybeError error = run(args, devices))
+    return fail(error->message);
+  return 0;
+}
