@@ -242,7 +242,13 @@ FactorSettlement dtc::settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner
   FactorSettlement best;
   constexpr double infinite = std::numeric_limits<double>::infinity();
   if (combinations > kMaxCombinations) {
+    // What is decided stands.
     best.axes = mergeFactorAxes(mesh, rule, tensors);
+    bool extends = true;
+    for (auto [before, after] : llvm::zip_equal(committed, best.axes))
+      extends &= isPrefix(before, after);
+    if (!extends)
+      best.axes = agreeOnFactorAxes(mesh, rule, tensors, committed).axes;
     best.seconds = strategySeconds(mesh, planner, rule, tensors, best.axes, flops);
     best.runnerUp = committed;
     best.runnerUpSeconds = infinite;

@@ -63,7 +63,8 @@ struct FactorSettlement {
 
 /// Extends `committed` to the cheapest of all combinations of what the tensors want. Ties go to the
 /// combination that splits more, then to the one whose wishes come first. Beyond kMaxCombinations
-/// of them the choice is that of mergeFactorAxes.
+/// of them the choice is that of mergeFactorAxes, or only what no tensor contradicts where that
+/// would go back on `committed`.
 FactorSettlement settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner,
                                   const ShardingRule &rule, llvm::ArrayRef<FactorTensor> tensors,
                                   const FactorAxes &committed, double flops);

@@ -106,10 +106,15 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
   std::vector<std::string> shard = options.shard;
   // A batch that the user maps to devices is split into microbatches as well.
   for (std::string &entry : shard) {
-    StringRef axes = entry;
-    if (options.microbatches > 1 && axes.consume_front("batch=") &&
-        axes.rsplit('+').second != kMicrobatchAxis && axes != kMicrobatchAxis)
-      entry += (axes.empty() ? "" : "+") + std::string(kMicrobatchAxis);
+    auto [map, priority] = StringRef(entry).split('@');
+    if (options.microbatches == 1 || !map.consume_front("batch="))
+      continue;
+    SmallVector<StringRef> axes;
+    map.split(axes, '+', -1, /*KeepEmpty=*/false);
+    if (llvm::is_contained(axes, kMicrobatchAxis))
+      continue;
+    axes.push_back(kMicrobatchAxis);
+    entry = "batch=" + llvm::join(axes, "+") + (priority.empty() ? "" : "@" + priority.str());
   }
   propagate.shard.assign(shard.begin(), shard.end());
   std::vector<std::string> defaults = defaultShardings(options);
@@ -155,7 +160,14 @@ LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, Strin
   if (failed(declareMesh(module, options)))
     return failure();
   PassManager manager(module.getContext(), module.getOperationName());
-  buildPipeline(manager, options);
+  CompileOptions effective = options;
+  // The model's own mesh decides where the options have none.
+  if (effective.zero > 0 && effective.zeroAxes.empty() && options.mesh.empty())
+    for (auto mesh : module.getOps<dist::MeshOp>())
+      for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>())
+        if (axis.getName() == "fsdp")
+          effective.zeroAxes = {"fsdp"};
+  buildPipeline(manager, effective);
   if (failed(manager.run(module)))
     return failure();
   return exportPlan(module, modelName, plan);

@@ -184,14 +184,14 @@ static std::string readLinksAndSizes(Arguments &args) {
     bool known =
         llvm::any_of(args.compile.mesh, [&](const auto &axis) { return axis.first == link->axis; });
     if (!known)
-      return "--link: the mesh has no axis '" + link->axis + "'; name one of --mesh";
+      return "--link: --mesh has no axis '" + link->axis + "'; name one of its axes";
     args.compile.links[link->axis] = {link->speed.bandwidth, link->speed.latency};
   }
   if (args.bucketBytes) {
     auto bytes = runtime::parseByteSize(*args.bucketBytes);
     if (!bytes)
       return "--bucket-bytes: " + bytes.error().message;
-    args.compile.bucketBytes = *bytes;
+    args.compile.bucketBytes = int64_t(std::min<uint64_t>(*bytes, INT64_MAX));
   }
   if (args.commBudget) {
     auto bytes = runtime::parseByteSize(*args.commBudget);

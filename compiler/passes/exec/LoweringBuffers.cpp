@@ -145,9 +145,15 @@ Value Lowering::allocateResult(Operation &op, unsigned index,
   // does.
   if (auto update = updates.find(result); update != updates.end()) {
     unsigned storage = storageOf.at(update->second);
-    bool readsIt = llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
-      return storageOf.at(source(operand)) == storage;
-    });
+    auto reads = [&](Operation &reader) {
+      return llvm::any_of(reader.getOpOperands(), [&](OpOperand &operand) {
+        return storageOf.at(source(operand)) == storage;
+      });
+    };
+    // All tensors of a bucket are read before any is written.
+    bool readsIt = reads(op);
+    if (isa<dist::BucketOp>(op.getParentOp()))
+      readsIt = llvm::any_of(op.getBlock()->without_terminator(), reads);
     if (!readsIt && !isTaken(storage) && storages[storage].lastUse <= numbers.at(&op)) {
       share(result, storage, bufferOf.at(update->second));
       return bufferOf.at(result);

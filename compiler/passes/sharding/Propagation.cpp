@@ -239,6 +239,10 @@ bool Propagation::decomposeSplitOps() {
         closed[to] = dims;
       }
       from.replaceAllUsesWith(to);
+      for (auto &[priority, list] : wishes)
+        for (Wish &wish : list)
+          if (wish.value == from)
+            wish.value = to;
     }
     Operation *first = before ? before->getNextNode() : &function.front().front();
     for (Operation *fresh = first; fresh != op; fresh = fresh->getNextNode())
