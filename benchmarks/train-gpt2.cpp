@@ -19,7 +19,6 @@
 #include "benchmarks/TrainingArguments.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
-#include "runtime/plan/PlanTypes.h"
 #include "runtime/report/PlanSummary.h"
 #include "runtime/support/Format.h"
 #include "runtime/train/ProgressReport.h"

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every device is a thread. Bytes are those of one member's whole tensors: the input of all_reduce,
-// reduce_scatter and permute, the output of all_gather. memcpyLoop and addLoop show on as many
+// Every device is a thread. Bytes are those of one member's whole tensors: the input of all_reduce
+// and reduce_scatter, the output of all_gather. memcpyLoop and addLoop show on as many
 // threads what the memory gives.
 //
 //===----------------------------------------------------------------------===//

@@ -132,6 +132,20 @@ unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
   return taken;
 }
 
+bool Mesh::leavesEmptyShards(int64_t size, ArrayRef<unsigned> list) const {
+  // The last shard of the last has the fewest elements.
+  int64_t room = size;
+  for (unsigned axis : list) {
+    room = llvm::divideCeil(room, axes[axis].size);
+    size -= room * (axes[axis].size - 1);
+  }
+  return size <= 0;
+}
+
+int64_t dtc::elementBytes(Type tensor) {
+  return std::max(8u, cast<RankedTensorType>(tensor).getElementTypeBitWidth()) / 8;
+}
+
 Mesh dtc::getMesh(dist::MeshOp op) {
   Mesh mesh;
   mesh.name = op.getSymName().str();

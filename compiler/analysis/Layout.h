@@ -26,7 +26,8 @@ namespace dtc {
 /// Indices into Mesh::axes, coarsest first.
 using AxisList = llvm::SmallVector<unsigned, 2>;
 
-/// What a link is taken to do where nobody says: 25 GB/s in each direction, as a PCIe 4 slot does.
+/// What a link is taken to do where nobody says: what a network card of 200 Gbit/s does in each
+/// direction. Reports assume the same (runtime/support/LinkSpeed.h); a test holds the two together.
 inline constexpr double kDefaultBandwidth = 25e9; ///< bytes a second
 inline constexpr double kDefaultLatency = 10e-6;  ///< seconds
 
@@ -51,6 +52,8 @@ struct Mesh {
   /// The size in elements of one shard of `size` elements over `list`, padding included. Splitting
   /// axis by axis, each time rounding up, gives the same.
   int64_t localSize(int64_t size, llvm::ArrayRef<unsigned> list) const;
+  /// Whether some shard of `size` elements over `list` is nothing but padding.
+  bool leavesEmptyShards(int64_t size, llvm::ArrayRef<unsigned> list) const;
   /// Whether `list` makes shards of `size` elements without padding.
   bool divides(int64_t size, llvm::ArrayRef<unsigned> list) const;
   /// Whether splitting `size` elements axis by axis gives each rank, row-major over `list`, the
@@ -104,6 +107,9 @@ std::optional<Layout> layoutFromFactors(const Mesh &mesh, const ShardingRule &ru
 unsigned factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
                         llvm::ArrayRef<unsigned> dimFactors, llvm::ArrayRef<unsigned> dimAxes,
                         FactorAxes &axes);
+
+/// The bytes of an element of a tensor type; an i1 takes one.
+int64_t elementBytes(mlir::Type tensor);
 
 /// Conversions between IR and data.
 Mesh getMesh(dist::MeshOp op);

@@ -86,8 +86,6 @@ public:
   /// mesh); ranks are row-major over `axes` in the order given. All devices open the same groups in
   /// the same order.
   virtual Expected<Group> openGroup(const std::vector<std::string> &axes) = 0;
-  virtual int64_t groupSize(Group group) const = 0;
-  virtual int64_t rankIn(Group group) const = 0;
 
   /// Runs one collective on a bucket of tensors and waits for its end. `specs` differ only in what
   /// they say of their tensors: kind, reduction, members and sources are the same in all.

@@ -90,30 +90,29 @@ private:
 
   MaybeError checkRead(const plan::Task &task, uint32_t buffer) const {
     if (outputsInUse.anyIn(context.ranges[buffer]))
-      return conflict(task, "reads", buffer, "writes");
+      return conflict(task, "reads", buffer, /*otherWrites=*/true);
     return std::nullopt;
   }
   MaybeError checkWrite(const plan::Task &task, uint32_t buffer) const {
     if (outputsInUse.anyIn(context.ranges[buffer]))
-      return conflict(task, "writes", buffer, "writes");
+      return conflict(task, "writes", buffer, /*otherWrites=*/true);
     if (inputsInUse.anyIn(context.ranges[buffer]))
-      return conflict(task, "writes", buffer, "reads");
+      return conflict(task, "writes", buffer, /*otherWrites=*/false);
     return std::nullopt;
   }
 
   /// Looks for the collective, which is worth the time only for an error.
   Error conflict(const plan::Task &task, const char *does, uint32_t buffer,
-                 const char *otherDoes) const {
-    bool writes = otherDoes == std::string("writes");
+                 bool otherWrites) const {
     for (int index : inFlight)
       for (const plan::CollectiveTensor &tensor : task.instructions(index).collective().tensors()) {
-        uint32_t other = writes ? tensor.output() : tensor.input();
+        uint32_t other = otherWrites ? tensor.output() : tensor.input();
         if (context.ranges[other].overlaps(context.ranges[buffer]))
           return Error{fmt::format(
               "{} buffer {} ({}), which shares bytes of the arena with buffer {}, which "
               "instruction {} ({}) {} until the wait for it",
               does, buffer, context.types[buffer].str(), other, index,
-              describeKind(task.instructions(index)), otherDoes)};
+              describeKind(task.instructions(index)), otherWrites ? "writes" : "reads")};
       }
     return Error{"touches the operands of a collective that is running"};
   }

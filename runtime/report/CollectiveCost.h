@@ -15,11 +15,10 @@
 //   all_reduce                               2 d + b / bandwidth
 //   permute                                  latency + b / bandwidth
 //
-// where d is the sum over the axes of the group of (size - 1) * latency, a ring along each axis in
-// turn, bandwidth is the least of the axes and latency the largest.
-//
-// where an all_reduce is a reduce_scatter and an all_gather. Neither the arithmetic of reductions
-// nor other traffic on the same links is counted.
+// where d is the sum over the axes of the group of (size - 1) * latency (a ring along each axis in
+// turn), bandwidth is the least of the axes and latency the largest. An all_reduce is a
+// reduce_scatter and an all_gather. Neither the arithmetic of reductions nor other traffic on the
+// same links is counted. The compiler chooses by the same costs; a test holds the two together.
 //
 //===----------------------------------------------------------------------===//
 

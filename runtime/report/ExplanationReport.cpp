@@ -6,7 +6,7 @@
 
 #include "runtime/report/ExplanationReport.h"
 
-#include "runtime/report/CollectiveCost.h"
+#include "runtime/plan/PlanTypes.h"
 #include "runtime/support/Format.h"
 
 #include <algorithm>
@@ -61,8 +61,7 @@ static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links
 }
 
 static std::string describeCollective(const ExplainedCollective &collective) {
-  return fmt::format("{} over {}", name(static_cast<CollectiveKind>(collective.kind)),
-                     fmt::join(collective.userAxes, "+"));
+  return fmt::format("{} over {}", name(collective.kind), fmt::join(collective.userAxes, "+"));
 }
 
 namespace {
@@ -293,7 +292,7 @@ static Json toJson(const ExplainedCollective &collective) {
   Json tensors = Json::array();
   for (const ExplainedTensor &tensor : collective.tensors)
     tensors.push_back(toJson(tensor));
-  return {{"kind", name(static_cast<CollectiveKind>(collective.kind))},
+  return {{"kind", name(collective.kind)},
           {"axes", collective.axes},
           {"user_axes", collective.userAxes},
           {"members", collective.members},

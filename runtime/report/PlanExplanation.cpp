@@ -259,7 +259,7 @@ private:
     std::map<std::string, CommunicationTotal> byAxes, byKind;
     for (const ExplainedCollective &collective : result.collectives) {
       addTo(byAxes[fmt::format("{}", fmt::join(collective.userAxes, "+"))], collective);
-      addTo(byKind[name(static_cast<CollectiveKind>(collective.kind))], collective);
+      addTo(byKind[name(collective.kind)], collective);
       addTo(result.total, collective);
     }
     auto take = [](std::map<std::string, CommunicationTotal> &from,
@@ -301,8 +301,7 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
       "a device sends {} in a step ({} bytes), but the budget is {} ({} bytes); {} of "
       "it by {} over {}",
       formatBytes(explanation.total.bytes), explanation.total.bytes, formatBytes(budget), budget,
-      formatBytes(most.bytes), name(static_cast<CollectiveKind>(collective.kind)),
-      fmt::join(collective.userAxes, "+"));
+      formatBytes(most.bytes), name(collective.kind), fmt::join(collective.userAxes, "+"));
   if (!collective.source.empty())
     text += " at " + collective.source;
   const ExplainedReason &reason = collective.tensors.front().reason;

@@ -6,7 +6,6 @@
 
 #include "runtime/report/PlanReport.h"
 
-#include "runtime/report/CollectiveCost.h"
 #include "runtime/support/Format.h"
 
 #include <algorithm>

@@ -16,11 +16,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <fstream>
-
-#include <unistd.h>
-
 using namespace dtc;
 using namespace dtc::test;
 
@@ -76,17 +71,8 @@ class LayoutEquivalence : public testing::TestWithParam<std::tuple<Model, const 
 protected:
   static TrainingRun train(const Model &model, const CompileOptions &options) {
     TrainingRun run;
-    // Tests may run side by side.
-    std::string path =
-        testing::TempDir() + "/dtc-equivalence-" + std::to_string(getpid()) + ".json";
-    std::ofstream(path) << model.config;
     Compiler compiler;
-    auto module = compiler.import(path, model.batch, model.seq);
-    std::remove(path.c_str());
-    EXPECT_TRUE(module) << compiler.diagnostics();
-    if (!module)
-      return run;
-    auto session = compiler.open(*module, options);
+    auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options);
     EXPECT_TRUE(session) << compiler.diagnostics();
     if (!session)
       return run;
@@ -200,7 +186,8 @@ static const char *kZero3Layouts[] = {
 };
 
 /// 16 samples divide; of 13 or 14 the last devices have fewer, and the eighth one has none.
-static const char *kEvenLayouts[] = {"dp=8", "dp=16 zero=1", "dp=16 zero=3"};
+static const char *kEvenLayouts[] = {"dp=4",      "dp=8",         "dp=4,tp=2",
+                                     "dp=2,tp=4", "dp=16 zero=1", "dp=16 zero=3"};
 static const char *kOddLayouts[] = {"dp=5", "dp=8", "dp=7 zero=1", "dp=7,tp=2 zero=2",
                                     "dp=5,tp=3 sp"};
 

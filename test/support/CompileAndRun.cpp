@@ -47,14 +47,26 @@ mlir::OwningOpRef<mlir::ModuleOp> Compiler::import(const std::string &configPath
     messages += "cannot read " + configPath;
     return {};
   }
+  return importText((*buffer)->getBuffer(), configPath, batch, seq);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp>
+Compiler::importText(llvm::StringRef config, const std::string &path, int64_t batch, int64_t seq) {
   ImportOptions options;
   options.batch = batch;
   options.seq = seq;
   ImportLog log;
-  auto module = importModel(*mlirContext, (*buffer)->getBuffer(), configPath, options, log);
+  auto module = importModel(*mlirContext, config, path, options, log);
   for (const std::string &error : log.errors)
     messages += error + "\n";
   return module;
+}
+
+std::unique_ptr<runtime::Session> Compiler::importAndOpen(const std::string &config, int64_t batch,
+                                                          int64_t seq,
+                                                          const CompileOptions &options) {
+  auto module = importText(config, "config.json", batch, seq);
+  return module ? open(*module, options) : nullptr;
 }
 
 std::unique_ptr<runtime::Session>

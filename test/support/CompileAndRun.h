@@ -29,6 +29,10 @@ public:
   /// Imports a Hugging Face configuration file.
   mlir::OwningOpRef<mlir::ModuleOp> import(const std::string &configPath, int64_t batch,
                                            int64_t seq);
+  /// Imports the text of a configuration, compiles it and opens a session on the CPU backend; null,
+  /// with diagnostics(), if one of these fails.
+  std::unique_ptr<runtime::Session> importAndOpen(const std::string &config, int64_t batch,
+                                                  int64_t seq, const CompileOptions &options);
   /// Compiles a copy of the module and opens a session on the CPU backend; null, with
   /// diagnostics(), if that fails.
   std::unique_ptr<runtime::Session> open(mlir::ModuleOp module, const CompileOptions &options,
@@ -36,6 +40,9 @@ public:
   const std::string &diagnostics() const { return messages; }
 
 private:
+  mlir::OwningOpRef<mlir::ModuleOp> importText(llvm::StringRef config, const std::string &path,
+                                               int64_t batch, int64_t seq);
+
   std::string messages;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
 };

@@ -9,12 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <functional>
 #include <numeric>
 #include <sstream>
-#include <unistd.h>
 
 using namespace dtc;
 using namespace dtc::test;
@@ -146,16 +143,8 @@ ModelSizes dtc::test::wideLlamaSizes() {
 
 std::unique_ptr<runtime::Session> dtc::test::openSession(const ModelSizes &model,
                                                          const CompileOptions &options) {
-  // Tests may run beside each other.
-  std::string path = testing::TempDir() + "/traffic-" + std::to_string(getpid()) + ".json";
-  std::ofstream(path) << model.config;
   Compiler compiler;
-  auto module = compiler.import(path, model.batch, model.seq);
-  std::remove(path.c_str());
-  EXPECT_TRUE(module) << compiler.diagnostics();
-  if (!module)
-    return nullptr;
-  auto session = compiler.open(*module, options);
+  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options);
   EXPECT_TRUE(session) << compiler.diagnostics();
   return session;
 }

@@ -18,7 +18,6 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -175,15 +174,17 @@ static void addOptions(CLI::App &app, Arguments &args) {
   app.add_flag("--timing", args.timing, "Print the seconds that compiling took on standard error");
 }
 
+static bool hasAxis(const Arguments &args, llvm::StringRef name) {
+  return llvm::any_of(args.compile.mesh, [&](const auto &axis) { return axis.first == name; });
+}
+
 /// Reads the options whose values have units. Returns what is wrong, or an empty string.
 static std::string readLinksAndSizes(Arguments &args) {
   for (const std::string &text : args.links) {
     auto link = runtime::parseNamedLink(text);
     if (!link)
       return "--link: " + link.error().message;
-    bool known =
-        llvm::any_of(args.compile.mesh, [&](const auto &axis) { return axis.first == link->axis; });
-    if (!known)
+    if (!hasAxis(args, link->axis))
       return "--link: --mesh has no axis '" + link->axis + "'; name one of its axes";
     args.compile.links[link->axis] = {link->speed.bandwidth, link->speed.latency};
   }
@@ -215,13 +216,8 @@ int main(int argc, char **argv) {
     if (!problem.empty())
       return fail(problem);
   }
-  auto hasAxis = [&](llvm::StringRef name) {
-    return llvm::any_of(args.compile.mesh, [&](const auto &axis) { return axis.first == name; });
-  };
-  if (args.compile.sequenceParallel && !hasAxis("tp"))
-    return fail(
-        "--sequence-parallel: the mesh has no axis 'tp' to split sequences over; add one to "
-        "--mesh");
+  if (args.compile.sequenceParallel && !hasAxis(args, "tp"))
+    return fail("--sequence-parallel: --mesh has no axis 'tp' to split sequences over; add one");
   if (!args.compile.zeroAxes.empty() && args.compile.zero == 0)
     return fail("--zero-axes: ZeRO is off; choose a stage with --zero");
   if (std::string problem = readLinksAndSizes(args); !problem.empty())

@@ -6,6 +6,8 @@
 
 #include "compiler/passes/collectives/Buckets.h"
 
+#include "compiler/analysis/Layout.h"
+
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -13,8 +15,7 @@ using namespace dtc;
 
 int64_t dtc::collectiveBytes(Operation *collective) {
   auto bytes = [](Type type) {
-    auto tensor = cast<RankedTensorType>(type);
-    return tensor.getNumElements() * std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1);
+    return cast<RankedTensorType>(type).getNumElements() * elementBytes(type);
   };
   return std::max(bytes(collective->getOperand(0).getType()),
                   bytes(collective->getResult(0).getType()));

@@ -65,9 +65,7 @@ private:
 } // namespace
 
 double ReshardInserter::localBytes(Type type, const Layout &layout) const {
-  auto tensor = cast<RankedTensorType>(type);
-  double bytes =
-      double(tensor.getNumElements()) * std::max(8u, tensor.getElementTypeBitWidth()) / 8;
+  double bytes = double(cast<RankedTensorType>(type).getNumElements()) * elementBytes(type);
   for (const AxisList &dim : layout.dims)
     bytes /= mesh.product(dim);
   return bytes;
@@ -192,8 +190,7 @@ std::optional<Layout> ReshardInserter::chooseCompletion(Value value) {
     return std::nullopt;
   auto type = cast<RankedTensorType>(value.getType());
   auto seconds = [&](const Layout &a, const Layout &b) {
-    const auto &plan =
-        planner.plan(std::max(8u, type.getElementTypeBitWidth()) / 8, type.getShape(), a, b);
+    const auto &plan = planner.plan(elementBytes(type), type.getShape(), a, b);
     return plan ? plan->seconds : std::numeric_limits<double>::infinity();
   };
   double best = 0;
@@ -268,18 +265,24 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
     return llvm::any_of(axes, [&](const AxisList &list) { return llvm::is_contained(list, axis); });
   };
 
+  // What the op computes, and whether all of that has to be completed anyway.
   SmallVector<Layout> results;
-  for (const TensorFactors &factors : rule.results)
-    results.push_back(*layoutFromFactors(mesh, rule, factors, axes));
   double resultBytes = 0, operandBytes = 0;
-  for (auto [result, layout] : llvm::zip_equal(op->getResults(), results))
-    resultBytes += localBytes(result.getType(), layout);
-
-  bool sums = llvm::all_of(rule.results, [&](const TensorFactors &factors) {
+  bool sums = true;
+  auto refuseMixture = [&] {
+    return op->emitOpError() << "would leave a value that is partly a sum and partly a maximum";
+  };
+  auto isSum = [](const Layout &layout) {
+    return !layout.partial.empty() && layout.partialKind == dist::ReductionKind::Sum;
+  };
+  for (auto [result, factors] : llvm::zip_equal(op->getResults(), rule.results)) {
     std::optional<Layout> produced = producedLayout(mesh, rule, factors, axes);
-    return produced && !produced->partial.empty() &&
-           produced->partialKind == dist::ReductionKind::Sum;
-  });
+    if (!produced)
+      return refuseMixture();
+    resultBytes += localBytes(result.getType(), *produced);
+    sums &= isSum(*produced);
+    results.push_back(*produced);
+  }
 
   // Which partial axes of the operands stay partial through this op.
   SmallVector<Layout> required;
@@ -304,12 +307,9 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
       required[index].partial.push_back(axis);
   }
 
-  for (auto [index, result] : llvm::enumerate(op->getResults())) {
-    std::optional<Layout> produced = producedLayout(mesh, rule, rule.results[index], axes);
-    if (!produced || (!kept.empty() && !produced->partial.empty() &&
-                      produced->partialKind != dist::ReductionKind::Sum))
-      return op->emitOpError() << "would leave a value that is partly a sum and partly a maximum";
-    Layout layout = *produced;
+  for (auto [result, layout] : llvm::zip_equal(op->getResults(), results)) {
+    if (!kept.empty() && !layout.partial.empty() && !isSum(layout))
+      return refuseMixture();
     if (!kept.empty())
       layout.partialKind = dist::ReductionKind::Sum;
     layout.partial.append(kept);

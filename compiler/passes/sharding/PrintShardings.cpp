@@ -158,7 +158,7 @@ void Table::print(raw_ostream &os) const {
 
 uint64_t Printer::localBytes(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
-  uint64_t bytes = std::max(8u, type.getElementTypeBitWidth()) / 8;
+  uint64_t bytes = elementBytes(type);
   for (int64_t size : layoutOf(value).localShape(mesh, type.getShape()))
     bytes = llvm::SaturatingMultiply<uint64_t>(bytes, size);
   return bytes;

@@ -133,7 +133,7 @@ void Propagation::visit(Operation *op, Level level) {
   for (auto [index, value] : llvm::enumerate(values)) {
     bool isResult = index >= rule.operands.size();
     auto type = cast<RankedTensorType>(value.getType());
-    int64_t width = std::max(8u, type.getElementTypeBitWidth()) / 8;
+    int64_t width = elementBytes(type);
     tensors.push_back(
         {isResult ? &rule.results[index - rule.operands.size()] : &rule.operands[index],
          &layoutOf(value), double(type.getNumElements()) * width, width, isResult});

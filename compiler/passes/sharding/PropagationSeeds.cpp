@@ -106,17 +106,6 @@ static size_t usefulAxes(const Mesh &mesh, int64_t size, ArrayRef<unsigned> axes
   return axes.size();
 }
 
-/// Whether some device gets nothing but padding of a dimension.
-static bool leavesEmptyShards(const Mesh &mesh, int64_t size, ArrayRef<unsigned> axes) {
-  for (unsigned axis : axes) {
-    int64_t block = llvm::divideCeil(size, mesh.axes[axis].size);
-    if (block * (mesh.axes[axis].size - 1) >= size && mesh.axes[axis].size > 1)
-      return true;
-    size = block;
-  }
-  return false;
-}
-
 LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twine &what,
                                      Location loc) {
   for (auto [index, attr] : llvm::enumerate(axisNames)) {
@@ -137,16 +126,14 @@ LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twi
     for (size_t i = 0; i < useful; ++i)
       tooMany |= mesh.axes[axes[i]].size > mesh.localSize(size, splitting.take_front(i));
     if (logical.mustSplit && tooMany)
-      return emitError(loc) << what << ": dimension " << index << " ('" << it->first()
-                            << "') has size " << size << ", which " << mesh.str(axes)
+      return emitError(loc) << dimension << " has size " << size << ", which " << mesh.str(axes)
                             << " would split in " << mesh.product(axes)
                             << " shards, some of them empty; change the size or the mesh";
     axes.truncate(useful);
-    if (logical.mustSplit && leavesEmptyShards(mesh, size, axes) &&
+    if (logical.mustSplit && mesh.leavesEmptyShards(size, axes) &&
         warned.insert({it->first().str(), size}).second)
-      emitWarning(loc) << what << ": dimension " << index << " ('" << it->first() << "') of size "
-                       << size << " has " << mesh.product(axes) << " shards over " << mesh.str(axes)
-                       << ", some of them empty; a size of "
+      emitWarning(loc) << dimension << " of size " << size << " has " << mesh.product(axes)
+                       << " shards over " << mesh.str(axes) << ", some of them empty; a size of "
                        << llvm::alignTo(size, mesh.product(axes)) << " costs as much";
     if (logical.priority > 0) {
       wishes[logical.priority].push_back({value, unsigned(index), axes, dimension});

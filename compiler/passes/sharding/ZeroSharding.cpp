@@ -45,9 +45,7 @@ static std::optional<unsigned> chooseDim(const Mesh &mesh, RankedTensorType type
           type.getDimSize(dim) % (shards * mesh.product(layout.dims[dim])) == 0)
         return dim;
   auto *largest = llvm::max_element(local);
-  if (largest == local.end())
-    return std::nullopt;
-  if (int64_t block = llvm::divideCeil(*largest, shards); block * (shards - 1) >= *largest)
+  if (largest == local.end() || mesh.leavesEmptyShards(*largest, axes))
     return std::nullopt;
   return largest - local.begin();
 }

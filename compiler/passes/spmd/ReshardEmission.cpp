@@ -88,8 +88,7 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
     llvm::erase(from.partial, *time);
   }
   auto type = cast<RankedTensorType>(op.getType());
-  int64_t elementBytes = (type.getElementTypeBitWidth() + 7) / 8;
-  const auto &plan = planner.plan(elementBytes, type.getShape(), from, to);
+  const auto &plan = planner.plan(elementBytes(type), type.getShape(), from, to);
   if (!plan)
     return refuseGather(op);
   for (const ReshardStep &step : plan->steps)

@@ -9,7 +9,6 @@
 #include "runtime/backends/cpu/StridedCopy.h"
 #include "runtime/support/Format.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
@@ -21,23 +20,16 @@ namespace {
 
 /// The bits of `value` as an element; an error of the attribute if the type cannot hold it.
 uint64_t elementBits(SignatureChecker &check, const std::string &name, double value, DType dtype) {
-  switch (dtype) {
-  case DType::F32:
-    return std::bit_cast<uint32_t>(static_cast<float>(value));
-  case DType::F64:
-    return std::bit_cast<uint64_t>(value);
-  case DType::I32:
-    if (value >= std::numeric_limits<int32_t>::min() &&
-        value <= std::numeric_limits<int32_t>::max() && value == std::trunc(value))
-      return std::bit_cast<uint32_t>(static_cast<int32_t>(value));
-    check.failAttribute(name, fmt::format("{}", value), "a value of i32");
-    return 0;
-  case DType::Bool:
-    if (value == 0 || value == 1)
-      return value == 1;
-    check.failAttribute(name, fmt::format("{}", value), "0 or 1, a value of bool");
-    return 0;
-  }
+  using I32 = std::numeric_limits<int32_t>;
+  const char *expected = nullptr;
+  if (dtype == DType::I32 &&
+      !(value >= I32::min() && value <= I32::max() && value == std::trunc(value)))
+    expected = "a value of i32";
+  if (dtype == DType::Bool && value != 0 && value != 1)
+    expected = "0 or 1, a value of bool";
+  if (!expected)
+    return bitsOf(value, dtype);
+  check.failAttribute(name, fmt::format("{}", value), expected);
   return 0;
 }
 

@@ -10,9 +10,25 @@
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/StridedCopy.h"
 
+#include <bit>
 #include <cstdint>
 
 namespace dtc::runtime::cpu {
+
+/// The bits of `value`, which the type can hold, as an element.
+inline uint64_t bitsOf(double value, DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return std::bit_cast<uint32_t>(static_cast<float>(value));
+  case DType::F64:
+    return std::bit_cast<uint64_t>(value);
+  case DType::I32:
+    return std::bit_cast<uint32_t>(static_cast<int32_t>(value));
+  case DType::Bool:
+    return value != 0;
+  }
+  return 0;
+}
 
 /// Calls function(T()) with an unsigned integer T as wide as an element.
 template <typename Function> auto withElementBits(DType dtype, const Function &function) {

@@ -7,7 +7,6 @@
 #include "runtime/backends/cpu/DataMovement.h"
 #include "runtime/support/ShardExtent.h"
 
-#include <bit>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
@@ -141,21 +140,13 @@ enum class Padding { Zero, Lowest, Highest };
 
 /// The bits of the element that a sum, a maximum or a minimum does not see.
 uint64_t paddingBits(DType dtype, Padding padding) {
+  if (padding == Padding::Zero)
+    return 0;
+  using I32 = std::numeric_limits<int32_t>;
   double infinity = std::numeric_limits<double>::infinity();
-  double value = padding == Padding::Zero ? 0 : padding == Padding::Lowest ? -infinity : infinity;
-  switch (dtype) {
-  case DType::F32:
-    return std::bit_cast<uint32_t>(static_cast<float>(value));
-  case DType::F64:
-    return std::bit_cast<uint64_t>(value);
-  case DType::I32:
-    return padding == Padding::Zero     ? 0
-           : padding == Padding::Lowest ? uint64_t{1} << 31
-                                        : (uint64_t{1} << 31) - 1;
-  case DType::Bool:
-    break;
-  }
-  return 0;
+  bool isInteger = dtype == DType::I32;
+  double lowest = isInteger ? I32::min() : -infinity, highest = isInteger ? I32::max() : infinity;
+  return bitsOf(padding == Padding::Lowest ? lowest : highest, dtype);
 }
 
 PrepareResult prepareMaskPadding(const KernelSignature &signature) {

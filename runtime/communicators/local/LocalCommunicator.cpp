@@ -42,10 +42,6 @@ Expected<Communicator::Group> LocalCommunicator::openGroup(const std::vector<std
   return groups.size() - 1;
 }
 
-int64_t LocalCommunicator::groupSize(Group group) const {
-  return static_cast<int64_t>(groups[group].group->size());
-}
-
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//

@@ -49,8 +49,6 @@ public:
       : world(std::move(world)), device(device) {}
 
   Expected<Group> openGroup(const std::vector<std::string> &axes) override;
-  int64_t groupSize(Group group) const override;
-  int64_t rankIn(Group group) const override { return groups[group].rank; }
   void abort() override { world->abort(); }
 
 protected:

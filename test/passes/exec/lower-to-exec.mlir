@@ -144,7 +144,7 @@ func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = a
 // CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK-NEXT: exec.output "late" = %[[V6]] shape [8] sharding <@mesh, [{"tp"}]>
 // CHECK-NEXT: exec.task @step {
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["tp"](%[[V1]]) to(%[[V4]]) dims [0] split_dims [0] {{.*}}:
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["tp"](%[[V1]]) to(%[[V4]]) dims [0] split_dims [0] {reasons = [{}]} :
 // CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V4]], %[[V3]], %[[V2]], %[[V2]]) to(%[[V5]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V6]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V0]]) {}
@@ -260,11 +260,11 @@ func.func @unchanged(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer output : memref<4x4xf32>
 // CHECK-NEXT: exec.output "result0" = %[[V4]] shape [4, 8] sharding <@mesh, [{}, {"tp"}]>
 // CHECK-NEXT: exec.task @step {
-// CHECK-NEXT: exec.collective all_reduce reducing max over ["dp", "tp"](%[[V0]]) to(%[[V1]]) dims [0] split_dims [0] {{.*}}:
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[V1]]) to(%[[V1]]) dims [0] split_dims [0] {{.*}}:
-// CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"](%[[V1]]) to(%[[V2]]) dims [1] split_dims [0] {{.*}}:
-// CHECK-NEXT: exec.collective all_to_all over ["tp"](%[[V2]]) to(%[[V3]]) dims [1] split_dims [0] {{.*}}:
-// CHECK-NEXT: exec.collective all_gather over ["dp"](%[[V3]]) to(%[[V4]]) dims [0] split_dims [0] {{.*}}:
+// CHECK-NEXT: exec.collective all_reduce reducing max over ["dp", "tp"](%[[V0]]) to(%[[V1]]) dims [0] split_dims [0] {reasons = [{}]} :
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[V1]]) to(%[[V1]]) dims [0] split_dims [0] {reasons = [{}]} :
+// CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"](%[[V1]]) to(%[[V2]]) dims [1] split_dims [0] {reasons = [{}]} :
+// CHECK-NEXT: exec.collective all_to_all over ["tp"](%[[V2]]) to(%[[V3]]) dims [1] split_dims [0] {reasons = [{}]} :
+// CHECK-NEXT: exec.collective all_gather over ["dp"](%[[V3]]) to(%[[V4]]) dims [0] split_dims [0] {reasons = [{}]} :
 // CHECK: exec.run @step
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>})

@@ -60,6 +60,10 @@ TEST(PlanReader, RefusesOtherVersions) {
   std::string bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
                "plan version 3 is newer than this runtime reads (2); update the runtime");
+  plan->set_version(1);
+  bytes = plan->SerializeAsString();
+  EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
+               "plan version 1 is older than this runtime reads (2); compile the model again");
   plan->set_version(0);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "states no version");
