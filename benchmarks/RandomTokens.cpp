@@ -14,7 +14,8 @@ using namespace dtc;
 using namespace dtc::runtime;
 
 MaybeError benchmarks::setRandomTokens(Session &session, std::mt19937_64 &random) {
-  for (const plan::Input &input : session.plan().programs(0).inputs()) {
+  for (const plan::Input *each : distinctInputs(session.plan())) {
+    const plan::Input &input = *each;
     if (input.role() != plan::Input::DATA)
       continue;
     if (input.dtype() != plan::I32 || input.index_limit() < 1)

@@ -39,12 +39,13 @@ uint64_t CollectiveSpec::ringBytes() const {
 }
 
 uint64_t CommunicatorBytes::total() const {
-  return std::accumulate(byKind.begin(), byKind.end(), uint64_t{0});
+  return std::accumulate(byKind.begin(), byKind.end(), transfers);
 }
 
 CommunicatorBytes &CommunicatorBytes::operator+=(const CommunicatorBytes &other) {
   for (size_t i = 0; i < byKind.size(); ++i)
     byKind[i] += other.byKind[i];
+  transfers += other.transfers;
   return *this;
 }
 

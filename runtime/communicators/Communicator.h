@@ -62,11 +62,13 @@ struct CollectiveOperands {
   void *output = nullptr;
 };
 
-/// Bytes that a device sent, by kind of collective.
+/// Bytes that a device sent, by kind of collective, and in transfers.
 struct CommunicatorBytes {
   std::array<uint64_t, allCollectiveKinds.size()> byKind{}; // index: CollectiveKind - 1
+  uint64_t transfers = 0; // messages to single devices; see Transfers.h
 
   uint64_t of(CollectiveKind kind) const { return byKind[static_cast<size_t>(kind) - 1]; }
+  /// Of collectives and transfers.
   uint64_t total() const;
   CommunicatorBytes &operator+=(const CommunicatorBytes &other);
   bool operator==(const CommunicatorBytes &) const = default;

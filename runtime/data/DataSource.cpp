@@ -16,9 +16,9 @@ namespace dtc::runtime {
 
 std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
   std::vector<DataInput> inputs;
-  for (const plan::Input &input : plan.programs(0).inputs())
-    if (input.role() == plan::Input::DATA)
-      inputs.push_back({input.name(), typeOf(input), input.index_limit()});
+  for (const plan::Input *input : distinctInputs(plan))
+    if (input->role() == plan::Input::DATA)
+      inputs.push_back({input->name(), typeOf(*input), input->index_limit()});
   return inputs;
 }
 

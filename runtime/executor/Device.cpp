@@ -6,15 +6,33 @@
 
 #include "runtime/executor/Device.h"
 
-#include <chrono>
+#include <algorithm>
 
 namespace dtc::runtime {
 
-Device::Device(std::shared_ptr<const PreparedProgram> program, int64_t index,
+static double secondsOf(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+TransferTime &TransferTime::operator+=(const TransferTime &other) {
+  calls += other.calls;
+  seconds += other.seconds;
+  exposedSeconds += other.exposedSeconds;
+  waitedSeconds += other.waitedSeconds;
+  return *this;
+}
+
+double TransferTime::hiddenShare() const { return seconds > 0 ? 1 - exposedSeconds / seconds : 0; }
+
+//===----------------------------------------------------------------------===//
+// Creation
+//===----------------------------------------------------------------------===//
+
+Device::Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
                std::unique_ptr<Communicator> communicator, int threads)
-    : program(std::move(program)), deviceIndex(index), communicator(std::move(communicator)),
-      threads(threads) {
-  const Mesh &mesh = this->program->mesh;
+    : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
+      communicator(std::move(communicator)), threads(threads) {
+  const Mesh &mesh = this->plan->mesh;
   std::vector<int64_t> coordinates = mesh.coordinates(index);
   for (size_t i = 0; i < mesh.axes().size(); ++i) {
     const MeshAxis &axis = mesh.axes()[i];
@@ -25,137 +43,233 @@ Device::Device(std::shared_ptr<const PreparedProgram> program, int64_t index,
       temporal = &axis;
 }
 
-Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedProgram> program,
+Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedPlan> plan,
                                                  int64_t index,
                                                  std::unique_ptr<Communicator> communicator,
-                                                 int threads, bool profile) {
+                                                 std::unique_ptr<Transfers> transfers,
+                                                 const DeviceOptions &options) {
   std::unique_ptr<Device> device(
-      new Device(std::move(program), index, std::move(communicator), threads));
-  Expected<PageMemory> arena = PageMemory::allocate(device->program->program().arena_bytes());
+      new Device(std::move(plan), index, std::move(communicator), options.threads));
+  const PreparedProgram &program = device->program;
+  Expected<PageMemory> arena = PageMemory::allocate(program.program->arena_bytes());
   if (!arena)
     return arena.error();
-  Expected<PageMemory> workspace = PageMemory::allocate(device->program->workspaceBytes);
+  Expected<PageMemory> workspace = PageMemory::allocate(program.workspaceBytes);
   if (!workspace)
     return workspace.error();
   device->arena = std::move(*arena);
   device->workspace = std::move(*workspace);
-  for (const std::vector<std::string> &axes : device->program->groups) {
+  for (const std::vector<std::string> &axes : device->plan->groups) {
     Expected<Communicator::Group> group = device->communicator->openGroup(axes);
     if (!group)
       return group.error();
     device->groups.push_back(*group);
   }
-  for (const PreparedProgram::OperandOffsets &tensor : device->program->operands)
+  for (const PreparedProgram::Operands &tensor : program.operands)
     device->operands.push_back(
-        {device->arena.data() + tensor.input, device->arena.data() + tensor.output});
-  if (size_t maxAsync = device->program->maxAsync) {
+        {device->arena.data() + tensor.input.offset, device->arena.data() + tensor.output.offset});
+  device->transfers = std::make_unique<DeviceTransfers>(*device->plan, index, device->arena.data(),
+                                                        std::move(transfers));
+  if (size_t maxAsync = program.maxAsync) {
     device->tickets.resize(maxAsync);
     // One more for a collective of the compute thread, which may stand behind them.
     device->stream = std::make_unique<CommunicationStream>(
         maxAsync + 1, [d = device.get()](size_t index) { return d->runCollective(index); });
   }
-  if (profile)
-    device->instructionTimes.resize(device->program->instructions.size());
+  if (options.profile) {
+    device->instructionTimes.resize(program.instructions.size());
+    device->timesOfTransfers.resize(program.transfers.size());
+  }
+  if (options.traceSteps > 0)
+    device->trace = std::make_unique<DeviceTrace>(program, options.traceSteps);
   return device;
 }
 
 std::byte *Device::buffer(uint32_t index) const {
-  return arena.data() + program->program().buffers(static_cast<int>(index)).offset();
+  return arena.data() + program.program->buffers(static_cast<int>(index)).offset();
 }
 
-void Device::runKernel(const PreparedKernel &call) {
+CommunicatorBytes Device::sent() const {
+  CommunicatorBytes bytes = communicator->sent();
+  bytes.transfers += transfers->getNetwork().sentBytes();
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Measuring
+//===----------------------------------------------------------------------===//
+
+void Device::addToTrace(TraceRow row, TraceEvent::Kind kind, size_t index, Clock::time_point begin,
+                        Clock::time_point end) {
+  if (trace)
+    trace->add(
+        row, {kind, static_cast<uint32_t>(currentEntry), static_cast<uint32_t>(index), begin, end});
+}
+
+/// Of a kernel or a collective, on the thread that ran it.
+void Device::addTime(TraceRow row, size_t index, Clock::time_point begin) {
+  if (!measures())
+    return;
+  Clock::time_point end = Clock::now();
+  if (!instructionTimes.empty()) {
+    instructionTimes[index].seconds += secondsOf(end - begin);
+    ++instructionTimes[index].calls;
+  }
+  addToTrace(row, TraceEvent::Work, index, begin, end);
+}
+
+/// Of a collective, on the compute thread.
+void Device::addWait(size_t index, Clock::time_point begin) {
+  if (!measures())
+    return;
+  Clock::time_point end = Clock::now();
+  if (!instructionTimes.empty())
+    instructionTimes[index].exposedSeconds += secondsOf(end - begin);
+  addToTrace(TraceRow::Compute, TraceEvent::Waiting, index, begin, end);
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+void Device::runKernel(size_t index, const PreparedKernel &call) {
+  Clock::time_point begin = startWatch();
   inputs.clear();
   outputs.clear();
-  for (uint64_t offset : call.inputs)
-    inputs.push_back(arena.data() + offset);
-  for (uint64_t offset : call.outputs)
-    outputs.push_back(arena.data() + offset);
+  for (const ArenaRange &range : call.inputs)
+    inputs.push_back(arena.data() + range.offsetFor(microbatch));
+  for (const ArenaRange &range : call.outputs)
+    outputs.push_back(arena.data() + range.offsetFor(microbatch));
   call.kernel->run({inputs, outputs, position, workspace.data(), threads});
+  addTime(TraceRow::Compute, index, begin);
 }
 
-namespace {
-
-/// Adds the time until it is destroyed to a number, or does nothing without one.
-class Stopwatch {
-  using Clock = std::chrono::steady_clock;
-
-public:
-  explicit Stopwatch(double *seconds) : seconds(seconds) {
-    if (seconds)
-      start = Clock::now();
+/// Of a collective whose operands differ between microbatches. An earlier run of it is over, as a
+/// task waits for all that it starts.
+void Device::placeOperands(const PreparedCollective &collective) {
+  for (size_t i = 0; i < collective.specs.size(); ++i) {
+    size_t operand = collective.firstOperand + i;
+    const PreparedProgram::Operands &ranges = program.operands[operand];
+    operands[operand] = {arena.data() + ranges.input.offsetFor(microbatch),
+                         arena.data() + ranges.output.offsetFor(microbatch)};
   }
-  ~Stopwatch() {
-    if (seconds)
-      *seconds += std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  Stopwatch(const Stopwatch &) = delete;
-  Stopwatch &operator=(const Stopwatch &) = delete;
-
-private:
-  double *seconds;
-  Clock::time_point start;
-};
-
-} // namespace
+}
 
 /// On the thread that has the communicator: the stream's, or the compute thread while that is idle.
 MaybeError Device::runCollective(size_t index) {
-  const auto &collective = std::get<PreparedCollective>(program->instructions[index]);
-  InstructionTime *time = instructionTimes.empty() ? nullptr : &instructionTimes[index];
-  Stopwatch watch(time ? &time->seconds : nullptr);
-  if (time)
-    ++time->calls;
-  return communicator->run(
+  const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
+  Clock::time_point begin = startWatch();
+  MaybeError error = communicator->run(
       groups[collective.group], collective.specs,
       std::span(operands).subspan(collective.firstOperand, collective.specs.size()));
+  addTime(TraceRow::Collectives, index, begin);
+  return error;
 }
 
-MaybeError Device::waitFor(size_t index) {
-  Stopwatch watch(instructionTimes.empty() ? nullptr : &instructionTimes[index].exposedSeconds);
-  const auto &collective = std::get<PreparedCollective>(program->instructions[index]);
-  return stream->wait(tickets[*collective.asyncIndex]);
+MaybeError Device::waitFor(size_t index, CommunicationStream::Ticket ticket) {
+  Clock::time_point begin = startWatch();
+  MaybeError error = stream->wait(ticket);
+  addWait(index, begin);
+  return error;
 }
 
 MaybeError Device::startCollective(size_t index, const PreparedCollective &collective) {
+  if (collective.hasSlots)
+    placeOperands(collective);
   if (collective.asyncIndex) {
     tickets[*collective.asyncIndex] = stream->queue(index);
     return std::nullopt;
   }
   // Collectives of a device keep their order: this one may not overtake what is queued.
-  Stopwatch watch(instructionTimes.empty() ? nullptr : &instructionTimes[index].exposedSeconds);
-  if (!stream || stream->isIdle())
-    return runCollective(index);
-  return stream->wait(stream->queue(index));
+  if (stream && !stream->isIdle())
+    return waitFor(index, stream->queue(index));
+  Clock::time_point begin = startWatch();
+  MaybeError error = runCollective(index);
+  addWait(index, begin);
+  return error;
+}
+
+MaybeError Device::finishTransfer(size_t index, size_t transfer) {
+  Clock::time_point begin = Clock::now();
+  TransferResult result = transfers->finish(transfer, microbatch);
+  Clock::time_point end = Clock::now();
+  taskWait += secondsOf(end - begin);
+  if (result.error)
+    return result.error;
+  if (!timesOfTransfers.empty()) {
+    // Waiting for a message that nobody has sent yet is no cost of moving it.
+    double exposed = secondsOf(std::min(end, result.end) - std::max(begin, result.begin));
+    timesOfTransfers[transfer] +=
+        {1, result.seconds(), std::max(exposed, 0.0), secondsOf(end - begin)};
+  }
+  addToTrace(TraceRow::Transfers, TraceEvent::Work, index, result.begin, result.end);
+  addToTrace(TraceRow::Compute, TraceEvent::Waiting, index, begin, end);
+  return std::nullopt;
 }
 
 MaybeError Device::runInstruction(size_t index) {
-  const PreparedInstruction &instruction = program->instructions[index];
+  const PreparedInstruction &instruction = program.instructions[index];
+  if (const auto *kernel = std::get_if<PreparedKernel>(&instruction)) {
+    runKernel(index, *kernel);
+    return std::nullopt;
+  }
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return startCollective(index, *collective);
-  if (const auto *wait = std::get_if<PreparedWait>(&instruction))
-    return waitFor(wait->collective);
-  InstructionTime *time = instructionTimes.empty() ? nullptr : &instructionTimes[index];
-  Stopwatch watch(time ? &time->seconds : nullptr);
-  if (time)
-    ++time->calls;
-  runKernel(std::get<PreparedKernel>(instruction));
+  if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
+    return transfers->start(start->transfer, microbatch);
+  if (const auto *finish = std::get_if<PreparedFinishTransfer>(&instruction))
+    return finishTransfer(index, finish->transfer);
+  size_t collective = std::get<PreparedWait>(instruction).collective;
+  return waitFor(
+      collective,
+      tickets[*std::get<PreparedCollective>(program.instructions[collective]).asyncIndex]);
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+MaybeError Device::runEntry(const PreparedProgram::Entry &entry) {
+  microbatch = entry.microbatch;
+  if (temporal)
+    temporal->coordinate = entry.microbatch;
+  bool inPipeline =
+      program.program->tasks(static_cast<int>(entry.task)).kind() != plan::Task::OTHER;
+  Clock::time_point begin = inPipeline ? Clock::now() : startWatch();
+  taskWait = 0;
+  for (size_t i = program.taskBegin[entry.task]; i < program.taskBegin[entry.task + 1]; ++i) {
+    progress.at(currentEntry, i);
+    if (MaybeError error = runInstruction(i))
+      return error;
+  }
+  if (!inPipeline && !trace)
+    return std::nullopt;
+  Clock::time_point end = Clock::now();
+  addToTrace(TraceRow::Compute, TraceEvent::Task, 0, begin, end);
+  if (inPipeline) {
+    if (!span)
+      span = PipelineSpan{begin, end, 0};
+    span->end = end;
+    span->busySeconds += secondsOf(end - begin) - taskWait;
+  }
   return std::nullopt;
 }
 
 MaybeError Device::runSchedule() {
-  for (const PreparedProgram::Entry &entry : program->schedule) {
-    if (temporal)
-      temporal->coordinate = entry.microbatch;
-    for (size_t i = program->taskBegin[entry.task]; i < program->taskBegin[entry.task + 1]; ++i)
-      if (MaybeError error = runInstruction(i))
-        return error;
-  }
-  return std::nullopt;
+  span.reset();
+  if (trace)
+    trace->beginStep();
+  for (currentEntry = 0; currentEntry < program.schedule.size(); ++currentEntry)
+    if (MaybeError error = runEntry(program.schedule[currentEntry]))
+      return error;
+  progress.finish();
+  return transfers->checkAllFinished();
 }
 
 void Device::drain() {
   if (stream)
     stream->drain();
+  transfers->getNetwork().drain();
 }
 
 } // namespace dtc::runtime

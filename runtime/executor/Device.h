@@ -9,11 +9,17 @@
 
 #include "runtime/backends/Kernel.h"
 #include "runtime/communicators/Communicator.h"
+#include "runtime/communicators/Transfers.h"
 #include "runtime/executor/CommunicationStream.h"
+#include "runtime/executor/DeviceProgress.h"
+#include "runtime/executor/DeviceTrace.h"
+#include "runtime/executor/DeviceTransfers.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/support/Memory.h"
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace dtc::runtime {
@@ -26,51 +32,117 @@ struct InstructionTime {
   double exposedSeconds = 0;
 };
 
-/// A device: its memory, its place on the mesh and its end of the network. Kernels run on the
-/// thread that calls runSchedule(), async collectives on the device's communication stream. The end
-/// of the network passes from one to the other when the stream is idle.
+/// The time of one end of a transfer, or of many.
+struct TransferTime {
+  uint64_t calls = 0;
+  double seconds = 0;        // in which bytes moved
+  double exposedSeconds = 0; // the part of it in which the compute thread waited for them
+  /// All time that the compute thread waited, also for a message that was not on its way yet.
+  double waitedSeconds = 0;
+
+  TransferTime &operator+=(const TransferTime &other);
+  /// The part of the time that kernels hid, from 0 to 1.
+  double hiddenShare() const;
+};
+
+/// A device's part in the pipeline during one step: its tasks FORWARD, BACKWARD and WEIGHT.
+struct PipelineSpan {
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  TimePoint begin, end;   // of the first and the last of them
+  double busySeconds = 0; // in them, without the time waited for transfers
+};
+
+struct DeviceOptions {
+  int threads = 1; // that kernels may use
+  bool profile = false;
+  size_t traceSteps = 0; // to record; 0: none
+};
+
+/// A device: its memory, its place on the mesh and its ends of the network. Kernels run on the
+/// thread that calls runSchedule(), async collectives on the device's communication stream.
+/// The communicator passes from one to the other when the stream is idle.
 class Device {
 public:
   /// Allocates the arena and the workspace, and opens all groups.
-  static Expected<std::unique_ptr<Device>> create(std::shared_ptr<const PreparedProgram> program,
+  static Expected<std::unique_ptr<Device>> create(std::shared_ptr<const PreparedPlan> plan,
                                                   int64_t index,
                                                   std::unique_ptr<Communicator> communicator,
-                                                  int threads, bool profile);
+                                                  std::unique_ptr<Transfers> transfers,
+                                                  const DeviceOptions &options);
 
-  /// Runs the schedule once. Fails only if a collective does; others may then still be running.
+  /// Runs the schedule once. Fails only if a collective or a transfer does; others may then still
+  /// be running.
   MaybeError runSchedule();
-  /// Waits for the collectives that a failed schedule has left. The network must have been aborted,
-  /// and all devices must have drained before the memory of one is freed.
+  /// Waits for the communication that a failed schedule has left. The network must have been
+  /// aborted, and all devices must have drained before the memory of one is freed.
   void drain();
 
   int64_t index() const { return deviceIndex; }
-  /// The memory of a buffer of the plan.
+  const PreparedProgram &getProgram() const { return program; }
+  /// The memory of a buffer of the plan; of one with slots, the first.
   std::byte *buffer(uint32_t index) const;
-  const Communicator &getCommunicator() const { return *communicator; }
+  /// What this device has sent since it was made.
+  CommunicatorBytes sent() const;
+  /// The device at the other end of a transfer.
+  int64_t transferPeer(size_t transfer) const { return transfers->peer(transfer); }
+
+  DeviceProgress &getProgress() { return progress; }
+  const DeviceProgress &getProgress() const { return progress; }
   /// One entry for each of the program's instructions; empty without profiling.
   const std::vector<InstructionTime> &times() const { return instructionTimes; }
+  /// One entry for each of the program's transfers; empty without profiling.
+  const std::vector<TransferTime> &transferTimes() const { return timesOfTransfers; }
+  /// Null without tracing.
+  const DeviceTrace *getTrace() const { return trace.get(); }
+  /// Of the last run of the schedule; none if the device has no such task.
+  const std::optional<PipelineSpan> &pipelineSpan() const { return span; }
 
 private:
-  Device(std::shared_ptr<const PreparedProgram> program, int64_t index,
+  using Clock = std::chrono::steady_clock;
+
+  Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
          std::unique_ptr<Communicator> communicator, int threads);
+  MaybeError runEntry(const PreparedProgram::Entry &entry);
   MaybeError runInstruction(size_t index);
-  void runKernel(const PreparedKernel &call);
+  void runKernel(size_t index, const PreparedKernel &call);
+  void placeOperands(const PreparedCollective &collective);
   MaybeError startCollective(size_t index, const PreparedCollective &collective);
   MaybeError runCollective(size_t index);
-  MaybeError waitFor(size_t index);
+  MaybeError waitFor(size_t index, CommunicationStream::Ticket ticket);
+  MaybeError finishTransfer(size_t index, size_t transfer);
 
-  std::shared_ptr<const PreparedProgram> program;
+  bool measures() const { return trace || !instructionTimes.empty(); }
+  /// The time now, if somebody wants to know.
+  Clock::time_point startWatch() const { return measures() ? Clock::now() : Clock::time_point(); }
+  void addTime(TraceRow row, size_t index, Clock::time_point begin);
+  void addWait(size_t index, Clock::time_point begin);
+  void addToTrace(TraceRow row, TraceEvent::Kind kind, size_t index, Clock::time_point begin,
+                  Clock::time_point end);
+
+  std::shared_ptr<const PreparedPlan> plan;
+  const PreparedProgram &program;
   int64_t deviceIndex;
   std::unique_ptr<Communicator> communicator;
   int threads;
   PageMemory arena;
   PageMemory workspace;
+  std::unique_ptr<DeviceTransfers> transfers;
   std::vector<AxisPosition> position;
   AxisPosition *temporal = nullptr;         // in `position`
-  std::vector<Communicator::Group> groups;  // for each of the program's
+  std::vector<Communicator::Group> groups;  // for each of the plan's
   std::vector<CollectiveOperands> operands; // for each of the program's
+  std::vector<void *> inputs, outputs;      // scratch of runKernel()
+
+  size_t currentEntry = 0; // of the schedule
+  uint32_t microbatch = 0; // of the running task
+  double taskWait = 0;     // seconds that the running task has waited for transfers
+  DeviceProgress progress;
   std::vector<InstructionTime> instructionTimes;
-  std::vector<void *> inputs, outputs; // scratch of runKernel()
+  std::vector<TransferTime> timesOfTransfers;
+  std::unique_ptr<DeviceTrace> trace;
+  std::optional<PipelineSpan> span;
+
   /// What to wait for, for each async collective of the running task.
   std::vector<CommunicationStream::Ticket> tickets;
   std::unique_ptr<CommunicationStream> stream; // null if all is in order; last: it uses the others

@@ -28,14 +28,24 @@ DeviceThreads::~DeviceThreads() {
     thread.join();
 }
 
-MaybeError DeviceThreads::run(const std::function<MaybeError(size_t)> &work) {
+MaybeError DeviceThreads::run(const std::function<MaybeError(size_t)> &work, const Watch *watch) {
   std::unique_lock lock(mutex);
   current = &work;
   running = threads.size();
   firstError.reset();
   ++generation;
   workReady.notify_all();
-  workDone.wait(lock, [&] { return running == 0; });
+  auto isDone = [&] { return running == 0; };
+  if (!watch)
+    workDone.wait(lock, isDone);
+  else
+    while (!workDone.wait_for(lock, watch->interval, isDone)) {
+      MaybeError failure = firstError;
+      lock.unlock();
+      if (MaybeError error = watch->look(failure))
+        fail(*error);
+      lock.lock();
+    }
   current = nullptr;
   return firstError;
 }
@@ -46,6 +56,16 @@ MaybeError DeviceThreads::runGuarded(const std::function<MaybeError(size_t)> &wo
   } catch (const std::exception &exception) {
     return Error{exception.what()};
   }
+}
+
+void DeviceThreads::fail(const Error &error) {
+  {
+    // Recorded before the others are woken: what they report is only a consequence.
+    std::lock_guard lock(mutex);
+    if (!firstError)
+      firstError = error;
+  }
+  onFailure();
 }
 
 void DeviceThreads::loop(size_t device) {
@@ -59,14 +79,8 @@ void DeviceThreads::loop(size_t device) {
     const std::function<MaybeError(size_t)> &work = *current;
     lock.unlock();
     MaybeError error = runGuarded(work, device);
-    if (error) {
-      // Recorded before the others are woken: what they report is only a consequence.
-      lock.lock();
-      if (!firstError)
-        firstError = error->inContext(fmt::format("device {}", device));
-      lock.unlock();
-      onFailure();
-    }
+    if (error)
+      fail(error->inContext(fmt::format("device {}", device)));
     lock.lock();
     if (--running == 0)
       workDone.notify_one();

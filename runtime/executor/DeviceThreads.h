@@ -9,6 +9,7 @@
 
 #include "runtime/support/Error.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -29,11 +30,20 @@ public:
   DeviceThreads(const DeviceThreads &) = delete;
   DeviceThreads &operator=(const DeviceThreads &) = delete;
 
+  /// Looks after work from outside: called on the thread that waits for it, every `interval`. It
+  /// gets the error that came first, if there is one. What it returns counts as an error of the
+  /// work.
+  struct Watch {
+    std::chrono::nanoseconds interval;
+    std::function<MaybeError(const MaybeError &failure)> look;
+  };
+
   /// Runs work(device) on all threads and waits for the last one. The error that came first is
   /// returned; exceptions count as errors.
-  MaybeError run(const std::function<MaybeError(size_t)> &work);
+  MaybeError run(const std::function<MaybeError(size_t)> &work, const Watch *watch = nullptr);
 
 private:
+  void fail(const Error &error);
   void loop(size_t device);
   MaybeError runGuarded(const std::function<MaybeError(size_t)> &work, size_t device);
 

@@ -7,6 +7,7 @@
 #include "runtime/executor/PreparedProgram.h"
 
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/PlanValidator.h"
 
 #include <algorithm>
 #include <exception>
@@ -39,50 +40,94 @@ static AttributeValue toAttributeValue(const plan::Attribute &attribute) {
 
 namespace {
 
+/// Prepares the programs of a plan, one after the other.
 class Preparer {
 public:
-  Preparer(PreparedProgram &result, const Backend &backend, int threads)
-      : result(result), backend(backend), threads(threads) {
-    for (const MeshAxis &axis : result.mesh.axes())
+  Preparer(PreparedPlan &plan, const Backend &backend, int threads)
+      : plan(plan), backend(backend), threads(threads) {
+    for (const MeshAxis &axis : plan.mesh.axes())
       position.push_back({axis.name, axis.size, 0, axis.temporal});
   }
 
-  MaybeError run() {
-    const plan::Plan &plan = *result.plan;
-    for (const plan::Task &task : result.program().tasks()) {
-      result.taskBegin.push_back(result.instructions.size());
+  MaybeError run(const plan::Program &program) {
+    result = &plan.programs.emplace_back();
+    result->program = &program;
+    for (const plan::Transfer &transfer : program.transfers())
+      prepareTransfer(transfer);
+    for (const plan::Task &task : program.tasks()) {
+      result->taskBegin.push_back(result->instructions.size());
       asyncInTask = 0;
       for (int i = 0; i < task.instructions_size(); ++i)
         if (MaybeError error = prepare(task.instructions(i)))
-          return error->inContext(describeInstruction(plan, task, i));
+          return error->inContext(describeInstruction(*plan.plan, task, i));
     }
-    result.taskBegin.push_back(result.instructions.size());
-    for (const plan::ScheduleEntry &entry : result.program().schedule())
-      result.schedule.push_back({entry.task(), entry.microbatch()});
+    result->taskBegin.push_back(result->instructions.size());
+    for (const plan::ScheduleEntry &entry : program.schedule())
+      result->schedule.push_back({entry.task(), entry.microbatch()});
+    countStartedTransfers();
     return std::nullopt;
   }
 
 private:
   using AxisNames = std::vector<std::string>;
 
-  uint64_t offsetOf(uint32_t buffer) const {
-    return result.program().buffers(static_cast<int>(buffer)).offset();
+  const plan::Buffer &bufferOf(uint32_t index) const {
+    return result->program->buffers(static_cast<int>(index));
   }
-  TensorType typeOfBuffer(uint32_t buffer) const {
-    return typeOf(result.program().buffers(static_cast<int>(buffer)));
+  TensorType typeOfBuffer(uint32_t index) const { return typeOf(bufferOf(index)); }
+  ArenaRange rangeOf(uint32_t index) const {
+    const plan::Buffer &buffer = bufferOf(index);
+    uint64_t bytes = typeOf(buffer).numBytes();
+    return {buffer.offset(), (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment,
+            buffer.slots()};
   }
 
   MaybeError prepare(const plan::Instruction &instruction) {
-    if (instruction.has_collective()) {
+    switch (instruction.op_case()) {
+    case plan::Instruction::kCollective:
       prepareCollective(instruction.collective());
       return std::nullopt;
-    }
-    if (instruction.has_wait()) {
-      result.instructions.push_back(
-          PreparedWait{result.taskBegin.back() + instruction.wait().instruction()});
+    case plan::Instruction::kWait:
+      result->instructions.push_back(
+          PreparedWait{result->taskBegin.back() + instruction.wait().instruction()});
       return std::nullopt;
+    case plan::Instruction::kStartTransfer:
+      result->instructions.push_back(
+          PreparedStartTransfer{instruction.start_transfer().transfer()});
+      return std::nullopt;
+    case plan::Instruction::kFinishTransfer:
+      result->instructions.push_back(
+          PreparedFinishTransfer{instruction.finish_transfer().transfer()});
+      return std::nullopt;
+    default:
+      return prepareKernel(instruction.kernel());
     }
-    return prepareKernel(instruction.kernel());
+  }
+
+  void prepareTransfer(const plan::Transfer &transfer) {
+    PreparedTransfer prepared;
+    prepared.sends = transfer.kind() == plan::Transfer::SEND;
+    prepared.peer = transfer.peer();
+    prepared.channel = transfer.channel();
+    for (uint32_t buffer : transfer.buffers())
+      prepared.tensors.push_back({rangeOf(buffer), typeOfBuffer(buffer).numBytes()});
+    result->transfers.push_back(std::move(prepared));
+  }
+
+  /// Follows the schedule to see how many transfers are on their way at one time.
+  void countStartedTransfers() {
+    std::vector<size_t> started(result->transfers.size(), 0);
+    for (const PreparedProgram::Entry &entry : result->schedule)
+      for (size_t i = result->taskBegin[entry.task]; i < result->taskBegin[entry.task + 1]; ++i) {
+        const PreparedInstruction &instruction = result->instructions[i];
+        if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction)) {
+          size_t &most = result->transfers[start->transfer].maxStarted;
+          most = std::max(most, ++started[start->transfer]);
+        } else if (const auto *finish = std::get_if<PreparedFinishTransfer>(&instruction)) {
+          if (started[finish->transfer] > 0)
+            --started[finish->transfer];
+        }
+      }
   }
 
   MaybeError prepareKernel(const plan::KernelCall &call) {
@@ -90,11 +135,11 @@ private:
     PreparedKernel prepared;
     for (uint32_t buffer : call.inputs()) {
       signature.inputs.push_back(typeOfBuffer(buffer));
-      prepared.inputs.push_back(offsetOf(buffer));
+      prepared.inputs.push_back(rangeOf(buffer));
     }
     for (uint32_t buffer : call.outputs()) {
       signature.outputs.push_back(typeOfBuffer(buffer));
-      prepared.outputs.push_back(offsetOf(buffer));
+      prepared.outputs.push_back(rangeOf(buffer));
     }
     for (const auto &[name, attribute] : call.attributes())
       signature.attributes.emplace(name, toAttributeValue(attribute));
@@ -104,10 +149,10 @@ private:
       if (!kernel)
         return kernel.error();
       shared = std::move(*kernel);
-      result.workspaceBytes = std::max(result.workspaceBytes, shared->workspaceBytes(threads));
     }
+    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes(threads));
     prepared.kernel = shared;
-    result.instructions.push_back(std::move(prepared));
+    result->instructions.push_back(std::move(prepared));
     return std::nullopt;
   }
 
@@ -139,18 +184,18 @@ private:
 
   void prepareCollective(const plan::Collective &collective) {
     AxisNames axes = toVector(collective.axes());
-    auto group = std::find(result.groups.begin(), result.groups.end(), axes);
+    auto group = std::find(plan.groups.begin(), plan.groups.end(), axes);
     PreparedCollective prepared;
-    prepared.group = static_cast<size_t>(group - result.groups.begin());
-    prepared.firstOperand = result.operands.size();
+    prepared.group = static_cast<size_t>(group - plan.groups.begin());
+    prepared.firstOperand = result->operands.size();
     if (collective.async()) {
       prepared.asyncIndex = asyncInTask++;
-      result.maxAsync = std::max(result.maxAsync, asyncInTask);
+      result->maxAsync = std::max(result->maxAsync, asyncInTask);
     }
     CollectiveSpec spec;
     spec.kind = static_cast<CollectiveKind>(collective.kind());
     spec.reduction = static_cast<Reduction>(collective.reduction());
-    spec.members = result.mesh.groupSize(axes);
+    spec.members = plan.mesh.groupSize(axes);
     if (spec.kind == CollectiveKind::Permute)
       spec.sources = sourcesOf(axes, toVector(collective.source_axes()));
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
@@ -158,11 +203,13 @@ private:
       spec.dim = tensor.dim();
       spec.splitDim = spec.kind == CollectiveKind::AllToAll ? tensor.split_dim() : tensor.dim();
       prepared.specs.push_back(spec);
-      result.operands.push_back({offsetOf(tensor.input()), offsetOf(tensor.output())});
+      PreparedProgram::Operands operands{rangeOf(tensor.input()), rangeOf(tensor.output())};
+      prepared.hasSlots |= operands.input.slots > 0 || operands.output.slots > 0;
+      result->operands.push_back(operands);
     }
-    if (group == result.groups.end())
-      result.groups.push_back(std::move(axes));
-    result.instructions.push_back(std::move(prepared));
+    if (group == plan.groups.end())
+      plan.groups.push_back(std::move(axes));
+    result->instructions.push_back(std::move(prepared));
   }
 
   /// For each rank over `axes`, the number of its block over `sourceAxes`: the same in all groups.
@@ -171,42 +218,49 @@ private:
     std::shared_ptr<const std::vector<int64_t>> &shared = sources[{axes, sourceAxes}];
     if (!shared) {
       std::vector<int64_t> ranks;
-      for (int64_t member : result.mesh.group(0, axes))
-        ranks.push_back(result.mesh.blockIndex(member, sourceAxes));
+      for (int64_t member : plan.mesh.group(0, axes))
+        ranks.push_back(plan.mesh.blockIndex(member, sourceAxes));
       shared = std::make_shared<const std::vector<int64_t>>(std::move(ranks));
     }
     return shared;
   }
 
-  PreparedProgram &result;
+  PreparedPlan &plan;
+  PreparedProgram *result = nullptr; // the one being prepared
   const Backend &backend;
   int threads;
   std::vector<AxisPosition> position;
-  std::map<std::string, std::shared_ptr<const Kernel>> kernels;
+  std::map<std::string, std::shared_ptr<const Kernel>> kernels; // of all programs
   std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
   size_t asyncInTask = 0; // so far
 };
 
 } // namespace
 
-const plan::Instruction &PreparedProgram::source(size_t index) const {
+size_t PreparedProgram::taskOf(size_t index) const {
   // The last task that begins at or before the index; empty tasks begin where the next one does.
   auto next = std::upper_bound(taskBegin.begin(), taskBegin.end(), index);
-  auto task = static_cast<size_t>(next - taskBegin.begin()) - 1;
-  return program()
-      .tasks(static_cast<int>(task))
+  return static_cast<size_t>(next - taskBegin.begin()) - 1;
+}
+
+const plan::Instruction &PreparedProgram::source(size_t index) const {
+  size_t task = taskOf(index);
+  return program->tasks(static_cast<int>(task))
       .instructions(static_cast<int>(index - taskBegin[task]));
 }
 
-Expected<std::shared_ptr<const PreparedProgram>>
-PreparedProgram::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend,
-                        int threads) {
-  auto result = std::make_shared<PreparedProgram>();
+Expected<std::shared_ptr<const PreparedPlan>>
+PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads) {
+  auto result = std::make_shared<PreparedPlan>();
   result->plan = std::move(plan);
   result->mesh = meshOf(*result->plan);
-  if (MaybeError error = Preparer(*result, backend, threads).run())
-    return *error;
-  return std::shared_ptr<const PreparedProgram>(std::move(result));
+  int count = result->plan->programs_size();
+  result->programs.reserve(static_cast<size_t>(count));
+  Preparer preparer(*result, backend, threads);
+  for (int p = 0; p < count; ++p)
+    if (MaybeError error = preparer.run(result->plan->programs(p)))
+      return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
+  return std::shared_ptr<const PreparedPlan>(std::move(result));
 }
 
 } // namespace dtc::runtime

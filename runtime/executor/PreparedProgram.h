@@ -20,19 +20,32 @@
 
 namespace dtc::runtime {
 
-/// A kernel call with the offsets of its operands in the arena, in bytes.
-struct PreparedKernel {
-  std::shared_ptr<const Kernel> kernel;
-  std::vector<uint64_t> inputs;
-  std::vector<uint64_t> outputs;
+/// Where in the arena a buffer lies, in bytes. A buffer with slots lies elsewhere for each
+/// microbatch.
+struct ArenaRange {
+  uint64_t offset = 0;
+  uint64_t slotBytes = 0; // from one copy to the next
+  uint32_t slots = 0;     // 0: one value for all microbatches
+
+  uint64_t offsetFor(uint32_t microbatch) const {
+    return slots == 0 ? offset : offset + microbatch % slots * slotBytes;
+  }
 };
 
-/// A collective over groups[group] of the program. The operands of tensor i are number
+/// A kernel call with the places of its operands.
+struct PreparedKernel {
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<ArenaRange> inputs;
+  std::vector<ArenaRange> outputs;
+};
+
+/// A collective over groups[group] of the plan. The operands of tensor i are number
 /// firstOperand + i of the program's.
 struct PreparedCollective {
   size_t group = 0;
   std::vector<CollectiveSpec> specs;
   size_t firstOperand = 0;
+  bool hasSlots = false; // of any operand
   /// Of an async one: how many the task has before it.
   std::optional<size_t> asyncIndex;
 };
@@ -42,41 +55,76 @@ struct PreparedWait {
   size_t collective = 0;
 };
 
-using PreparedInstruction = std::variant<PreparedKernel, PreparedCollective, PreparedWait>;
+/// Starts or finishes transfers[transfer] of the program for the running microbatch.
+struct PreparedStartTransfer {
+  size_t transfer = 0;
+};
+struct PreparedFinishTransfer {
+  size_t transfer = 0;
+};
 
-/// What all devices of a program share: nothing here depends on a device, or changes.
+using PreparedInstruction = std::variant<PreparedKernel, PreparedCollective, PreparedWait,
+                                         PreparedStartTransfer, PreparedFinishTransfer>;
+
+/// One end of the messages of a channel.
+struct PreparedTransfer {
+  struct Tensor {
+    ArenaRange range;
+    uint64_t bytes = 0;
+  };
+
+  bool sends = false;
+  int64_t peer = 0; // the other device's coordinate on the pipeline axis
+  uint32_t channel = 0;
+  std::vector<Tensor> tensors;
+  /// The most that are started and not finished at any moment of the schedule.
+  size_t maxStarted = 0;
+};
+
+/// What all devices with one program share: nothing here depends on a device, or changes.
 struct PreparedProgram {
   struct Entry {
     uint32_t task = 0;
     uint32_t microbatch = 0;
   };
-  /// Where in the arena a tensor of a collective lies, in bytes.
-  struct OperandOffsets {
-    uint64_t input = 0;
-    uint64_t output = 0;
+  struct Operands {
+    ArenaRange input, output;
   };
 
-  std::shared_ptr<const plan::Plan> plan;
-  Mesh mesh;
+  const plan::Program *program = nullptr; // of the plan
   /// All instructions; task t is [taskBegin[t], taskBegin[t + 1]).
   std::vector<PreparedInstruction> instructions;
   std::vector<size_t> taskBegin;
   std::vector<Entry> schedule;
-  /// The axes of each group that a collective names, in the order of their first use.
-  std::vector<std::vector<std::string>> groups;
-  std::vector<OperandOffsets> operands;
+  std::vector<Operands> operands;
+  std::vector<PreparedTransfer> transfers;
   /// The most async collectives of a task.
   size_t maxAsync = 0;
   /// Scratch memory of one device.
   size_t workspaceBytes = 0;
 
-  const plan::Program &program() const { return plan->programs(0); }
+  /// The number of the task that instructions[index] belongs to.
+  size_t taskOf(size_t index) const;
   /// The instruction of the plan that instructions[index] was made from.
   const plan::Instruction &source(size_t index) const;
+};
+
+/// A plan with all its programs ready to run.
+struct PreparedPlan {
+  std::shared_ptr<const plan::Plan> plan;
+  Mesh mesh;
+  /// The axes of each group that a collective of any program names, in the order of their first
+  /// use: all devices open all of them.
+  std::vector<std::vector<std::string>> groups;
+  std::vector<PreparedProgram> programs;
+
+  const PreparedProgram &programOf(int64_t device) const {
+    return programs[static_cast<size_t>(mesh.programOf(device))];
+  }
 
   /// Prepares all kernels of a valid plan for runs with `threads` threads. The error names the
   /// task, the instruction and where in the model it came from.
-  static Expected<std::shared_ptr<const PreparedProgram>>
+  static Expected<std::shared_ptr<const PreparedPlan>>
   create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads);
 };
 

@@ -7,8 +7,10 @@
 #include "runtime/executor/Session.h"
 
 #include "runtime/communicators/local/LocalCommunicator.h"
+#include "runtime/communicators/local/LocalTransfers.h"
 #include "runtime/executor/InitialValues.h"
 #include "runtime/executor/ShardRegion.h"
+#include "runtime/executor/StallDetector.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/plan/PlanValidator.h"
 #include "runtime/support/CheckedMath.h"
@@ -27,12 +29,8 @@ namespace dtc::runtime {
 //===----------------------------------------------------------------------===//
 
 Session::Session(std::shared_ptr<const Backend> backend,
-                 std::shared_ptr<const PreparedProgram> prepared)
-    : backend(std::move(backend)), prepared(std::move(prepared)) {
-  const plan::Program &program = this->prepared->program();
-  inputs.resize(static_cast<size_t>(program.inputs_size()));
-  inputIsSet.resize(inputs.size(), false);
-}
+                 std::shared_ptr<const PreparedPlan> prepared)
+    : backend(std::move(backend)), prepared(std::move(prepared)) {}
 
 Session::~Session() = default;
 
@@ -46,46 +44,67 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
     return Error{fmt::format("the plan is for {} devices; at most {} run in one process", count,
                              maxLocalDevices)};
   options.threadsPerDevice = std::max(options.threadsPerDevice, 1);
-  Expected<std::shared_ptr<const PreparedProgram>> prepared =
-      PreparedProgram::create(std::move(plan), *backend, options.threadsPerDevice);
+  Expected<std::shared_ptr<const PreparedPlan>> prepared =
+      PreparedPlan::create(std::move(plan), *backend, options.threadsPerDevice);
   if (!prepared)
     return prepared.error();
-  std::unique_ptr<Session> session(new Session(std::move(backend), std::move(*prepared)));
+  return create(std::move(*prepared), std::move(backend), std::move(options));
+}
+
+Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const PreparedPlan> prepared,
+                                                   std::shared_ptr<const Backend> backend,
+                                                   SessionOptions options) {
+  options.threadsPerDevice = std::max(options.threadsPerDevice, 1);
+  std::unique_ptr<Session> session(new Session(std::move(backend), std::move(prepared)));
+  if (MaybeError error = session->checkMemory())
+    return *error;
   if (MaybeError error = session->allocate(options))
     return *error;
   return session;
 }
 
-MaybeError Session::allocate(const SessionOptions &options) {
-  int64_t count = prepared->mesh.numDevices();
-  uint64_t arena = prepared->program().arena_bytes();
-  uint64_t scratch = prepared->workspaceBytes;
+MaybeError Session::checkMemory() const {
+  auto count = static_cast<uint64_t>(numDevices());
   uint64_t available = physicalMemoryBytes();
   // At most 2^10 devices with 2^46 bytes each; a scratch beyond all memory is refused on its own.
-  uint64_t needed = static_cast<uint64_t>(count) * (arena + std::min(scratch, maxArenaBytes));
-  if (needed > available)
-    return Error{fmt::format("the plan needs {} for {} devices ({} and {} of scratch memory each), "
-                             "but this machine has {}; compile for more or smaller shards, or a "
-                             "smaller batch",
-                             formatBytes(needed), count, formatBytes(arena), formatBytes(scratch),
-                             formatBytes(available))};
+  uint64_t needed = 0;
+  for (const PreparedProgram &program : prepared->programs)
+    needed += count / prepared->programs.size() *
+              (program.program->arena_bytes() +
+               std::min<uint64_t>(program.workspaceBytes, maxArenaBytes));
+  if (needed <= available)
+    return std::nullopt;
+  return Error{
+      fmt::format("the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
+                  "but this machine has {}; compile for more or smaller shards, or a "
+                  "smaller batch",
+                  formatBytes(needed), count, prepared->programs.size() > 1 ? "at most " : "",
+                  formatBytes(peakBytes()), formatBytes(workspaceBytes()), formatBytes(available))};
+}
+
+MaybeError Session::allocate(const SessionOptions &options) {
   world = std::make_shared<LocalWorld>(prepared->mesh);
-  for (int64_t i = 0; i < count; ++i) {
+  DeviceOptions deviceOptions{options.threadsPerDevice, options.profile, options.traceSteps};
+  for (int64_t i = 0; i < numDevices(); ++i) {
     auto device = Device::create(prepared, i, std::make_unique<LocalCommunicator>(world, i),
-                                 options.threadsPerDevice, options.profile);
+                                 std::make_unique<LocalTransfers>(world, i), deviceOptions);
     if (!device)
       return device.error().inContext(fmt::format("device {}", i));
     devices.push_back(std::move(*device));
   }
+  if (options.stallTimeout > 0)
+    stallDetector =
+        std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);
   threads = std::make_unique<DeviceThreads>(devices.size(), [this] { world->abort(); });
   return std::nullopt;
 }
 
-MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work) {
+MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work,
+                                 const DeviceThreads::Watch *watch) {
   if (failure)
     return failure;
-  failure = threads->run([&](size_t device) { return work(*devices[device]); });
-  // The failing device has aborted the network, so this ends. Until then one device's collectives
+  failure = threads->run([&](size_t device) { return work(*devices[device]); }, watch);
+  // The failing device has aborted the network, so this ends. Until then one device's communication
   // may still use the memory of the others.
   if (failure)
     for (const std::unique_ptr<Device> &device : devices)
@@ -97,51 +116,53 @@ MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work
 // States
 //===----------------------------------------------------------------------===//
 
+/// The binding of that name among those of a program, or null.
+template <typename Bindings>
+static auto findByName(const Bindings &bindings, const std::string &name) {
+  auto it = std::find_if(bindings.begin(), bindings.end(),
+                         [&](const auto &binding) { return binding.name() == name; });
+  return it == bindings.end() ? nullptr : &*it;
+}
+
 template <typename T>
 static ShardRegion regionOf(const Mesh &mesh, const T &binding, int64_t device) {
   return ShardRegion::of(mesh, binding.sharding(), toVector(binding.shape()), device);
 }
 
-/// The axes that split a state, an input or an output.
-template <typename T> static std::vector<std::string> shardingAxes(const T &binding) {
+/// The first of the devices with the same program that hold the same shard of a state or an output
+/// as `device`, which has it.
+template <typename T> int64_t Session::firstHolder(const Device &device, const T &binding) const {
   std::vector<std::string> axes;
   for (const plan::DimSharding &dim : binding.sharding().dims())
     axes.insert(axes.end(), dim.axes().begin(), dim.axes().end());
-  return axes;
+  if (const MeshAxis *pipelineAxis = prepared->mesh.pipelineAxis())
+    axes.push_back(pipelineAxis->name);
+  return prepared->mesh.firstReplica(device.index(), axes);
 }
 
 MaybeError Session::initializeStates(uint64_t seed) {
-  const Mesh &mesh = prepared->mesh;
-  const auto &states = prepared->program().states();
   // Drawing numbers takes longer than copying them, so that only one device of those with the same
   // shard draws.
   MaybeError error = runOnDevices([&](Device &device) -> MaybeError {
-    for (const plan::State &state : states)
-      if (mesh.firstReplica(device.index(), shardingAxes(state)) == device.index())
-        writeInitialValues(state, regionOf(mesh, state, device.index()), seed,
+    for (const plan::State &state : device.getProgram().program->states())
+      if (firstHolder(device, state) == device.index())
+        writeInitialValues(state, regionOf(prepared->mesh, state, device.index()), seed,
                            device.buffer(state.buffer()));
     return std::nullopt;
   });
   if (error)
     return error;
   return runOnDevices([&](Device &device) -> MaybeError {
-    for (const plan::State &state : states) {
-      int64_t first = mesh.firstReplica(device.index(), shardingAxes(state));
-      size_t bytes =
-          typeOf(prepared->program().buffers(static_cast<int>(state.buffer()))).numBytes();
+    const plan::Program &program = *device.getProgram().program;
+    for (const plan::State &state : program.states()) {
+      int64_t first = firstHolder(device, state);
+      size_t bytes = typeOf(program.buffers(static_cast<int>(state.buffer()))).numBytes();
       if (first != device.index() && bytes > 0)
         std::memcpy(device.buffer(state.buffer()),
                     devices[static_cast<size_t>(first)]->buffer(state.buffer()), bytes);
     }
     return std::nullopt;
   });
-}
-
-const plan::State *Session::findState(const std::string &name) const {
-  const auto &states = prepared->program().states();
-  auto it = std::find_if(states.begin(), states.end(),
-                         [&](const plan::State &state) { return state.name() == name; });
-  return it == states.end() ? nullptr : &*it;
 }
 
 /// `value` has the type and, which only its maker can get wrong, as many bytes as that needs.
@@ -155,33 +176,42 @@ static MaybeError checkType(const char *what, const std::string &name, const Hos
 }
 
 MaybeError Session::setState(const std::string &name, const HostTensor &value) {
-  const plan::State *state = findState(name);
-  if (!state)
+  bool found = false;
+  for (const plan::Program &program : plan().programs()) {
+    const plan::State *state = findByName(program.states(), name);
+    if (!state)
+      continue;
+    found = true;
+    if (MaybeError error = checkType("state", name, value, fileTypeOf(*state)))
+      return error;
+  }
+  if (!found)
     return Error{fmt::format("the plan has no state \"{}\"", name)};
-  if (MaybeError error = checkType("state", name, value, fileTypeOf(*state)))
-    return error;
   return runOnDevices([&](Device &device) -> MaybeError {
-    copyToShard(regionOf(prepared->mesh, *state, device.index()), byteWidth(value.type.dtype),
-                value.bytes.data(), device.buffer(state->buffer()));
+    if (const plan::State *shard = findByName(device.getProgram().program->states(), name))
+      copyToShard(regionOf(prepared->mesh, *shard, device.index()), byteWidth(value.type.dtype),
+                  value.bytes.data(), device.buffer(shard->buffer()));
     return std::nullopt;
   });
 }
 
 Expected<HostTensor> Session::getState(const std::string &name) const {
-  const plan::State *state = findState(name);
-  if (!state)
-    return Error{fmt::format("the plan has no state \"{}\"", name)};
-  return gather(*state, fileTypeOf(*state));
+  for (const plan::Program &program : plan().programs())
+    if (const plan::State *state = findByName(program.states(), name))
+      return gather(program, *state, fileTypeOf(*state));
+  return Error{fmt::format("the plan has no state \"{}\"", name)};
 }
 
+/// Reads a binding of a program, the devices of which hold all of it.
 template <typename T>
-Expected<HostTensor> Session::gather(const T &binding, TensorType type) const {
+Expected<HostTensor> Session::gather(const plan::Program &program, const T &binding,
+                                     TensorType type) const {
   if (failure)
     return *failure;
-  std::vector<std::string> axes = shardingAxes(binding);
   HostTensor whole(std::move(type));
   for (const std::unique_ptr<Device> &device : devices)
-    if (prepared->mesh.firstReplica(device->index(), axes) == device->index())
+    if (device->getProgram().program == &program &&
+        firstHolder(*device, binding) == device->index())
       copyFromShard(regionOf(prepared->mesh, binding, device->index()), byteWidth(whole.type.dtype),
                     device->buffer(binding.buffer()), whole.bytes.data());
   return whole;
@@ -192,16 +222,17 @@ Expected<HostTensor> Session::gather(const T &binding, TensorType type) const {
 //===----------------------------------------------------------------------===//
 
 const plan::Input *Session::findInput(plan::Input::Role role) const {
-  for (const plan::Input &input : prepared->program().inputs())
-    if (input.role() == role)
-      return &input;
+  for (const plan::Program &program : plan().programs())
+    for (const plan::Input &input : program.inputs())
+      if (input.role() == role)
+        return &input;
   return nullptr;
 }
 
 const plan::Output *Session::findOutput(const std::string &name) const {
-  for (const plan::Output &output : prepared->program().outputs())
-    if (output.name() == name)
-      return &output;
+  for (const plan::Program &program : plan().programs())
+    if (const plan::Output *output = findByName(program.outputs(), name))
+      return output;
   return nullptr;
 }
 
@@ -217,123 +248,75 @@ static MaybeError checkIndices(const plan::Input &input, const HostTensor &value
 }
 
 MaybeError Session::setInput(const std::string &name, HostTensor value) {
-  const plan::Program &program = prepared->program();
-  for (int i = 0; i < program.inputs_size(); ++i) {
-    const plan::Input &input = program.inputs(i);
-    if (input.name() != name)
+  bool found = false;
+  for (const plan::Program &program : plan().programs()) {
+    const plan::Input *input = findByName(program.inputs(), name);
+    if (!input)
       continue;
-    if (MaybeError error = checkType("input", name, value, typeOf(input)))
+    found = true;
+    if (MaybeError error = checkType("input", name, value, typeOf(*input)))
       return error;
-    if (MaybeError error = checkIndices(input, value))
+    if (MaybeError error = checkIndices(*input, value))
       return error;
-    inputs[static_cast<size_t>(i)] = std::move(value);
-    inputIsSet[static_cast<size_t>(i)] = true;
-    return std::nullopt;
   }
-  return Error{fmt::format("the plan has no input \"{}\"", name)};
+  if (!found)
+    return Error{fmt::format("the plan has no input \"{}\"", name)};
+  inputs.insert_or_assign(name, std::move(value));
+  return std::nullopt;
 }
 
-MaybeError Session::setScalar(plan::Input::Role role, double value) {
-  const plan::Input *input = findInput(role);
-  if (!input)
-    return std::nullopt;
-  HostTensor scalar(typeOf(*input));
-  if (scalar.type.dtype == DType::F32)
-    *scalar.as<float>() = static_cast<float>(value);
-  else
-    *scalar.as<double>() = value;
-  return setInput(input->name(), std::move(scalar));
+MaybeError Session::setScalars(plan::Input::Role role, double value) {
+  for (const plan::Input *input : distinctInputs(plan())) {
+    if (input->role() != role)
+      continue;
+    HostTensor scalar(typeOf(*input));
+    if (scalar.type.dtype == DType::F32)
+      *scalar.as<float>() = static_cast<float>(value);
+    else
+      *scalar.as<double>() = value;
+    if (MaybeError error = setInput(input->name(), std::move(scalar)))
+      return error;
+  }
+  return std::nullopt;
 }
 
 void Session::loadInputs(const Device &device) const {
-  const plan::Program &program = prepared->program();
   // Every step, because the plan may use the bytes for other things once an input is not needed.
-  for (int i = 0; i < program.inputs_size(); ++i) {
-    const plan::Input &input = program.inputs(i);
-    const HostTensor &value = inputs[static_cast<size_t>(i)];
+  for (const plan::Input &input : device.getProgram().program->inputs()) {
+    const HostTensor &value = inputs.at(input.name());
     copyToShard(regionOf(prepared->mesh, input, device.index()), byteWidth(value.type.dtype),
                 value.bytes.data(), device.buffer(input.buffer()));
   }
 }
 
 MaybeError Session::step(double learningRate, int64_t stepNumber) {
-  if (MaybeError error = setScalar(plan::Input::LEARNING_RATE, learningRate))
+  if (MaybeError error = setScalars(plan::Input::LEARNING_RATE, learningRate))
     return error;
-  if (MaybeError error = setScalar(plan::Input::STEP, static_cast<double>(stepNumber)))
+  if (MaybeError error = setScalars(plan::Input::STEP, static_cast<double>(stepNumber)))
     return error;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputIsSet[i])
-      return Error{fmt::format("input \"{}\" has no value",
-                               prepared->program().inputs(static_cast<int>(i)).name())};
+  for (const plan::Input *input : distinctInputs(plan()))
+    if (!inputs.count(input->name()))
+      return Error{fmt::format("input \"{}\" has no value", input->name())};
   hasRun = true;
-  return runOnDevices([&](Device &device) {
-    loadInputs(device);
-    return device.runSchedule();
-  });
+  MaybeError error = runOnDevices(
+      [&](Device &device) {
+        loadInputs(device);
+        return device.runSchedule();
+      },
+      stallDetector ? &stallDetector->begin() : nullptr);
+  if (!error)
+    addPipelineTime();
+  return error;
 }
 
 Expected<HostTensor> Session::getOutput(const std::string &name) const {
-  const plan::Output *output = findOutput(name);
-  if (!output)
-    return Error{fmt::format("the plan has no output \"{}\"", name)};
-  if (!hasRun)
-    return Error{fmt::format("output \"{}\" has no value before the first step", name)};
-  return gather(*output, typeOf(*output));
-}
-
-//===----------------------------------------------------------------------===//
-// Reports
-//===----------------------------------------------------------------------===//
-
-uint64_t Session::peakBytes() const { return prepared->program().arena_bytes(); }
-
-CommunicatorBytes Session::communicatorBytes() const {
-  CommunicatorBytes total;
-  for (const std::unique_ptr<Device> &device : devices)
-    total += device->getCommunicator().sent();
-  return total;
-}
-
-std::vector<ProfileEntry> Session::profile() const {
-  std::map<std::string, ProfileEntry> byName;
-  for (const std::unique_ptr<Device> &device : devices)
-    for (size_t i = 0; i < device->times().size(); ++i) {
-      const InstructionTime &time = device->times()[i];
-      const plan::Instruction &instruction = prepared->source(i);
-      if (instruction.has_wait())
-        continue;
-      std::string kind = instruction.has_kernel()
-                             ? instruction.kernel().kernel()
-                             : dtc::runtime::name(instruction.collective().kind());
-      ProfileEntry &entry = byName[kind];
-      entry.name = kind;
-      entry.calls += time.calls;
-      entry.seconds += time.seconds;
-      entry.flops += static_cast<double>(time.calls) * instruction.flops();
+  for (const plan::Program &program : plan().programs())
+    if (const plan::Output *output = findByName(program.outputs(), name)) {
+      if (!hasRun)
+        return Error{fmt::format("output \"{}\" has no value before the first step", name)};
+      return gather(program, *output, typeOf(*output));
     }
-  std::vector<ProfileEntry> entries;
-  for (auto &[name, entry] : byName)
-    entries.push_back(std::move(entry));
-  std::stable_sort(
-      entries.begin(), entries.end(),
-      [](const ProfileEntry &a, const ProfileEntry &b) { return a.seconds > b.seconds; });
-  return entries;
-}
-
-CollectiveTime Session::collectiveTime() const {
-  CollectiveTime total;
-  for (const std::unique_ptr<Device> &device : devices)
-    for (size_t i = 0; i < device->times().size(); ++i)
-      if (std::holds_alternative<PreparedCollective>(prepared->instructions[i])) {
-        total.seconds += device->times()[i].seconds;
-        total.exposedSeconds += device->times()[i].exposedSeconds;
-      }
-  return total;
-}
-
-double CollectiveTime::hiddenShare() const {
-  // Waking up takes time as well: the exposed time may be the longer one.
-  return seconds > exposedSeconds ? 1 - exposedSeconds / seconds : 0;
+  return Error{fmt::format("the plan has no output \"{}\"", name)};
 }
 
 } // namespace dtc::runtime

@@ -16,6 +16,7 @@
 #include "runtime/support/Error.h"
 #include "runtime/support/Tensor.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,19 +25,31 @@
 namespace dtc::runtime {
 
 class LocalWorld;
+class StallDetector;
 
 struct SessionOptions {
   /// Threads that each device's kernels may use, at least 1.
   int threadsPerDevice = 1;
   /// Take the time of every instruction.
   bool profile = false;
+  /// A step in which no device comes to another instruction for so many seconds is given up, with
+  /// an error that says what each device was at; 0: wait for ever.
+  double stallTimeout = 60;
+  /// After a failure, devices that wait for others are woken, but a kernel that does not return
+  /// cannot be stopped, and step() waits for it. This is called once, on the thread of step(), with
+  /// the error that step() cannot return. A program should print it and end the process without
+  /// destroying the session (std::_Exit). Only with a stallTimeout.
+  std::function<void(const Error &)> onHang = nullptr;
+  /// Steps whose events are recorded, the last ones; 0: none.
+  size_t traceSteps = 0;
 };
 
 /// The time that one kind of instruction took, summed over its calls and over the devices.
 struct ProfileEntry {
-  std::string name; // of the kernel or the collective
+  std::string name; // of the kernel or the collective; "send" and "receive"
   uint64_t calls = 0;
-  double seconds = 0; // of a collective, waiting for other devices included
+  /// Of a collective, waiting for other devices included. Of a transfer, while bytes moved.
+  double seconds = 0;
   double flops = 0;
 };
 
@@ -47,6 +60,19 @@ struct CollectiveTime {
 
   /// The part of the time that kernels hid, from 0 to 1.
   double hiddenShare() const;
+};
+
+/// How well the devices of a pipeline were used, summed over the steps.
+struct PipelineTime {
+  /// In the tasks FORWARD, BACKWARD and WEIGHT of all devices, less what they waited for transfers.
+  double busySeconds = 0;
+  /// From the first such task of any device to the end of the last one, times the devices.
+  double deviceSeconds = 0;
+
+  /// The part of the time in which devices had nothing to do for the pipeline, from 0 to 1.
+  double bubbleShare() const {
+    return deviceSeconds > busySeconds ? 1 - busySeconds / deviceSeconds : 0;
+  }
 };
 
 /// Most devices that run as threads of one process.
@@ -61,12 +87,17 @@ public:
   static Expected<std::unique_ptr<Session>> create(std::shared_ptr<const plan::Plan> plan,
                                                    std::shared_ptr<const Backend> backend,
                                                    SessionOptions options = {});
+  /// Runs a plan that the caller has checked, and prepared for options.threadsPerDevice.
+  static Expected<std::unique_ptr<Session>> create(std::shared_ptr<const PreparedPlan> prepared,
+                                                   std::shared_ptr<const Backend> backend,
+                                                   SessionOptions options = {});
   ~Session();
 
   /// Gives every state the initial value that the plan names; see InitialValues.h.
   MaybeError initializeStates(uint64_t seed);
 
-  /// Sets or reads a state. The tensor has the element type and the file_shape of the state.
+  /// Sets or reads a state. The tensor has the element type and the file_shape of the state. One
+  /// that several programs have is set in all and read from the first.
   MaybeError setState(const std::string &name, const HostTensor &value);
   Expected<HostTensor> getState(const std::string &name) const;
 
@@ -83,36 +114,50 @@ public:
   Expected<HostTensor> getOutput(const std::string &name) const;
 
   const plan::Plan &plan() const { return *prepared->plan; }
+  const PreparedPlan &getPrepared() const { return *prepared; }
   int64_t numDevices() const { return prepared->mesh.numDevices(); }
-  /// The input of that role, or null.
+  /// The first input of that role, or null.
   const plan::Input *findInput(plan::Input::Role role) const;
   const plan::Output *findOutput(const std::string &name) const;
 
-  /// The largest arena of any device, in bytes. Scratch memory of kernels comes on top.
+  /// The largest arena and the most scratch memory of any device, in bytes.
   uint64_t peakBytes() const;
-  uint64_t workspaceBytes() const { return prepared->workspaceBytes; }
+  uint64_t workspaceBytes() const;
   /// What all devices sent since the session was created.
   CommunicatorBytes communicatorBytes() const;
   /// The longest first; empty without SessionOptions::profile.
   std::vector<ProfileEntry> profile() const;
   /// Zeros without SessionOptions::profile.
   CollectiveTime collectiveTime() const;
+  /// Of both ends of all transfers; zeros without SessionOptions::profile.
+  TransferTime transferTime() const;
+  /// Of all steps; zeros for a plan whose tasks are not those of a pipeline.
+  PipelineTime pipelineTime() const { return pipeline; }
+  /// With its trace, if there is one.
+  const Device &device(int64_t index) const { return *devices[static_cast<size_t>(index)]; }
 
 private:
-  Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedProgram> prepared);
+  Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedPlan> prepared);
+  MaybeError checkMemory() const;
   MaybeError allocate(const SessionOptions &options);
-  MaybeError runOnDevices(const std::function<MaybeError(Device &)> &work);
-  MaybeError setScalar(plan::Input::Role role, double value);
+  MaybeError runOnDevices(const std::function<MaybeError(Device &)> &work,
+                          const DeviceThreads::Watch *watch = nullptr);
+  template <typename T> int64_t firstHolder(const Device &device, const T &binding) const;
+  MaybeError setScalars(plan::Input::Role role, double value);
   void loadInputs(const Device &device) const;
-  template <typename T> Expected<HostTensor> gather(const T &binding, TensorType type) const;
-  const plan::State *findState(const std::string &name) const;
+  template <typename T>
+  Expected<HostTensor> gather(const plan::Program &program, const T &binding,
+                              TensorType type) const;
+  void addPipelineTime();
 
   std::shared_ptr<const Backend> backend; // outlives the kernels
-  std::shared_ptr<const PreparedProgram> prepared;
+  std::shared_ptr<const PreparedPlan> prepared;
   std::shared_ptr<LocalWorld> world;
   std::vector<std::unique_ptr<Device>> devices;
-  std::vector<HostTensor> inputs; // for each input of the program
-  std::vector<bool> inputIsSet;
+  /// The values of the inputs that were set, by name.
+  std::map<std::string, HostTensor> inputs;
+  PipelineTime pipeline;
+  std::unique_ptr<StallDetector> stallDetector; // null without a timeout
   MaybeError failure;
   bool hasRun = false;
   std::unique_ptr<DeviceThreads> threads; // last: they end before what they use

@@ -12,6 +12,7 @@
 #ifndef DTC_RUNTIME_PLAN_PLANCHECKS_H
 #define DTC_RUNTIME_PLAN_PLANCHECKS_H
 
+#include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/support/Error.h"
 #include "runtime/support/Mesh.h"
@@ -34,13 +35,46 @@ struct ByteRange {
   }
 };
 
-/// A plan with what the first checks found out about it.
+/// Where the copies of a buffer lie.
+struct BufferCopies {
+  ByteRange first;
+  uint64_t stride = 0; // bytes from one copy to the next
+  uint32_t slots = 0;  // as in the plan; 0 and 1 both mean one copy
+
+  uint32_t count() const { return slots > 1 ? slots : 1; }
+  uint32_t indexFor(uint32_t microbatch) const { return microbatch % count(); }
+  /// The copy that the buffer means in the execution of a task for that microbatch.
+  ByteRange forMicrobatch(uint32_t microbatch) const {
+    uint64_t shift = stride * indexFor(microbatch);
+    return {first.begin + shift, first.end + shift};
+  }
+  /// Whether both mean their k-th copies always for the same k, at the same distance.
+  bool advancesLike(const BufferCopies &other) const {
+    return count() == other.count() && (count() == 1 || stride == other.stride);
+  }
+};
+
+/// A program of a plan with what the first checks found out about it.
 struct PlanContext {
   const plan::Plan &plan;
   const plan::Program &program;
+  int number = 0; // of the program
   Mesh mesh;
-  std::vector<TensorType> types; // of each buffer
-  std::vector<ByteRange> ranges; // of each buffer
+  std::vector<TensorType> types;    // of each buffer
+  std::vector<BufferCopies> copies; // of each buffer
+  std::vector<ByteRange> ranges;    // of each buffer, all copies together
+  std::vector<uint32_t> roots;      // of each buffer: itself, or what it is a view of in the end
+
+  /// Whether the two may share bytes in an execution of a task. Exact for buffers whose copies
+  /// advance together; of others, the copies of all microbatches are compared.
+  bool mayShareBytes(uint32_t a, uint32_t b) const {
+    return copies[a].advancesLike(copies[b]) ? copies[a].first.overlaps(copies[b].first)
+                                             : ranges[a].overlaps(ranges[b]);
+  }
+  /// Whether the two are always the same bytes.
+  bool areSameBytes(uint32_t a, uint32_t b) const {
+    return copies[a].advancesLike(copies[b]) && copies[a].first == copies[b].first;
+  }
 };
 
 /// The element type is known, the shape's sizes are not negative, their product and the bytes do
@@ -60,8 +94,28 @@ MaybeError checkAsync(const PlanContext &context);
 /// States, inputs and outputs with their shardings and buffers.
 MaybeError checkBindings(const PlanContext &context);
 
-/// Every byte that is read is in a state or an input, or was written earlier in the schedule.
-MaybeError checkDataflow(const PlanContext &context);
+/// The program's transfers, each for itself.
+MaybeError checkTransfers(const PlanContext &context);
+
+/// Each channel has two ends that agree. What several programs name alike is alike.
+MaybeError checkChannels(const std::vector<PlanContext> &programs);
+MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
+
+/// Follows the schedule: whatever is read was written, for the same microbatch, and not overwritten
+/// since; nothing touches what is being sent or received. Adds to `work`, which all programs share,
+/// and refuses a plan that takes more than maxDataflowSteps.
+Expected<ProgramFacts> checkDataflow(const PlanContext &context, int64_t &work);
+
+/// Runs the transfers of all programs together; the number of messages that a pipeline of one
+/// device for each program sends in a step.
+Expected<int64_t> checkDeadlock(const std::vector<PlanContext> &programs);
+
+/// `task "forward", instruction 12 (kernel einsum, from ...), microbatch 3` of an entry of the
+/// schedule; the microbatch only where there are several.
+std::string describeExecution(const PlanContext &context, int entry, int instruction);
+
+/// The number of microbatches.
+int64_t microbatchesOf(const Mesh &mesh);
 
 } // namespace dtc::runtime
 

@@ -29,7 +29,8 @@ static uint32_t peekVersion(const void *data, size_t bytes) {
   return version;
 }
 
-Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t bytes) {
+Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t bytes,
+                                                      PlanFacts *facts) {
   if (bytes == 0)
     return Error{"the file is empty; expected a plan written by dtc-compile"};
   if (bytes > maxPlanFileBytes)
@@ -46,16 +47,19 @@ Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t b
                      ? "the plan is truncated or damaged; compile the model again"
                      : "is not a plan; expected a file written by dtc-compile"};
   }
-  if (MaybeError error = validatePlan(*plan))
-    return *error;
+  Expected<PlanFacts> found = verifyPlan(*plan);
+  if (!found)
+    return found.error();
+  if (facts)
+    *facts = std::move(*found);
   return std::shared_ptr<const plan::Plan>(std::move(plan));
 }
 
-Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path) {
+Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path, PlanFacts *facts) {
   Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
     return file.error();
-  auto plan = parsePlan(file->bytes().data(), file->bytes().size());
+  auto plan = parsePlan(file->bytes().data(), file->bytes().size(), facts);
   if (!plan)
     return plan.error().inContext(path);
   return plan;

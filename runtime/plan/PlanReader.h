@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_PLAN_PLANREADER_H
 #define DTC_RUNTIME_PLAN_PLANREADER_H
 
+#include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/support/Error.h"
 
@@ -16,16 +17,19 @@
 namespace dtc::runtime {
 
 /// The version of plans that this runtime reads and writes.
-inline constexpr uint32_t planVersion = 2;
+inline constexpr uint32_t planVersion = 3;
 
 /// Larger files are refused: parsing takes several times a file's size in memory.
 inline constexpr uint64_t maxPlanFileBytes = uint64_t{256} << 20;
 
 /// Reads a plan and validates it (see PlanValidator.h). The error begins with the path.
-Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path);
+/// What the validation found goes to `facts`, if given.
+Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path,
+                                                     PlanFacts *facts = nullptr);
 
 /// Parses and validates a plan in memory.
-Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t bytes);
+Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t bytes,
+                                                      PlanFacts *facts = nullptr);
 
 /// The bytes of a plan; equal plans give equal bytes.
 std::string serializePlan(const plan::Plan &plan);

@@ -7,6 +7,7 @@
 #include "runtime/plan/PlanTypes.h"
 
 #include <fmt/format.h>
+#include <set>
 
 namespace dtc::runtime {
 
@@ -33,8 +34,35 @@ TensorType typeOf(const plan::Output &output) {
 Mesh meshOf(const plan::Plan &plan) {
   std::vector<MeshAxis> axes;
   for (const plan::Axis &axis : plan.axes())
-    axes.push_back({axis.name(), axis.size(), axis.temporal()});
+    axes.push_back({axis.name(), axis.size(), axis.temporal(), axis.pipeline()});
   return Mesh(std::move(axes));
+}
+
+/// `fieldOf` gives the bindings of a program.
+template <typename T, typename FieldOf>
+static std::vector<const T *> distinctBindings(const plan::Plan &plan, const FieldOf &fieldOf) {
+  std::vector<const T *> result;
+  std::set<std::string> names;
+  for (const plan::Program &program : plan.programs())
+    for (const T &binding : fieldOf(program))
+      if (names.insert(binding.name()).second)
+        result.push_back(&binding);
+  return result;
+}
+
+std::vector<const plan::State *> distinctStates(const plan::Plan &plan) {
+  return distinctBindings<plan::State>(
+      plan, [](const plan::Program &program) -> auto & { return program.states(); });
+}
+
+std::vector<const plan::Input *> distinctInputs(const plan::Plan &plan) {
+  return distinctBindings<plan::Input>(
+      plan, [](const plan::Program &program) -> auto & { return program.inputs(); });
+}
+
+std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan) {
+  return distinctBindings<plan::Output>(
+      plan, [](const plan::Program &program) -> auto & { return program.outputs(); });
 }
 
 std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding) {
@@ -68,6 +96,10 @@ std::string describeKind(const plan::Instruction &instruction) {
     return name(instruction.collective().kind());
   if (instruction.has_wait())
     return "wait";
+  if (instruction.has_start_transfer())
+    return fmt::format("start_transfer {}", instruction.start_transfer().transfer());
+  if (instruction.has_finish_transfer())
+    return fmt::format("finish_transfer {}", instruction.finish_transfer().transfer());
   return "empty";
 }
 

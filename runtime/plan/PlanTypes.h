@@ -42,10 +42,17 @@ TensorType typeOf(const plan::Output &output);
 /// The mesh of a plan.
 Mesh meshOf(const plan::Plan &plan);
 
+// A state or an input may be in several programs; its parts there have one name and one type. The
+// lists have each name once, as the first program that has it states it, in the programs' order.
+std::vector<const plan::State *> distinctStates(const plan::Plan &plan);
+std::vector<const plan::Input *> distinctInputs(const plan::Plan &plan);
+std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan);
+
 /// The axes that split each dimension.
 std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding);
 
-/// "kernel einsum", "all_reduce", "wait", "empty": what an instruction is, for messages.
+/// "kernel einsum", "all_reduce", "wait", "start_transfer 2", "empty": what an instruction is, for
+/// messages.
 std::string describeKind(const plan::Instruction &instruction);
 
 /// The name of a kind of collective ("all_reduce").

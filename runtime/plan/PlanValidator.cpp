@@ -45,6 +45,7 @@ static MaybeError checkAxes(const plan::Plan &plan) {
   std::set<std::string> names;
   int64_t devices = 1;
   int temporalAxes = 0;
+  const plan::Axis *pipeline = nullptr;
   for (const plan::Axis &axis : plan.axes()) {
     if (axis.name().empty())
       return Error{"a mesh axis has no name"};
@@ -59,6 +60,18 @@ static MaybeError checkAxes(const plan::Plan &plan) {
       return error;
     if (MaybeError error = checkLinkFigure(axis, "latency", axis.latency()))
       return error;
+    if (axis.pipeline()) {
+      if (axis.temporal())
+        return Error{fmt::format("mesh axis \"{}\" is both temporal and the pipeline axis; the "
+                                 "pipeline axis is spatial",
+                                 axis.name())};
+      if (pipeline)
+        return Error{
+            fmt::format("mesh axis \"{}\" is a second pipeline axis beside \"{}\"; at most "
+                        "one is allowed",
+                        axis.name(), pipeline->name())};
+      pipeline = &axis;
+    }
     if (axis.temporal()) {
       if (++temporalAxes > 1)
         return Error{fmt::format("mesh axis \"{}\" is a second temporal axis; at most one is "
@@ -97,7 +110,28 @@ MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer) {
   return std::nullopt;
 }
 
-static MaybeError checkBuffer(const plan::Program &program, const plan::Buffer &buffer) {
+/// The bytes from one copy of a buffer to the next; a buffer in the arena has at most 2^46 bytes.
+static uint64_t strideOf(uint64_t bytes) {
+  return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
+}
+
+static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buffer,
+                             uint64_t bytes) {
+  int64_t microbatches = microbatchesOf(context.mesh);
+  if (buffer.slots() > microbatches)
+    return Error{
+        fmt::format("has {} slots, but there are {} microbatches", buffer.slots(), microbatches)};
+  uint64_t room = context.program.arena_bytes() - buffer.offset();
+  uint64_t stride = strideOf(bytes);
+  if (buffer.slots() > 0 && stride > 0 && room / stride < buffer.slots())
+    return Error{fmt::format("{} slots of {} bytes at offset {} reach beyond the arena of {} bytes",
+                             buffer.slots(), stride, buffer.offset(),
+                             context.program.arena_bytes())};
+  return std::nullopt;
+}
+
+static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &buffer) {
+  const plan::Program &program = context.program;
   if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
     return error;
   if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::OUTPUT)
@@ -109,6 +143,25 @@ static MaybeError checkBuffer(const plan::Program &program, const plan::Buffer &
   if (buffer.offset() > program.arena_bytes() || bytes > program.arena_bytes() - buffer.offset())
     return Error{fmt::format("{} bytes at offset {} reach beyond the arena of {} bytes", bytes,
                              buffer.offset(), program.arena_bytes())};
+  return checkSlots(context, buffer, bytes);
+}
+
+/// A view lies where the buffer does that it is another shape of.
+static MaybeError checkView(const PlanContext &context, int index) {
+  const plan::Buffer &buffer = context.program.buffers(index);
+  if (!buffer.has_view_of())
+    return std::nullopt;
+  if (static_cast<int64_t>(buffer.view_of()) >= index)
+    return Error{fmt::format("is a view of buffer {}; expected one before it", buffer.view_of())};
+  const plan::Buffer &whole = context.program.buffers(static_cast<int>(buffer.view_of()));
+  TensorType type = typeOf(buffer), of = typeOf(whole);
+  if (buffer.offset() != whole.offset() || buffer.slots() != whole.slots() ||
+      type.dtype != of.dtype || type.numBytes() != of.numBytes())
+    return Error{fmt::format("{} with {} slots at offset {} is a view of buffer {}, {} with {} "
+                             "slots at offset {}; expected as many elements of the same type at "
+                             "the same place",
+                             type.str(), buffer.slots(), buffer.offset(), buffer.view_of(),
+                             of.str(), whole.slots(), whole.offset())};
   return std::nullopt;
 }
 
@@ -123,10 +176,19 @@ static MaybeError checkBuffers(PlanContext &context) {
                              program.arena_bytes(), program.arena_lower_bound())};
   for (int i = 0; i < program.buffers_size(); ++i) {
     const plan::Buffer &buffer = program.buffers(i);
-    if (MaybeError error = checkBuffer(program, buffer))
+    MaybeError error = checkBuffer(context, buffer);
+    if (!error)
+      error = checkView(context, i);
+    if (error)
       return error->inContext(fmt::format("buffer {}", i));
+    context.roots.push_back(buffer.has_view_of() ? context.roots[buffer.view_of()]
+                                                 : static_cast<uint32_t>(i));
     TensorType type = typeOf(buffer);
-    context.ranges.push_back({buffer.offset(), buffer.offset() + type.numBytes()});
+    BufferCopies copies{{buffer.offset(), buffer.offset() + type.numBytes()},
+                        strideOf(type.numBytes()),
+                        buffer.slots()};
+    context.ranges.push_back({copies.first.begin, copies.forMicrobatch(copies.count() - 1).end});
+    context.copies.push_back(copies);
     context.types.push_back(std::move(type));
   }
   return std::nullopt;
@@ -155,26 +217,94 @@ static MaybeError checkReasons(const PlanContext &context) {
   return std::nullopt;
 }
 
-MaybeError validatePlan(const plan::Plan &plan) {
-  if (MaybeError error = checkPlanVersion(plan.version()))
-    return error;
-  if (MaybeError error = checkAxes(plan))
-    return error;
-  if (plan.programs_size() != 1)
-    return Error{fmt::format("the plan has {} programs; version {} has exactly one",
-                             plan.programs_size(), planVersion)};
-  PlanContext context{plan, plan.programs(0), meshOf(plan), {}, {}};
+/// All checks of a program but those of its schedule, which need what the other programs say.
+static MaybeError checkProgram(PlanContext &context) {
   if (MaybeError error = checkBuffers(context))
     return error;
   if (MaybeError error = checkReasons(context))
     return error;
   if (MaybeError error = checkInstructions(context))
     return error;
+  if (MaybeError error = checkTransfers(context))
+    return error;
   if (MaybeError error = checkAsync(context))
     return error;
-  if (MaybeError error = checkBindings(context))
-    return error;
-  return checkDataflow(context);
+  return checkBindings(context);
+}
+
+int64_t microbatchesOf(const Mesh &mesh) {
+  for (const MeshAxis &axis : mesh.axes())
+    if (axis.temporal)
+      return axis.size;
+  return 1;
+}
+
+std::string describeExecution(const PlanContext &context, int entry, int instruction) {
+  const plan::ScheduleEntry &execution = context.program.schedule(entry);
+  std::string text = describeInstruction(
+      context.plan, context.program.tasks(static_cast<int>(execution.task())), instruction);
+  if (microbatchesOf(context.mesh) > 1)
+    text += fmt::format(", microbatch {}", execution.microbatch());
+  return text;
+}
+
+static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
+  const MeshAxis *pipeline = mesh.pipelineAxis();
+  int64_t programs = pipeline ? pipeline->size : 1;
+  if (plan.programs_size() == programs)
+    return std::nullopt;
+  return Error{pipeline ? fmt::format("the plan has {} programs; expected {}, one for each "
+                                      "coordinate on the pipeline axis \"{}\"",
+                                      plan.programs_size(), programs, pipeline->name)
+                        : fmt::format("the plan has {} programs; expected one, as its mesh has no "
+                                      "pipeline axis",
+                                      plan.programs_size())};
+}
+
+Expected<PlanFacts> verifyPlan(const plan::Plan &plan) {
+  if (MaybeError error = checkPlanVersion(plan.version()))
+    return *error;
+  if (MaybeError error = checkAxes(plan))
+    return *error;
+  Mesh mesh = meshOf(plan);
+  if (MaybeError error = checkProgramCount(plan, mesh))
+    return *error;
+  std::vector<PlanContext> programs;
+  auto inProgram = [&](const Error &error, int program) {
+    return plan.programs_size() > 1 ? error.inContext(fmt::format("program {}", program)) : error;
+  };
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    programs.push_back({plan, plan.programs(p), p, mesh, {}, {}, {}, {}});
+    if (MaybeError error = checkProgram(programs.back()))
+      return inProgram(*error, p);
+  }
+  if (MaybeError error = checkChannels(programs))
+    return *error;
+  if (MaybeError error = checkSharedBindings(programs))
+    return *error;
+  PlanFacts facts;
+  facts.microbatches = microbatchesOf(mesh);
+  int64_t work = 0;
+  for (const PlanContext &context : programs) {
+    Expected<ProgramFacts> found = checkDataflow(context, work);
+    if (!found)
+      return inProgram(found.error(), context.number);
+    facts.programs.push_back(*found);
+    facts.channels += context.program.transfers_size();
+  }
+  facts.channels /= 2;
+  Expected<int64_t> messages = checkDeadlock(programs);
+  if (!messages)
+    return messages.error();
+  facts.messages = *messages;
+  return facts;
+}
+
+MaybeError validatePlan(const plan::Plan &plan) {
+  Expected<PlanFacts> facts = verifyPlan(plan);
+  if (!facts)
+    return facts.error();
+  return std::nullopt;
 }
 
 } // namespace dtc::runtime

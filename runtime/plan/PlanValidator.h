@@ -27,9 +27,11 @@ inline constexpr uint64_t bufferAlignment = 64;
 MaybeError checkPlanVersion(uint32_t version);
 
 /// Checks everything that can be known from the plan alone: version, mesh, buffers, operands,
-/// collectives, shardings, states, inputs and outputs, the schedule, and that whatever is read was
-/// written before. A plan that passes can be run without touching memory outside its arena; calls
-/// of kernels are checked by Backend::prepare. The error says where in the plan the fault lies.
+/// collectives, shardings, states, inputs and outputs, transfers. Then it follows the schedules:
+/// whatever is read was written before, for the same microbatch, and not overwritten since; nothing
+/// touches what is being sent or received; and the programs never wait for each other in a circle.
+/// A plan that passes can be run to its end without touching memory outside its arena; calls of
+/// kernels are checked by Backend::prepare. The error says where in the plan the fault lies.
 MaybeError validatePlan(const plan::Plan &plan);
 
 } // namespace dtc::runtime

@@ -23,6 +23,7 @@ public:
 
   MaybeError run() {
     for (const plan::Task &task : context.program.tasks()) {
+      transferParts.clear();
       for (int i = 0; i < task.instructions_size(); ++i)
         if (MaybeError error = runInstruction(task, i))
           return error->inContext(describeInstruction(context.plan, task, i));
@@ -38,6 +39,9 @@ private:
     const plan::Instruction &instruction = task.instructions(index);
     if (instruction.has_wait())
       return finish(task, index, instruction.wait().instruction());
+    if (instruction.has_start_transfer() || instruction.has_finish_transfer())
+      if (MaybeError error = checkOnce(instruction))
+        return error;
     if (!inFlight.empty())
       if (MaybeError error = checkOperands(task, instruction))
         return error;
@@ -46,6 +50,17 @@ private:
       use(instruction.collective(), 1);
     }
     return std::nullopt;
+  }
+
+  /// An execution of a task is for one microbatch, for which a transfer happens once.
+  MaybeError checkOnce(const plan::Instruction &instruction) {
+    bool starts = instruction.has_start_transfer();
+    uint32_t number =
+        starts ? instruction.start_transfer().transfer() : instruction.finish_transfer().transfer();
+    if (transferParts.insert({starts, number}).second)
+      return std::nullopt;
+    return Error{fmt::format("{} transfer {} a second time in the task",
+                             starts ? "starts" : "finishes", number)};
   }
 
   MaybeError finish(const plan::Task &task, int index, uint32_t started) {
@@ -79,11 +94,26 @@ private:
       }
       return std::nullopt;
     }
+    if (instruction.has_start_transfer() || instruction.has_finish_transfer())
+      return checkTransfer(task, instruction);
     for (uint32_t input : instruction.kernel().inputs())
       if (MaybeError error = checkRead(task, input))
         return error;
     for (uint32_t output : instruction.kernel().outputs())
       if (MaybeError error = checkWrite(task, output))
+        return error;
+    return std::nullopt;
+  }
+
+  /// A send reads and a receive writes from its start to its finish. Where one of them lies in
+  /// another task, the dataflow's walk finds what is between.
+  MaybeError checkTransfer(const plan::Task &task, const plan::Instruction &instruction) const {
+    uint32_t number = instruction.has_start_transfer() ? instruction.start_transfer().transfer()
+                                                       : instruction.finish_transfer().transfer();
+    const plan::Transfer &transfer = context.program.transfers(static_cast<int>(number));
+    bool sends = transfer.kind() == plan::Transfer::SEND;
+    for (uint32_t buffer : transfer.buffers())
+      if (MaybeError error = sends ? checkRead(task, buffer) : checkWrite(task, buffer))
         return error;
     return std::nullopt;
   }
@@ -119,7 +149,8 @@ private:
 
   const PlanContext &context;
   RangeCounts inputsInUse, outputsInUse;
-  std::set<int> inFlight; // numbers of instructions of the task
+  std::set<int> inFlight;                            // numbers of instructions of the task
+  std::set<std::pair<bool, uint32_t>> transferParts; // of the task: starts or finishes, and which
 };
 
 } // namespace

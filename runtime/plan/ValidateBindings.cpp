@@ -35,6 +35,10 @@ static Expected<TensorType> shardType(const PlanContext &context, const plan::Sh
         return Error{fmt::format("the sharding names the temporal axis \"{}\"; what outlives a "
                                  "microbatch is split over spatial axes only",
                                  name)};
+      if (axis->pipeline)
+        return Error{fmt::format("the sharding names the pipeline axis \"{}\", which splits no "
+                                 "tensor",
+                                 name)};
       if (!seen.insert(name).second)
         return Error{fmt::format("the sharding names axis \"{}\" twice", name)};
     }
@@ -54,6 +58,9 @@ template <typename T> static MaybeError checkBinding(const PlanContext &context,
     return error;
   if (MaybeError error = checkBufferIndex(context, binding.buffer()))
     return error;
+  if (uint32_t slots = context.copies[binding.buffer()].slots; slots != 0)
+    return Error{fmt::format("buffer {} has {} slots; what outlives a microbatch has none",
+                             binding.buffer(), slots)};
   Expected<TensorType> local = shardType(context, binding.sharding(), typeOf(binding));
   if (!local)
     return local.error();

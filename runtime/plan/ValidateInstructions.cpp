@@ -10,6 +10,7 @@
 #include "runtime/support/CheckedMath.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <set>
 
@@ -24,15 +25,15 @@ static MaybeError checkOverlap(const PlanContext &context, const plan::KernelCal
   for (int o = 0; o < call.outputs_size(); ++o) {
     uint32_t output = call.outputs(o);
     for (int other = 0; other < o; ++other)
-      if (context.ranges[output].overlaps(context.ranges[call.outputs(other)]))
+      if (context.mayShareBytes(output, call.outputs(other)))
         return Error{fmt::format("outputs {} and {} share bytes of the arena (buffers {} and {})",
                                  other, o, call.outputs(other), output)};
     for (int i = 0; i < call.inputs_size(); ++i) {
       uint32_t input = call.inputs(i);
-      if (!context.ranges[output].overlaps(context.ranges[input]))
+      if (!context.mayShareBytes(output, input))
         continue;
-      bool sameBytes = context.ranges[output] == context.ranges[input] &&
-                       context.types[output] == context.types[input];
+      bool sameBytes =
+          context.areSameBytes(output, input) && context.types[output] == context.types[input];
       if (!sameBytes || !mayRunInPlace(call.kernel(), i, o))
         return Error{fmt::format("output {} (buffer {}, {}) shares bytes of the arena with input "
                                  "{} (buffer {}, {}), which this kernel does not allow",
@@ -126,6 +127,11 @@ static MaybeError checkGroupAxes(const PlanContext &context, const plan::Collect
     if (axis->temporal)
       return Error{
           fmt::format("axis \"{}\" is temporal; a group of devices spans spatial axes", name)};
+    // So the members of a group all run one program and meet their collectives in one order.
+    if (axis->pipeline)
+      return Error{fmt::format("axis \"{}\" is the pipeline axis, whose devices run different "
+                               "programs; a collective spans devices of one program",
+                               name)};
     if (!seen.insert(name).second)
       return Error{fmt::format("names axis \"{}\" twice", name)};
   }
@@ -149,10 +155,9 @@ static MaybeError checkCollectiveTensor(const PlanContext &context,
   if (output != *expected)
     return Error{fmt::format("the output is {}; the input {} and a group of {} give {}",
                              output.str(), input.str(), members, expected->str())};
-  const ByteRange &from = context.ranges[tensor.input()];
-  const ByteRange &to = context.ranges[tensor.output()];
-  bool inPlace = collective.kind() == plan::Collective::ALL_REDUCE && from == to;
-  if (from.overlaps(to) && !inPlace)
+  bool inPlace = collective.kind() == plan::Collective::ALL_REDUCE &&
+                 context.areSameBytes(tensor.input(), tensor.output());
+  if (context.mayShareBytes(tensor.input(), tensor.output()) && !inPlace)
     return Error{fmt::format("input and output (buffers {} and {}) share bytes of the arena",
                              tensor.input(), tensor.output())};
   return std::nullopt;
@@ -231,6 +236,13 @@ static MaybeError checkCollective(const PlanContext &context, const plan::Collec
 // Tasks and schedule
 //===----------------------------------------------------------------------===//
 
+static MaybeError checkTransferIndex(const PlanContext &context, uint32_t transfer) {
+  if (static_cast<int64_t>(transfer) >= context.program.transfers_size())
+    return Error{fmt::format("names transfer {}, but the program has {} transfers", transfer,
+                             context.program.transfers_size())};
+  return std::nullopt;
+}
+
 static MaybeError checkInstruction(const PlanContext &context,
                                    const plan::Instruction &instruction) {
   auto source = static_cast<int64_t>(instruction.source());
@@ -245,14 +257,32 @@ static MaybeError checkInstruction(const PlanContext &context,
     return checkCollective(context, instruction.collective());
   if (instruction.has_wait())
     return std::nullopt; // needs the task; see checkAsync()
-  return Error{"is neither a kernel, a collective nor a wait"};
+  if (instruction.has_start_transfer())
+    return checkTransferIndex(context, instruction.start_transfer().transfer());
+  if (instruction.has_finish_transfer())
+    return checkTransferIndex(context, instruction.finish_transfer().transfer());
+  return Error{"is neither a kernel, a collective, a wait nor part of a transfer"};
+}
+
+/// The stage of a task that works on a stage; what it is taken to last.
+static MaybeError checkTask(const PlanContext &context, const plan::Task &task) {
+  auto error = [&](const std::string &text) {
+    return Error{text}.inContext(fmt::format("task \"{}\"", task.name()));
+  };
+  if (task.kind() < plan::Task::OTHER || task.kind() > plan::Task::WEIGHT)
+    return error(fmt::format("unknown kind of task {}", static_cast<int>(task.kind())));
+  uint32_t stages = std::max<uint32_t>(context.plan.pipeline().stages(), 1);
+  if (task.kind() != plan::Task::OTHER && task.stage() >= stages)
+    return error(fmt::format("is for stage {}, but the model has {} (stages count from 0)",
+                             task.stage(), stages));
+  if (!(std::isfinite(task.seconds()) && task.seconds() >= 0))
+    return error(fmt::format("is taken to last {} seconds; expected a finite number of 0 or more",
+                             task.seconds()));
+  return std::nullopt;
 }
 
 static MaybeError checkSchedule(const PlanContext &context) {
-  int64_t microbatches = 1;
-  for (const MeshAxis &axis : context.mesh.axes())
-    if (axis.temporal)
-      microbatches = axis.size;
+  int64_t microbatches = microbatchesOf(context.mesh);
   const plan::Program &program = context.program;
   for (int i = 0; i < program.schedule_size(); ++i) {
     const plan::ScheduleEntry &entry = program.schedule(i);
@@ -268,10 +298,13 @@ static MaybeError checkSchedule(const PlanContext &context) {
 }
 
 MaybeError checkInstructions(const PlanContext &context) {
-  for (const plan::Task &task : context.program.tasks())
+  for (const plan::Task &task : context.program.tasks()) {
+    if (MaybeError error = checkTask(context, task))
+      return error;
     for (int i = 0; i < task.instructions_size(); ++i)
       if (MaybeError error = checkInstruction(context, task.instructions(i)))
         return error->inContext(describeInstruction(context.plan, task, i));
+  }
   return checkSchedule(context);
 }
 

@@ -61,7 +61,7 @@ static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links
 }
 
 static std::string describeCollective(const ExplainedCollective &collective) {
-  return fmt::format("{} over {}", name(collective.kind), fmt::join(collective.userAxes, "+"));
+  return fmt::format("{} over {}", collective.kindName(), fmt::join(collective.userAxes, "+"));
 }
 
 namespace {
@@ -115,6 +115,15 @@ private:
     line("{}", current);
   }
 
+  bool hasSends() const {
+    return std::any_of(explanation.collectives.begin(), explanation.collectives.end(),
+                       [](const ExplainedCollective &collective) { return collective.isSend; });
+  }
+
+  const char *callsOf(const CommunicationTotal &total) const {
+    return hasSends() ? "collectives and sends" : total.calls == 1 ? "collective" : "collectives";
+  }
+
   void writeHead() {
     const CommunicationTotal &total = explanation.total;
     line("model  {}, {} {}", explanation.model.empty() ? "unnamed" : explanation.model,
@@ -127,9 +136,12 @@ private:
     std::string joined = fmt::format("links: {}", fmt::join(links, ", "));
     line("{}", joined.size() <= columns ? joined
                                         : fmt::format("links: {}", fmt::join(links, "\n       ")));
-    line("a step: each device sends {} in {} {}, {} one after the other{}",
-         formatBytes(total.bytes), total.calls, total.calls == 1 ? "collective" : "collectives",
-         formatDuration(total.seconds),
+    bool pipelined = explanation.byProgram.size() > 1;
+    line("a step: {} {} in {} {}, {} one after the other{}",
+         pipelined
+             ? fmt::format("{} devices, one for each program, send", explanation.byProgram.size())
+             : "each device sends",
+         formatBytes(total.bytes), total.calls, callsOf(total), formatDuration(total.seconds),
          total.asyncSeconds > 0
              ? fmt::format(", of which {} beside compute", formatDuration(total.asyncSeconds))
              : "");
@@ -151,8 +163,9 @@ private:
       rest.bytes += explanation.groups[i].bytes;
       rest.seconds += explanation.groups[i].seconds;
     }
-    line("     {} more, together {} collectives a step, {}, {}; --top {} shows all",
-         explanation.groups.size() - shown, rest.calls, formatBytes(rest.bytes),
+    line("     {} more, together {} {} a step, {}, {}; --top {} shows all",
+         explanation.groups.size() - shown, rest.calls,
+         hasSends() ? "collectives and sends" : "collectives", formatBytes(rest.bytes),
          formatDuration(rest.seconds), explanation.groups.size());
   }
 
@@ -170,7 +183,8 @@ private:
                       collective.async ? ", beside compute" : ""));
     bool isBucket = collective.tensors.size() > 1;
     if (isBucket)
-      field("bucket", fmt::format("{} tensors that move together", collective.tensors.size()));
+      field(collective.isSend ? "message" : "bucket",
+            fmt::format("{} tensors that move together", collective.tensors.size()));
     for (const TensorRow &row : mergeAlike(collective.tensors))
       writeTensor(row, isBucket, collective.source);
   }
@@ -241,6 +255,8 @@ private:
     table("by axes", explanation.byAxes);
     table("by kind", explanation.byKind);
     row("all", explanation.total);
+    if (explanation.byProgram.size() > 1)
+      table("by program", explanation.byProgram);
   }
 
   const PlanExplanation &explanation;
@@ -288,24 +304,27 @@ static Json toJson(const ExplainedTensor &tensor) {
           {"remedy", textOrNull(reason.remedy)}};
 }
 
-static Json toJson(const ExplainedCollective &collective) {
+static Json toJson(const ExplainedCollective &collective, bool pipelined) {
   Json tensors = Json::array();
   for (const ExplainedTensor &tensor : collective.tensors)
     tensors.push_back(toJson(tensor));
-  return {{"kind", name(collective.kind)},
-          {"axes", collective.axes},
-          {"user_axes", collective.userAxes},
-          {"members", collective.members},
-          {"async", collective.async},
-          {"task", collective.task},
-          {"instruction", collective.instruction},
-          {"source", textOrNull(collective.source)},
-          {"calls", collective.calls},
-          {"call_sent_bytes", collective.bytes},
-          {"call_seconds", collective.seconds},
-          {"sent_bytes", collective.stepBytes()},
-          {"seconds", collective.stepSeconds()},
-          {"tensors", tensors}};
+  Json json = {{"kind", collective.kindName()},
+               {"axes", collective.axes},
+               {"user_axes", collective.userAxes},
+               {"members", collective.members},
+               {"async", collective.async},
+               {"task", collective.task},
+               {"instruction", collective.instruction},
+               {"source", textOrNull(collective.source)},
+               {"calls", collective.calls},
+               {"call_sent_bytes", collective.bytes},
+               {"call_seconds", collective.seconds},
+               {"sent_bytes", collective.stepBytes()},
+               {"seconds", collective.stepSeconds()},
+               {"tensors", tensors}};
+  if (pipelined)
+    json["program"] = collective.program;
+  return json;
 }
 
 static Json toJson(const CommunicationTotal &total) {
@@ -322,14 +341,20 @@ template <typename T> static Json arrayOf(const std::vector<T> &entries) {
 }
 
 std::string explanationToJson(const PlanExplanation &explanation) {
+  bool pipelined = explanation.byProgram.size() > 1;
+  Json collectives = Json::array();
+  for (const ExplainedCollective &collective : explanation.collectives)
+    collectives.push_back(toJson(collective, pipelined));
   Json json = {{"model", explanation.model},
                {"devices", explanation.numDevices},
                {"links", arrayOf(explanation.links)},
-               {"collectives", arrayOf(explanation.collectives)},
+               {"collectives", collectives},
                {"totals",
                 {{"by_axes", arrayOf(explanation.byAxes)},
                  {"by_kind", arrayOf(explanation.byKind)},
                  {"all", toJson(explanation.total)}}}};
+  if (pipelined)
+    json["totals"]["by_program"] = arrayOf(explanation.byProgram);
   // Names come from files and may hold any bytes.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -99,6 +99,7 @@ std::string layerPattern(const std::string &text) {
 template <typename Visitor>
 static void visitLayerTexts(ExplainedCollective &collective, Visitor visit) {
   visit(collective.source);
+  visit(collective.task);
   for (ExplainedTensor &tensor : collective.tensors) {
     visit(tensor.reason.value);
     visit(tensor.reason.producer);
@@ -109,8 +110,8 @@ static void visitLayerTexts(ExplainedCollective &collective, Visitor visit) {
 
 /// What the collectives of one group have in common.
 static std::vector<std::string> groupKey(ExplainedCollective collective) {
-  std::vector<std::string> key{std::to_string(collective.kind), std::to_string(collective.async),
-                               collective.task, std::to_string(collective.bytes),
+  std::vector<std::string> key{collective.kindName(), std::to_string(collective.async),
+                               std::to_string(collective.bytes),
                                fmt::format("{}", fmt::join(collective.axes, "+"))};
   for (const ExplainedTensor &tensor : collective.tensors)
     key.insert(key.end(), {tensor.type, tensor.reason.from, tensor.reason.to});
@@ -145,11 +146,11 @@ ExplainedCollective representativeOf(const PlanExplanation &explanation,
 
 namespace {
 
-/// Fills an explanation from the one program of a plan.
+/// Fills an explanation from the programs of a plan.
 class Explainer {
 public:
   Explainer(const plan::Plan &plan, const std::vector<NamedLink> &links, PlanExplanation &result)
-      : plan(plan), program(plan.programs(0)), mesh(meshOf(plan)), result(result) {
+      : plan(plan), mesh(meshOf(plan)), result(result) {
     result.model = plan.model();
     result.numDevices = mesh.numDevices();
     for (const plan::Axis &axis : plan.axes()) {
@@ -163,13 +164,8 @@ public:
   }
 
   void run() {
-    std::vector<uint64_t> runs(static_cast<size_t>(program.tasks_size()));
-    for (const plan::ScheduleEntry &entry : program.schedule())
-      ++runs[entry.task()];
-    for (int t = 0; t < program.tasks_size(); ++t)
-      for (int i = 0; i < program.tasks(t).instructions_size(); ++i)
-        if (program.tasks(t).instructions(i).has_collective())
-          addCollective(program.tasks(t), i, runs[static_cast<size_t>(t)]);
+    for (int p = 0; p < plan.programs_size(); ++p)
+      addProgram(p);
     sortByCost(result.collectives, [](const ExplainedCollective &collective) {
       return std::tuple(collective.stepSeconds(), collective.stepBytes());
     });
@@ -184,19 +180,87 @@ private:
     return i > 0 && i < plan.sources_size() ? plan.sources(i) : "";
   }
 
-  void addCollective(const plan::Task &task, int index, uint64_t runs) {
-    const plan::Instruction &instruction = task.instructions(index);
-    const plan::Collective &collective = instruction.collective();
-    ExplainedCollective &out = result.collectives.emplace_back();
+  void addProgram(int p) {
+    const plan::Program &program = plan.programs(p);
+    std::vector<uint64_t> runs(static_cast<size_t>(program.tasks_size()));
+    for (const plan::ScheduleEntry &entry : program.schedule())
+      ++runs[entry.task()];
+    for (int t = 0; t < program.tasks_size(); ++t) {
+      const plan::Task &task = program.tasks(t);
+      for (int i = 0; i < task.instructions_size(); ++i) {
+        const plan::Instruction &instruction = task.instructions(i);
+        if (!instruction.has_collective() && !startsSend(program, instruction))
+          continue;
+        ExplainedCollective &out = result.collectives.emplace_back();
+        out.program = static_cast<size_t>(p);
+        out.task = task.name();
+        out.instruction = i;
+        out.source = sourceOf(instruction.source());
+        out.calls = runs[static_cast<size_t>(t)];
+        if (instruction.has_collective())
+          addCollective(program, instruction.collective(), out);
+        else
+          addSend(program, task, instruction.start_transfer().transfer(), out);
+      }
+    }
+  }
+
+  static bool startsSend(const plan::Program &program, const plan::Instruction &instruction) {
+    return instruction.has_start_transfer() &&
+           program.transfers(static_cast<int>(instruction.start_transfer().transfer())).kind() ==
+               plan::Transfer::SEND;
+  }
+
+  void addSend(const plan::Program &program, const plan::Task &task, uint32_t index,
+               ExplainedCollective &out) const {
+    const plan::Transfer &transfer = program.transfers(static_cast<int>(index));
+    const MeshAxis *axis = mesh.pipelineAxis();
+    out.isSend = true;
+    out.async = true;
+    out.axes = {axis->name};
+    out.userAxes = userAxes(plan, out.axes);
+    out.members = 2;
+    ExplainedReason reason;
+    reason.from = describeEnd(&task, static_cast<int>(out.program));
+    reason.to = describeEnd(receiverOf(transfer), static_cast<int>(transfer.peer()));
+    for (uint32_t number : transfer.buffers()) {
+      const plan::Buffer &buffer = program.buffers(static_cast<int>(number));
+      out.tensors.push_back({typeOf(buffer).str(), typeOf(buffer).numBytes(), reason});
+      out.bytes += out.tensors.back().bytes;
+    }
+    // One message to one other device, as in a permute.
+    out.seconds =
+        estimateSeconds(CollectiveKind::Permute, out.bytes, {{axis->size, speeds.at(axis->name)}});
+  }
+
+  /// "stage 2 on pp=0".
+  std::string describeEnd(const plan::Task *task, int coordinate) const {
+    std::string place = fmt::format("{}={}", mesh.pipelineAxis()->name, coordinate);
+    return task && task->kind() != plan::Task::OTHER
+               ? fmt::format("stage {} on {}", task->stage(), place)
+               : place;
+  }
+
+  /// The first task of the other device that waits for a send, or null.
+  const plan::Task *receiverOf(const plan::Transfer &send) const {
+    const plan::Program &program = plan.programs(static_cast<int>(send.peer()));
+    for (const plan::Task &task : program.tasks())
+      for (const plan::Instruction &instruction : task.instructions())
+        if (instruction.has_finish_transfer()) {
+          auto index = static_cast<int>(instruction.finish_transfer().transfer());
+          if (program.transfers(index).channel() == send.channel())
+            return &task;
+        }
+    return nullptr;
+  }
+
+  void addCollective(const plan::Program &program, const plan::Collective &collective,
+                     ExplainedCollective &out) const {
     out.kind = collective.kind();
     out.axes = toVector(collective.axes());
     out.userAxes = userAxes(plan, out.axes);
     out.members = mesh.groupSize(out.axes);
     out.async = collective.async();
-    out.task = task.name();
-    out.instruction = index;
-    out.source = sourceOf(instruction.source());
-    out.calls = runs;
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
       out.tensors.push_back({typeOf(program.buffers(static_cast<int>(tensor.input()))).str(),
                              sentBytes(program, collective, tensor, out.members),
@@ -257,9 +321,11 @@ private:
 
   void addTotals() {
     std::map<std::string, CommunicationTotal> byAxes, byKind;
+    result.byProgram.resize(static_cast<size_t>(plan.programs_size()));
     for (const ExplainedCollective &collective : result.collectives) {
       addTo(byAxes[fmt::format("{}", fmt::join(collective.userAxes, "+"))], collective);
-      addTo(byKind[name(collective.kind)], collective);
+      addTo(byKind[collective.kindName()], collective);
+      addTo(result.byProgram[collective.program], collective);
       addTo(result.total, collective);
     }
     auto take = [](std::map<std::string, CommunicationTotal> &from,
@@ -272,11 +338,12 @@ private:
     };
     take(byAxes, result.byAxes);
     take(byKind, result.byKind);
+    for (size_t p = 0; p < result.byProgram.size(); ++p)
+      result.byProgram[p].name = std::to_string(p);
     result.total.name = "all";
   }
 
   const plan::Plan &plan;
-  const plan::Program &program;
   Mesh mesh;
   std::map<std::string, LinkSpeed> speeds;
   PlanExplanation &result;
@@ -290,18 +357,33 @@ PlanExplanation explainPlan(const plan::Plan &plan, const std::vector<NamedLink>
   return result;
 }
 
+const char *ExplainedCollective::kindName() const { return isSend ? "send" : name(kind); }
+
 MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t budget) {
-  if (explanation.total.bytes <= budget)
+  auto lessBytes = [](const auto &a, const auto &b) { return a.bytes < b.bytes; };
+  auto worst =
+      std::max_element(explanation.byProgram.begin(), explanation.byProgram.end(), lessBytes);
+  if (worst == explanation.byProgram.end() || worst->bytes <= budget)
     return std::nullopt;
-  const ExplainedGroup &most = *std::max_element(
-      explanation.groups.begin(), explanation.groups.end(),
-      [](const ExplainedGroup &a, const ExplainedGroup &b) { return a.bytes < b.bytes; });
+  auto program = static_cast<size_t>(worst - explanation.byProgram.begin());
+  // Of each group, what the device that sends most has in it.
+  ExplainedGroup most;
+  for (const ExplainedGroup &group : explanation.groups) {
+    ExplainedGroup part;
+    for (size_t member : group.members)
+      if (explanation.collectives[member].program == program) {
+        part.members.push_back(member);
+        part.bytes += explanation.collectives[member].stepBytes();
+      }
+    if (most.members.empty() || part.bytes > most.bytes)
+      most = std::move(part);
+  }
   ExplainedCollective collective = representativeOf(explanation, most);
   std::string text = fmt::format(
       "a device sends {} in a step ({} bytes), but the budget is {} ({} bytes); {} of "
       "it by {} over {}",
-      formatBytes(explanation.total.bytes), explanation.total.bytes, formatBytes(budget), budget,
-      formatBytes(most.bytes), name(collective.kind), fmt::join(collective.userAxes, "+"));
+      formatBytes(worst->bytes), worst->bytes, formatBytes(budget), budget, formatBytes(most.bytes),
+      collective.kindName(), fmt::join(collective.userAxes, "+"));
   if (!collective.source.empty())
     text += " at " + collective.source;
   const ExplainedReason &reason = collective.tensors.front().reason;

@@ -52,9 +52,12 @@ struct ExplainedTensor {
   bool operator==(const ExplainedTensor &) const = default;
 };
 
-/// One collective instruction of the plan. "A step" is one run of the whole schedule.
+/// One collective instruction of the plan, or one that starts a send to another device of the
+/// pipeline. "A step" is one run of the whole schedule.
 struct ExplainedCollective {
   plan::Collective::Kind kind = plan::Collective::ALL_REDUCE;
+  bool isSend = false;                  // `kind` means nothing; the members are the two ends
+  size_t program = 0;                   // of the plan
   std::vector<std::string> axes;        // as the plan has them
   std::vector<std::string> userAxes;    // with the axes that were taken apart under their own names
   int64_t members = 1;                  // of each group
@@ -67,6 +70,8 @@ struct ExplainedCollective {
   double seconds = 0;                   // one call, estimated; a bucket pays the latency once
   std::vector<ExplainedTensor> tensors; // several: a bucket
 
+  /// "all_reduce", "send".
+  const char *kindName() const;
   uint64_t stepBytes() const { return calls * bytes; }
   double stepSeconds() const { return calls == 0 ? 0 : static_cast<double>(calls) * seconds; }
 };
@@ -81,16 +86,17 @@ struct ExplainedGroup {
 
 /// What some of the collectives come to.
 struct CommunicationTotal {
-  std::string name;          // the kind ("all_reduce") or the axes ("dp+tp")
+  std::string name;          // the kind ("all_reduce", "send") or the axes ("dp+tp")
   uint64_t instructions = 0; // in the plan
-  uint64_t calls = 0;        // in a step of one device
-  uint64_t bytes = 0;        // that one device sends in a step
+  uint64_t calls = 0;        // in a step of one device of each program
+  uint64_t bytes = 0;        // that such devices send in a step
   double seconds = 0;        // in a step, one collective after the other
   double asyncSeconds = 0;   // of these, beside compute
 };
 
 /// Why a plan communicates, and what that costs. Everything is sorted by seconds, then by bytes,
-/// the most first, then by the order of the plan, totals then by name.
+/// the most first, then by the order of the plan, totals then by name. Where a plan has a pipeline,
+/// figures are of one device at each of its coordinates together.
 struct PlanExplanation {
   std::string model;
   int64_t numDevices = 1;
@@ -100,6 +106,7 @@ struct PlanExplanation {
   std::vector<CommunicationTotal> byAxes;
   std::vector<CommunicationTotal> byKind;
   CommunicationTotal total;
+  std::vector<CommunicationTotal> byProgram; // by coordinate on the pipeline axis; one without
 };
 
 /// An error if a link names no spatial axis of the plan, or two name the same. The name of an axis
@@ -110,7 +117,7 @@ MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &link
 /// leaves open comes from the plan, and what the plan leaves open is that of kAssumedLink.
 PlanExplanation explainPlan(const plan::Plan &plan, const std::vector<NamedLink> &links = {});
 
-/// An error that names the largest part of the traffic if one device sends more than `budget` bytes
+/// An error that names the largest part of the traffic if any device sends more than `budget` bytes
 /// in a step.
 MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t budget);
 

@@ -1,4 +1,4 @@
-//===- PlanReport.cpp - Summaries of plans as text and as JSON ------------===//
+//===- PlanReport.cpp - Summaries of plans as text ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,19 +6,15 @@
 
 #include "runtime/report/PlanReport.h"
 
+#include "runtime/report/PlanExplanation.h"
 #include "runtime/support/Format.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 namespace dtc::runtime {
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
 
 /// "1.5 G": a number with a decimal prefix.
 static std::string formatCount(double value) {
@@ -67,13 +63,23 @@ public:
 
   std::string write() {
     writeHead();
-    writeMemory();
-    line("");
-    line("FLOPs of a step  {} on a device, {} on all", formatFlops(summary.flops),
-         formatFlops(summary.totalFlops()));
+    if (summary.isPipelined()) {
+      writeMemoryByProgram();
+      line("");
+      line("FLOPs of a step  {} on all, {} on the device that has most",
+           formatFlops(summary.totalFlops()), formatFlops(mostFlops()));
+    } else {
+      writeMemory();
+      line("");
+      line("FLOPs of a step  {} on a device, {} on all", formatFlops(summary.flops),
+           formatFlops(summary.totalFlops()));
+    }
     writeKernels();
     writeCollectives();
-    writeSchedule();
+    if (summary.isPipelined())
+      writeTasksOfPipeline();
+    else
+      writeSchedule();
     return std::move(text);
   }
 
@@ -93,6 +99,85 @@ private:
     line("mesh        {}{}{} {}{}", fmt::join(axes, ", "), axes.empty() ? "" : ": ",
          summary.numDevices, summary.numDevices == 1 ? "device" : "devices",
          summary.microbatches > 1 ? fmt::format(", {} microbatches", summary.microbatches) : "");
+    if (summary.isPipelined())
+      line("pipeline    {} programs over {}{}{}; counts below are of one device for each",
+           summary.programs.size(), summary.pipelineAxis,
+           summary.stages > 0 ? fmt::format(", {} stages", summary.stages) : "",
+           summary.pipelineSchedule.empty() ? "" : ", schedule " + summary.pipelineSchedule);
+  }
+
+  double mostFlops() const {
+    double most = 0;
+    for (const ProgramSummary &program : summary.programs)
+      most = std::max(most, program.flops);
+    return most;
+  }
+
+  /// A column for each kind that any program has.
+  void writeMemoryByProgram() {
+    struct Column {
+      std::string title;
+      uint64_t (*bytes)(const ProgramSummary &);
+    };
+    using P = const ProgramSummary &;
+    const Column all[] = {{"parameters", [](P p) { return p.peak.parameters; }},
+                          {"gradients", [](P p) { return p.peak.gradients; }},
+                          {"optimizer", [](P p) { return p.peak.optimizerState; }},
+                          {"activations", [](P p) { return p.peak.activations; }},
+                          {"constants", [](P p) { return p.peak.constants; }},
+                          {"in and out", [](P p) { return p.peak.inputsAndOutputs; }},
+                          {"other", [](P p) { return p.peak.other; }},
+                          {"at the peak", [](P p) { return p.peak.total(); }},
+                          {"lower bound", [](P p) { return p.arenaLowerBound; }},
+                          {"arena", [](P p) { return p.arenaBytes; }},
+                          {"in slots", [](P p) { return p.slotBytes; }}};
+    std::vector<Column> columns;
+    for (const Column &column : all)
+      if (std::any_of(summary.programs.begin(), summary.programs.end(),
+                      [&](P program) { return column.bytes(program) > 0; }))
+        columns.push_back(column);
+    line("");
+    std::string row = fmt::format("{:<14}", "memory");
+    for (const Column &column : columns)
+      row += fmt::format(" {:>11}", column.title);
+    line("{}   slots", row);
+    for (size_t p = 0; p < summary.programs.size(); ++p) {
+      const ProgramSummary &program = summary.programs[p];
+      row = fmt::format("{:<14}", fmt::format("  {}={}", summary.pipelineAxis, p));
+      for (const Column &column : columns)
+        row += fmt::format(" {:>11}", formatBytes(column.bytes(program)));
+      line("{} {:>7}{}", row, program.mostSlots, p == summary.largestProgram ? "  largest" : "");
+    }
+    if (std::optional<double> ratio = summary.arenaRatio())
+      line("  the largest arena is {:.3f} x its lower bound", *ratio);
+    line("  slots: the most microbatches that a buffer keeps a value for");
+  }
+
+  /// Tasks that differ only in the number of their stage or channel are one row.
+  void writeTasksOfPipeline() {
+    struct Row {
+      uint64_t tasks = 0, instructions = 0, runs = 0;
+      double flops = 0;
+    };
+    std::vector<std::pair<std::string, Row>> rows; // in the order of the plan
+    for (const TaskSummary &task : summary.tasks) {
+      std::string name = layerPattern(task.name);
+      auto it = std::find_if(rows.begin(), rows.end(),
+                             [&](const auto &entry) { return entry.first == name; });
+      if (it == rows.end())
+        it = rows.insert(it, {name, {}});
+      ++it->second.tasks;
+      it->second.instructions += task.instructions;
+      it->second.runs += task.runs;
+      it->second.flops += task.runs == 0 ? 0 : task.flops * static_cast<double>(task.runs);
+    }
+    line("");
+    line("{:<24} {:>12} {:>12} {:>14} {:>14}", "tasks", "in the plan", "instructions",
+         "runs a step", "FLOPs");
+    for (const auto &[name, row] : rows)
+      line("  {:<22} {:>12} {:>12} {:>14} {:>14}", name, row.tasks, row.instructions, row.runs,
+           row.flops > 0 ? formatFlops(row.flops) : "");
+    line("schedule  dtc-plan show --schedule draws it");
   }
 
   void writeMemory() {
@@ -138,7 +223,8 @@ private:
 
   void writeCollectives() {
     line("");
-    if (summary.collectives.empty()) {
+    const TransferSummary &sends = summary.transfers;
+    if (summary.collectives.empty() && sends.instructions == 0) {
       line("no collectives");
       return;
     }
@@ -154,6 +240,10 @@ private:
       line("  {:<{}} {:>12} {:>10} {:>14} {:>12} {:>14}", title(collective), width - 2,
            collective.instructions, collective.tensors, collective.calls, collective.members,
            formatBytes(collective.bytes));
+    if (sends.instructions > 0)
+      line("  {:<{}} {:>12} {:>10} {:>14} {:>12} {:>14}", "send over " + summary.pipelineAxis,
+           width - 2, sends.instructions, sends.tensors, sends.messages, 2,
+           formatBytes(sends.bytes));
     uint64_t instructions = 0, async = 0;
     for (const CollectiveSummary &collective : summary.collectives) {
       instructions += collective.instructions;
@@ -161,8 +251,16 @@ private:
     }
     if (async > 0)
       line("  {} collectives in the plan, of which {} run beside compute", instructions, async);
-    line("  sent by a device in a step: {}; by all: {}", formatBytes(summary.sentBytes.total()),
-         formatBytes(summary.sentBytes.total() * static_cast<uint64_t>(summary.numDevices)));
+    if (!summary.isPipelined()) {
+      line("  sent by a device in a step: {}; by all: {}", formatBytes(summary.sentBytes.total()),
+           formatBytes(summary.sentByAll()));
+      return;
+    }
+    uint64_t most = 0;
+    for (const ProgramSummary &program : summary.programs)
+      most = std::max(most, program.sentBytes());
+    line("  sent by all in a step: {}; by the device that sends most: {}",
+         formatBytes(summary.sentByAll()), formatBytes(most));
   }
 
   void writeSchedule() {
@@ -201,84 +299,5 @@ private:
 } // namespace
 
 std::string formatSummary(const PlanSummary &summary) { return TextWriter(summary).write(); }
-
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
-using Json = nlohmann::ordered_json;
-
-static Json memoryToJson(const PlanSummary &summary) {
-  const PeakMemory &peak = summary.peak;
-  Json json = {{"arena_bytes", summary.arenaBytes},
-               {"arena_lower_bound_bytes", summary.arenaLowerBound},
-               {"arena_ratio", nullptr}};
-  if (std::optional<double> ratio = summary.arenaRatio())
-    json["arena_ratio"] = *ratio;
-  json["peak_bytes"] = {{"parameters", peak.parameters},
-                        {"gradients", peak.gradients},
-                        {"optimizer_state", peak.optimizerState},
-                        {"activations", peak.activations},
-                        {"constants", peak.constants},
-                        {"inputs_and_outputs", peak.inputsAndOutputs},
-                        {"other", peak.other},
-                        {"total", peak.total()}};
-  return json;
-}
-
-std::string summaryToJson(const PlanSummary &summary) {
-  Json axes = Json::array(), kernels = Json::array(), collectives = Json::array(),
-       tasks = Json::array(), schedule = Json::array();
-  for (const AxisSummary &axis : summary.axes) {
-    axes.push_back({{"name", axis.name}, {"size", axis.size}, {"temporal", axis.temporal}});
-    if (!axis.partOf.empty())
-      axes.back()["part_of"] = axis.partOf;
-  }
-  for (const KernelSummary &kernel : summary.kernels)
-    kernels.push_back({{"kernel", kernel.kernel},
-                       {"instructions", kernel.instructions},
-                       {"calls", kernel.calls},
-                       {"flops", kernel.flops}});
-  for (const CollectiveSummary &collective : summary.collectives)
-    collectives.push_back({{"kind", name(collective.kind)},
-                           {"axes", collective.axes},
-                           {"members", collective.members},
-                           {"instructions", collective.instructions},
-                           {"async_instructions", collective.asyncInstructions},
-                           {"tensors", collective.tensors},
-                           {"calls", collective.calls},
-                           {"sent_bytes", collective.bytes}});
-  for (const TaskSummary &task : summary.tasks)
-    tasks.push_back({{"name", task.name},
-                     {"instructions", task.instructions},
-                     {"runs", task.runs},
-                     {"flops", task.flops}});
-  for (const ScheduleSpan &span : summary.schedule)
-    schedule.push_back({{"task", summary.tasks[span.task].name},
-                        {"first_microbatch", span.firstMicrobatch},
-                        {"count", span.count}});
-  Json json = {
-      {"model", summary.model},
-      {"version", summary.version},
-      {"producer", summary.producer},
-      {"mesh",
-       {{"axes", axes}, {"devices", summary.numDevices}, {"microbatches", summary.microbatches}}},
-      {"parameters",
-       {{"tensors", summary.parameterTensors},
-        {"elements", summary.parameterElements},
-        {"bytes", summary.parameterBytes}}},
-      {"memory", memoryToJson(summary)},
-      {"flops", {{"device", summary.flops}, {"all_devices", summary.totalFlops()}}},
-      {"instructions", summary.instructions},
-      {"kernels", kernels},
-      {"collectives", collectives},
-      {"sent_bytes",
-       {{"device", summary.sentBytes.total()},
-        {"all_devices", summary.sentBytes.total() * static_cast<uint64_t>(summary.numDevices)}}},
-      {"tasks", tasks},
-      {"schedule", schedule}};
-  // Names come from files and may hold any bytes.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 } // namespace dtc::runtime

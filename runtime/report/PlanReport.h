@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_REPORT_PLANREPORT_H
 
 #include "runtime/report/PlanSummary.h"
+#include "runtime/report/Timeline.h"
 
 #include <string>
 
@@ -16,8 +17,9 @@ namespace dtc::runtime {
 /// Tables for people.
 std::string formatSummary(const PlanSummary &summary);
 
-/// One JSON object with every number of the summary, bytes and operations as plain numbers.
-std::string summaryToJson(const PlanSummary &summary);
+/// One JSON object with every number of the summary, bytes and operations as plain numbers, and the
+/// timeline if there is one.
+std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline = nullptr);
 
 } // namespace dtc::runtime
 

@@ -8,18 +8,28 @@
 
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/report/CollectiveCost.h"
+#include "runtime/report/TransferEnds.h"
 #include "runtime/report/UserAxes.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace dtc::runtime {
 
-std::optional<double> PlanSummary::arenaRatio() const {
-  if (arenaLowerBound == 0)
+static std::optional<double> ratioOf(uint64_t bytes, uint64_t lowerBound) {
+  if (lowerBound == 0)
     return std::nullopt;
-  return static_cast<double>(arenaBytes) / static_cast<double>(arenaLowerBound);
+  return static_cast<double>(bytes) / static_cast<double>(lowerBound);
+}
+
+std::optional<double> ProgramSummary::arenaRatio() const {
+  return ratioOf(arenaBytes, arenaLowerBound);
+}
+
+std::optional<double> PlanSummary::arenaRatio() const {
+  return ratioOf(arenaBytes, arenaLowerBound);
 }
 
 /// Of a task that never runs, whatever one run takes.
@@ -29,34 +39,53 @@ static double flopsOf(double oneRun, uint64_t runs) {
 
 namespace {
 
-/// Fills a summary from the one program of a plan.
+/// Fills a summary from the programs of a plan.
 class Summarizer {
 public:
   Summarizer(const plan::Plan &plan, PlanSummary &summary)
-      : plan(plan), program(plan.programs(0)), mesh(meshOf(plan)), summary(summary) {}
+      : plan(plan), mesh(meshOf(plan)), summary(summary) {}
 
   void run() {
     summary.version = plan.version();
     summary.producer = plan.producer();
     summary.model = plan.model();
     summary.numDevices = mesh.numDevices();
+    summary.pipelineSchedule = plan.pipeline().schedule();
+    summary.stages = plan.pipeline().stages();
     for (const plan::Axis &axis : plan.axes()) {
-      summary.axes.push_back({{axis.name(), axis.size(), axis.temporal()}, axis.part_of()});
+      summary.axes.push_back(
+          {{axis.name(), axis.size(), axis.temporal(), axis.pipeline()}, axis.part_of()});
       if (axis.temporal())
         summary.microbatches = axis.size();
+      if (axis.pipeline())
+        summary.pipelineAxis = axis.name();
     }
-    addParameters();
-    addMemory();
-    addSchedule();
-    for (int i = 0; i < program.tasks_size(); ++i)
-      addTask(program.tasks(i), summary.tasks[static_cast<size_t>(i)]);
+    for (const plan::Program &program : plan.programs())
+      addProgram(program);
+    takeLargest();
     sortEntries();
   }
 
 private:
-  void addParameters() {
+  void addProgram(const plan::Program &program) {
+    ProgramSummary &out = summary.programs.emplace_back();
+    size_t firstTask = summary.tasks.size();
+    addParameters(program);
+    addMemory(program, out);
+    addSchedule(program, firstTask);
+    for (int i = 0; i < program.tasks_size(); ++i)
+      addTask(program, program.tasks(i), out, summary.tasks[firstTask + static_cast<size_t>(i)]);
+    TransferSummary &all = summary.transfers;
+    all.instructions += out.transfers.instructions;
+    all.tensors += out.transfers.tensors;
+    all.messages += out.transfers.messages;
+    all.bytes += out.transfers.bytes;
+  }
+
+  void addParameters(const plan::Program &program) {
     for (const plan::State &state : program.states()) {
-      if (!state.parameter().empty())
+      // A parameter that two stages hold is one parameter.
+      if (!state.parameter().empty() || !parameters.insert(state.name()).second)
         continue;
       TensorType type = typeOf(state);
       ++summary.parameterTensors;
@@ -65,10 +94,9 @@ private:
     }
   }
 
-  void addMemory() {
-    summary.arenaBytes = program.arena_bytes();
-    summary.arenaLowerBound = program.arena_lower_bound();
-    PeakMemory &peak = summary.peak;
+  static void addMemory(const plan::Program &program, ProgramSummary &out) {
+    out.arenaBytes = program.arena_bytes();
+    out.arenaLowerBound = program.arena_lower_bound();
     const std::map<std::string, uint64_t PeakMemory::*> members = {
         {"parameter", &PeakMemory::parameters},
         {"gradient", &PeakMemory::gradients},
@@ -79,36 +107,63 @@ private:
         {"output", &PeakMemory::inputsAndOutputs}};
     for (const auto &[kind, bytes] : program.memory_by_kind()) {
       auto member = members.find(kind);
-      peak.*(member == members.end() ? &PeakMemory::other : member->second) += bytes;
+      out.peak.*(member == members.end() ? &PeakMemory::other : member->second) += bytes;
+    }
+    addSlots(program, out);
+  }
+
+  /// Buffers may share bytes, which count once.
+  static void addSlots(const plan::Program &program, ProgramSummary &out) {
+    std::vector<std::pair<uint64_t, uint64_t>> ranges;
+    for (const plan::Buffer &buffer : program.buffers()) {
+      if (buffer.slots() == 0)
+        continue;
+      constexpr uint64_t alignment = 64; // of the copies, as plan.proto says
+      uint64_t copy = (typeOf(buffer).numBytes() + alignment - 1) / alignment * alignment;
+      ranges.emplace_back(buffer.offset(), buffer.offset() + buffer.slots() * copy);
+      out.mostSlots = std::max(out.mostSlots, buffer.slots());
+    }
+    std::sort(ranges.begin(), ranges.end());
+    uint64_t counted = 0; // all bytes before this one
+    for (auto [begin, end] : ranges) {
+      out.slotBytes += std::max(end, counted) - std::max(begin, counted);
+      counted = std::max(counted, end);
     }
   }
 
-  void addSchedule() {
-    summary.tasks.resize(static_cast<size_t>(program.tasks_size()));
+  void addSchedule(const plan::Program &program, size_t firstTask) {
+    summary.tasks.resize(firstTask + static_cast<size_t>(program.tasks_size()));
+    size_t firstSpan = summary.schedule.size();
     for (const plan::ScheduleEntry &entry : program.schedule()) {
-      ++summary.tasks[entry.task()].runs;
-      if (!summary.schedule.empty()) {
+      size_t task = firstTask + entry.task();
+      ++summary.tasks[task].runs;
+      if (summary.schedule.size() > firstSpan) {
         ScheduleSpan &last = summary.schedule.back();
-        if (last.task == entry.task() && entry.microbatch() == last.firstMicrobatch + last.count) {
+        if (last.task == task && entry.microbatch() == last.firstMicrobatch + last.count) {
           ++last.count;
           continue;
         }
       }
-      summary.schedule.push_back({entry.task(), entry.microbatch(), 1});
+      summary.schedule.push_back({task, entry.microbatch(), 1});
     }
   }
 
-  void addTask(const plan::Task &task, TaskSummary &out) {
+  void addTask(const plan::Program &program, const plan::Task &task, ProgramSummary &total,
+               TaskSummary &out) {
+    out.program = summary.programs.size() - 1;
     out.name = task.name();
     out.instructions = static_cast<uint64_t>(task.instructions_size());
     summary.instructions += out.instructions;
     for (const plan::Instruction &instruction : task.instructions()) {
       out.flops += instruction.flops();
       if (instruction.has_collective())
-        addCollective(instruction.collective(), out.runs);
+        total.collectiveBytes += addCollective(program, instruction.collective(), out.runs);
       else if (instruction.has_kernel())
         addKernel(instruction, out.runs);
+      else if (instruction.has_start_transfer())
+        addSend(program, instruction.start_transfer().transfer(), out.runs, total.transfers);
     }
+    total.flops += flopsOf(out.flops, out.runs);
     summary.flops += flopsOf(out.flops, out.runs);
   }
 
@@ -119,17 +174,43 @@ private:
     entry.flops += flopsOf(instruction.flops(), runs);
   }
 
-  void addCollective(const plan::Collective &collective, uint64_t runs) {
+  /// The bytes that a device sends for it in a step.
+  uint64_t addCollective(const plan::Program &program, const plan::Collective &collective,
+                         uint64_t runs) {
     auto kind = static_cast<CollectiveKind>(collective.kind());
     CollectiveSummary &entry = collectives[{kind, toVector(collective.axes())}];
     entry.members = mesh.groupSize(toVector(collective.axes()));
     ++entry.instructions;
     entry.asyncInstructions += collective.async() ? 1 : 0;
     entry.calls += runs;
+    uint64_t bytes = 0;
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
       ++entry.tensors;
-      entry.bytes += runs * sentBytes(program, collective, tensor, entry.members);
+      bytes += runs * sentBytes(program, collective, tensor, entry.members);
     }
+    entry.bytes += bytes;
+    return bytes;
+  }
+
+  static void addSend(const plan::Program &program, uint32_t index, uint64_t runs,
+                      TransferSummary &out) {
+    const plan::Transfer &transfer = program.transfers(static_cast<int>(index));
+    if (transfer.kind() != plan::Transfer::SEND)
+      return;
+    ++out.instructions;
+    out.tensors += static_cast<uint64_t>(transfer.buffers_size());
+    out.messages += runs;
+    out.bytes += runs * messageBytes(program, transfer);
+  }
+
+  void takeLargest() {
+    for (size_t p = 0; p < summary.programs.size(); ++p)
+      if (summary.programs[p].arenaBytes > summary.programs[summary.largestProgram].arenaBytes)
+        summary.largestProgram = p;
+    const ProgramSummary &largest = summary.programs[summary.largestProgram];
+    summary.peak = largest.peak;
+    summary.arenaBytes = largest.arenaBytes;
+    summary.arenaLowerBound = largest.arenaLowerBound;
   }
 
   /// Takes the entries from the maps, whose order decides between equals.
@@ -154,9 +235,9 @@ private:
   }
 
   const plan::Plan &plan;
-  const plan::Program &program;
   Mesh mesh;
   PlanSummary &summary;
+  std::set<std::string> parameters;
   std::map<std::string, KernelSummary> kernels;
   std::map<std::pair<CollectiveKind, std::vector<std::string>>, CollectiveSummary> collectives;
 };

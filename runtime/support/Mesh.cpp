@@ -32,6 +32,17 @@ size_t Mesh::indexOf(const std::string &name) const {
   return static_cast<size_t>(axis - meshAxes.data());
 }
 
+const MeshAxis *Mesh::pipelineAxis() const {
+  auto it = std::find_if(meshAxes.begin(), meshAxes.end(),
+                         [](const MeshAxis &axis) { return axis.pipeline; });
+  return it == meshAxes.end() ? nullptr : &*it;
+}
+
+int64_t Mesh::programOf(int64_t device) const {
+  const MeshAxis *axis = pipelineAxis();
+  return axis ? blockIndex(device, {axis->name}) : 0;
+}
+
 std::vector<int64_t> Mesh::coordinates(int64_t device) const {
   std::vector<int64_t> result(meshAxes.size(), 0);
   for (size_t i = 0; i < meshAxes.size(); ++i)

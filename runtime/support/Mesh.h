@@ -17,11 +17,14 @@
 
 namespace dtc::runtime {
 
-/// One axis of the mesh. A temporal axis counts microbatches and has no devices.
+/// One axis of the mesh. A temporal axis counts microbatches and has no devices. Devices with
+/// different coordinates on the pipeline axis, of which there is at most one, run different
+/// programs.
 struct MeshAxis {
   std::string name;
   int64_t size = 1;
   bool temporal = false;
+  bool pipeline = false;
 };
 
 /// The devices of a plan. They are numbered row-major over the spatial axes in the order listed.
@@ -36,6 +39,11 @@ public:
   int64_t numDevices() const { return deviceCount; }
   /// The axis of that name, or null.
   const MeshAxis *find(const std::string &name) const;
+  /// The pipeline axis, or null.
+  const MeshAxis *pipelineAxis() const;
+  /// The device's coordinate on the pipeline axis, which is the number of its program; 0 without
+  /// such an axis.
+  int64_t programOf(int64_t device) const;
   /// The coordinate on each axis; 0 on the temporal one.
   std::vector<int64_t> coordinates(int64_t device) const;
 

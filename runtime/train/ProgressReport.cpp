@@ -119,6 +119,23 @@ std::string formatCollectiveTime(const CollectiveTime &time) {
                      100 * time.hiddenShare());
 }
 
+std::string formatTransferTime(const TransferTime &time) {
+  if (time.calls == 0)
+    return "";
+  return fmt::format("transfers: {:.3f} s, {:.0f}% hidden behind compute; devices waited {:.3f} s "
+                     "for them\n",
+                     time.seconds, 100 * time.hiddenShare(), time.waitedSeconds);
+}
+
+std::string formatPipelineTime(const PipelineTime &time, std::optional<double> predictedShare) {
+  if (time.deviceSeconds <= 0)
+    return "";
+  std::string text = fmt::format("pipeline bubble: {:.1f}% measured", 100 * time.bubbleShare());
+  if (predictedShare)
+    text += fmt::format(", {:.1f}% predicted", 100 * *predictedShare);
+  return text + "\n";
+}
+
 static double elementAt(const HostTensor &tensor, int64_t index) {
   switch (tensor.type.dtype) {
   case DType::F32:

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,14 @@ std::string formatProfile(const std::vector<ProfileEntry> &profile);
 
 /// "collectives: 0.123 s, 64% hidden behind compute"; empty if there were none.
 std::string formatCollectiveTime(const CollectiveTime &time);
+
+/// "transfers: 0.123 s, 64% hidden behind compute; devices waited 0.456 s for them"; empty if there
+/// were none.
+std::string formatTransferTime(const TransferTime &time);
+
+/// "pipeline bubble: 12.3% measured, 11.1% predicted"; empty without a pipeline. `predictedShare`
+/// is that of a simulation of the plan, from 0 to 1; nullopt where there is none.
+std::string formatPipelineTime(const PipelineTime &time, std::optional<double> predictedShare);
 
 /// A tensor in a line or two: all elements of a small one, statistics of a large one.
 std::string formatTensor(const std::string &name, const HostTensor &tensor);

@@ -10,8 +10,10 @@
 #include "runtime/executor/Session.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/report/PlanSimulation.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Format.h"
+#include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/Weights.h"
@@ -149,9 +151,16 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   if (!options.metricsPath.empty())
     if (MaybeError error = checkWritable(options.metricsPath))
       return error;
+  if (!options.tracePath.empty())
+    if (MaybeError error = checkWritable(options.tracePath))
+      return error;
 
   SessionOptions sessionOptions;
   sessionOptions.profile = options.profile;
+  sessionOptions.stallTimeout = options.stallTimeout;
+  sessionOptions.onHang = options.onHang;
+  if (!options.tracePath.empty())
+    sessionOptions.traceSteps = options.traceSteps;
   sessionOptions.threadsPerDevice = options.threadsPerDevice;
   if (options.threadsPerDevice <= 0) {
     int64_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -183,9 +192,9 @@ void TrainLoop::describe() const {
     axes.push_back(
         fmt::format("{}={}{}", axis.name(), axis.size(), axis.temporal() ? " temporal" : ""));
   int64_t parameters = 0;
-  for (const plan::State &state : plan->programs(0).states())
-    if (state.parameter().empty())
-      parameters += typeOf(state).numElements();
+  for (const plan::State *state : distinctStates(*plan))
+    if (state->parameter().empty())
+      parameters += typeOf(*state).numElements();
   std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
   fmt::print(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
              plan->model().empty() ? options.planPath : plan->model(), parameters,
@@ -293,25 +302,40 @@ MaybeError TrainLoop::runSteps() {
 MaybeError TrainLoop::finish() {
   if (MaybeError error = openMetrics())
     return error;
-  if (!trains() && result.stepsDone > 0)
-    for (const plan::Output &output : plan->programs(0).outputs()) {
-      Expected<HostTensor> value = session->getOutput(output.name());
-      if (!value)
-        return value.error();
-      fmt::print(out, "{}\n", formatTensor(output.name(), *value));
-    }
-  if (options.profile) {
-    fmt::print(out, "{}{}", formatProfile(session->profile()),
-               formatCollectiveTime(session->collectiveTime()));
-    CommunicatorBytes sent = session->communicatorBytes();
-    for (CollectiveKind kind : allCollectiveKinds)
-      if (sent.of(kind) > 0)
-        fmt::print(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
-  }
+  // First what is worth most.
   if (!options.savePath.empty()) {
     if (MaybeError error = saveWeights(*session, options.savePath))
       return error;
     fmt::print(out, "saved {}\n", options.savePath);
+  }
+  if (!trains() && result.stepsDone > 0)
+    for (const plan::Output *output : distinctOutputs(*plan)) {
+      Expected<HostTensor> value = session->getOutput(output->name());
+      if (!value)
+        return value.error();
+      fmt::print(out, "{}\n", formatTensor(output->name(), *value));
+    }
+  if (PipelineTime time = session->pipelineTime(); time.deviceSeconds > 0) {
+    std::optional<double> predicted;
+    if (auto timeline = simulatePlan(*plan))
+      predicted = timeline->bubbleShare();
+    fmt::print(out, "{}", formatPipelineTime(time, predicted));
+  }
+  if (options.profile) {
+    fmt::print(out, "{}{}{}", formatProfile(session->profile()),
+               formatCollectiveTime(session->collectiveTime()),
+               formatTransferTime(session->transferTime()));
+    CommunicatorBytes sent = session->communicatorBytes();
+    for (CollectiveKind kind : allCollectiveKinds)
+      if (sent.of(kind) > 0)
+        fmt::print(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
+    if (sent.transfers > 0)
+      fmt::print(out, "transfers sent {} in all\n", formatBytes(sent.transfers));
+  }
+  if (!options.tracePath.empty()) {
+    if (MaybeError error = writeChromeTrace(*session, options.tracePath))
+      return error;
+    fmt::print(out, "traced {}\n", options.tracePath);
   }
   // What a plan that does not train is run for is what it prints.
   if ((std::fflush(out) != 0 || std::ferror(out)) && !trains())

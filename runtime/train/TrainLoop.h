@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct TrainOptions {
   std::string initPath;    // weights to start from
   std::string savePath;    // where the weights go at the end
   std::string metricsPath; // a JSON object a step
+  std::string tracePath;   // what the devices did when, in the last steps; see ChromeTrace.h
 
   /// Absent: 100 steps of training, one of a plan that only computes.
   std::optional<int64_t> steps;
@@ -42,6 +44,11 @@ struct TrainOptions {
   bool profile = false;
   bool allowNonfinite = false;
   int64_t logEvery = 1;
+  /// At least 1, if there is a tracePath.
+  size_t traceSteps = 3;
+  /// See SessionOptions.
+  double stallTimeout = 60;
+  std::function<void(const Error &)> onHang = nullptr;
 };
 
 /// How a run ended.

@@ -34,10 +34,10 @@ namespace {
 /// Which tensor of the file each parameter is.
 class NameResolver {
 public:
-  NameResolver(const SafetensorsFile &file, const plan::Program &program) : file(file) {
-    for (const plan::State &state : program.states())
-      if (state.parameter().empty())
-        parameters.insert(state.name());
+  NameResolver(const SafetensorsFile &file, const std::vector<const plan::State *> &parameters)
+      : file(file) {
+    for (const plan::State *parameter : parameters)
+      this->parameters.insert(parameter->name());
   }
 
   Expected<std::string> resolve(const plan::State &state) {
@@ -80,6 +80,13 @@ private:
 
 } // namespace
 
+/// The states that are no part of the optimizer's.
+static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
+  std::vector<const plan::State *> states = distinctStates(plan);
+  std::erase_if(states, [](const plan::State *state) { return !state->parameter().empty(); });
+  return states;
+}
+
 static std::string listSome(const std::vector<std::string> &names) {
   constexpr size_t shown = 4;
   std::vector<std::string> some(names.begin(), names.begin() + std::min(names.size(), shown));
@@ -90,15 +97,14 @@ Expected<std::vector<std::string>> loadWeights(Session &session, const std::stri
   Expected<SafetensorsFile> file = SafetensorsFile::open(path);
   if (!file)
     return file.error();
-  const plan::Program &program = session.plan().programs(0);
-  NameResolver resolver(*file, program);
+  std::vector<const plan::State *> parameters = parametersOf(session.plan());
+  NameResolver resolver(*file, parameters);
   std::map<std::string, std::string> sources; // parameter -> tensor of the file
   std::set<std::string> used;
   std::vector<std::string> renamed;
   // All names and shapes before the first byte: a file for another model changes nothing.
-  for (const plan::State &state : program.states()) {
-    if (!state.parameter().empty())
-      continue;
+  for (const plan::State *parameter : parameters) {
+    const plan::State &state = *parameter;
     Expected<std::string> source = resolver.resolve(state);
     if (!source)
       return source.error();
@@ -111,13 +117,12 @@ Expected<std::vector<std::string>> loadWeights(Session &session, const std::stri
     used.insert(*source);
     sources[state.name()] = std::move(*source);
   }
-  for (const plan::State &state : program.states()) {
-    if (!state.parameter().empty())
-      continue;
-    Expected<HostTensor> tensor = file->read(sources[state.name()], toDType(state.dtype()));
+  for (const plan::State *parameter : parameters) {
+    const std::string &name = parameter->name();
+    Expected<HostTensor> tensor = file->read(sources[name], toDType(parameter->dtype()));
     if (!tensor)
       return tensor.error();
-    if (MaybeError error = session.setState(state.name(), *tensor))
+    if (MaybeError error = session.setState(name, *tensor))
       return *error;
   }
   std::vector<std::string> unused;
@@ -137,9 +142,8 @@ Expected<std::vector<std::string>> loadWeights(Session &session, const std::stri
 
 MaybeError saveWeights(const Session &session, const std::string &path) {
   std::map<std::string, TensorType> types;
-  for (const plan::State &state : session.plan().programs(0).states())
-    if (state.parameter().empty())
-      types.emplace(state.name(), fileTypeOf(state));
+  for (const plan::State *parameter : parametersOf(session.plan()))
+    types.emplace(parameter->name(), fileTypeOf(*parameter));
   return writeSafetensors(path, types,
                           [&](const std::string &name) { return session.getState(name); });
 }

@@ -7,6 +7,11 @@
 #include "runtime/plan/PlanReader.h"
 #include "runtime/report/ExplanationReport.h"
 #include "runtime/report/PlanReport.h"
+#include "runtime/report/PlanSimulation.h"
+#include "runtime/report/ProofReport.h"
+#include "runtime/report/TimelineReport.h"
+#include "runtime/report/TimelineSvg.h"
+#include "runtime/support/AtomicFile.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>
@@ -15,6 +20,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
+#include <optional>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -23,6 +29,9 @@ namespace {
 struct Arguments {
   std::string path;
   bool json = false;
+  bool schedule = false;
+  std::string scheduleSvg;
+  size_t width = defaultTimelineColumns;
   std::vector<std::string> links;
   size_t top = defaultExplainedGroups;
 };
@@ -35,12 +44,40 @@ static int print(const std::string &text) {
   return 0;
 }
 
+static MaybeError writeText(const std::string &path, const std::string &text) {
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  if (MaybeError error = file->write(text))
+    return error;
+  return file->commit();
+}
+
 static int show(const Arguments &args) {
   Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readPlan(args.path);
   if (!plan)
     return fail(plan.error().message);
-  PlanSummary summary = summarizePlan(**plan);
-  return print(args.json ? summaryToJson(summary) : formatSummary(summary));
+  std::optional<Timeline> timeline;
+  if (args.schedule || !args.scheduleSvg.empty()) {
+    Expected<Timeline> simulated = simulatePlan(**plan);
+    if (!simulated)
+      return fail(args.path + ": " + simulated.error().message);
+    timeline = std::move(*simulated);
+  }
+  if (!args.scheduleSvg.empty())
+    if (MaybeError error = writeText(args.scheduleSvg, timelineToSvg(*timeline)))
+      return fail("--schedule-svg: " + error->message);
+  if (args.json)
+    return print(summaryToJson(summarizePlan(**plan), args.schedule ? &*timeline : nullptr));
+  return print(args.schedule ? formatTimeline(*timeline, args.width)
+                             : formatSummary(summarizePlan(**plan)));
+}
+
+static int verify(const Arguments &args) {
+  PlanFacts facts;
+  if (auto plan = readPlan(args.path, &facts); !plan)
+    return fail(plan.error().message);
+  return print(args.json ? factsToJson(facts) : formatFacts(facts));
 }
 
 static int explain(const Arguments &args) {
@@ -113,8 +150,21 @@ int main(int argc, char **argv) {
     subcommand->final_callback([&args, &status, run] { status = run(args); });
     return subcommand;
   };
-  addSubcommand("show", "Print the mesh, the memory, the operations, the traffic and the schedule",
-                show);
+  CLI::App *showCommand = addSubcommand(
+      "show", "Print the mesh, the memory, the operations, the traffic and the schedule", show);
+  CLI::Option *schedule = showCommand->add_flag(
+      "--schedule", args.schedule,
+      "Draw who would work when instead, by the plan's own estimates; JSON has both");
+  showCommand->add_option("--width", args.width, "The columns of the drawing")
+      ->check(CLI::Range(fewestTimelineColumns, size_t{10000}))
+      ->capture_default_str()
+      ->needs(schedule);
+  showCommand->add_option("--schedule-svg", args.scheduleSvg,
+                          "Write the same as a picture, an SVG file");
+  addSubcommand("verify",
+                "Prove that the plan can be run: that every value is there when it is read, that "
+                "memory is enough, and that no device waits without end",
+                verify);
   CLI::App *explainCommand = addSubcommand(
       "explain", "Print what each collective costs, why it is there and what would remove it",
       explain);

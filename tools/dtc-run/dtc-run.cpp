@@ -11,6 +11,7 @@
 
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <limits>
 #include <map>
@@ -50,6 +51,19 @@ template <typename T> static CLI::Validator wholeNumber() {
       "");
 }
 
+/// CLI11's own check lets NaN pass.
+static CLI::Validator nonNegativeNumber() {
+  return CLI::Validator(
+      [](const std::string &text) -> std::string {
+        double value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= 0)
+          return "";
+        return fmt::format("found {}, expected a number of 0 or more", text);
+      },
+      "");
+}
+
 static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
   app.add_option("--data", options.dataPath,
@@ -84,6 +98,18 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
                  "Steps from one line to the next, where the output is not a terminal")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
       ->capture_default_str();
+  app.add_option(
+         "--stall-timeout", options.stallTimeout,
+         "Give up when no device comes to another instruction for so many seconds; 0: never")
+      ->check(nonNegativeNumber())
+      ->capture_default_str();
+  CLI::Option *trace = app.add_option(
+      "--trace", options.tracePath,
+      "Write what the devices did in the last steps to this file, for ui.perfetto.dev");
+  app.add_option("--trace-steps", options.traceSteps, "The steps that --trace shows")
+      ->check(CLI::Range(1, 1000))
+      ->needs(trace)
+      ->capture_default_str();
   app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
   app.add_flag("--allow-nonfinite", options.allowNonfinite,
                "Go on when the loss is not a finite number");
@@ -97,6 +123,12 @@ int main(int argc, char **argv) {
   addOptions(app, options);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
+  // A kernel that does not return keeps its thread, so that the ordinary end of the process would
+  // wait for it for ever.
+  options.onHang = [](const Error &error) {
+    std::fflush(stdout);
+    std::_Exit(fail(error.message));
+  };
   stopOnSignals();
   Expected<TrainResult> result = train(options, createCpuBackend(), stdout, stderr, stopRequested);
   if (!result)

@@ -32,6 +32,10 @@ void LocalWorld::abort() {
   aborted = true;
   for (auto &[key, group] : groups)
     group->abort();
+  for (LocalMailbox &mailbox : mailboxes)
+    mailbox.abort();
+  for (LocalResults &results : transferResults)
+    results.abort();
 }
 
 Expected<Communicator::Group> LocalCommunicator::openGroup(const std::vector<std::string> &axes) {

@@ -10,25 +10,33 @@
 #include "runtime/communicators/Communicator.h"
 #include "runtime/communicators/local/LocalCollective.h"
 #include "runtime/communicators/local/LocalGroup.h"
+#include "runtime/communicators/local/LocalMailbox.h"
 #include "runtime/support/Mesh.h"
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace dtc::runtime {
 
-/// The groups that the devices of one process share.
+/// What the devices of one process share: groups for collectives, mailboxes for transfers.
 class LocalWorld {
 public:
-  explicit LocalWorld(Mesh mesh) : mesh(std::move(mesh)) {}
+  explicit LocalWorld(Mesh mesh)
+      : mesh(std::move(mesh)), transferResults(devices()), mailboxes(devices()) {}
 
   /// The group of `device` over `axes`; the same object for all its members.
   std::shared_ptr<LocalGroup> openGroup(int64_t device, const std::vector<std::string> &axes);
+  /// The messages to a device, and the ends of its own transfers.
+  LocalMailbox &mailbox(int64_t device) { return mailboxes[static_cast<size_t>(device)]; }
+  LocalResults &results(int64_t device) { return transferResults[static_cast<size_t>(device)]; }
   const Mesh &getMesh() const { return mesh; }
+  /// Makes all collectives and transfers that wait or will wait fail, on all devices.
   void abort();
 
 private:
+  size_t devices() const { return static_cast<size_t>(mesh.numDevices()); }
   /// The axes, and the first of the devices that belong to the group.
   using Key = std::pair<std::vector<std::string>, int64_t>;
 
@@ -36,6 +44,8 @@ private:
   std::mutex mutex;
   std::map<Key, std::shared_ptr<LocalGroup>> groups;
   bool aborted = false;
+  std::vector<LocalResults> transferResults;
+  std::vector<LocalMailbox> mailboxes; // last: their threads use the results
 };
 
 /// Devices that are threads of one process. Members show each other the operands of a whole bucket,

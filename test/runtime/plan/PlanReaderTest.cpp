@@ -56,14 +56,14 @@ TEST(PlanReader, SaysWhatIsWrongWithAFile) {
 
 TEST(PlanReader, RefusesOtherVersions) {
   auto plan = trainingPlan();
-  plan->set_version(3);
+  plan->set_version(4);
   std::string bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 3 is newer than this runtime reads (2); update the runtime");
-  plan->set_version(1);
+               "plan version 4 is newer than this runtime reads (3); update the runtime");
+  plan->set_version(2);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 1 is older than this runtime reads (2); compile the model again");
+               "plan version 2 is older than this runtime reads (3); compile the model again");
   plan->set_version(0);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "states no version");

@@ -49,7 +49,7 @@ TEST(PlanValidator, AcceptsValidPlans) {
 }
 
 TEST(PlanValidator, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (2)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (3)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 
@@ -147,7 +147,7 @@ TEST(PlanValidator, KernelCalls) {
   EXPECT_ERROR_AFTER("the kernel has no name", shardSlice(program)->clear_kernel());
   EXPECT_ERROR_AFTER("attribute \"dim\" has no value",
                      (*shardSlice(program)->mutable_attributes())["dim"].clear_value());
-  EXPECT_ERROR_AFTER("is neither a kernel, a collective nor a wait",
+  EXPECT_ERROR_AFTER("is neither a kernel, a collective, a wait nor part of a transfer",
                      program.mutable_tasks(0)->mutable_instructions(0)->clear_op());
   EXPECT_ERROR_AFTER("names source 5, but the plan has 1 sources",
                      program.mutable_tasks(0)->mutable_instructions(0)->set_source(5));

@@ -46,7 +46,7 @@ TEST_F(DtcPlan, HelpAndVersion) {
   EXPECT_EQ(run({"show", "--help"}), 0);
   EXPECT_TRUE(contains(out(), "--json"));
   EXPECT_EQ(run({"--version"}), 0);
-  EXPECT_TRUE(contains(out(), "(plan version 2)"));
+  EXPECT_TRUE(contains(out(), "(plan version 3)"));
   EXPECT_EQ(err(), "");
 }
 
@@ -57,6 +57,30 @@ TEST_F(DtcPlan, ShowsAPlan) {
   EXPECT_EQ(run({"show", plan, "--json"}), 0);
   EXPECT_EQ(nlohmann::json::parse(out())["mesh"]["devices"], 4);
   EXPECT_EQ(err(), "");
+}
+
+TEST_F(DtcPlan, DrawsASchedule) {
+  auto work = trainingPlan({2, 2, 4});
+  plan::Task &task = *work->mutable_programs(0)->mutable_tasks(0);
+  task.set_kind(plan::Task::FORWARD);
+  task.set_seconds(1);
+  EXPECT_OK(writePlan(*work, plan));
+  EXPECT_EQ(run({"show", plan, "--schedule", "--width", "50"}), 0);
+  EXPECT_TRUE(contains(out(), "device=0  F0--------F1--------F2--------F3--------\n"));
+  EXPECT_EQ(run({"show", plan, "--schedule", "--schedule-svg", dir.path("s.svg"), "--json"}), 0);
+  EXPECT_EQ(nlohmann::json::parse(out())["timeline"]["seconds"], 4);
+  EXPECT_TRUE(dir.read("s.svg").ends_with("</svg>\n"));
+  EXPECT_EQ(run({"show", plan, "--schedule-svg", dir.path("t.svg")}), 0);
+  EXPECT_EQ(dir.read("t.svg"), dir.read("s.svg"));
+  EXPECT_TRUE(contains(out(), "memory of a device"));
+  EXPECT_EQ(err(), "");
+
+  EXPECT_EQ(run({"show", plan, "--width", "50"}), 1);
+  EXPECT_TRUE(contains(err(), "--schedule"));
+  EXPECT_EQ(run({"show", plan, "--schedule", "--width", "5"}), 1);
+  EXPECT_TRUE(contains(err(), "--width"));
+  EXPECT_EQ(run({"show", plan, "--schedule-svg", dir.path("none/s.svg")}), 1);
+  EXPECT_TRUE(contains(err(), "error: --schedule-svg: "));
 }
 
 TEST_F(DtcPlan, ExplainsAPlan) {
@@ -104,7 +128,7 @@ TEST_F(DtcPlan, ExplainErrors) {
 TEST_F(DtcPlan, UnknownSubcommands) {
   EXPECT_EQ(run({"shoe", plan}), 1);
   EXPECT_EQ(err(), "error: there is no subcommand \"shoe\"; did you mean show? The subcommands are "
-                   "show, explain; see dtc-plan --help\n");
+                   "show, verify, explain; see dtc-plan --help\n");
   EXPECT_EQ(run({"explian", plan}), 1);
   EXPECT_TRUE(contains(err(), "did you mean explain?"));
   EXPECT_EQ(run({"compile", plan}), 1);

@@ -10,6 +10,8 @@
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/support/ShardExtent.h"
 
+#include <algorithm>
+
 namespace dtc::runtime::testing {
 
 PlanBuilder::PlanBuilder() {
@@ -26,32 +28,64 @@ void PlanBuilder::axis(const std::string &name, int64_t size, bool temporal) {
   axis->set_temporal(temporal);
 }
 
+void PlanBuilder::pipelineAxis(const std::string &name, int64_t size) {
+  axis(name, size);
+  plan.mutable_axes(plan.axes_size() - 1)->set_pipeline(true);
+  while (plan.programs_size() < size)
+    plan.add_programs();
+}
+
 static void setShape(google::protobuf::RepeatedField<int64_t> *field, const Shape &shape) {
   field->Assign(shape.begin(), shape.end());
 }
 
 uint32_t PlanBuilder::buffer(DType dtype, const Shape &shape, plan::Buffer::Kind kind) {
+  return slotted(dtype, shape, 0, kind);
+}
+
+uint32_t PlanBuilder::slotted(DType dtype, const Shape &shape, uint32_t slots,
+                              plan::Buffer::Kind kind) {
   plan::Buffer *buffer = program().add_buffers();
   buffer->set_dtype(toPlanDType(dtype));
   setShape(buffer->mutable_shape(), shape);
   buffer->set_kind(kind);
   buffer->set_offset(program().arena_bytes());
   uint64_t bytes = (typeOf(*buffer).numBytes() + 63) / 64 * 64;
-  program().set_arena_bytes(program().arena_bytes() + bytes);
+  buffer->set_slots(slots);
+  program().set_arena_bytes(program().arena_bytes() + bytes * std::max<uint32_t>(slots, 1));
   return static_cast<uint32_t>(program().buffers_size() - 1);
 }
 
 uint32_t PlanBuilder::view(uint32_t of, DType dtype, const Shape &shape) {
-  uint64_t offset = program().buffers(static_cast<int>(of)).offset();
+  plan::Buffer whole = program().buffers(static_cast<int>(of));
   plan::Buffer *buffer = program().add_buffers();
   buffer->set_dtype(toPlanDType(dtype));
   setShape(buffer->mutable_shape(), shape);
   buffer->set_kind(plan::Buffer::ACTIVATION);
-  buffer->set_offset(offset);
+  buffer->set_offset(whole.offset());
+  buffer->set_slots(whole.slots());
+  if (typeOf(*buffer).numBytes() == typeOf(whole).numBytes() && buffer->dtype() == whole.dtype())
+    buffer->set_view_of(of);
   return static_cast<uint32_t>(program().buffers_size() - 1);
 }
 
-void PlanBuilder::task(const std::string &name) { program().add_tasks()->set_name(name); }
+uint32_t PlanBuilder::transfer(plan::Transfer::Kind kind, uint32_t peer, uint32_t channel,
+                               const std::vector<uint32_t> &buffers) {
+  plan::Transfer *transfer = program().add_transfers();
+  transfer->set_kind(kind);
+  transfer->set_peer(peer);
+  transfer->set_channel(channel);
+  transfer->mutable_buffers()->Assign(buffers.begin(), buffers.end());
+  return static_cast<uint32_t>(program().transfers_size() - 1);
+}
+
+uint32_t PlanBuilder::task(const std::string &name, plan::Task::Kind kind, uint32_t stage) {
+  plan::Task *task = program().add_tasks();
+  task->set_name(name);
+  task->set_kind(kind);
+  task->set_stage(stage);
+  return static_cast<uint32_t>(program().tasks_size() - 1);
+}
 
 plan::Task &PlanBuilder::lastTask() { return *program().mutable_tasks(program().tasks_size() - 1); }
 
@@ -99,6 +133,14 @@ uint32_t PlanBuilder::async() {
 
 void PlanBuilder::wait(uint32_t instruction) {
   lastTask().add_instructions()->mutable_wait()->set_instruction(instruction);
+}
+
+void PlanBuilder::startTransfer(uint32_t transfer) {
+  lastTask().add_instructions()->mutable_start_transfer()->set_transfer(transfer);
+}
+
+void PlanBuilder::finishTransfer(uint32_t transfer) {
+  lastTask().add_instructions()->mutable_finish_transfer()->set_transfer(transfer);
 }
 
 void PlanBuilder::schedule(uint32_t task, uint32_t microbatch) {

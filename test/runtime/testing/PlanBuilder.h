@@ -22,19 +22,32 @@ using Axes = std::vector<std::string>;
 /// The axes that split each dimension.
 using DimAxes = std::vector<Axes>;
 
-/// Builds a plan of one program. Buffers lie one behind the other in the arena.
+/// Builds a plan of one program, or of several with a pipeline axis. Buffers lie one behind the
+/// other in the arena.
 class PlanBuilder {
 public:
   PlanBuilder();
 
   void axis(const std::string &name, int64_t size, bool temporal = false);
+  /// Gives the plan `size` programs.
+  void pipelineAxis(const std::string &name, int64_t size);
+  /// What follows goes to that program; without a call, to the first.
+  void inProgram(int index) { current = index; }
   uint32_t buffer(DType dtype, const Shape &shape,
                   plan::Buffer::Kind kind = plan::Buffer::ACTIVATION);
-  /// A buffer in the bytes of another.
+  /// A buffer of which `slots` microbatches have a copy each.
+  uint32_t slotted(DType dtype, const Shape &shape, uint32_t slots,
+                   plan::Buffer::Kind kind = plan::Buffer::ACTIVATION);
+  /// A buffer in the bytes of another, with as many slots.
   uint32_t view(uint32_t of, DType dtype, const Shape &shape);
 
-  /// Instructions go to the task that was begun last.
-  void task(const std::string &name);
+  /// A transfer of the program; its number.
+  uint32_t transfer(plan::Transfer::Kind kind, uint32_t peer, uint32_t channel,
+                    const std::vector<uint32_t> &buffers);
+
+  /// Instructions go to the task that was begun last. The number of the new task.
+  uint32_t task(const std::string &name, plan::Task::Kind kind = plan::Task::OTHER,
+                uint32_t stage = 0);
   plan::KernelCall &kernel(const std::string &name, const std::vector<uint32_t> &inputs,
                            const std::vector<uint32_t> &outputs);
   /// A collective of one tensor.
@@ -49,6 +62,8 @@ public:
   /// Makes the last instruction, a collective, async; its number in the task.
   uint32_t async();
   void wait(uint32_t instruction);
+  void startTransfer(uint32_t transfer);
+  void finishTransfer(uint32_t transfer);
   void schedule(uint32_t task, uint32_t microbatch = 0);
 
   /// Bindings get a new buffer of the shard's shape.
@@ -59,7 +74,7 @@ public:
   plan::Output &output(const std::string &name, DType dtype, const Shape &shape,
                        const DimAxes &sharding, uint32_t buffer);
 
-  plan::Program &program() { return *plan.mutable_programs(0); }
+  plan::Program &program() { return *plan.mutable_programs(current); }
   /// The shape of a shard, padding included.
   Shape localShape(const Shape &shape, const DimAxes &sharding) const;
   std::shared_ptr<plan::Plan> build() const;
@@ -71,6 +86,8 @@ private:
   template <typename T>
   void bind(T &binding, const std::string &name, DType dtype, const Shape &shape,
             const DimAxes &sharding, uint32_t buffer);
+
+  int current = 0; // program
 };
 
 plan::Attribute intAttribute(int64_t value);

@@ -38,6 +38,13 @@ std::shared_ptr<plan::Plan> overlapPlan(bool async, int64_t a = 2, int64_t b = 2
 /// x 2. Not a model: it exists to be checked and run.
 std::shared_ptr<plan::Plan> kernelPlan();
 
+/// A plan of two stages on a mesh of pp=2 x dp, three microbatches in the order of 1F1B. Parameters
+/// "w0" and "w1", f32[1,4], start as uniform(1) and follow the gradient of loss = sum over the rows
+/// of "x", f32[3 * dp, 4], of (x * w0 * w1)^2, with SGD (momentum 0, slots "w0.momentum",
+/// "w1.momentum") and the learning rate "lr". Outputs: "loss" of the second program and "grad_sum",
+/// the sum of all gradients' elements, of the first, for which a scalar is sent outside the loop.
+std::shared_ptr<plan::Plan> pipelinePlan(int64_t dp = 1);
+
 } // namespace dtc::runtime::testing
 
 #endif // DTC_TEST_RUNTIME_TESTING_TESTPLANS_H

@@ -7,12 +7,14 @@
 #include "runtime/data/Safetensors.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/PlanBuilder.h"
 #include "test/runtime/testing/RunTool.h"
 #include "test/runtime/testing/TempDir.h"
 #include "test/runtime/testing/TestPlans.h"
 
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -48,11 +50,12 @@ TEST_F(DtcRun, HelpAndVersion) {
   EXPECT_EQ(run({"--help"}), 0);
   for (const char *option :
        {"--data", "--steps", "--lr", "--min-lr", "--warmup", "--lr-schedule", "--seed", "--init",
-        "--save", "--metrics", "--threads", "--profile", "--log-every", "--allow-nonfinite"})
+        "--save", "--metrics", "--threads", "--profile", "--log-every", "--allow-nonfinite",
+        "--stall-timeout", "--trace", "--trace-steps"})
     EXPECT_TRUE(contains(out(), option));
   EXPECT_EQ(run({"--version"}), 0);
   EXPECT_TRUE(contains(out(), "dtc-run "));
-  EXPECT_TRUE(contains(out(), "(plan version 2)"));
+  EXPECT_TRUE(contains(out(), "(plan version 3)"));
   EXPECT_EQ(err(), "");
 }
 
@@ -62,6 +65,9 @@ TEST_F(DtcRun, UsageErrors) {
                                                     {plan, "--steps", "x"},
                                                     {plan, "--lr-schedule", "square"},
                                                     {plan, "--threads", "0"},
+                                                    {plan, "--stall-timeout", "-1"},
+                                                    {plan, "--stall-timeout", "nan"},
+                                                    {plan, "--trace-steps", "0"},
                                                     {plan, "more"}}) {
     EXPECT_EQ(run(arguments), 1);
     EXPECT_TRUE(err().starts_with("error: ")) << err();
@@ -117,4 +123,43 @@ TEST_F(DtcRun, APlanThatDoesNotTrainPrintsItsOutputs) {
   EXPECT_EQ(run({plan, "--data", text}), 0) << err();
   EXPECT_TRUE(contains(out(), "token_sum: f32[] = "));
   EXPECT_TRUE(contains(out(), "values: f32[4,6] = ["));
+}
+
+TEST_F(DtcRun, APipelineWithItsBubbleAndTrace) {
+  ASSERT_OK(writePlan(*pipelinePlan(2), plan));
+  std::vector<float> x(6 * 4, 0.5f);
+  ASSERT_OK(writeSafetensors(dir.path("x.safetensors"), {{"x", {DType::F32, {6, 4}}}},
+                             [&](const std::string &) -> Expected<HostTensor> {
+                               HostTensor tensor(TensorType{DType::F32, {6, 4}});
+                               std::memcpy(tensor.bytes.data(), x.data(), tensor.bytes.size());
+                               return tensor;
+                             }));
+  ASSERT_EQ(run({plan, "--data", dir.path("x.safetensors"), "--steps", "5", "--profile", "--trace",
+                 dir.path("t.json"), "--trace-steps", "2"}),
+            0)
+      << err();
+  EXPECT_TRUE(contains(out(), "% measured, "));
+  EXPECT_TRUE(contains(out(), "transfers: "));
+  EXPECT_TRUE(contains(out(), "transfers sent 1000 B in all")); // 5 * 2 * (6 * 16 + 4)
+  EXPECT_TRUE(contains(dir.read("t.json"), "\"forward.1\""));
+}
+
+TEST_F(DtcRun, AStallEndsTheProcess) {
+  // One product of a second or more, in which no device comes to another instruction.
+  PlanBuilder builder;
+  constexpr int64_t n = 6000;
+  uint32_t a = builder.buffer(DType::F32, {n, n}), b = builder.buffer(DType::F32, {n, n});
+  uint32_t c = builder.buffer(DType::F32, {n, n});
+  builder.task("long");
+  for (uint32_t operand : {a, b})
+    (*builder.kernel("fill", {}, {operand}).mutable_attributes())["value"] = floatAttribute(1);
+  (*builder.kernel("einsum", {a, b}, {c}).mutable_attributes())["equation"] =
+      stringAttribute("ij,jk->ik");
+  builder.schedule(0);
+  builder.output("c", DType::F32, {n, n}, {{}, {}}, c);
+  ASSERT_OK(writePlan(*builder.build(), plan));
+  EXPECT_EQ(run({plan, "--threads", "1", "--stall-timeout", "0.2"}), 1);
+  EXPECT_TRUE(err().starts_with("error: no device has come to another instruction")) << err();
+  EXPECT_TRUE(contains(err(), "device 0 runs kernel einsum, in task \"long\" for microbatch 0, "
+                              "instruction 2"));
 }

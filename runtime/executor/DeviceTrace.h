@@ -1,0 +1,60 @@
+//===- DeviceTrace.h - What a device did when -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_EXECUTOR_DEVICETRACE_H
+#define DTC_RUNTIME_EXECUTOR_DEVICETRACE_H
+
+#include "runtime/executor/PreparedProgram.h"
+
+#include <array>
+#include <chrono>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// What runs beside what on a device.
+enum class TraceRow : size_t { Compute, Collectives, Transfers };
+
+struct TraceEvent {
+  using TimePoint = std::chrono::steady_clock::time_point;
+  enum Kind : uint8_t {
+    Task,   // a whole execution of a task
+    Work,   // a kernel, or a collective or a transfer at work
+    Waiting // the compute thread waits for a collective or a transfer
+  };
+
+  Kind kind = Work;
+  uint32_t entry = 0;       // of the schedule
+  uint32_t instruction = 0; // of the program; of a task, 0
+  TimePoint begin, end;
+};
+
+/// The events of a device's last steps. All memory is taken before the first step. The row of
+/// collectives is for the thread that runs them, the others are for the compute thread.
+class DeviceTrace {
+public:
+  /// The events of one step, by TraceRow. Those of a row are in the order in which they ended.
+  using Step = std::array<std::vector<TraceEvent>, 3>;
+
+  DeviceTrace(const PreparedProgram &program, size_t steps);
+
+  /// What follows belongs to a new step; the oldest one may be forgotten.
+  void beginStep();
+  void add(TraceRow row, const TraceEvent &event) {
+    (*current)[static_cast<size_t>(row)].push_back(event);
+  }
+  /// The steps that are remembered, the oldest first.
+  std::vector<const Step *> steps() const;
+
+private:
+  std::vector<Step> ring; // step s is ring[s % size]
+  Step *current = nullptr;
+  size_t begun = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_EXECUTOR_DEVICETRACE_H

@@ -1,0 +1,111 @@
+//===- SessionReport.cpp - What a session has measured --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Session.h"
+
+#include "runtime/plan/PlanTypes.h"
+
+#include <algorithm>
+
+namespace dtc::runtime {
+
+void Session::addPipelineTime() {
+  std::optional<PipelineSpan> all;
+  for (const std::unique_ptr<Device> &device : devices)
+    if (const std::optional<PipelineSpan> &span = device->pipelineSpan()) {
+      if (!all)
+        all = PipelineSpan{span->begin, span->end, 0};
+      all->begin = std::min(all->begin, span->begin);
+      all->end = std::max(all->end, span->end);
+      all->busySeconds += span->busySeconds;
+    }
+  if (!all)
+    return;
+  pipeline.busySeconds += all->busySeconds;
+  pipeline.deviceSeconds += std::chrono::duration<double>(all->end - all->begin).count() *
+                            static_cast<double>(devices.size());
+}
+
+uint64_t Session::peakBytes() const {
+  uint64_t most = 0;
+  for (const PreparedProgram &program : prepared->programs)
+    most = std::max(most, program.program->arena_bytes());
+  return most;
+}
+
+uint64_t Session::workspaceBytes() const {
+  uint64_t most = 0;
+  for (const PreparedProgram &program : prepared->programs)
+    most = std::max<uint64_t>(most, program.workspaceBytes);
+  return most;
+}
+
+CommunicatorBytes Session::communicatorBytes() const {
+  CommunicatorBytes total;
+  for (const std::unique_ptr<Device> &device : devices)
+    total += device->sent();
+  return total;
+}
+
+std::vector<ProfileEntry> Session::profile() const {
+  std::map<std::string, ProfileEntry> byName;
+  auto add = [&](const std::string &name, uint64_t calls, double seconds, double flops) {
+    ProfileEntry &entry = byName[name];
+    entry.name = name;
+    entry.calls += calls;
+    entry.seconds += seconds;
+    entry.flops += static_cast<double>(calls) * flops;
+  };
+  for (const std::unique_ptr<Device> &device : devices) {
+    for (size_t i = 0; i < device->times().size(); ++i) {
+      const InstructionTime &time = device->times()[i];
+      const plan::Instruction &instruction = device->getProgram().source(i);
+      if (instruction.has_kernel())
+        add(instruction.kernel().kernel(), time.calls, time.seconds, instruction.flops());
+      else if (instruction.has_collective())
+        add(dtc::runtime::name(instruction.collective().kind()), time.calls, time.seconds,
+            instruction.flops());
+    }
+    for (size_t i = 0; i < device->transferTimes().size(); ++i) {
+      const TransferTime &time = device->transferTimes()[i];
+      add(device->getProgram().transfers[i].sends ? "send" : "receive", time.calls, time.seconds,
+          0);
+    }
+  }
+  std::vector<ProfileEntry> entries;
+  for (auto &[name, entry] : byName)
+    entries.push_back(std::move(entry));
+  std::stable_sort(
+      entries.begin(), entries.end(),
+      [](const ProfileEntry &a, const ProfileEntry &b) { return a.seconds > b.seconds; });
+  return entries;
+}
+
+CollectiveTime Session::collectiveTime() const {
+  CollectiveTime total;
+  for (const std::unique_ptr<Device> &device : devices)
+    for (size_t i = 0; i < device->times().size(); ++i)
+      if (std::holds_alternative<PreparedCollective>(device->getProgram().instructions[i])) {
+        total.seconds += device->times()[i].seconds;
+        total.exposedSeconds += device->times()[i].exposedSeconds;
+      }
+  return total;
+}
+
+TransferTime Session::transferTime() const {
+  TransferTime total;
+  for (const std::unique_ptr<Device> &device : devices)
+    for (const TransferTime &time : device->transferTimes())
+      total += time;
+  return total;
+}
+
+double CollectiveTime::hiddenShare() const {
+  // Waking up takes time as well: the exposed time may be the longer one.
+  return seconds > exposedSeconds ? 1 - exposedSeconds / seconds : 0;
+}
+
+} // namespace dtc::runtime

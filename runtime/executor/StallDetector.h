@@ -1,0 +1,53 @@
+//===- StallDetector.h - Finds that nothing moves any more ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_EXECUTOR_STALLDETECTOR_H
+#define DTC_RUNTIME_EXECUTOR_STALLDETECTOR_H
+
+#include "runtime/executor/Device.h"
+#include "runtime/executor/DeviceThreads.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Watches the devices of a session during a step. If none comes to another instruction for a time,
+/// the step is given up: devices that wait for each other are woken and return. A kernel cannot be
+/// woken; if one does not return then, `onHang` is called with the error of the step.
+class StallDetector {
+public:
+  /// `timeout` in seconds, above 0.
+  StallDetector(const PreparedPlan &plan, const std::vector<std::unique_ptr<Device>> &devices,
+                double timeout, std::function<void(const Error &)> onHang);
+
+  /// Begins a step. The watch is valid as long as the detector.
+  const DeviceThreads::Watch &begin();
+
+private:
+  MaybeError look(const MaybeError &failure);
+  bool hasAdvanced();
+  Error describeStall() const;
+  std::string describe(const Device &device) const;
+  std::string describeWait(const Device &device, size_t instruction) const;
+
+  const PreparedPlan &plan;
+  const std::vector<std::unique_ptr<Device>> &devices;
+  double timeout;
+  std::function<void(const Error &)> onHang;
+  DeviceThreads::Watch watch;
+  // Looks are counted instead of reading a clock: while the process is stopped, nobody looks.
+  int64_t looksOfTimeout = 1;
+  int64_t looksOfGrace = 1; // that devices have to return after a failure
+  int64_t idleLooks = 0;
+  bool hasHung = false;
+  uint64_t lastAdvances = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_EXECUTOR_STALLDETECTOR_H

@@ -1,0 +1,26 @@
+//===- ChromeTrace.h - Traces for people ----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_CHROMETRACE_H
+#define DTC_RUNTIME_TRAIN_CHROMETRACE_H
+
+#include "runtime/executor/Session.h"
+#include "runtime/support/Error.h"
+
+#include <string>
+
+namespace dtc::runtime {
+
+/// Writes what the session has recorded in the JSON form of Chrome's trace events, which
+/// ui.perfetto.dev and chrome://tracing show. A device is a process with the threads "compute"
+/// (tasks, which enclose their kernels and what they wait for), "collectives" and "transfers"
+/// (transfers that overlap are spread over more threads of that name). An arrow goes from each send
+/// to its receive. The file is written whole or not at all; the error begins with its path.
+MaybeError writeChromeTrace(const Session &session, const std::string &path);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_CHROMETRACE_H
