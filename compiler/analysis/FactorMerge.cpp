@@ -171,12 +171,6 @@ std::optional<Layout> dtc::producedLayout(const Mesh &mesh, const ShardingRule &
   return layout;
 }
 
-/// What a device is taken to do: half of the peak of an A100 in bf16, and its memory's bandwidth
-/// (NVIDIA A100 datasheet). They weigh computing the same thing on several devices against moving
-/// bytes, no more.
-static constexpr double kDeviceFlops = 150e12;
-static constexpr double kDeviceBytesPerSecond = 1.5e12;
-
 double dtc::strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const ShardingRule &rule,
                             ArrayRef<FactorTensor> tensors, const FactorAxes &axes, double flops) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -217,7 +211,7 @@ double dtc::strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const Sha
       bytes *= size;
     localBytes += bytes;
   }
-  return moving + std::max(flops / shards / kDeviceFlops, localBytes / kDeviceBytesPerSecond);
+  return moving + std::max(flops / shards / mesh.deviceFlops, localBytes / mesh.deviceBandwidth);
 }
 
 FactorSettlement dtc::settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner,

@@ -51,6 +51,11 @@ bool Mesh::splitsInRankOrder(int64_t size, ArrayRef<unsigned> list) const {
   return list.empty() || divides(localSize(size, list.front()), list.drop_front());
 }
 
+std::optional<unsigned> Mesh::pipelineAxis() const {
+  const auto *it = llvm::find_if(axes, [](const MeshAxis &axis) { return axis.pipeline; });
+  return it == axes.end() ? std::nullopt : std::optional<unsigned>(it - axes.begin());
+}
+
 std::optional<unsigned> Mesh::temporalAxis() const {
   for (auto [index, axis] : llvm::enumerate(axes))
     if (axis.temporal)
@@ -158,7 +163,12 @@ Mesh dtc::getMesh(dist::MeshOp op) {
       added.latency = axis.getLatency().getValueAsDouble();
     if (axis.getPartOf())
       added.partOf = axis.getPartOf().str();
+    added.pipeline = axis.getPipeline();
   }
+  if (auto flops = op.getDeviceFlops())
+    mesh.deviceFlops = flops->convertToDouble();
+  if (auto bandwidth = op.getDeviceBandwidth())
+    mesh.deviceBandwidth = bandwidth->convertToDouble();
   return mesh;
 }
 

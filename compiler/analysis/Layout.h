@@ -31,6 +31,11 @@ using AxisList = llvm::SmallVector<unsigned, 2>;
 inline constexpr double kDefaultBandwidth = 25e9; ///< bytes a second
 inline constexpr double kDefaultLatency = 10e-6;  ///< seconds
 
+/// What a device is taken to do where nobody says: about half of what an NVIDIA A100 does (its
+/// datasheet). It weighs computing the same thing on several devices against moving bytes.
+inline constexpr double kDefaultDeviceFlops = 150e12;     ///< a second
+inline constexpr double kDefaultDeviceBandwidth = 1.5e12; ///< of the memory, bytes a second
+
 struct MeshAxis {
   std::string name;
   int64_t size = 1;
@@ -38,11 +43,14 @@ struct MeshAxis {
   double bandwidth = kDefaultBandwidth; ///< > 0, bytes a second in each direction
   double latency = kDefaultLatency;     ///< seconds before the first byte
   std::string partOf = {};              ///< the axis that the user knows, if this is a part of it
+  bool pipeline = false; ///< devices along it work on different stages; it splits no tensor
 };
 
 struct Mesh {
   std::string name;
   llvm::SmallVector<MeshAxis> axes;
+  double deviceFlops = kDefaultDeviceFlops;         ///< a second, of one device
+  double deviceBandwidth = kDefaultDeviceBandwidth; ///< bytes a second, of one device's memory
 
   std::optional<unsigned> find(llvm::StringRef axis) const;
   /// The axes that a user means by a name: the axis of that name, or all parts of it.
@@ -62,6 +70,8 @@ struct Mesh {
   bool splitsInRankOrder(int64_t size, llvm::ArrayRef<unsigned> list) const;
   /// The temporal axis, if there is one.
   std::optional<unsigned> temporalAxis() const;
+  /// The axis over which the stages of a pipeline are laid, if there is one.
+  std::optional<unsigned> pipelineAxis() const;
   bool isTemporal(unsigned axis) const { return axes[axis].temporal; }
   /// {"dp", "tp"}
   std::string str(llvm::ArrayRef<unsigned> list) const;

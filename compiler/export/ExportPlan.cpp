@@ -28,7 +28,7 @@ private:
   LogicalResult exportInstruction(Operation &op, plan::Instruction &out);
   LogicalResult exportAttribute(Operation &at, Attribute attr, plan::Attribute &out);
   void exportSharding(dist::ShardingAttr attr, plan::Sharding &out);
-  void exportBuffer(Value value, uint64_t offset, exec::BufferKind kind);
+  void exportBuffer(Value value, uint64_t offset, exec::BufferKind kind, uint32_t slots);
   uint32_t sourceIndex(const Twine &text);
   uint32_t reasonIndex(DictionaryAttr reason);
   uint32_t indexOf(Value buffer) const { return buffers.at(buffer); }
@@ -37,6 +37,7 @@ private:
   plan::Plan &plan;
   plan::Program *program = nullptr;
   llvm::DenseMap<Value, uint32_t> buffers;
+  llvm::StringMap<uint32_t> transfers; ///< of the program
   llvm::StringMap<uint32_t> sources;
   llvm::DenseMap<Attribute, uint32_t> reasons;
   llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
@@ -93,7 +94,7 @@ void Exporter::exportSharding(dist::ShardingAttr attr, plan::Sharding &out) {
   }
 }
 
-void Exporter::exportBuffer(Value value, uint64_t offset, exec::BufferKind kind) {
+void Exporter::exportBuffer(Value value, uint64_t offset, exec::BufferKind kind, uint32_t slots) {
   buffers[value] = program->buffers_size();
   auto type = cast<MemRefType>(value.getType());
   plan::Buffer *out = program->add_buffers();
@@ -102,6 +103,7 @@ void Exporter::exportBuffer(Value value, uint64_t offset, exec::BufferKind kind)
     out->add_shape(size);
   out->set_offset(offset);
   out->set_kind(static_cast<plan::Buffer::Kind>(kind));
+  out->set_slots(slots);
 }
 
 LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Attribute &out) {
@@ -166,6 +168,14 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
     out.mutable_wait()->set_instruction(instructions.at(wait.getToken().getDefiningOp()));
     return success();
   }
+  if (auto start = dyn_cast<exec::StartOp>(op)) {
+    out.mutable_start_transfer()->set_transfer(transfers.at(start.getTransfer()));
+    return success();
+  }
+  if (auto finish = dyn_cast<exec::FinishOp>(op)) {
+    out.mutable_finish_transfer()->set_transfer(transfers.at(finish.getTransfer()));
+    return success();
+  }
   auto collective = cast<exec::CollectiveOp>(op);
   plan::Collective &to = *out.mutable_collective();
   to.set_kind(static_cast<plan::Collective::Kind>(collective.getKind()));
@@ -216,13 +226,20 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       (*program->mutable_memory_by_kind())[kind.getName().str()] =
           cast<IntegerAttr>(kind.getValue()).getInt();
 
+  if (auto pipeline = op.getPipelineAttr()) {
+    plan.mutable_pipeline()->set_schedule(pipeline.getAs<StringAttr>("schedule").str());
+    plan.mutable_pipeline()->set_stages(pipeline.getAs<IntegerAttr>("stages").getInt());
+  }
   llvm::StringMap<uint32_t> tasks;
+  transfers.clear();
   for (Operation &entry : op.getBody().front()) {
     if (auto buffer = dyn_cast<exec::BufferOp>(entry)) {
-      exportBuffer(buffer, *buffer.getOffset(), buffer.getKind());
+      exportBuffer(buffer, *buffer.getOffset(), buffer.getKind(), buffer.getSlots().value_or(0));
     } else if (auto view = dyn_cast<exec::ViewOp>(entry)) {
       const plan::Buffer &source = program->buffers(indexOf(view.getSource()));
-      exportBuffer(view, source.offset(), static_cast<exec::BufferKind>(source.kind()));
+      exportBuffer(view, source.offset(), static_cast<exec::BufferKind>(source.kind()),
+                   source.slots());
+      program->mutable_buffers(indexOf(view))->set_view_of(indexOf(view.getSource()));
     } else if (auto state = dyn_cast<exec::StateOp>(entry)) {
       plan::State *out = program->add_states();
       out->set_name(state.getStateName().str());
@@ -255,10 +272,23 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       out->set_dtype(toDType(cast<MemRefType>(output.getBuffer().getType()).getElementType()));
       exportSharding(output.getSharding(), *out->mutable_sharding());
       out->set_buffer(indexOf(output.getBuffer()));
+    } else if (auto transfer = dyn_cast<exec::TransferOp>(entry)) {
+      transfers[transfer.getSymName()] = program->transfers_size();
+      plan::Transfer *out = program->add_transfers();
+      out->set_kind(static_cast<plan::Transfer::Kind>(transfer.getKind()));
+      out->set_peer(transfer.getPeer());
+      out->set_channel(transfer.getChannel());
+      for (Value buffer : transfer.getBuffers())
+        out->add_buffers(indexOf(buffer));
     } else if (auto task = dyn_cast<exec::TaskOp>(entry)) {
       tasks[task.getSymName()] = program->tasks_size();
       plan::Task *out = program->add_tasks();
       out->set_name(task.getSymName().str());
+      if (auto pass = task.getPass())
+        out->set_kind(static_cast<plan::Task::Kind>(*pass));
+      out->set_stage(task.getStage().value_or(0));
+      if (auto seconds = task.getSeconds())
+        out->set_seconds(seconds->convertToDouble());
       for (Operation &instruction : task.getBody().front()) {
         instructions[&instruction] = out->instructions_size();
         if (failed(exportInstruction(instruction, *out->add_instructions())))
@@ -274,7 +304,7 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
 }
 
 LogicalResult Exporter::run(StringRef modelName) {
-  plan.set_version(2);
+  plan.set_version(3);
   plan.set_producer("dtc-compile " DTC_VERSION);
   plan.set_model(modelName.str());
   sources["unknown"] = 0;
@@ -288,6 +318,7 @@ LogicalResult Exporter::run(StringRef modelName) {
       out->set_temporal(axis.getTemporal());
       if (axis.getPartOf())
         out->set_part_of(axis.getPartOf().str());
+      out->set_pipeline(axis.getPipeline());
       if (axis.getBandwidth()) {
         out->set_bandwidth(axis.getBandwidth().getValueAsDouble());
         out->set_latency(axis.getLatency().getValueAsDouble());
@@ -296,10 +327,16 @@ LogicalResult Exporter::run(StringRef modelName) {
   for (auto program : module.getOps<exec::ProgramOp>())
     if (failed(exportProgram(program)))
       return failure();
-  if (plan.programs_size() != 1)
-    return module.emitError()
-           << "the module has " << plan.programs_size()
-           << " exec.programs, expected one; run dtc-lower-to-exec on one function";
+  int64_t expected = 1;
+  for (const plan::Axis &axis : plan.axes())
+    if (axis.pipeline())
+      expected = axis.size();
+  if (plan.programs_size() != expected)
+    return module.emitError() << "the module has " << plan.programs_size()
+                              << " exec.programs, expected "
+                              << (expected == 1 ? "one; run dtc-lower-to-exec on one function"
+                                                : "one for each coordinate on the pipeline axis; "
+                                                  "run dtc-schedule-pipeline");
   return success();
 }
 

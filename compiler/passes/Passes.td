@@ -38,6 +38,8 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Option<"eps", "eps", "double", "1e-8", "AdamW: added to the root of the second moment">,
     Option<"weightDecay", "weight-decay", "double", "0.1", "decoupled weight decay">,
     Option<"momentum", "momentum", "double", "0.9", "SGD: decay of the momentum">,
+    Option<"numberOps", "number-ops", "bool", "false",
+      "leave in dtc.op and dtc.gradient_of which op each gradient belongs to, for dtc-partition-stages">,
   ];
   let dependentDialects = ["::dtc::DtcDialect", "::mlir::func::FuncDialect"];
 }
@@ -89,6 +91,32 @@ def PropagateShardingsPass : Pass<"dtc-propagate-shardings", "::mlir::ModuleOp">
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
+def PartitionStagesPass : Pass<"dtc-partition-stages", "::mlir::ModuleOp"> {
+  let summary = "Cut a program into the stages of a pipeline";
+  let description = [{
+    Gives each op that works on a microbatch a `dist.stage`: its stage, and whether it runs in the forward or the
+    backward pass. The ops of the loss, in their order, are cut into `chunks` stages for each device of the mesh's
+    pipeline axis. Among all cuts, those are taken for which the slowest stage takes the least time, counting each op
+    with its gradients, and what the link needs for the values that cross a stage's ends: at most 2% of the mean stage,
+    since messages move beside the work; among these the ones over which least is sent. Ops of
+    the backward pass follow the op whose gradients they compute (`dtc.gradient_of`).
+
+    Without a pipeline axis there is one stage, and what is of use is the pass of each op.
+
+    What does not work on a microbatch has no stage: it runs, once a step, wherever it is needed. So do the sums of the
+    gradients of a parameter that several stages use.
+
+    With `stages` the user cuts: for each stage, separated by `|`, names of layers and ranges of them, separated by
+    commas, such as `wte,h.0-h.3|h.4-h.7,ln_f`. Ops of layers that are not named belong to the stage of the op before
+    them.
+  }];
+  let options = [
+    Option<"chunks", "chunks", "int64_t", "1", "stages of one device">,
+    Option<"stages", "stages", "std::string", "\"\"", "the layers of each stage">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
 def InsertReshardsPass : Pass<"dtc-insert-reshards", "::mlir::ModuleOp"> {
   let summary = "Make every change of sharding explicit";
   let description = [{
@@ -127,14 +155,69 @@ def RegatherParametersPass : Pass<"dtc-regather-parameters", "::mlir::ModuleOp">
   let summary = "Gather parameters for each layer that uses them, and drop them behind it";
   let description = [{
     A parameter that is gathered over one of `axes` is gathered again for each visit of a layer, forward and backward,
-    instead of being kept between them (ZeRO stage 3, fully sharded data parallel). A visit is a run of ops whose
-    locations name one layer: up to the first number in the name. Gathers of one visit share buckets. They stand before
+    instead of being kept between them (ZeRO stage 3, fully sharded data parallel). A visit is a run of ops of one stage
+    whose locations name one layer: up to the first number in the name. Gathers of one visit share buckets. They stand before
     the visit that is `prefetch` visits earlier, so that they run while it computes.
   }];
   let options = [
     ListOption<"axes", "axes", "std::string", "mesh axes over which gathered parameters are not kept">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest sum of the gathered bytes of a bucket">,
     Option<"prefetch", "prefetch", "int64_t", "1", "how many visits ahead gathers start">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::ModuleOp"> {
+  let summary = "Keep fewer values for the backward pass, and compute the others again";
+  let description = [{
+    Copies ops of the forward pass to just before the ops of the backward pass that use their results, instead of keeping
+    these (Chen et al. 2016). Each op computes with the same operands, so that no bit of the result changes. `mode` is
+
+    * `none`;
+    * `selective`: all that takes fewer than two floating point operations a byte is computed again where that keeps
+      less, contractions and collectives never are (after Korthikanti et al. 2022, section 5);
+    * `full`: only what goes from one layer to another is kept, all else is computed again, collectives too;
+    * `auto`: the least is computed again for which a device keeps at most `keep-bytes`, counting the microbatches that
+      the schedule has in flight. What goes from one layer to another is kept. A collective counts as long as it takes.
+
+    Layers are those that locations name; where they name none, the program is cut into about as many parts as each has
+    ops.
+
+    In a pipeline the bytes are those of all stages of a device together. Ops need a `dist.stage`, also without a
+    pipeline. It runs before `dtc-regather-parameters`, so that what is computed again with parameters that are split
+    gathers them again.
+
+    A loop over one microbatch that no pipeline needs becomes its body.
+  }];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"selective\"", "none, selective, full or auto">,
+    ListOption<"keepBytes", "keep-bytes", "int64_t",
+      "the most bytes that each device keeps, in the order of coordinates on the pipeline axis; the last holds for those "
+      "that follow">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "as for dtc-schedule-pipeline">,
+    Option<"chunks", "chunks", "int64_t", "1", "stages of one device">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def SchedulePipelinePass : Pass<"dtc-schedule-pipeline", "::mlir::ModuleOp"> {
+  let summary = "One function for each device of a pipeline, and the order of its work";
+  let description = [{
+    From the local view of the whole program, whose ops have a `dist.stage`, makes a function for each coordinate on the
+    pipeline axis. Its loop over microbatches holds a `dist.fragment` for each stage and pass of the device, and a
+    `dist.send` or `dist.receive` for what another device makes or needs. What has no stage is copied to where it is
+    needed; of what runs once a step, values that are smaller than what they are made of are made in one place and
+    sent.
+
+    The order of the fragments follows from the schedule's rule: `naive` (one microbatch at a time), `gpipe` (Huang et
+    al. 2019), `1f1b` and `interleaved` (Narayanan et al. 2021, section 2.2), `zb-h1` (Qi et al. 2023) and `zb-v` (Qi et
+    al. 2024). The last two run the part of the backward pass that no other stage waits for when there is nothing better
+    to do. A receive starts so early that no send has to wait for it, if ops take as long as estimated; that order
+    cannot deadlock, whatever they take.
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "naive, gpipe, 1f1b, interleaved, zb-h1 or zb-v">,
+    Option<"chunks", "chunks", "int64_t", "1", "stages of one device">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
@@ -177,7 +260,8 @@ def PlanMemoryPass : Pass<"dtc-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Place every buffer in one arena";
   let description = [{
     Lifetimes follow from the order of the tasks; a buffer that a repeated task reads from outside lives through all
-    its repetitions. The size of the arena and the lower bound go to the program's attributes.
+    its repetitions. A buffer of which each microbatch has its own gets as many slots as there are microbatches at once
+    between its first use and its last. The size of the arena and the lower bound go to the program's attributes.
   }];
   let dependentDialects = ["::dtc::exec::ExecDialect"];
 }

@@ -6,6 +6,7 @@
 
 #include "compiler/pipeline/Pipeline.h"
 
+#include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 
@@ -24,12 +25,28 @@ static bool hasAxis(const CompileOptions &options, StringRef axis) {
   return llvm::any_of(options.mesh, [&](const auto &entry) { return entry.first == axis; });
 }
 
+static bool hasPipeline(const CompileOptions &options) {
+  return hasAxis(options, kPipelineAxis) || options.modelHasPipeline;
+}
+
+/// A pipeline works on microbatches, also on one, and so does what decides about recomputation.
+static bool hasMicrobatchAxis(const CompileOptions &options) {
+  if (options.modelHasMesh)
+    return false; // or one of another name, which the model's own shardings name
+  return options.microbatches > 1 || hasPipeline(options) || options.recompute != "none";
+}
+
+/// Whether something has to know which stage and pass an op belongs to.
+static bool marksStages(const CompileOptions &options) {
+  return hasPipeline(options) || options.recompute != "none";
+}
+
 std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
   std::vector<std::string> map, batch;
   for (const char *axis : {"dp", "fsdp"})
     if (hasAxis(options, axis))
       batch.push_back(axis);
-  if (options.microbatches > 1)
+  if (hasMicrobatchAxis(options))
     batch.push_back(kMicrobatchAxis);
   if (!batch.empty())
     map.push_back("batch=" + llvm::join(batch, "+"));
@@ -41,6 +58,11 @@ std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
       map.push_back("residual_seq=tp@1");
   }
   return map;
+}
+
+int64_t dtc::chunksOf(const CompileOptions &options) {
+  auto rule = findScheduleRule(options.schedule);
+  return options.chunks > 0 || !rule ? std::max<int64_t>(options.chunks, 1) : rule->minChunks;
 }
 
 /// The axes over which ZeRO splits.
@@ -70,9 +92,9 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
       bandwidth = builder.getF64FloatAttr(link->second.first);
       latency = builder.getF64FloatAttr(link->second.second);
     }
-    auto axis =
-        dist::AxisAttr::getChecked(emitError, module.getContext(), builder.getStringAttr(name),
-                                   size, temporal, StringAttr(), bandwidth, latency);
+    auto axis = dist::AxisAttr::getChecked(
+        emitError, module.getContext(), builder.getStringAttr(name), size, temporal,
+        /*pipeline=*/name == kPipelineAxis, StringAttr(), bandwidth, latency);
     if (axis)
       axes.push_back(axis);
     return bool(axis);
@@ -80,13 +102,18 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
   for (const auto &[name, size] : options.mesh)
     if (!add(name, size, false))
       return failure();
-  if (options.microbatches > 1 && !add(kMicrobatchAxis, options.microbatches, true))
+  if (hasMicrobatchAxis(options) && !add(kMicrobatchAxis, options.microbatches, true))
     return failure();
-  auto mesh = dist::MeshOp::create(builder, loc, "mesh", builder.getArrayAttr(axes));
+  auto speed = [&](double value) {
+    return value > 0 ? builder.getF64FloatAttr(value) : FloatAttr();
+  };
+  auto mesh =
+      dist::MeshOp::create(builder, loc, builder.getStringAttr("mesh"), builder.getArrayAttr(axes),
+                           speed(options.deviceFlops), speed(options.deviceBandwidth));
   return mesh.verify();
 }
 
-void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
+void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
   if (options.mode != CompileOptions::Mode::Forward) {
     BuildTrainStepPassOptions train;
@@ -97,6 +124,7 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
     train.eps = options.eps;
     train.weightDecay = options.weightDecay;
     train.momentum = options.momentum;
+    train.numberOps = marksStages(options);
     manager.addPass(createBuildTrainStepPass(train));
   }
   manager.addPass(createCanonicalizerPass());
@@ -107,7 +135,7 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
   // A batch that the user maps to devices is split into microbatches as well.
   for (std::string &entry : shard) {
     auto [map, priority] = StringRef(entry).split('@');
-    if (options.microbatches == 1 || !map.consume_front("batch="))
+    if (!hasMicrobatchAxis(options) || !map.consume_front("batch="))
       continue;
     SmallVector<StringRef> axes;
     map.split(axes, '+', -1, /*KeepEmpty=*/false);
@@ -131,9 +159,28 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
   split.whole = {"batch"};
   manager.addPass(createSplitMeshAxesPass(split));
   manager.addPass(createPropagateShardingsPass(propagate));
+  if (marksStages(options)) {
+    PartitionStagesPassOptions partition;
+    partition.chunks = chunksOf(options);
+    partition.stages = options.stages;
+    manager.addPass(createPartitionStagesPass(partition));
+  }
   manager.addPass(createInsertReshardsPass());
   manager.addPass(createSpmdPartitionPass());
   manager.addPass(createCSEPass());
+}
+
+void dtc::buildLowering(OpPassManager &manager, const CompileOptions &options,
+                        ArrayRef<int64_t> keepBytes) {
+  if (options.recompute != "none") {
+    RecomputeActivationsPassOptions recompute;
+    recompute.mode = options.recompute;
+    recompute.keepBytes.assign(keepBytes.begin(), keepBytes.end());
+    recompute.schedule = options.schedule;
+    recompute.chunks = chunksOf(options);
+    manager.addPass(createRecomputeActivationsPass(recompute));
+  }
+  std::vector<std::string> zero = zeroAxes(options);
   if (options.zero == 3) {
     RegatherParametersPassOptions regather;
     regather.axes.assign(zero.begin(), zero.end());
@@ -141,34 +188,16 @@ void dtc::buildPipeline(OpPassManager &manager, const CompileOptions &options) {
     regather.prefetch = options.prefetch;
     manager.addPass(createRegatherParametersPass(regather));
   }
+  if (hasPipeline(options)) {
+    SchedulePipelinePassOptions schedule;
+    schedule.schedule = options.schedule;
+    schedule.chunks = chunksOf(options);
+    manager.addPass(createSchedulePipelinePass(schedule));
+  }
   OptimizeCollectivesPassOptions optimize;
   optimize.bucketBytes = options.bucketBytes;
   manager.addPass(createOptimizeCollectivesPass(optimize));
   manager.addPass(createLowerToExecPass());
   manager.addPass(createOverlapCollectivesPass());
   manager.addPass(createPlanMemoryPass());
-}
-
-LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
-                           plan::Plan &plan) {
-  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-  if (functions.size() != 1)
-    return module.emitError() << "the model has " << functions.size()
-                              << " functions, expected one, func.func @loss";
-  if (functions.front().isExternal())
-    return functions.front().emitOpError() << "has no body, expected one that computes the loss";
-  if (failed(declareMesh(module, options)))
-    return failure();
-  PassManager manager(module.getContext(), module.getOperationName());
-  CompileOptions effective = options;
-  // The model's own mesh decides where the options have none.
-  if (effective.zero > 0 && effective.zeroAxes.empty() && options.mesh.empty())
-    for (auto mesh : module.getOps<dist::MeshOp>())
-      for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>())
-        if (axis.getName() == "fsdp")
-          effective.zeroAxes = {"fsdp"};
-  buildPipeline(manager, effective);
-  if (failed(manager.run(module)))
-    return failure();
-  return exportPlan(module, modelName, plan);
 }

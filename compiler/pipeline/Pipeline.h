@@ -46,6 +46,20 @@ struct CompileOptions {
   int64_t bucketBytes = int64_t(25) << 20;
   /// How many layers ahead ZeRO stage 3 gathers parameters.
   int64_t prefetch = 1;
+  /// How a pipeline (the axis pp of the mesh) works: the rule, the stages of each device, and the
+  /// layers of each stage where the user says them (see dtc-partition-stages).
+  std::string schedule = "1f1b"; ///< or "auto": the fastest that fits
+  int64_t chunks = 0;            ///< 0: as few as the rule has
+  std::string stages;
+  /// Set by compile(): the model declares a mesh, which may have a pipeline axis.
+  bool modelHasMesh = false, modelHasPipeline = false;
+  /// What is computed again instead of being kept for the backward pass: none, selective, full or
+  /// auto, the least with which a device needs at most `memoryLimit` bytes (0: no limit).
+  std::string recompute = "none";
+  int64_t memoryLimit = 0;
+  /// What a device is taken to do, for estimates: floating point operations and bytes of memory a
+  /// second; 0: the default of the mesh.
+  double deviceFlops = 0, deviceBandwidth = 0;
   std::string optimizer = "adamw";
   double clip = 1.0;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, momentum = 0.9;
@@ -53,6 +67,9 @@ struct CompileOptions {
 
 /// The axis name that --microbatches makes.
 inline constexpr const char *kMicrobatchAxis = "micro";
+
+/// The axis of the mesh over which the stages of a model are laid.
+inline constexpr const char *kPipelineAxis = "pp";
 
 /// Registers every dialect that a module may contain on the road.
 void registerDialects(mlir::DialectRegistry &registry);
@@ -65,10 +82,21 @@ std::vector<std::string> defaultShardings(const CompileOptions &options);
 /// Declares the mesh of the options in a module that has none. Emits an error where both have one.
 mlir::LogicalResult declareMesh(mlir::ModuleOp module, const CompileOptions &options);
 
-/// Adds the passes from a model to exec IR with planned memory.
-void buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options);
+/// The stages of each device of a pipeline: what the options say, or as few as the schedule has.
+int64_t chunksOf(const CompileOptions &options);
 
-/// Takes a module the whole road and writes the plan. Diagnostics go to the context.
+/// Adds the passes from a model to the local view of the whole program.
+void buildPartitioning(mlir::OpPassManager &manager, const CompileOptions &options);
+
+/// Adds the passes from there to exec IR with planned memory. The schedule is not "auto".
+/// `keepBytes`: see dtc-recompute-activations.
+void buildLowering(mlir::OpPassManager &manager, const CompileOptions &options,
+                   llvm::ArrayRef<int64_t> keepBytes = {});
+
+/// Takes a module the whole road and writes the plan. Where the options leave the schedule or what
+/// is computed again to be chosen, all candidates are compiled, and the fastest by simulation among
+/// those that fit the memory limit is taken. Where none fits, the error says what needs the memory
+/// and which changes would help. Diagnostics go to the context.
 mlir::LogicalResult compile(mlir::ModuleOp module, const CompileOptions &options,
                             llvm::StringRef modelName, plan::Plan &plan);
 

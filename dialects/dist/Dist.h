@@ -52,10 +52,21 @@ inline constexpr llvm::StringLiteral kReasonAttrName = "dist.reason";
 /// the op's sharding rule a list of mesh axes.
 inline constexpr llvm::StringLiteral kFactorsAttrName = "dist.factors";
 
+/// The name of the attribute that says where in a pipeline an op runs: a #dist.stage.
+inline constexpr llvm::StringLiteral kStageAttrName = "dist.stage";
+
+/// The name of the attribute of a device's function in a pipeline: a dictionary of `schedule`, the
+/// name of the rule, and `stages`, how many the model has.
+inline constexpr llvm::StringLiteral kPipelineAttrName = "dist.pipeline";
+
+/// The op's #dist.stage, or null.
+StageAttr getStage(mlir::Operation *op);
+
 /// Whether `op` may stand in a dist.bucket.
 bool isBucketable(mlir::Operation *op);
 
-/// Whether two collectives may stand in one dist.bucket: same kind, reduction, axes, element type.
+/// Whether two collectives may stand in one dist.bucket: same kind, reduction, axes, element type
+/// and stage.
 bool canShareBucket(mlir::Operation *a, mlir::Operation *b);
 
 /// Checks `sharding` against the mesh and the type it is meant for: known axes and the rank. That

@@ -25,6 +25,7 @@ FailureOr<AxisAttr> AxisAttr::parseBody(AsmParser &parser) {
     return failure();
   Builder b(parser.getContext());
   bool temporal = succeeded(parser.parseOptionalKeyword("temporal"));
+  bool pipeline = succeeded(parser.parseOptionalKeyword("pipeline"));
   bool isPart = succeeded(parser.parseOptionalKeyword("of"));
   if (isPart && parser.parseString(&partOf))
     return failure();
@@ -33,7 +34,7 @@ FailureOr<AxisAttr> AxisAttr::parseBody(AsmParser &parser) {
     return failure();
   auto attr =
       getChecked([&] { return parser.emitError(loc); }, parser.getContext(), b.getStringAttr(name),
-                 size, temporal, isPart ? b.getStringAttr(partOf) : StringAttr(),
+                 size, temporal, pipeline, isPart ? b.getStringAttr(partOf) : StringAttr(),
                  hasLink ? b.getF64FloatAttr(bandwidth) : FloatAttr(),
                  hasLink ? b.getF64FloatAttr(latency) : FloatAttr());
   if (!attr)
@@ -42,7 +43,8 @@ FailureOr<AxisAttr> AxisAttr::parseBody(AsmParser &parser) {
 }
 
 void AxisAttr::printBody(raw_ostream &os) const {
-  os << getName() << "=" << getSize() << (getTemporal() ? " temporal" : "");
+  os << getName() << "=" << getSize() << (getTemporal() ? " temporal" : "")
+     << (getPipeline() ? " pipeline" : "");
   if (getPartOf())
     os << " of " << getPartOf();
   if (getBandwidth()) {
@@ -70,19 +72,28 @@ void AxisAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr name,
-                               int64_t size, bool, StringAttr, FloatAttr bandwidth,
-                               FloatAttr latency) {
+                               int64_t size, bool temporal, bool pipeline, StringAttr,
+                               FloatAttr bandwidth, FloatAttr latency) {
   if (name.getValue().empty())
     return emitError() << "a mesh axis has an empty name";
   if (size < 1 || size > kMaxMeshSize)
     return emitError() << "mesh axis " << name << " has size " << size << ", expected 1 to "
                        << kMaxMeshSize;
+  if (temporal && pipeline)
+    return emitError() << "mesh axis " << name
+                       << " is temporal and a pipeline, expected one of both";
   if (!bandwidth != !latency)
     return emitError() << "mesh axis " << name << " has a bandwidth or a latency, expected both";
   if (bandwidth && !(bandwidth.getValueAsDouble() >= 0 && latency.getValueAsDouble() >= 0))
     return emitError() << "mesh axis " << name << " has a link of " << bandwidth.getValueAsDouble()
                        << " bytes a second and " << latency.getValueAsDouble()
                        << " seconds, expected at least 0 of each (0: not known)";
+  return success();
+}
+
+LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t index, Pass) {
+  if (index < 0)
+    return emitError() << "stage " << index << " does not exist; stages count from 0";
   return success();
 }
 

@@ -65,6 +65,10 @@ void dtc::dist::setSharding(Value value, ShardingAttr sharding) {
   op->setAttr(kShardingAttrName, ArrayAttr::get(op->getContext(), all));
 }
 
+StageAttr dtc::dist::getStage(Operation *op) {
+  return op->getAttrOfType<StageAttr>(kStageAttrName);
+}
+
 MeshOp dtc::dist::lookupMesh(Operation *at, FlatSymbolRefAttr name) {
   // Other symbol tables in between, such as an exec.program with its thousands of ops, hold no
   // meshes and are not searched.
@@ -88,15 +92,17 @@ LogicalResult dtc::dist::verifySharding(Operation *at, ShardingAttr sharding, Ty
   if (tensor.getRank() != sharding.getRank())
     return at->emitOpError() << what << " has rank " << tensor.getRank() << ", but its sharding "
                              << sharding << " has " << sharding.getRank() << " dimensions";
-  auto known = [&](Attribute axis) {
-    return llvm::any_of(mesh.getAxes(),
-                        [&](Attribute a) { return cast<AxisAttr>(a).getName() == axis; });
-  };
   auto check = [&](ArrayAttr axes) -> LogicalResult {
-    for (Attribute axis : axes)
-      if (!known(axis))
-        return at->emitOpError() << what << " is sharded over " << axis
+    for (Attribute name : axes) {
+      auto meshAxes = mesh.getAxes().getAsRange<AxisAttr>();
+      auto known = llvm::find_if(meshAxes, [&](AxisAttr axis) { return axis.getName() == name; });
+      if (known == meshAxes.end())
+        return at->emitOpError() << what << " is sharded over " << name
                                  << ", which is not an axis of " << sharding.getMesh();
+      if ((*known).getPipeline())
+        return at->emitOpError() << what << " is sharded over " << name
+                                 << ", the pipeline, which splits no tensor";
+    }
     return success();
   };
   for (Attribute dim : sharding.getDims())
@@ -106,8 +112,15 @@ LogicalResult dtc::dist::verifySharding(Operation *at, ShardingAttr sharding, Ty
 }
 
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
-  if (attr.getName() == kReasonAttrName && isa<DictionaryAttr>(attr.getValue()))
+  if ((attr.getName() == kReasonAttrName || attr.getName() == kPipelineAttrName) &&
+      isa<DictionaryAttr>(attr.getValue()))
     return success();
+  if (attr.getName() == kStageAttrName) {
+    if (!isa<StageAttr>(attr.getValue()))
+      return op->emitOpError() << "has '" << kStageAttrName << "' = " << attr.getValue()
+                               << ", expected a #dist.stage";
+    return success();
+  }
   if (attr.getName() == kFactorsAttrName) {
     auto factors = dyn_cast<ArrayAttr>(attr.getValue());
     if (!factors || !llvm::all_of(factors, llvm::IsaPred<ArrayAttr>))

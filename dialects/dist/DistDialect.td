@@ -49,6 +49,14 @@ def Dist_PaddingValue : I32EnumAttr<"PaddingValue", "what padding is filled with
 }
 def Dist_PaddingValueAttr : EnumAttr<Dist_Dialect, Dist_PaddingValue, "padding">;
 
+def Dist_Pass : I32EnumAttr<"Pass", "what a stage of a pipeline does for a microbatch", [
+    I32EnumAttrCase<"Forward", 1, "forward">, I32EnumAttrCase<"Backward", 2, "backward">,
+    I32EnumAttrCase<"Weight", 3, "weight">]> {
+  let cppNamespace = "::dtc::dist";
+  let genSpecializedAttr = 0;
+}
+def Dist_PassAttr : EnumAttr<Dist_Dialect, Dist_Pass, "pass">;
+
 class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
@@ -57,7 +65,8 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
   let summary = "A named axis of a mesh";
   let description = [{
     A spatial axis enumerates devices, a temporal one enumerates the microbatches that one device works through in a
-    step. `of` names the axis that the user knows where this one is a part of it (`dtc-split-mesh-axes`). `link` is what
+    step. Devices with different coordinates on the pipeline axis work on different stages of the model; it splits no
+    tensor. `of` names the axis that the user knows where this one is a part of it (`dtc-split-mesh-axes`). `link` is what
     the network between neighbours on the axis does: bytes a second and seconds before the first byte, each 0 where it
     is not known.
 
@@ -65,9 +74,10 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
     #dist.axis<"dp"=2 link 2.5e+10 1.0e-05>
     #dist.axis<"tp.0"=2 of "tp">
     #dist.axis<"micro"=4 temporal>
+    #dist.axis<"pp"=4 pipeline>
     ```
   }];
-  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size, "bool":$temporal,
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size, "bool":$temporal, "bool":$pipeline,
                         OptionalParameter<"::mlir::StringAttr">:$partOf, OptionalParameter<"::mlir::FloatAttr">:$bandwidth,
                         OptionalParameter<"::mlir::FloatAttr">:$latency);
   let extraClassDeclaration = [{
@@ -76,6 +86,21 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
     void printBody(::llvm::raw_ostream &os) const;
   }];
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Dist_StageAttr : Dist_Attr<"Stage", "stage"> {
+  let summary = "Where and when in a pipeline an op runs";
+  let description = [{
+    The stage of the model, from 0, numbered over all devices of the pipeline, and the pass over it in which the op
+    runs: forward, backward, or weight, a part of the backward pass that no other stage waits for.
+
+    ```mlir
+    #dist.stage<2 backward>
+    ```
+  }];
+  let parameters = (ins "int64_t":$index, EnumParameter<Dist_Pass>:$pass);
+  let assemblyFormat = "`<` $index $pass `>`";
   let genVerifyDecl = 1;
 }
 

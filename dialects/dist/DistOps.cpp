@@ -47,12 +47,13 @@ void MeshOp::print(OpAsmPrinter &printer) {
 
 LogicalResult MeshOp::verify() {
   llvm::StringSet<> names;
-  int temporal = 0;
+  int temporal = 0, pipelines = 0;
   int64_t devices = 1;
   for (Attribute attr : getAxes()) {
     auto axis = cast<AxisAttr>(attr);
     if (!names.insert(axis.getName().getValue()).second)
       return emitOpError() << "has two axes named " << axis.getName();
+    pipelines += axis.getPipeline();
     if (axis.getTemporal())
       ++temporal;
     else
@@ -60,6 +61,12 @@ LogicalResult MeshOp::verify() {
     if (devices > kMaxMeshSize)
       return emitOpError() << "has more than " << kMaxMeshSize << " devices";
   }
+  for (auto speed : {getDeviceFlopsAttr(), getDeviceBandwidthAttr()})
+    if (speed && !(speed.getValueAsDouble() > 0))
+      return emitOpError() << "has devices of " << speed.getValueAsDouble()
+                           << " operations or bytes a second, expected more than 0";
+  if (pipelines > 1)
+    return emitOpError() << "has " << pipelines << " pipeline axes, expected at most one";
   if (temporal > 1)
     return emitOpError() << "has " << temporal << " temporal axes, expected at most one";
   return success();
@@ -247,16 +254,34 @@ DictionaryAttr ShardOffsetOp::getKernelAttributes() {
       {b.getNamedAttr("size", getSizeAttr()), b.getNamedAttr("axes", getAxes())});
 }
 
+/// Pairs of an op of the body and a microbatch.
+static LogicalResult verifySchedule(MicrobatchLoopOp loop, int64_t microbatches) {
+  auto schedule = loop.getSchedule();
+  if (!schedule)
+    return success();
+  int64_t ops = llvm::range_size(loop.getBody().front().without_terminator());
+  if (schedule->size() % 2)
+    return loop.emitOpError() << "has a schedule of " << schedule->size()
+                              << " numbers, expected pairs";
+  for (auto [index, number] : llvm::enumerate(*schedule))
+    if (number < 0 || number >= (index % 2 ? microbatches : ops))
+      return loop.emitOpError() << "has " << number << " at place " << index
+                                << " of its schedule, expected pairs of one of its " << ops
+                                << " ops and one of " << microbatches << " microbatches";
+  return success();
+}
+
 LogicalResult MicrobatchLoopOp::verifySymbolUses(SymbolTableCollection &) {
   auto mesh = lookupMesh(*this, getMeshAttr());
   if (!mesh)
     return emitOpError() << "is over " << getMeshAttr() << ", which is not a dist.mesh";
-  for (Attribute attr : mesh.getAxes())
-    if (cast<AxisAttr>(attr).getName() == getAxisAttr())
-      return cast<AxisAttr>(attr).getTemporal()
-                 ? success()
-                 : LogicalResult(emitOpError()
-                                 << "is over axis " << getAxisAttr() << ", which is not temporal");
+  for (auto axis : mesh.getAxes().getAsRange<AxisAttr>()) {
+    if (axis.getName() != getAxisAttr())
+      continue;
+    if (!axis.getTemporal())
+      return emitOpError() << "is over axis " << getAxisAttr() << ", which is not temporal";
+    return verifySchedule(*this, axis.getSize());
+  }
   return emitOpError() << "is over axis " << getAxisAttr() << ", which " << getMeshAttr()
                        << " lacks";
 }
@@ -295,16 +320,52 @@ bool dtc::dist::canShareBucket(Operation *a, Operation *b) {
   auto elementType = [](Operation *op) { return getElementTypeOrSelf(op->getOperand(0)); };
   // What decides who meets whom and how values combine; dimensions may differ.
   return a->getName() == b->getName() && elementType(a) == elementType(b) &&
-         llvm::all_of(ArrayRef<StringRef>{"mesh", "axes", "source_axes", "kind"},
+         llvm::all_of(ArrayRef<StringRef>{"mesh", "axes", "source_axes", "kind", kStageAttrName},
                       [&](StringRef name) { return a->getAttr(name) == b->getAttr(name); });
 }
 
 LogicalResult MicrobatchLoopOp::verifyRegions() {
+  Block &body = getBody().front();
+  for (Operation &op : body.without_terminator())
+    if (getSchedule() && !isa<FragmentOp, SendOp, ReceiveOp>(op))
+      return op.emitOpError() << "cannot stand in a loop with a schedule, which holds fragments, "
+                                 "sends and receives";
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getOperandTypes() != getResultTypes())
     return emitOpError() << "yields values of types (" << yield.getOperandTypes()
                          << "), expected those of its results (" << getResultTypes() << ")";
   return success();
+}
+
+LogicalResult FragmentOp::verify() {
+  if (int64_t stage = getStage(); stage < 0)
+    return emitOpError() << "is in stage " << stage
+                         << ", which does not exist; stages count from 0";
+  return success();
+}
+
+LogicalResult FragmentOp::verifyRegions() {
+  auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  if (yield.getOperandTypes() != getResultTypes())
+    return emitOpError() << "yields values of types (" << yield.getOperandTypes()
+                         << "), expected those of its results (" << getResultTypes() << ")";
+  return success();
+}
+
+static LogicalResult verifyTransfer(Operation *op, size_t values, int64_t peer, int64_t channel) {
+  if (values == 0)
+    return op->emitOpError() << "moves no value";
+  if (peer < 0 || channel < 0)
+    return op->emitOpError() << "has the peer " << peer << " and the channel " << channel
+                             << ", expected at least 0 of each";
+  return success();
+}
+
+LogicalResult SendOp::verify() {
+  return verifyTransfer(*this, getValues().size(), getPeer(), getChannel());
+}
+LogicalResult ReceiveOp::verify() {
+  return verifyTransfer(*this, getResults().size(), getPeer(), getChannel());
 }
 
 #define GET_OP_CLASSES

@@ -23,13 +23,16 @@ def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
   let summary = "The devices, as named axes";
   let description = [{
     The product of the sizes of the spatial axes is the number of devices; device numbers are row-major over them in
-    the order listed. At most one axis is temporal.
+    the order listed. At most one axis is temporal, and at most one is a pipeline. `device_flops` (floating point
+    operations a second) and `device_bandwidth` (of the memory, bytes a second) are what a device is taken to do, for
+    estimates.
 
     ```mlir
     dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<Dist_AxisAttr, "array of axes">:$axes);
+  let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<Dist_AxisAttr, "array of axes">:$axes,
+                       OptionalAttr<F64Attr>:$device_flops, OptionalAttr<F64Attr>:$device_bandwidth);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
@@ -193,18 +196,66 @@ def Dist_MicrobatchLoopOp : Dist_CollectiveOp<"microbatch_loop", [SingleBlockImp
   let description = [{
     `axis` is a temporal axis; its coordinate, which `dist.shard_slice` and `dist.shard_offset` read, goes from 0 to its
     size less one. Each result is the sum over the iterations of the value yielded at its position.
+
+    In a pipeline the body of a device's loop holds `dist.fragment`, `dist.send` and `dist.receive` only, and `schedule`
+    says in which order they run: pairs of the number of an op of the body and a microbatch. Of a send it says when it
+    must be over (it starts behind the fragment before it), of a receive when it starts.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$mesh, StrAttr:$axis);
+  let arguments = (ins FlatSymbolRefAttr:$mesh, StrAttr:$axis, OptionalAttr<DenseI64ArrayAttr>:$schedule);
   let results = (outs Variadic<Dist_FloatTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$mesh $axis attr-dict-with-keyword (`:` type($results)^)? $body";
   let hasRegionVerifier = 1;
 }
 
-def Dist_YieldOp : Dist_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["MicrobatchLoopOp", "BucketOp"]>]> {
-  let summary = "The values of a loop's iteration, or of a bucket";
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+def Dist_FragmentOp : Dist_Op<"fragment", [HasParent<"MicrobatchLoopOp">, SingleBlockImplicitTerminator<"YieldOp">,
+    RecursiveMemoryEffects]> {
+  let summary = "What a device does at once for one microbatch and one stage";
   let description = [{
-    Operands have the types of the results of the op around it. A loop adds them up, a bucket returns them.
+    A device runs it from its first op to its last before it does anything else. Results are the values that other
+    fragments of the device, sends, or the loop's sums use.
+
+    ```mlir
+    %0 = dist.fragment forward 3 -> tensor<4x8xf32> { .. dist.yield %x : tensor<4x8xf32> }
+    ```
+  }];
+  let arguments = (ins Dist_PassAttr:$pass, I64Attr:$stage);
+  let results = (outs Variadic<Dist_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`` $pass $stage attr-dict-with-keyword (`->` type($results)^)? $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Dist_SendOp : Dist_Op<"send"> {
+  let summary = "Hands values to a device of another stage";
+  let description = [{
+    The device is the one whose coordinate on the mesh's pipeline axis is `peer` and that has this device's other
+    coordinates; it has a `dist.receive` with the same `channel` for values of the same types.
+  }];
+  let arguments = (ins Variadic<Dist_Tensor>:$values, I64Attr:$peer, I64Attr:$channel);
+  let assemblyFormat = "$values `to` $peer `channel` $channel attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+
+def Dist_ReceiveOp : Dist_Op<"receive"> {
+  let summary = "Takes values from a device of another stage";
+  let description = [{The other end of `dist.send`.}];
+  let arguments = (ins I64Attr:$peer, I64Attr:$channel);
+  let results = (outs Variadic<Dist_Tensor>:$results);
+  let assemblyFormat = "`from` $peer `channel` $channel attr-dict `:` type($results)";
+  let hasVerifier = 1;
+}
+
+def Dist_YieldOp : Dist_Op<"yield", [Pure, Terminator, ReturnLike,
+    ParentOneOf<["MicrobatchLoopOp", "BucketOp", "FragmentOp"]>]> {
+  let summary = "The values of a loop's iteration, of a fragment or of a bucket";
+  let description = [{
+    Operands have the types of the results of the op around it. A loop adds them up, the others return them.
   }];
   let arguments = (ins Variadic<Dist_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

@@ -215,6 +215,12 @@ LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute
                                << " results, expected one result";
     return verifyAxes(op, "the result", attribute.getValue(), op->getResult(0).getType());
   }
+  if (name == kOpNumberAttrName || name == kGradientOfAttrName) {
+    if (!isa<IntegerAttr>(attribute.getValue()))
+      return op->emitOpError() << "'" << name << "' is " << attribute.getValue()
+                               << ", expected the number of an op";
+    return success();
+  }
   if (name == kParamAttrName || name == kInputAttrName || name == kInitAttrName)
     return op->emitOpError() << "'" << name
                              << "' on an operation, expected it on a function argument";

@@ -19,6 +19,12 @@
 
 namespace dtc {
 
+/// Attributes that say which gradient belongs to which op, where something has to follow that: the
+/// number of an op of the loss, and, on an op that computes gradients, that of the op whose they
+/// are.
+inline constexpr llvm::StringLiteral kOpNumberAttrName = "dtc.op";
+inline constexpr llvm::StringLiteral kGradientOfAttrName = "dtc.gradient_of";
+
 /// Whether the type is one of the dialect's tensors: ranked, without an encoding, of static sizes
 /// of at least 1 whose product is at most 2^56 (so that sizes in bytes cannot overflow), with
 /// elements of f32, f64, i32 or i1.

@@ -33,7 +33,11 @@ bool dtc::areIncreasingDims(ArrayRef<int64_t> dims, int64_t rank) {
   return true;
 }
 
-bool dtc::isAnnotated(Operation *op) { return !op->getDiscardableAttrDictionary().empty(); }
+bool dtc::isAnnotated(Operation *op) {
+  return llvm::any_of(op->getDiscardableAttrs(), [](NamedAttribute attr) {
+    return attr.getName() != kOpNumberAttrName && attr.getName() != kGradientOfAttrName;
+  });
+}
 
 bool dtc::isSplatOf(Attribute attribute, double value) {
   auto elements = dyn_cast_or_null<DenseElementsAttr>(attribute);

@@ -31,6 +31,23 @@ int64_t getNumBytes(mlir::MemRefType type);
 /// The exec.buffer that `buffer` is, or is a view of.
 BufferOp getRoot(mlir::Value buffer);
 
+/// The buffers that an instruction of a task reads and writes. Those of a transfer are in use from
+/// its start until it is finished; starts and finishes count as reads of a send's buffers and
+/// writes of a receive's.
+struct Accesses {
+  llvm::SmallVector<mlir::Value> reads, writes;
+};
+
+/// Answers which buffers the instructions of one program access.
+class AccessFinder {
+public:
+  explicit AccessFinder(ProgramOp program);
+  Accesses of(mlir::Operation *instruction) const;
+
+private:
+  llvm::DenseMap<mlir::StringAttr, TransferOp> transfers;
+};
+
 } // namespace dtc::exec
 
 #endif // DTC_DIALECTS_EXEC_EXEC_H

@@ -46,3 +46,24 @@ int64_t dtc::exec::getNumBytes(MemRefType type) {
   int64_t bits = type.getElementTypeBitWidth();
   return type.getNumElements() * (bits <= 8 ? 1 : bits / 8);
 }
+
+AccessFinder::AccessFinder(ProgramOp program) {
+  for (auto transfer : program.getOps<TransferOp>())
+    transfers[transfer.getSymNameAttr()] = transfer;
+}
+
+Accesses AccessFinder::of(Operation *instruction) const {
+  Accesses accesses;
+  if (auto kernel = dyn_cast<KernelOp>(instruction)) {
+    accesses.reads = kernel.getInputs();
+    accesses.writes = kernel.getOutputs();
+  } else if (auto collective = dyn_cast<CollectiveOp>(instruction)) {
+    accesses.reads = collective.getInputs();
+    accesses.writes = collective.getOutputs();
+  } else if (auto name = instruction->getAttrOfType<FlatSymbolRefAttr>("transfer")) {
+    TransferOp transfer = transfers.at(name.getAttr());
+    auto &list = transfer.getKind() == TransferKind::Send ? accesses.reads : accesses.writes;
+    list = transfer.getBuffers();
+  }
+  return accesses;
+}

@@ -18,8 +18,9 @@ def Exec_Dialect : Dialect {
   let description = [{
     The exec dialect is the plan as IR: one `exec.program` is what one kind of device does in a step. It declares buffers
     (memrefs at fixed offsets of the device's arena once `dtc-plan-memory` has run), says which of them are states,
-    inputs and outputs, and holds tasks, straight lists of kernels and collectives, and the order in which they run. It
-    maps one to one onto the Protobuf plan.
+    inputs and outputs, and holds tasks, straight lists of kernels, collectives and transfers, and the order in which
+    they run. In a pipeline there is a program for each coordinate on the pipeline axis, in order. It maps one to one
+    onto the Protobuf plan.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -43,6 +44,13 @@ def Exec_CollectiveKind : I32EnumAttr<"CollectiveKind", "a collective", [
   let genSpecializedAttr = 0;
 }
 def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind">;
+
+def Exec_TransferKind : I32EnumAttr<"TransferKind", "an end of a transfer", [
+    I32EnumAttrCase<"Send", 1, "send_to">, I32EnumAttrCase<"Receive", 2, "receive_from">]> {
+  let cppNamespace = "::dtc::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_TransferKindAttr : EnumAttr<Exec_Dialect, Exec_TransferKind, "transfer_kind">;
 
 def Exec_TokenType : TypeDef<Exec_Dialect, "Token"> {
   let mnemonic = "token";

@@ -28,7 +28,7 @@ LogicalResult ProgramOp::verify() {
       fresh = inputs.insert(name = input.getInputName()).second;
     else if (auto output = dyn_cast<OutputOp>(op))
       fresh = outputs.insert(name = output.getOutputName()).second;
-    else if (!isa<BufferOp, ViewOp, TaskOp, RunOp>(op))
+    else if (!isa<BufferOp, ViewOp, TransferOp, TaskOp, RunOp>(op))
       return op.emitOpError() << "cannot stand in an exec.program";
     if (!fresh)
       return op.emitOpError() << "repeats the name '" << name << "'";
@@ -38,9 +38,19 @@ LogicalResult ProgramOp::verify() {
 
 LogicalResult ProgramOp::verifyRegions() {
   // Not in each run: a look-up in a program goes through all its buffers.
-  llvm::StringSet<> tasks;
-  for (auto task : getOps<TaskOp>())
+  llvm::StringSet<> tasks, transfers;
+  for (auto transfer : getOps<TransferOp>())
+    transfers.insert(transfer.getSymName());
+  for (auto task : getOps<TaskOp>()) {
     tasks.insert(task.getSymName());
+    for (Operation &op : task.getBody().front()) {
+      auto name = isa<StartOp, FinishOp>(op) ? op.getAttrOfType<FlatSymbolRefAttr>("transfer")
+                                             : FlatSymbolRefAttr();
+      if (name && !transfers.contains(name.getValue()))
+        return op.emitOpError() << "names " << name
+                                << ", which is not an exec.transfer of this program";
+    }
+  }
   for (auto run : getOps<RunOp>())
     if (!tasks.contains(run.getTask()))
       return run.emitOpError() << "runs @" << run.getTask()
@@ -50,7 +60,7 @@ LogicalResult ProgramOp::verifyRegions() {
 
 LogicalResult TaskOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isa<KernelOp, CollectiveOp, WaitOp>(op))
+    if (!isa<KernelOp, CollectiveOp, WaitOp, StartOp, FinishOp>(op))
       return op.emitOpError() << "cannot stand in an exec.task";
   return success();
 }
@@ -69,6 +79,17 @@ LogicalResult BufferOp::verify() {
   if (auto attr = getOffsetAttr())
     if (int64_t offset = attr.getInt(); offset < 0 || offset % kBufferAlignment != 0)
       return emitOpError() << "is at " << offset << ", expected a multiple of " << kBufferAlignment;
+  if (auto attr = getSlotsAttr(); attr && attr.getInt() < 0)
+    return emitOpError() << "has " << attr.getInt() << " slots, expected at least 0";
+  return success();
+}
+
+LogicalResult TransferOp::verify() {
+  if (getBuffers().empty())
+    return emitOpError() << "moves no tensor";
+  if (int64_t(getPeer()) < 0 || int64_t(getChannel()) < 0)
+    return emitOpError() << "has the peer " << int64_t(getPeer()) << " and the channel "
+                         << int64_t(getChannel()) << ", expected at least 0 of each";
   return success();
 }
 

@@ -20,12 +20,14 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove,
                                          SingleBlock]> {
   let summary = "What one kind of device does in a step";
   let description = [{
-    Holds buffers, states, inputs, outputs, tasks and runs, in that order. `arena_bytes` is the size of the arena that
+    Holds buffers, states, inputs, outputs, transfers, tasks and runs, in that order. `arena_bytes` is the size of the arena that
     the offsets of its buffers refer to, `arena_lower_bound` the most bytes that are live at one moment, and
-    `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned.
+    `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned. The programs of a
+    pipeline stand in the order of their coordinates on the pipeline axis; `pipeline` is the function's `dist.pipeline`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh, OptionalAttr<I64Attr>:$arena_bytes,
-                       OptionalAttr<I64Attr>:$arena_lower_bound, OptionalAttr<DictionaryAttr>:$memory_by_kind);
+                       OptionalAttr<I64Attr>:$arena_lower_bound, OptionalAttr<DictionaryAttr>:$memory_by_kind,
+                       OptionalAttr<DictionaryAttr>:$pipeline);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `on` $mesh attr-dict-with-keyword $body";
   let hasVerifier = 1;
@@ -37,10 +39,14 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
   let description = [{
     A dense row-major tensor of the result's shape (one device's). `offset` is in bytes, a multiple of 64, and absent
     until memory is planned. Buffers may overlap in the arena where their lifetimes do not.
+
+    Each microbatch has a buffer of its own where `slots` is given: there are that many copies, one behind the other at
+    multiples of 64 bytes, and a task that runs for microbatch i means copy i mod `slots`. It is 0 until memory is
+    planned.
   }];
-  let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slots);
   let results = (outs Exec_Buffer:$result);
-  let assemblyFormat = "`` $kind (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "`` $kind (`at` $offset^)? (`slots` $slots^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -94,12 +100,45 @@ def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
   let hasVerifier = 1;
 }
 
+def Exec_TransferOp : Exec_Op<"transfer", [Symbol, HasParent<"ProgramOp">]> {
+  let summary = "Tensors that go to a device of another program, or come from it";
+  let description = [{
+    The other device's coordinate on the pipeline axis is `peer`. Both ends have the same `channel`, and as many buffers
+    of the same types.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_TransferKindAttr:$kind, I64Attr:$peer, I64Attr:$channel,
+                       Variadic<Exec_Buffer>:$buffers);
+  let assemblyFormat = "$sym_name $kind $peer `channel` $channel `(` $buffers `)` attr-dict `:` type($buffers)";
+  let hasVerifier = 1;
+}
+
+def Exec_StartOp : Exec_Op<"start", [HasParent<"TaskOp">]> {
+  let summary = "Starts a transfer";
+  let description = [{
+    It runs beside the instructions that follow, for the running microbatch, until it is finished. Until then nothing
+    writes the buffers of a send and nothing touches those of a receive.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$transfer);
+  let assemblyFormat = "$transfer attr-dict";
+}
+
+def Exec_FinishOp : Exec_Op<"finish", [HasParent<"TaskOp">]> {
+  let summary = "Waits for a transfer";
+  let description = [{What was started for the running microbatch is through when this is.}];
+  let arguments = (ins FlatSymbolRefAttr:$transfer);
+  let assemblyFormat = "$transfer attr-dict";
+}
+
 def Exec_TaskOp : Exec_Op<"task", [Symbol, HasParent<"ProgramOp">, NoRegionArguments, NoTerminator, SingleBlock]> {
   let summary = "Instructions that run in order";
-  let description = [{Holds kernels and collectives on the program's buffers.}];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let description = [{
+    Holds kernels, collectives and transfers of the program's buffers. `pass` and `stage` say what the task does in a
+    pipeline, `seconds` how long one execution is estimated to take without waiting for other devices.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Dist_PassAttr>:$pass, OptionalAttr<I64Attr>:$stage,
+                       OptionalAttr<F64Attr>:$seconds);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name (`pass` $pass^ $stage)? (`seconds` $seconds^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 

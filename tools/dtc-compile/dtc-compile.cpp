@@ -4,7 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/Layout.h"
+#include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "dialects/dist/Dist.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanValidator.h"
 #include "runtime/report/ExplanationReport.h"
@@ -69,7 +72,7 @@ struct Arguments {
   std::string input, output;
   std::vector<std::string> mesh;
   std::vector<std::string> links;
-  std::optional<std::string> bucketBytes, commBudget;
+  std::optional<std::string> bucketBytes, commBudget, memoryLimit;
   bool printIr = false, timing = false, remarks = false;
   std::optional<uint64_t> budget; ///< of --comm-budget
   CompileOptions compile;
@@ -96,6 +99,8 @@ static void addOptions(CLI::App &app, Arguments &args) {
   CompileOptions &options = args.compile;
   const CLI::Validator notNegative = numberThat(
       "a finite number that is not negative", [](double x) { return std::isfinite(x) && x >= 0; });
+  const CLI::Validator positive = numberThat("a finite number of more than 0",
+                                             [](double x) { return std::isfinite(x) && x > 0; });
   const CLI::Validator belowOne =
       numberThat("at least 0 and less than 1", [](double x) { return x >= 0 && x < 1; });
   app.add_option("model", args.input,
@@ -144,6 +149,38 @@ static void addOptions(CLI::App &app, Arguments &args) {
                  "Parts of the batch that each device works through")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
+  app.add_option("--schedule", options.schedule,
+                 "How a pipeline (pp in --mesh) works: naive, gpipe, 1f1b, interleaved, zb-h1, "
+                 "zb-v, or auto, the fastest by estimate that fits --memory-limit")
+      ->check([](const std::string &name) {
+        return findScheduleRule(name) || name == "auto"
+                   ? std::string()
+                   : "found " + name + ", expected " + listScheduleNames() + " or auto";
+      })
+      ->capture_default_str();
+  app.add_option("--chunks", options.chunks,
+                 "Stages of each device of a pipeline (default: as few as the schedule has)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 10));
+  app.add_option("--stages", options.stages,
+                 "The layers of each stage, such as 'wte,h.0-h.5|h.6-h.11,ln_f' (default: those "
+                 "with which the slowest stage is fastest)");
+  app.add_option("--recompute", options.recompute,
+                 "What is computed again in the backward pass instead of being kept: none, "
+                 "selective (what takes little time), full (all but the values between layers), or "
+                 "auto, the least with which --memory-limit is enough")
+      ->check(CLI::IsMember({"none", "selective", "full", "auto"}))
+      ->capture_default_str();
+  app.add_option("--memory-limit", args.memoryLimit,
+                 "The most memory that the plan may take on a device, such as 8GiB");
+  app.add_option("--device-flops", options.deviceFlops,
+                 "Floating point operations a second that a device is taken to do, for estimates "
+                 "(default: " +
+                     llvm::formatv("{0:e1}", kDefaultDeviceFlops).str() + ")")
+      ->check(positive);
+  app.add_option("--device-bandwidth", options.deviceBandwidth,
+                 "Bytes a second that a device's memory is taken to move (default: " +
+                     llvm::formatv("{0:e1}", kDefaultDeviceBandwidth).str() + ")")
+      ->check(positive);
   app.add_option_function<std::string>(
          "--mode", [&](const std::string &name) { options.mode = modes.at(name); },
          "train, gradients, or forward: the function as it is")
@@ -194,6 +231,16 @@ static std::string readLinksAndSizes(Arguments &args) {
       return "--bucket-bytes: " + bytes.error().message;
     args.compile.bucketBytes = int64_t(std::min<uint64_t>(*bytes, INT64_MAX));
   }
+  if (args.memoryLimit) {
+    auto bytes = runtime::parseByteSize(*args.memoryLimit);
+    if (!bytes)
+      return "--memory-limit: " + bytes.error().message;
+    if (*bytes == 0)
+      return "--memory-limit: found 0, expected at least a byte";
+    args.compile.memoryLimit = int64_t(std::min<uint64_t>(*bytes, INT64_MAX));
+  }
+  if (args.compile.recompute == "auto" && !args.memoryLimit)
+    return "--recompute auto needs a limit to stay below; give --memory-limit, such as 8GiB";
   if (args.commBudget) {
     auto bytes = runtime::parseByteSize(*args.commBudget);
     if (!bytes)
@@ -251,6 +298,12 @@ int main(int argc, char **argv) {
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (!module)
     return fail(args.input + " is not valid model IR (see above)");
+
+  bool ownMesh = !module->getOps<dist::MeshOp>().empty();
+  if (!hasAxis(args, kPipelineAxis) && !ownMesh)
+    for (const char *flag : {"--schedule", "--chunks", "--stages"})
+      if (app.count(flag) > 0)
+        return fail(std::string(flag) + ": --mesh has no axis 'pp' to lay stages over; add one");
 
   plan::Plan plan;
   if (failed(compile(*module, args.compile, llvm::sys::path::stem(args.input), plan)))

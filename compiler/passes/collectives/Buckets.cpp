@@ -33,6 +33,8 @@ void dtc::makeBucket(ArrayRef<Operation *> collectives) {
     locs.push_back(op->getLoc());
   }
   auto bucket = dist::BucketOp::create(builder, FusedLoc::get(last->getContext(), locs), types);
+  if (auto stage = dist::getStage(last))
+    bucket->setAttr(dist::kStageAttrName, stage);
   Block *body = builder.createBlock(&bucket.getBody());
   SmallVector<Value> inner;
   for (auto [op, result] : llvm::zip_equal(collectives, bucket.getResults())) {

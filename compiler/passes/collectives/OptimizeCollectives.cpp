@@ -140,8 +140,12 @@ struct OptimizeCollectivesPass : dtc::impl::OptimizeCollectivesPassBase<Optimize
             startEarly(block);
             Bucketing(block, bucketBytes).run();
           };
-          for (auto loop : function.getOps<dist::MicrobatchLoopOp>())
-            optimize(loop.getBody().front());
+          for (auto loop : function.getOps<dist::MicrobatchLoopOp>()) {
+            for (auto fragment : loop.getBody().getOps<dist::FragmentOp>())
+              optimize(fragment.getBody().front());
+            if (!loop.getSchedule())
+              optimize(loop.getBody().front());
+          }
           optimize(function.front());
           return success();
         })))

@@ -99,6 +99,7 @@ void Regather::findVisits() {
     Operation *user = use->getOwner();
     std::string layer = LayerName(nameOf(user->getLoc())).layer();
     bool same = !visits.empty() && visits.back().first->getBlock() == user->getBlock() &&
+                dist::getStage(visits.back().first) == dist::getStage(user) &&
                 (layer.empty() ? visits.back().uses.back()->get() == use->get()
                                : visits.back().layer == layer);
     if (!same)
@@ -126,6 +127,8 @@ void Regather::gatherFor(const Visit &visit, Operation *before) {
       return copy;
     unsigned stage = gathersBefore.lookup(remake(op->getOperand(0)));
     Operation *copy = builder.clone(*op, copies);
+    if (auto attr = dist::getStage(visit.first))
+      copy->setAttr(dist::kStageAttrName, attr);
     if (stage >= stages.size())
       stages.resize(stage + 1);
     bool gathers = isa<dist::AllGatherOp>(copy);

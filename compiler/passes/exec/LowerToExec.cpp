@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/analysis/DescribeLocation.h"
+#include "compiler/analysis/LocalCost.h"
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/exec/Lowering.h"
@@ -110,6 +111,20 @@ void Lowering::lowerBucket(dist::BucketOp bucket) {
 }
 
 LogicalResult Lowering::lowerOp(Operation &op) {
+  if (auto send = dyn_cast<dist::SendOp>(op)) {
+    unfinished.push_back(declareSend(send));
+    start(unfinished.back());
+    return success();
+  }
+  if (auto receive = dyn_cast<dist::ReceiveOp>(op)) {
+    exec::TransferOp transfer = declareReceive(receive);
+    start(transfer);
+    finish(transfer);
+    return success();
+  }
+  finishSends();
+  if (!isa<dist::MicrobatchLoopOp>(op))
+    seconds += localSeconds(mesh, &op);
   if (auto broadcast = dyn_cast<BroadcastOp>(op); broadcast && isFolded(broadcast))
     return success();
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
@@ -133,73 +148,33 @@ LogicalResult Lowering::lowerOp(Operation &op) {
   return lowerKernel(op);
 }
 
-void Lowering::beginTask(StringRef name, int64_t count) {
+exec::TaskOp Lowering::beginTask(const Twine &name) {
+  endTask();
   builder.setInsertionPointToEnd(&program.getBody().front());
-  auto task = exec::TaskOp::create(builder, function.getLoc(), name);
+  task = exec::TaskOp::create(builder, function.getLoc(), builder.getStringAttr(name),
+                              dist::PassAttr(), IntegerAttr(), FloatAttr());
   builder.createBlock(&task.getBody());
-  tasks.push_back(task);
-  repetitions.push_back(count);
+  return task;
 }
 
-LogicalResult Lowering::lowerLoop(dist::MicrobatchLoopOp loop) {
-  if (tasks.size() > 1)
-    return loop.emitOpError() << "is a second loop over microbatches, expected one in a program";
-  auto meshOp = dist::lookupMesh(loop, mesh);
-  int64_t count = 1;
-  for (auto axis : meshOp.getAxes().getAsRange<dist::AxisAttr>())
-    if (axis.getName() == loop.getAxisAttr())
-      count = axis.getSize();
-
-  beginTask("microbatch", count);
-  for (Value result : loop.getResults())
-    allocate(result, kindOf(result), !returned.contains(result));
-  inLoop = true;
-  auto yield = cast<dist::YieldOp>(loop.getBody().front().getTerminator());
-  llvm::DenseMap<Value, SmallVector<unsigned, 1>> sumsOf;
-  for (auto [index, value] : llvm::enumerate(yield.getValues()))
-    sumsOf[value].push_back(index);
-  // A value is added to its sum as soon as it is there, so that its memory is free again; what a
-  // collective makes is left to it until the next one comes.
-  SmallVector<Value> ready, arriving;
-  auto accumulate = [&](SmallVectorImpl<Value> &values) {
-    for (Value value : values)
-      for (unsigned index : sumsOf.lookup(value))
-        kernel(value.getLoc(), "accumulate", bufferOf.at(value), bufferOf.at(loop.getResult(index)),
-               builder.getDictionaryAttr(builder.getNamedAttr("axis", loop.getAxisAttr())));
-    values.clear();
-  };
-  for (Operation &op : loop.getBody().front().without_terminator()) {
-    bool moves = collectiveKind(&op) || isa<dist::BucketOp>(op);
-    if (moves)
-      accumulate(arriving);
-    if (failed(lowerOp(op)))
-      return failure();
-    for (Value result : op.getResults())
-      if (sumsOf.contains(result))
-        (moves ? arriving : ready).push_back(result);
-    accumulate(ready);
-  }
-  accumulate(arriving);
-  // What no op of the loop makes.
-  for (Value value : yield.getValues())
-    if (value.getParentBlock() != &loop.getBody().front() && !llvm::is_contained(ready, value))
-      ready.push_back(value);
-  accumulate(ready);
-  inLoop = false;
-  beginTask("update");
-  return success();
+void Lowering::endTask() {
+  if (task && program.getPipeline())
+    task.setSecondsAttr(builder.getF64FloatAttr(seconds));
+  seconds = 0;
 }
 
 LogicalResult Lowering::run() {
-  if (failed(checkProgram(function, mesh.getValue())))
+  if (failed(checkProgram(function, mesh.name)))
     return failure();
+  auto loops = llvm::to_vector(function.getOps<dist::MicrobatchLoopOp>());
   declare.setInsertionPoint(function);
-  program = exec::ProgramOp::create(declare, function.getLoc(),
-                                    builder.getStringAttr(function.getSymName()), mesh,
-                                    IntegerAttr(), IntegerAttr(), DictionaryAttr());
+  program = exec::ProgramOp::create(
+      declare, function.getLoc(), builder.getStringAttr(function.getSymName()),
+      FlatSymbolRefAttr::get(function.getContext(), mesh.name), IntegerAttr(), IntegerAttr(),
+      DictionaryAttr(), function->getAttrOfType<DictionaryAttr>(dist::kPipelineAttrName));
   declare.createBlock(&program.getBody());
-  beginTask(function.getOps<dist::MicrobatchLoopOp>().empty() ? "step" : "prepare");
-  declare.setInsertionPoint(tasks.front());
+  runs.push_back({beginTask(loops.empty() ? "step" : "prepare"), 0});
+  declare.setInsertionPoint(task);
   number();
   markGradients();
   if (failed(lowerArguments()))
@@ -208,15 +183,16 @@ LogicalResult Lowering::run() {
     if (failed(lowerOp(op)))
       return failure();
 
+  endTask();
+  markMicrobatchBuffers();
+
   builder.setInsertionPointToEnd(&program.getBody().front());
-  for (auto [task, count] : llvm::zip_equal(tasks, repetitions)) {
-    if (task.getBody().front().empty()) {
-      task.erase();
-      continue;
-    }
-    for (int64_t microbatch = 0; microbatch < count; ++microbatch)
+  for (auto [task, microbatch] : runs)
+    if (!task.getBody().front().empty())
       exec::RunOp::create(builder, function.getLoc(), task.getSymName(), microbatch);
-  }
+  for (auto task : llvm::make_early_inc_range(program.getOps<exec::TaskOp>()))
+    if (task.getBody().front().empty())
+      task.erase();
   function.erase();
   return success();
 }
@@ -227,8 +203,7 @@ struct LowerToExecPass : dtc::impl::LowerToExecPassBase<LowerToExecPass> {
 
   void runOnOperation() override {
     if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const Mesh &mesh) {
-          auto ref = FlatSymbolRefAttr::get(function.getContext(), mesh.name);
-          return Lowering(function, ref).run();
+          return Lowering(function, mesh).run();
         })))
       signalPassFailure();
   }

@@ -7,6 +7,7 @@
 #ifndef DTC_COMPILER_PASSES_EXEC_LOWERING_H
 #define DTC_COMPILER_PASSES_EXEC_LOWERING_H
 
+#include "compiler/analysis/Layout.h"
 #include "dialects/exec/Exec.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,7 +24,7 @@ struct LoweredStorage {
 
 class Lowering {
 public:
-  Lowering(mlir::func::FuncOp function, mlir::FlatSymbolRefAttr mesh)
+  Lowering(mlir::func::FuncOp function, const Mesh &mesh)
       : function(function), mesh(mesh), builder(function.getContext()),
         declare(function.getContext()) {}
   mlir::LogicalResult run();
@@ -38,6 +39,19 @@ private:
   void lowerCollectives(llvm::ArrayRef<mlir::Operation *> ops);
   void lowerBucket(dist::BucketOp bucket);
   mlir::LogicalResult lowerLoop(dist::MicrobatchLoopOp loop);
+  mlir::LogicalResult lowerScheduled(dist::MicrobatchLoopOp loop);
+  mlir::LogicalResult lowerFragment(dist::FragmentOp fragment);
+  /// The ops of one microbatch, or of a fragment of it, which add to the loop's sums.
+  mlir::LogicalResult lowerBody(mlir::Block &block);
+  /// Declare one end of a transfer, and the buffers of what is received.
+  exec::TransferOp declareSend(dist::SendOp send);
+  exec::TransferOp declareReceive(dist::ReceiveOp receive);
+  void start(exec::TransferOp transfer);
+  void finish(exec::TransferOp transfer);
+  /// Waits for what was sent outside a loop.
+  void finishSends();
+  /// Marks the buffers that several tasks of a loop use for one microbatch.
+  void markMicrobatchBuffers();
   mlir::LogicalResult lowerReturn(mlir::func::ReturnOp op);
 
   bool isFolded(BroadcastOp op);
@@ -55,16 +69,24 @@ private:
   void share(mlir::Value value, unsigned storage, mlir::Value buffer);
   void kernel(mlir::Location loc, llvm::StringRef name, mlir::ValueRange inputs,
               mlir::ValueRange outputs, mlir::DictionaryAttr attributes, double flops = 0);
-  /// Further instructions go to a new task, which runs `count` times.
-  void beginTask(llvm::StringRef name, int64_t count = 1);
+  /// Further instructions go to a new task.
+  exec::TaskOp beginTask(const llvm::Twine &name);
+  void endTask();
 
   mlir::func::FuncOp function;
-  mlir::FlatSymbolRefAttr mesh;
+  const Mesh &mesh;
   mlir::OpBuilder builder; ///< in the task that is being filled
   mlir::OpBuilder declare; ///< before the first task
   exec::ProgramOp program;
-  llvm::SmallVector<exec::TaskOp> tasks;
+  exec::TaskOp task;  ///< the one that is being filled
+  double seconds = 0; ///< that it takes by estimate
+  /// Tasks and microbatches, in the order in which they run.
+  llvm::SmallVector<std::pair<exec::TaskOp, int64_t>> runs;
   bool inLoop = false;
+  llvm::SmallVector<exec::TransferOp> unfinished;      ///< sends outside a loop
+  llvm::SmallVector<exec::BufferOp> microbatchBuffers; ///< that are made in the loop
+  /// The sums, by number of the loop's result, that a value is added to.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> sumsOf;
 
   llvm::DenseMap<mlir::Operation *, int> numbers;
   llvm::DenseMap<mlir::Value, int> lastUse;
@@ -74,7 +96,6 @@ private:
   llvm::SmallVector<LoweredStorage> storages;
   llvm::DenseMap<mlir::Value, unsigned> storageOf;
   llvm::DenseMap<mlir::Value, mlir::Value> bufferOf;
-  llvm::SmallVector<int64_t> repetitions; ///< of each task
 };
 
 } // namespace dtc

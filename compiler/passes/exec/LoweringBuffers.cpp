@@ -40,7 +40,12 @@ void Lowering::number() {
       last = std::max(last, at);
     }
   });
-  // What a bucket holds is what it returns.
+  // What a fragment or a bucket holds is what it returns.
+  function.getBody().walk([&](dist::FragmentOp fragment) {
+    auto yield = cast<dist::YieldOp>(fragment.getBody().front().getTerminator());
+    for (auto [inner, outer] : llvm::zip_equal(yield.getValues(), fragment.getResults()))
+      lastUse[inner] = std::max(lastUse.lookup(inner), lastUse.lookup(outer));
+  });
   function.getBody().walk([&](dist::BucketOp bucket) {
     auto yield = cast<dist::YieldOp>(bucket.getBody().front().getTerminator());
     for (auto [inner, outer] : llvm::zip_equal(yield.getValues(), bucket.getResults()))
@@ -77,9 +82,11 @@ void Lowering::markGradients() {
     if (auto loop = dyn_cast<dist::MicrobatchLoopOp>(op))
       worklist.push_back(loop.getBody().front().getTerminator()->getOperand(
           cast<OpResult>(value).getResultNumber()));
-    else if (auto bucket = dyn_cast<dist::BucketOp>(op))
-      worklist.push_back(bucket.getBody().front().getTerminator()->getOperand(
+    else if (isa<dist::BucketOp, dist::FragmentOp>(op))
+      worklist.push_back(op->getRegion(0).front().getTerminator()->getOperand(
           cast<OpResult>(value).getResultNumber()));
+    else if (isa<dist::ReceiveOp>(op))
+      continue;
     else if (isa<ReshapeOp>(op) || isa<dist::DistDialect>(op->getDialect()))
       worklist.push_back(op->getOperand(0));
   }
@@ -108,8 +115,10 @@ void Lowering::share(Value value, unsigned storage, Value buffer) {
 }
 
 Value Lowering::allocate(Value value, exec::BufferKind kind, bool reusable) {
-  Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()), kind,
-                                        IntegerAttr());
+  auto buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()), kind,
+                                       IntegerAttr(), IntegerAttr());
+  if (inLoop)
+    microbatchBuffers.push_back(buffer);
   storages.push_back({-1, inLoop, reusable});
   share(value, storages.size() - 1, buffer);
   return buffer;

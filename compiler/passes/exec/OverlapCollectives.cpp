@@ -26,7 +26,8 @@ namespace {
 /// end.
 class TaskOverlap {
 public:
-  explicit TaskOverlap(exec::TaskOp task) : task(task) {}
+  TaskOverlap(exec::TaskOp task, const exec::AccessFinder &accesses)
+      : task(task), accesses(accesses) {}
   void run();
 
 private:
@@ -42,6 +43,7 @@ private:
   void finish(exec::CollectiveOp collective, Operation *end);
 
   exec::TaskOp task;
+  const exec::AccessFinder &accesses;
   llvm::MapVector<exec::CollectiveOp, Pending> collectives;
   /// The running collectives that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<exec::CollectiveOp, 1>> readers, writers;
@@ -68,22 +70,14 @@ void TaskOverlap::finish(exec::CollectiveOp collective, Operation *end) {
 
 void TaskOverlap::finishConflicting(Operation &op) {
   SmallVector<exec::CollectiveOp> conflicts;
-  auto reads = [&](ValueRange buffers) {
+  exec::Accesses used = accesses.of(&op);
+  auto add = [&](ArrayRef<Value> buffers, auto &running) {
     for (Value buffer : buffers)
-      llvm::append_range(conflicts, writers.lookup(exec::getRoot(buffer)));
+      llvm::append_range(conflicts, running.lookup(exec::getRoot(buffer)));
   };
-  auto writes = [&](ValueRange buffers) {
-    reads(buffers);
-    for (Value buffer : buffers)
-      llvm::append_range(conflicts, readers.lookup(exec::getRoot(buffer)));
-  };
-  if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
-    reads(kernel.getInputs());
-    writes(kernel.getOutputs());
-  } else if (auto collective = dyn_cast<exec::CollectiveOp>(op)) {
-    reads(collective.getInputs());
-    writes(collective.getOutputs());
-  }
+  add(used.reads, writers);
+  add(used.writes, writers);
+  add(used.writes, readers);
   for (exec::CollectiveOp conflict : conflicts)
     if (running.contains(conflict))
       finish(conflict, &op);
@@ -153,7 +147,11 @@ struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCol
   using Base::Base;
 
   void runOnOperation() override {
-    getOperation().walk([](exec::TaskOp task) { TaskOverlap(task).run(); });
+    for (auto program : getOperation().getOps<exec::ProgramOp>()) {
+      exec::AccessFinder accesses(program);
+      for (auto task : program.getOps<exec::TaskOp>())
+        TaskOverlap(task, accesses).run();
+    }
   }
 };
 } // namespace

@@ -4,15 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/analysis/ArenaPlan.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/exec/Liveness.h"
 
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/Support/MathExtras.h"
 
-#include <limits>
 #include <map>
 
 #define DEBUG_TYPE "dtc-plan-memory"
@@ -24,94 +20,6 @@ namespace dtc {
 
 using namespace mlir;
 using namespace dtc;
-
-namespace {
-
-/// When the buffers of a program are in use. Instants number the instructions of the tasks in the
-/// order in which the tasks first run.
-class Liveness {
-public:
-  explicit Liveness(exec::ProgramOp program) : program(program) {}
-  /// The buffers in order of declaration, with their lifetimes.
-  llvm::MapVector<Operation *, Lifetime> compute();
-
-private:
-  struct Use {
-    int first = std::numeric_limits<int>::max();
-    int last = -1;
-    void extend(int from, int to) {
-      first = std::min(first, from);
-      last = std::max(last, to);
-    }
-  };
-
-  exec::ProgramOp program;
-};
-
-} // namespace
-
-llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
-  llvm::MapVector<Operation *, Use> uses;
-  for (auto buffer : program.getOps<exec::BufferOp>())
-    uses[buffer] = Use();
-
-  llvm::StringMap<int> runCount;
-  SmallVector<exec::TaskOp> order;
-  for (auto run : program.getOps<exec::RunOp>())
-    if (runCount[run.getTask()]++ == 0)
-      order.push_back(program.lookupSymbol<exec::TaskOp>(run.getTask()));
-
-  int now = 0;
-  llvm::DenseMap<Operation *, exec::TaskOp> onlyTask; // null once a second task uses the buffer
-  SmallVector<std::tuple<exec::TaskOp, int, int>> repeated;
-  for (exec::TaskOp task : order) {
-    int begin = now;
-    for (Operation &op : task.getBody().front()) {
-      // A collective that runs beside kernels uses its buffers until it is waited for.
-      Operation *user = &op;
-      if (auto wait = dyn_cast<exec::WaitOp>(op))
-        user = wait.getToken().getDefiningOp();
-      for (Value operand : user->getOperands()) {
-        Operation *root = exec::getRoot(operand);
-        uses[root].extend(now, now);
-        auto [it, fresh] = onlyTask.try_emplace(root, task);
-        if (!fresh && it->second != task)
-          it->second = {};
-      }
-      // The running sum is there from one microbatch to the next.
-      if (auto kernel = dyn_cast<exec::KernelOp>(op); kernel && kernel.getKernel() == "accumulate")
-        onlyTask[exec::getRoot(kernel.getOutputs()[0])] = {};
-      ++now;
-    }
-    if (runCount[task.getSymName()] > 1)
-      repeated.push_back({task, begin, now - 1});
-  }
-  // The caller writes inputs before the first task.
-  for (auto input : program.getOps<exec::InputOp>()) {
-    uses[exec::getRoot(input.getBuffer())].extend(0, 0);
-    onlyTask[exec::getRoot(input.getBuffer())] = {};
-  }
-  // Between repetitions of a task, what comes from outside it or goes on after it must be left
-  // alone.
-  for (auto [task, begin, end] : repeated)
-    for (auto &[root, use] : uses)
-      if (use.last >= begin && use.first <= end && onlyTask.lookup(root) != task)
-        use.extend(begin, end);
-  int end = std::max(now - 1, 0);
-  for (auto state : program.getOps<exec::StateOp>())
-    uses[exec::getRoot(state.getBuffer())].extend(0, end);
-  for (auto output : program.getOps<exec::OutputOp>())
-    uses[exec::getRoot(output.getBuffer())].extend(end, end);
-
-  llvm::MapVector<Operation *, Lifetime> lifetimes;
-  for (auto &[root, use] : uses) {
-    int64_t bytes = exec::getNumBytes(cast<MemRefType>(root->getResult(0).getType()));
-    if (use.last < 0)
-      use = {0, 0};
-    lifetimes[root] = {int64_t(llvm::alignTo(bytes, exec::kBufferAlignment)), use.first, use.last};
-  }
-  return lifetimes;
-}
 
 namespace {
 struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {

@@ -16,6 +16,7 @@
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SignatureAttributes.h"
+#include "compiler/passes/sharding/DecidedAxes.h"
 #include "compiler/passes/sharding/ReshardReason.h"
 #include "compiler/passes/sharding/RuleCache.h"
 
@@ -51,6 +52,11 @@ private:
   double localBytes(Type type, const Layout &layout) const;
   /// Whether every user of `value` could take it as a partial sum.
   bool usersAreLinear(Value value);
+  /// Notes of which stage of a pipeline the op's results are sums over microbatches.
+  void noteStage(Operation *op);
+  /// Whether sums over microbatches of several stages of a pipeline meet in `op`: they are
+  /// completed first, so that they meet once a step.
+  bool joinsStages(Operation *op, ArrayRef<unsigned> operands) const;
 
   func::FuncOp function;
   const Mesh &mesh;
@@ -59,6 +65,7 @@ private:
   llvm::DenseMap<Value, Layout> layouts;
   llvm::DenseMap<Value, Layout> wanted; ///< what propagation gave the results of ops
   llvm::DenseMap<Value, std::optional<Layout>> completions;
+  llvm::DenseMap<Value, int64_t> stages; ///< of a pipeline, where values have one
   llvm::DenseMap<Value, SmallVector<std::pair<Layout, Value>, 1>> reshards;
 };
 
@@ -101,6 +108,7 @@ Value ReshardInserter::reshard(Value value, const Layout &layout, Operation *use
   op->setAttr(dist::kReasonAttrName, describeReason(mesh, value, from, layout, user));
   layouts[op.getResult()] = layout;
   reshards[value].push_back({layout, op.getResult()});
+  noteStage(op);
   return op.getResult();
 }
 
@@ -130,23 +138,6 @@ static ArrayRef<unsigned> partialSet(const ShardingRule &rule, ArrayRef<Layout> 
       return set;
   }
   return {};
-}
-
-/// What dist.factors says; nullopt where it is absent.
-static std::optional<FactorAxes> decidedAxes(Operation *op, const Mesh &mesh,
-                                             const ShardingRule &rule) {
-  auto attr = op->getAttrOfType<ArrayAttr>(dist::kFactorsAttrName);
-  if (!attr || attr.size() != rule.factors.size())
-    return std::nullopt;
-  FactorAxes axes(rule.factors.size());
-  for (auto [list, names] : llvm::zip_equal(axes, attr.getAsRange<ArrayAttr>()))
-    for (auto name : names.getAsRange<StringAttr>()) {
-      std::optional<unsigned> axis = mesh.find(name);
-      if (!axis)
-        return std::nullopt;
-      list.push_back(*axis);
-    }
-  return axes;
 }
 
 /// The layouts in which an op of decided axes takes its operands.
@@ -227,6 +218,31 @@ void ReshardInserter::keepSumsTogether(Operation *op, const ShardingRule &rule,
   }
 }
 
+void ReshardInserter::noteStage(Operation *op) {
+  std::optional<int64_t> stage;
+  if (auto attr = dist::getStage(op))
+    stage = attr.getIndex();
+  for (Value operand : op->getOperands())
+    if (auto it = stages.find(operand); !stage && it != stages.end())
+      stage = it->second;
+  if (stage)
+    for (Value result : op->getResults())
+      stages[result] = *stage;
+}
+
+bool ReshardInserter::joinsStages(Operation *op, ArrayRef<unsigned> operands) const {
+  if (dist::getStage(op))
+    return false;
+  std::optional<int64_t> first;
+  for (unsigned index : operands)
+    if (auto it = stages.find(op->getOperand(index)); it != stages.end()) {
+      if (first && *first != it->second)
+        return true;
+      first = it->second;
+    }
+  return false;
+}
+
 void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
   Layout layout = getLayout(mesh, op.getSharding());
   // A constraint says how a value lies on devices. A sum over microbatches goes on through it.
@@ -238,6 +254,7 @@ void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
   layouts[op.getResult()] = layout;
   dist::setSharding(op.getResult(), toAttr(op.getContext(), mesh, layout));
   op.getInputMutable().assign(reshard(op.getInput(), layout, op));
+  noteStage(op);
 }
 
 LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
@@ -291,7 +308,7 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   AxisList kept;
   for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
     ArrayRef<unsigned> set = splits(axis) ? ArrayRef<unsigned>() : partialSet(rule, actual, axis);
-    if (set.empty())
+    if (set.empty() || (mesh.isTemporal(axis) && joinsStages(op, set)))
       continue;
     operandBytes = 0;
     bool linearUsers = true;
@@ -319,6 +336,7 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   }
   for (auto [index, layout] : llvm::enumerate(required))
     op->setOperand(index, reshard(op->getOperand(index), layout, op));
+  noteStage(op);
   return success();
 }
 

@@ -35,6 +35,9 @@ static LogicalResult parseEntry(Location loc, const Mesh &mesh, StringRef entry,
       return diagnostic;
     }
     for (unsigned axis : found) {
+      if (mesh.axes[axis].pipeline)
+        return emitError(loc) << "shard: '" << entry << "' splits tensors over '" << name
+                              << "', the pipeline, along which devices have different layers";
       if (llvm::is_contained(result.axes, axis))
         return emitError(loc) << "shard: '" << entry << "' names axis '" << name << "' twice";
       result.axes.push_back(axis);

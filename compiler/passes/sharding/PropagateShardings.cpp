@@ -34,7 +34,7 @@ static void warnOfUnusedAxes(ModuleOp module, Location loc, const Mesh &mesh) {
       llvm::for_each(function.getArguments(), collect);
   });
   for (const MeshAxis &axis : mesh.axes) {
-    if (axis.size == 1 || used.contains(axis.name))
+    if (axis.size == 1 || axis.pipeline || used.contains(axis.name))
       continue;
     // A user knows the axis that this one may be a part of.
     StringRef name = axis.partOf.empty() ? axis.name : axis.partOf;
@@ -70,9 +70,11 @@ struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateS
           return emitError(loc) << "ZeRO stage " << zero.stage << " names the mesh axis '" << name
                                 << "' twice; name each axis once";
       for (unsigned axis : found)
-        if (mesh.isTemporal(axis))
+        if (mesh.isTemporal(axis) || mesh.axes[axis].pipeline)
           return emitError(loc) << "ZeRO stage " << zero.stage << " is over the axis '" << name
-                                << "', which is temporal; states are split over devices";
+                                << "', which is "
+                                << (mesh.isTemporal(axis) ? "temporal" : "the pipeline")
+                                << "; states are split over devices with the same layers";
       zero.axes.append(found);
     }
     if (zero.axes.empty())

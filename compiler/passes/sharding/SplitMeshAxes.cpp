@@ -94,7 +94,8 @@ void SplitMeshAxesPass::replace(dist::MeshOp meshOp, const Mesh &mesh, const Cut
       StringAttr part = b.getStringAttr(name + "." + Twine(number));
       partsOf[name].push_back(part);
       axes.push_back(dist::AxisAttr::get(&getContext(), part, size, attr.getTemporal(),
-                                         attr.getName(), attr.getBandwidth(), attr.getLatency()));
+                                         attr.getPipeline(), attr.getName(), attr.getBandwidth(),
+                                         attr.getLatency()));
     }
   }
   meshOp.setAxesAttr(b.getArrayAttr(axes));

@@ -118,6 +118,8 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
   local->removeAttr(dist::kShardingAttrName);
   local->removeAttr("dtc.axes");
   local->removeAttr(dist::kFactorsAttrName);
+  if (auto stage = dist::getStage(op))
+    local->setAttr(dist::kStageAttrName, stage);
   locals.map(op->getResults(), local->getResults());
   return success();
 }
@@ -219,7 +221,7 @@ LogicalResult Partitioner::run() {
     for (Value value : accumulated)
       types.push_back(localType(value.getType(), layoutOf(value)));
     loop = dist::MicrobatchLoopOp::create(builder, function.getLoc(), types, mesh.name,
-                                          mesh.axes[*time].name);
+                                          mesh.axes[*time].name, DenseI64ArrayAttr());
     loopBuilder.createBlock(&loop.getBody());
     for (BlockArgument arg : cut) {
       Layout layout = layoutOf(arg);

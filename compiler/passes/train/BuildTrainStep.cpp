@@ -178,7 +178,8 @@ LogicalResult TrainStepBuilder::run() {
   Operation *ret = block.getTerminator();
   builder.setInsertionPoint(ret);
   SmallVector<Value> wrt(params.begin(), params.end());
-  FailureOr<SmallVector<Value>> gradients = buildGradients(builder, block, loss, wrt);
+  FailureOr<SmallVector<Value>> gradients =
+      buildGradients(builder, block, loss, wrt, options.numberOps);
   if (failed(gradients))
     return failure();
 
@@ -257,7 +258,8 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
   using Base::Base;
 
   void runOnOperation() override {
-    BuildTrainStepPassOptions options{optimizer, clip, beta1, beta2, eps, weightDecay, momentum};
+    BuildTrainStepPassOptions options{optimizer, clip,        beta1,    beta2,
+                                      eps,       weightDecay, momentum, numberOps};
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     if (functions.size() != 1) {
       getOperation().emitError() << "the module has " << functions.size()

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace dtc;
 
 FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &block, Value loss,
-                                                  ValueRange wrt) {
+                                                  ValueRange wrt, bool numberOps) {
   // Only what depends on `wrt` has a gradient that is of use.
   llvm::DenseSet<Value> active(wrt.begin(), wrt.end());
   SmallVector<Operation *> forward;
@@ -34,7 +34,15 @@ FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &blo
   cotangents[loss] =
       ConstantOp::create(builder, loss.getLoc(), cast<RankedTensorType>(loss.getType()), 1.0);
 
+  if (numberOps)
+    for (auto [number, op] : llvm::enumerate(forward))
+      op->setAttr(kOpNumberAttrName, builder.getI64IntegerAttr(number));
+  auto insertedBefore = [&] {
+    return builder.getInsertionPoint() == block.begin() ? nullptr
+                                                        : &*std::prev(builder.getInsertionPoint());
+  };
   for (Operation *op : llvm::reverse(forward)) {
+    Operation *last = insertedBefore();
     SmallVector<Value> results;
     for (Value result : op->getResults())
       results.push_back(cotangents.lookup(result));
@@ -54,6 +62,9 @@ FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &blo
     for (auto [operand, gradient, isNeeded] : llvm::zip_equal(op->getOperands(), gradients, needed))
       if (gradient && isNeeded)
         contribute(operand, gradient, op->getLoc());
+    if (numberOps)
+      for (Operation *added = insertedBefore(); added != last; added = added->getPrevNode())
+        added->setAttr(kGradientOfAttrName, op->getAttr(kOpNumberAttrName));
   }
 
   SmallVector<Value> result;

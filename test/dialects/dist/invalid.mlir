@@ -580,6 +580,6 @@ func.func @loop_element(%x: tensor<16x8xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @yield_outside(%x: tensor<16x8xf32>) {
-  // expected-error@+1 {{'dist.yield' op expects parent op to be one of 'dist.microbatch_loop, dist.bucket'}}
+  // expected-error@+1 {{'dist.yield' op expects parent op to be one of 'dist.microbatch_loop, dist.bucket, dist.fragment'}}
   dist.yield
 }

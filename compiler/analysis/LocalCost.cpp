@@ -1,0 +1,57 @@
+//===- LocalCost.cpp - What an op of the local view is taken to cost ------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/LocalCost.h"
+
+#include "compiler/analysis/CollectiveCost.h"
+#include "dialects/dist/Dist.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dtc;
+
+int64_t dtc::tensorBytes(Type tensor) {
+  return cast<RankedTensorType>(tensor).getNumElements() * elementBytes(tensor);
+}
+
+static std::optional<CollectiveKind> collectiveKind(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<CollectiveKind>>(op)
+      .Case<dist::AllReduceOp>([](auto) { return CollectiveKind::AllReduce; })
+      .Case<dist::AllGatherOp>([](auto) { return CollectiveKind::AllGather; })
+      .Case<dist::ReduceScatterOp>([](auto) { return CollectiveKind::ReduceScatter; })
+      .Case<dist::AllToAllOp>([](auto) { return CollectiveKind::AllToAll; })
+      .Case<dist::PermuteOp>([](auto) { return CollectiveKind::Permute; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+double dtc::localSeconds(const Mesh &mesh, Operation *op) {
+  if (std::optional<CollectiveKind> kind = collectiveKind(op)) {
+    AxisList axes;
+    for (auto name : op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+      axes.push_back(*mesh.find(name));
+    return collectiveSeconds(mesh, *kind, axes, double(tensorBytes(op->getOperand(0).getType())));
+  }
+  double seconds = 0;
+  for (Region &region : op->getRegions())
+    for (Operation &inner : region.getOps())
+      seconds += localSeconds(mesh, &inner);
+  if (!isa<KernelOpInterface>(op) || isa<ReshapeOp>(op))
+    return seconds;
+  double bytes = 0, flops = 0;
+  for (Type type : op->getOperandTypes())
+    bytes += double(tensorBytes(type));
+  for (Type type : op->getResultTypes())
+    bytes += double(tensorBytes(type));
+  if (auto rule = dyn_cast<ShardingRuleOpInterface>(op))
+    flops = rule.getFlops();
+  return seconds + std::max(flops / mesh.deviceFlops, bytes / mesh.deviceBandwidth);
+}
+
+double dtc::transferSeconds(const Mesh &mesh, double bytes) {
+  std::optional<unsigned> axis = mesh.pipelineAxis();
+  return axis ? bytes / mesh.axes[*axis].bandwidth + mesh.axes[*axis].latency : 0;
+}

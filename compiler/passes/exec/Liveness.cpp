@@ -1,0 +1,140 @@
+//===- Liveness.cpp - When the buffers of a program are in use -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/exec/Liveness.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+
+#define DEBUG_TYPE "dtc-plan-memory"
+
+using namespace mlir;
+using namespace dtc;
+
+void Liveness::findRuns() {
+  llvm::StringMap<exec::TaskOp> byName;
+  for (auto task : program.getOps<exec::TaskOp>())
+    byName[task.getSymName()] = task;
+  llvm::StringMap<size_t> indexOf;
+  for (auto [number, run] : llvm::enumerate(program.getOps<exec::RunOp>())) {
+    auto [it, fresh] = indexOf.try_emplace(run.getTask(), tasks.size());
+    if (fresh)
+      tasks.push_back({byName.lookup(run.getTask()), int(number)});
+    TaskRuns &task = tasks[it->second];
+    task.last = number;
+    task.all.push_back({number, run.getMicrobatch()});
+  }
+}
+
+/// How many microbatches' values are there at once, from the first run of one of the tasks to the
+/// last, for any microbatch. They are counted with those between them: a copy is chosen by the
+/// microbatch's number.
+int64_t Liveness::slotsOf(ArrayRef<unsigned> users) const {
+  std::map<int64_t, std::pair<int, int>> windows; // by microbatch
+  for (unsigned index : users)
+    for (auto [number, microbatch] : tasks[index].all) {
+      auto [it, fresh] = windows.try_emplace(microbatch, number, number);
+      it->second = {std::min(it->second.first, number), std::max(it->second.second, number)};
+    }
+  int64_t slots = 1;
+  for (auto a = windows.begin(); a != windows.end(); ++a)
+    for (auto b = std::next(a); b != windows.end(); ++b)
+      if (a->second.first <= b->second.second && b->second.first <= a->second.second)
+        slots = std::max(slots, b->first - a->first + 1);
+  return slots;
+}
+
+llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
+  findRuns();
+  llvm::MapVector<Operation *, Use> uses;
+  llvm::DenseMap<Operation *, SmallVector<unsigned, 2>> usersOf; // tasks
+  llvm::DenseSet<Operation *> sums;
+  for (auto buffer : program.getOps<exec::BufferOp>())
+    uses[buffer] = Use();
+
+  int now = 0;
+  for (auto [index, runs] : llvm::enumerate(tasks)) {
+    runs.begin = now;
+    for (Operation &op : runs.task.getBody().front()) {
+      // A collective that runs beside kernels uses its buffers until it is waited for.
+      Operation *user = &op;
+      if (auto wait = dyn_cast<exec::WaitOp>(op))
+        user = wait.getToken().getDefiningOp();
+      exec::Accesses used = accesses.of(user);
+      for (Value buffer : llvm::concat<Value>(used.reads, used.writes)) {
+        Operation *root = exec::getRoot(buffer);
+        uses[root].extend(now, now);
+        auto &users = usersOf[root];
+        if (users.empty() || users.back() != index)
+          users.push_back(index);
+      }
+      // The running sum is there from one microbatch to the next.
+      if (auto kernel = dyn_cast<exec::KernelOp>(op); kernel && kernel.getKernel() == "accumulate")
+        sums.insert(exec::getRoot(kernel.getOutputs()[0]));
+      ++now;
+    }
+    runs.end = now - 1;
+  }
+  llvm::DenseSet<Operation *> inputs;
+  // The caller writes inputs before the first task.
+  for (auto input : program.getOps<exec::InputOp>()) {
+    uses[exec::getRoot(input.getBuffer())].extend(0, 0);
+    inputs.insert(exec::getRoot(input.getBuffer()));
+  }
+  // Tasks that take turns are one loop: what only one of them uses is made again each time; all
+  // else that they touch must be left alone from the first to the last of them.
+  for (size_t first = 0; first < tasks.size();) {
+    size_t last = first;
+    int until = tasks[first].last;
+    while (last + 1 < tasks.size() && tasks[last + 1].first < until)
+      until = std::max(until, tasks[++last].last);
+    if (last > first || tasks[first].all.size() > 1) {
+      int begin = tasks[first].begin, end = tasks[last].end;
+      for (auto &[root, use] : uses) {
+        bool isLocal =
+            usersOf.lookup(root).size() == 1 && !sums.contains(root) && !inputs.contains(root);
+        if (use.last >= begin && use.first <= end && !isLocal)
+          use.extend(begin, end);
+      }
+    }
+    first = last + 1;
+  }
+  int end = std::max(now - 1, 0);
+  for (auto state : program.getOps<exec::StateOp>())
+    uses[exec::getRoot(state.getBuffer())].extend(0, end);
+  for (auto output : program.getOps<exec::OutputOp>())
+    uses[exec::getRoot(output.getBuffer())].extend(end, end);
+
+  llvm::MapVector<Operation *, Lifetime> lifetimes;
+  std::map<std::vector<unsigned>, int64_t> slots; // by users
+  for (auto &[root, use] : uses) {
+    int64_t bytes = llvm::alignTo(exec::getNumBytes(cast<MemRefType>(root->getResult(0).getType())),
+                                  exec::kBufferAlignment);
+    if (auto buffer = cast<exec::BufferOp>(root); buffer.getSlots()) {
+      auto &users = usersOf[root];
+      auto [it, fresh] = slots.try_emplace(std::vector<unsigned>(users.begin(), users.end()), 0);
+      if (fresh)
+        it->second = slotsOf(users);
+      buffer.setSlots(it->second);
+      bytes *= it->second;
+    }
+    if (use.last < 0)
+      use = {0, 0};
+    lifetimes[root] = {bytes, use.first, use.last};
+  }
+  return lifetimes;
+}
+
+Operation *Liveness::instructionAt(int instant) const {
+  for (const TaskRuns &runs : tasks)
+    if (runs.begin <= instant && instant <= runs.end)
+      return &*std::next(runs.task->getRegion(0).front().begin(), instant - runs.begin);
+  return nullptr;
+}

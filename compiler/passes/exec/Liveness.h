@@ -1,0 +1,58 @@
+//===- Liveness.h - When the buffers of a program are in use ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_EXEC_LIVENESS_H
+#define DTC_COMPILER_PASSES_EXEC_LIVENESS_H
+
+#include "compiler/analysis/ArenaPlan.h"
+#include "dialects/exec/Exec.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// When the buffers of a program are in use. Instants number the instructions of the tasks in the
+/// order in which the tasks first run.
+class Liveness {
+public:
+  explicit Liveness(exec::ProgramOp program) : program(program), accesses(program) {}
+  /// Gives the buffers of microbatches their slots. Returns the buffers in order of declaration,
+  /// with their lifetimes.
+  llvm::MapVector<mlir::Operation *, Lifetime> compute();
+  /// The instruction of an instant. After compute().
+  mlir::Operation *instructionAt(int instant) const;
+
+private:
+  struct Use {
+    int first = std::numeric_limits<int>::max();
+    int last = -1;
+    void extend(int from, int to) {
+      first = std::min(first, from);
+      last = std::max(last, to);
+    }
+  };
+  /// When a task runs, by number of the program's runs, and its instants.
+  struct TaskRuns {
+    exec::TaskOp task;
+    int first = 0, last = 0;
+    int begin = 0, end = 0;
+    llvm::SmallVector<std::pair<int, int64_t>> all; ///< with the microbatch
+  };
+  void findRuns();
+  int64_t slotsOf(llvm::ArrayRef<unsigned> tasks) const;
+
+  exec::ProgramOp program;
+  exec::AccessFinder accesses;
+  std::vector<TaskRuns> tasks; ///< in the order of their first runs
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_EXEC_LIVENESS_H

@@ -1,0 +1,195 @@
+//===- LoweringLoop.cpp - Microbatches, and the stages of a pipeline -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/exec/Lowering.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#define DEBUG_TYPE "dtc-lower-to-exec"
+
+using namespace mlir;
+using namespace dtc;
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+LogicalResult Lowering::lowerLoop(dist::MicrobatchLoopOp loop) {
+  if (inLoop || runs.size() > 1)
+    return loop.emitOpError() << "is a second loop over microbatches, expected one in a program";
+  for (Value result : loop.getResults())
+    allocate(result, kindOf(result), !returned.contains(result));
+  auto yield = cast<dist::YieldOp>(loop.getBody().front().getTerminator());
+  for (auto [value, sum] : llvm::zip_equal(yield.getValues(), loop.getResults())) {
+    Value made = value;
+    if (auto fragment = value.getDefiningOp<dist::FragmentOp>())
+      made = fragment.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber());
+    sumsOf[made].push_back(sum);
+  }
+  inLoop = true;
+  if (loop.getSchedule()) {
+    if (failed(lowerScheduled(loop)))
+      return failure();
+  } else {
+    exec::TaskOp body = beginTask("microbatch");
+    if (failed(lowerBody(loop.getBody().front())))
+      return failure();
+    int64_t count = mesh.axes[*mesh.find(loop.getAxis())].size;
+    for (int64_t microbatch = 0; microbatch < count; ++microbatch)
+      runs.push_back({body, microbatch});
+  }
+  inLoop = false;
+  runs.push_back({beginTask("update"), 0});
+  return success();
+}
+
+LogicalResult Lowering::lowerBody(Block &block) {
+  // A value is added to its sum as soon as it is there, so that its memory is free again; what a
+  // collective makes is left to it until the next one comes.
+  SmallVector<Value> ready, arriving;
+  auto accumulate = [&](SmallVectorImpl<Value> &values) {
+    auto axis = builder.getStringAttr(mesh.axes[*mesh.temporalAxis()].name);
+    for (Value value : values)
+      for (Value sum : sumsOf.lookup(value))
+        kernel(value.getLoc(), "accumulate", bufferOf.at(value), bufferOf.at(sum),
+               builder.getDictionaryAttr(builder.getNamedAttr("axis", axis)));
+    values.clear();
+  };
+  for (Operation &op : block.without_terminator()) {
+    bool moves = dist::isBucketable(&op) || isa<dist::BucketOp>(op);
+    if (moves)
+      accumulate(arriving);
+    if (failed(lowerOp(op)))
+      return failure();
+    for (Value result : op.getResults())
+      if (sumsOf.contains(result))
+        (moves ? arriving : ready).push_back(result);
+    accumulate(ready);
+  }
+  accumulate(arriving);
+  // What no op of the block makes.
+  for (Value value : llvm::SetVector<Value>(block.getTerminator()->operand_begin(),
+                                            block.getTerminator()->operand_end()))
+    if (value.getParentBlock() != &block)
+      ready.push_back(value);
+  accumulate(ready);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+exec::TransferOp Lowering::declareSend(dist::SendOp send) {
+  SmallVector<Value> buffers;
+  for (Value value : send.getValues())
+    buffers.push_back(bufferOf.at(value));
+  return exec::TransferOp::create(
+      declare, send.getLoc(), ("channel." + Twine(send.getChannel())).str(),
+      exec::TransferKind::Send, send.getPeer(), send.getChannel(), buffers);
+}
+
+exec::TransferOp Lowering::declareReceive(dist::ReceiveOp receive) {
+  SmallVector<Value> buffers;
+  for (Value value : receive.getResults())
+    buffers.push_back(allocate(value, kindOf(value), !inLoop && !returned.contains(value)));
+  return exec::TransferOp::create(
+      declare, receive.getLoc(), ("channel." + Twine(receive.getChannel())).str(),
+      exec::TransferKind::Receive, receive.getPeer(), receive.getChannel(), buffers);
+}
+
+void Lowering::start(exec::TransferOp transfer) {
+  exec::StartOp::create(builder, transfer.getLoc(), transfer.getSymName());
+}
+
+void Lowering::finish(exec::TransferOp transfer) {
+  exec::FinishOp::create(builder, transfer.getLoc(), transfer.getSymName());
+}
+
+void Lowering::finishSends() {
+  for (exec::TransferOp transfer : unfinished)
+    finish(transfer);
+  unfinished.clear();
+}
+
+LogicalResult Lowering::lowerFragment(dist::FragmentOp fragment) {
+  Block &block = fragment.getBody().front();
+  if (failed(lowerBody(block)))
+    return failure();
+  for (auto [inner, outer] :
+       llvm::zip_equal(block.getTerminator()->getOperands(), fragment.getResults())) {
+    share(outer, storageOf.at(inner), bufferOf.at(inner));
+    // The schedule orders fragments, not the body: one that comes later here may run earlier.
+    storages[storageOf.at(inner)].reusable = false;
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerScheduled(dist::MicrobatchLoopOp loop) {
+  // For each op of the body the task that the schedule means by it.
+  SmallVector<exec::TaskOp> taskOf;
+  SmallVector<exec::TransferOp> arriving;
+  for (Operation &op : loop.getBody().front().without_terminator()) {
+    if (auto receive = dyn_cast<dist::ReceiveOp>(op)) {
+      arriving.push_back(declareReceive(receive));
+      taskOf.push_back(beginTask("receive." + Twine(receive.getChannel())));
+      start(arriving.back());
+    } else if (auto fragment = dyn_cast<dist::FragmentOp>(op)) {
+      taskOf.push_back(
+          beginTask(dist::stringifyPass(fragment.getPass()) + "." + Twine(fragment.getStage())));
+      task.setPass(fragment.getPass());
+      task.setStage(fragment.getStage());
+      for (exec::TransferOp transfer : arriving)
+        finish(transfer);
+      arriving.clear();
+      if (failed(lowerFragment(fragment)))
+        return failure();
+    } else {
+      auto send = cast<dist::SendOp>(op);
+      exec::TransferOp transfer = declareSend(send);
+      // It starts at the end of the fragment that made the values.
+      exec::TaskOp maker;
+      for (exec::TaskOp earlier : llvm::reverse(taskOf))
+        if (earlier.getPass()) {
+          maker = earlier;
+          break;
+        }
+      if (!maker)
+        return send.emitOpError() << "has no fragment before it in the loop";
+      builder.setInsertionPointToEnd(&maker.getBody().front());
+      start(transfer);
+      taskOf.push_back(beginTask("sent." + Twine(send.getChannel())));
+      finish(transfer);
+    }
+  }
+  ArrayRef<int64_t> schedule = *loop.getSchedule();
+  for (size_t i = 0; i + 1 < schedule.size(); i += 2)
+    runs.push_back({taskOf[schedule[i]], schedule[i + 1]});
+  return success();
+}
+
+void Lowering::markMicrobatchBuffers() {
+  // A buffer that one task only uses is written before it is read each time that the task runs.
+  llvm::DenseMap<Operation *, exec::TaskOp> userOf;
+  llvm::DenseSet<Operation *> shared;
+  auto use = [&](Value buffer, exec::TaskOp task) {
+    Operation *root = exec::getRoot(buffer);
+    auto [it, fresh] = userOf.try_emplace(root, task);
+    if (!fresh && it->second != task)
+      shared.insert(root);
+  };
+  exec::AccessFinder accesses(program);
+  for (auto task : program.getOps<exec::TaskOp>())
+    for (Operation &op : task.getBody().front()) {
+      exec::Accesses used = accesses.of(&op);
+      for (Value buffer : llvm::concat<Value>(used.reads, used.writes))
+        use(buffer, task);
+    }
+  for (exec::BufferOp buffer : microbatchBuffers)
+    if (shared.contains(buffer))
+      buffer.setSlots(0);
+}

@@ -1,0 +1,102 @@
+//===- FragmentSchedule.cpp - The order of a pipeline's fragments ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/pipeline/FragmentSchedule.h"
+
+#include "compiler/analysis/LocalCost.h"
+#include "compiler/analysis/PipelineSimulation.h"
+
+#include <map>
+
+#define DEBUG_TYPE "dtc-schedule-pipeline"
+
+using namespace mlir;
+using namespace dtc;
+
+static UnitRole roleOf(const Fragment &fragment) {
+  UnitKind kind = fragment.pass == dist::Pass::Forward    ? UnitKind::Forward
+                  : fragment.pass == dist::Pass::Backward ? UnitKind::Backward
+                                                          : UnitKind::Weight;
+  return {kind, int(fragment.stage)};
+}
+
+static std::vector<StageSeconds> stageSeconds(const Mesh &mesh, const PipelineProgram &program,
+                                              int stages) {
+  std::vector<StageSeconds> all(stages, StageSeconds{0, 0, 0});
+  for (const Fragment &fragment : program.fragments) {
+    StageSeconds &of = all[fragment.stage];
+    double &seconds = fragment.pass == dist::Pass::Forward    ? of.forward
+                      : fragment.pass == dist::Pass::Backward ? of.backward
+                                                              : of.weight;
+    for (Operation *op : fragment.ops)
+      seconds += localSeconds(mesh, op);
+  }
+  return all;
+}
+
+/// The messages, and what the fragments of a device hand on to each other.
+static std::vector<PipelineChannel> channelsOf(const Mesh &mesh, const PipelineProgram &program) {
+  std::vector<PipelineChannel> channels;
+  for (const Message &message : program.messages) {
+    double bytes = 0;
+    for (Value value : message.values)
+      bytes += double(tensorBytes(value.getType()));
+    PipelineChannel channel{
+        roleOf(program.fragments[message.producer]), {}, transferSeconds(mesh, bytes)};
+    for (size_t user : message.users)
+      channel.consumers.push_back(roleOf(program.fragments[user]));
+    channels.push_back(channel);
+  }
+  for (auto [producer, consumer] : program.handovers)
+    channels.push_back(
+        {roleOf(program.fragments[producer]), {roleOf(program.fragments[consumer])}, 0});
+  return channels;
+}
+
+std::vector<std::vector<int64_t>> dtc::scheduleFragments(const Mesh &mesh,
+                                                         const PipelineProgram &program,
+                                                         const PipelineSchedule &schedule) {
+  std::vector<PipelineChannel> channels = channelsOf(mesh, program);
+  PipelineSimulation simulation =
+      simulateSchedule(schedule, stageSeconds(mesh, program, schedule.shape.stages()), channels);
+  std::vector<ReceivePosting> postings = postReceives(schedule, channels, simulation);
+
+  std::vector<std::vector<int64_t>> result;
+  for (int64_t device = 0; device < schedule.shape.devices; ++device) {
+    std::vector<BodyOp> body = bodyOf(program, device);
+    std::vector<int64_t> &entries = result.emplace_back();
+    std::map<std::pair<UnitKind, int>, int64_t> fragmentAt; // places in the body
+    for (auto [place, op] : llvm::enumerate(body))
+      if (op.kind == BodyOp::Run) {
+        UnitRole role = roleOf(program.fragments[op.index]);
+        fragmentAt[{role.kind, role.stage}] = place;
+      }
+    ArrayRef<PipelineUnit> order = schedule.orders[device];
+    for (auto [position, unit] : llvm::enumerate(order)) {
+      for (auto [place, op] : llvm::enumerate(body)) {
+        if (op.kind == BodyOp::Receive)
+          for (auto [microbatch, at] : llvm::enumerate(postings[op.index].positions))
+            if (at == int(position))
+              entries.insert(entries.end(), {int64_t(place), int64_t(microbatch)});
+        // While one message is on its way the next is made: a send must be over before the one
+        // after that. It is by then, if ops take as long as estimated.
+        if (op.kind == BodyOp::Send && unit.microbatch >= 2) {
+          UnitRole maker = roleOf(program.fragments[program.messages[op.index].producer]);
+          if (maker.kind == unit.kind && maker.stage == unit.stage)
+            entries.insert(entries.end(), {int64_t(place), int64_t(unit.microbatch - 2)});
+        }
+      }
+      if (auto it = fragmentAt.find({unit.kind, unit.stage}); it != fragmentAt.end())
+        entries.insert(entries.end(), {it->second, unit.microbatch});
+    }
+    for (auto [place, op] : llvm::enumerate(body))
+      if (op.kind == BodyOp::Send)
+        for (int microbatch = std::max(0, schedule.shape.microbatches - 2);
+             microbatch < schedule.shape.microbatches; ++microbatch)
+          entries.insert(entries.end(), {int64_t(place), microbatch});
+  }
+  return result;
+}

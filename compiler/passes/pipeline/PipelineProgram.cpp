@@ -1,0 +1,172 @@
+//===- PipelineProgram.cpp - A program cut along a pipeline ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/pipeline/PipelineProgram.h"
+
+#include <map>
+#include <optional>
+#include <tuple>
+
+#define DEBUG_TYPE "dtc-schedule-pipeline"
+
+using namespace mlir;
+using namespace dtc;
+
+namespace {
+
+class LoopCutter {
+public:
+  LoopCutter(dist::MicrobatchLoopOp loop, const StageAssignment &assignment)
+      : body(loop.getBody().front()), assignment(assignment) {}
+  FailureOr<PipelineProgram> run(function_ref<int64_t(int64_t)> deviceOf);
+
+private:
+  LogicalResult addUse(Value value, Operation *user, size_t fragment);
+  /// Notes what a fragment reads through an op, and through the ops without a stage behind it.
+  LogicalResult addUses(Operation *op, size_t fragment);
+
+  Block &body;
+  const StageAssignment &assignment;
+  PipelineProgram program;
+  Message &messageFor(size_t producer, size_t user);
+  /// By producer, receiver, and the fragment where one has a message of its own.
+  std::map<std::tuple<size_t, int64_t, std::optional<size_t>>, size_t> messageOf;
+};
+
+} // namespace
+
+LogicalResult LoopCutter::addUse(Value value, Operation *user, size_t fragment) {
+  Operation *definer = value.getDefiningOp();
+  definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
+  if (!definer)
+    return success(); // from outside the loop
+  auto it = program.fragmentOf.find(definer);
+  if (it == program.fragmentOf.end())
+    return addUses(definer, fragment); // is made here as well
+  size_t producer = it->second;
+  if (producer == fragment)
+    return success();
+  Fragment &from = program.fragments[producer], &to = program.fragments[fragment];
+  if (producer > fragment) {
+    InFlightDiagnostic diag = user->emitOpError()
+                              << "runs in the " << dist::stringifyPass(to.pass) << " pass of stage "
+                              << to.stage << " and needs a value of the "
+                              << dist::stringifyPass(from.pass) << " pass of stage " << from.stage
+                              << ", which comes later";
+    diag.attachNote(definer->getLoc()) << "the value is made here";
+    return failure();
+  }
+  from.results.insert(value);
+  if (from.device == to.device) {
+    if (from.stage != to.stage)
+      program.handovers.insert({producer, fragment});
+    return success();
+  }
+  Message &message = messageFor(producer, fragment);
+  message.values.insert(value);
+  message.users.insert(fragment);
+  return success();
+}
+
+/// A device waits for a message in the fragment that uses it first here. Schedules keep that order
+/// for all passes but weights, which run any time behind their own stage's backward pass: weights
+/// share the message of a fragment before them, or have their own.
+Message &LoopCutter::messageFor(size_t producer, size_t user) {
+  const Fragment &to = program.fragments[user];
+  auto find = [&](std::optional<size_t> own) -> Message * {
+    auto it = messageOf.find({producer, to.device, own});
+    return it == messageOf.end() ? nullptr : &program.messages[it->second];
+  };
+  std::optional<size_t> own;
+  if (to.pass == dist::Pass::Weight) {
+    Message *shared = find(std::nullopt);
+    if (shared && *llvm::min_element(shared->users) < user)
+      return *shared;
+    own = user;
+  }
+  if (Message *known = find(own))
+    return *known;
+  messageOf[{producer, to.device, own}] = program.messages.size();
+  program.messages.push_back({producer, to.device, {}, {}});
+  return program.messages.back();
+}
+
+LogicalResult LoopCutter::addUses(Operation *op, size_t fragment) {
+  auto result = op->walk([&](Operation *inner) -> WalkResult {
+    for (Value operand : inner->getOperands())
+      if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
+        if (failed(addUse(operand, op, fragment)))
+          return failure();
+    return success();
+  });
+  return failure(result.wasInterrupted());
+}
+
+FailureOr<PipelineProgram> LoopCutter::run(function_ref<int64_t(int64_t)> deviceOf) {
+  // Forward along the stages, then back.
+  std::map<std::pair<int64_t, int>, size_t> places;
+  for (Operation &op : body.without_terminator())
+    if (dist::StageAttr stage = assignment.of(&op)) {
+      bool isForward = stage.getPass() == dist::Pass::Forward;
+      int64_t back = 2 * assignment.numStages() - 1 - stage.getIndex();
+      places[{isForward ? stage.getIndex() : back, int(stage.getPass())}];
+    }
+  for (auto &[key, place] : places) {
+    place = program.fragments.size();
+    auto pass = dist::Pass(key.second);
+    int64_t stage =
+        pass == dist::Pass::Forward ? key.first : 2 * assignment.numStages() - 1 - key.first;
+    program.fragments.push_back({stage, pass, deviceOf(stage), {}, {}});
+  }
+  for (Operation &op : body.without_terminator())
+    if (dist::StageAttr stage = assignment.of(&op)) {
+      bool isForward = stage.getPass() == dist::Pass::Forward;
+      int64_t back = 2 * assignment.numStages() - 1 - stage.getIndex();
+      size_t place = places.at({isForward ? stage.getIndex() : back, int(stage.getPass())});
+      program.fragments[place].ops.push_back(&op);
+      program.fragmentOf[&op] = place;
+    }
+  for (bool weights : {false, true})
+    for (size_t index = 0; index < program.fragments.size(); ++index)
+      for (Operation *op : program.fragments[index].ops)
+        if ((program.fragments[index].pass == dist::Pass::Weight) == weights &&
+            failed(addUses(op, index)))
+          return failure();
+  for (Value value : body.getTerminator()->getOperands()) {
+    Operation *definer = value.getDefiningOp();
+    definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
+    if (auto it = program.fragmentOf.find(definer); it != program.fragmentOf.end())
+      program.fragments[it->second].results.insert(value);
+  }
+  auto key = [](const Message &message) {
+    return std::tuple(message.producer, message.receiver, *llvm::min_element(message.users));
+  };
+  llvm::sort(program.messages, [&](const Message &a, const Message &b) { return key(a) < key(b); });
+  return std::move(program);
+}
+
+FailureOr<PipelineProgram> dtc::cutLoop(dist::MicrobatchLoopOp loop,
+                                        const StageAssignment &assignment,
+                                        function_ref<int64_t(int64_t)> deviceOf) {
+  return LoopCutter(loop, assignment).run(deviceOf);
+}
+
+std::vector<BodyOp> dtc::bodyOf(const PipelineProgram &program, int64_t device) {
+  std::vector<BodyOp> body;
+  for (size_t index = 0; index < program.fragments.size(); ++index) {
+    if (program.fragments[index].device != device)
+      continue;
+    for (size_t m = 0; m < program.messages.size(); ++m)
+      if (const Message &message = program.messages[m];
+          message.receiver == device && *llvm::min_element(message.users) == index)
+        body.push_back({BodyOp::Receive, m});
+    body.push_back({BodyOp::Run, index});
+    for (size_t m = 0; m < program.messages.size(); ++m)
+      if (program.messages[m].producer == index)
+        body.push_back({BodyOp::Send, m});
+  }
+  return body;
+}

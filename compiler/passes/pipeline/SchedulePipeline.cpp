@@ -1,0 +1,84 @@
+//===- SchedulePipeline.cpp - One function for each device of a pipeline --===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/pipeline/FragmentSchedule.h"
+#include "compiler/passes/pipeline/StageFunctions.h"
+
+#define DEBUG_TYPE "dtc-schedule-pipeline"
+
+namespace dtc {
+#define GEN_PASS_DEF_SCHEDULEPIPELINEPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+static LogicalResult schedulePipeline(func::FuncOp function, const Mesh &mesh,
+                                      const PipelineShape &shape, const ScheduleRule &rule) {
+  if (failed(checkProgram(function, mesh.name)))
+    return failure();
+  auto loops = llvm::to_vector(function.getOps<dist::MicrobatchLoopOp>());
+  if (loops.size() != 1 || loops.front().getSchedule())
+    return function.emitOpError() << "has " << loops.size()
+                                  << " loops over microbatches, expected one without a schedule; "
+                                     "run dtc-spmd-partition first";
+  dist::MicrobatchLoopOp loop = loops.front();
+  StageAssignment assignment(loop, rule.splitsWeight);
+  if (assignment.numStages() != shape.stages())
+    return loop.emitOpError() << "has " << assignment.numStages() << " stages, expected "
+                              << shape.stages() << " for " << shape.devices << " devices of "
+                              << shape.chunks << "; run dtc-partition-stages with as many chunks";
+  PipelineSchedule schedule = buildSchedule(shape, rule);
+  FailureOr<PipelineProgram> program =
+      cutLoop(loop, assignment, [&](int64_t stage) { return schedule.device(int(stage)); });
+  if (failed(program))
+    return failure();
+  Builder b(function.getContext());
+  function->setAttr(
+      dist::kPipelineAttrName,
+      b.getDictionaryAttr({b.getNamedAttr("schedule", b.getStringAttr(rule.name)),
+                           b.getNamedAttr("stages", b.getI64IntegerAttr(shape.stages()))}));
+  Placement placement(function, loop, *program, shape.devices);
+  buildStageFunctions(function, loop, *program, placement,
+                      scheduleFragments(mesh, *program, schedule));
+  return success();
+}
+
+namespace {
+struct SchedulePipelinePass : dtc::impl::SchedulePipelinePassBase<SchedulePipelinePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto error = [&] {
+      signalPassFailure();
+      return getOperation().emitError();
+    };
+    std::optional<ScheduleRule> rule = findScheduleRule(schedule);
+    if (!rule) {
+      error() << "there is no schedule '" << schedule << "'; there are " << listScheduleNames();
+      return;
+    }
+    if (failed(forEachFunction(
+            getOperation(), [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
+              std::optional<unsigned> axis = mesh.pipelineAxis(), time = mesh.temporalAxis();
+              if (!axis)
+                return success();
+              if (!time)
+                return function.emitError() << "a pipeline works on microbatches, and the mesh has "
+                                               "no temporal axis";
+              PipelineShape shape{int(mesh.axes[*axis].size), int(chunks),
+                                  int(mesh.axes[*time].size)};
+              if (auto problem = explainUnsupportedShape(shape, *rule))
+                return function.emitError() << *problem;
+              return schedulePipeline(function, mesh, shape, *rule);
+            })))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,23 @@
+//===- StageFunctions.h - A function for each device of a pipeline --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_PIPELINE_STAGEFUNCTIONS_H
+#define DTC_COMPILER_PASSES_PIPELINE_STAGEFUNCTIONS_H
+
+#include "compiler/passes/pipeline/Placement.h"
+
+namespace dtc {
+
+/// Replaces `function` by one function for each of `devices` coordinates on the pipeline axis,
+/// called "<name>.<coordinate>", in their order. `schedules` has for each device the numbers of
+/// ops of its body (see bodyOf) and microbatches, as dist.microbatch_loop wants them.
+void buildStageFunctions(mlir::func::FuncOp function, dist::MicrobatchLoopOp loop,
+                         const PipelineProgram &program, const Placement &placement,
+                         llvm::ArrayRef<std::vector<int64_t>> schedules);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_PIPELINE_STAGEFUNCTIONS_H

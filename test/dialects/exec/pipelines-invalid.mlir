@@ -1,0 +1,161 @@
+// RUN: dtc-opt %s --split-input-file --verify-diagnostics
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+1 {{'exec.transfer' op moves no tensor}}
+  "exec.transfer"() <{sym_name = "t", kind = #exec<transfer_kind send_to>, peer = 1 : i64, channel = 0 : i64}> : () -> ()
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+1 {{'exec.transfer' op has the peer -1 and the channel 0, expected at least 0 of each}}
+  exec.transfer @t send_to -1 channel 0 (%a) : memref<4x8xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+1 {{'exec.transfer' op has the peer 0 and the channel -3, expected at least 0 of each}}
+  exec.transfer @t send_to 0 channel -3 (%a) : memref<4x8xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+2 {{failed to parse Exec_TransferKindAttr}}
+  // expected-error@+1 {{expected ::dtc::exec::TransferKind to be one of: send_to, receive_from}}
+  exec.transfer @t hands_to 1 channel 0 (%a) : memref<4x8xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-note@+1 {{see existing symbol definition here}}
+  exec.transfer @t send_to 1 channel 0 (%a) : memref<4x8xf32>
+  // expected-error@+1 {{redefinition of symbol named 't'}}
+  exec.transfer @t send_to 1 channel 1 (%a) : memref<4x8xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+// expected-error@+1 {{'exec.transfer' op expects parent op 'exec.program'}}
+"exec.transfer"() <{sym_name = "t", kind = #exec<transfer_kind send_to>, peer = 1 : i64, channel = 0 : i64}> : () -> ()
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+// expected-error@+1 {{'exec.start' op expects parent op 'exec.task'}}
+exec.start @t
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+1 {{'exec.finish' op cannot stand in an exec.program}}
+  "exec.finish"() <{transfer = @t}> : () -> ()
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  exec.task @t {
+    // expected-error@+1 {{'exec.start' op names @t, which is not an exec.transfer of this program}}
+    exec.start @t
+  }
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  exec.task @t {
+    // expected-error@+1 {{'exec.finish' op names @t, which is not an exec.transfer of this program}}
+    exec.finish @t
+  }
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @other on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  exec.transfer @elsewhere send_to 1 channel 0 (%a) : memref<4x8xf32>
+}
+exec.program @p on @mesh {
+  exec.task @t {
+    // expected-error@+1 {{'exec.start' op names @elsewhere, which is not an exec.transfer of this program}}
+    exec.start @elsewhere
+  }
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  exec.transfer @t send_to 1 channel 0 (%a) : memref<4x8xf32>
+  exec.task @u {
+    // expected-error@+1 {{'exec.transfer' op cannot stand in an exec.task}}
+    exec.transfer @t send_to 1 channel 0 (%a) : memref<4x8xf32>
+  }
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  exec.transfer @t send_to 1 channel 0 (%a) : memref<4x8xf32>
+  // expected-error@+1 {{'exec.run' op runs @t, which is not an exec.task of this program}}
+  exec.run @t
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+1 {{'exec.buffer' op has -1 slots, expected at least 0}}
+  %b = exec.buffer activation slots -1 : memref<4xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+2 {{failed to parse}}
+  // expected-error@+1 {{expected ::dtc::dist::Pass to be one of: forward, backward, weight}}
+  exec.task @t pass sideways 0 {
+  }
+}
