@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/PlanTypes.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/support/CompileAndRun.h"
 
@@ -184,7 +185,8 @@ TEST_P(Gradient, EqualsFiniteDifferences) {
   ASSERT_FALSE(problem) << problem->message;
 
   std::map<std::string, runtime::HostTensor> parameters;
-  for (const plan::State &state : session->plan().programs(0).states()) {
+  for (const plan::State *each : runtime::distinctStates(session->plan())) {
+    const plan::State &state = *each;
     runtime::TensorType type{runtime::DType::F64,
                              {state.file_shape().begin(), state.file_shape().end()}};
     parameters[state.name()] = randomTensor(type, /*seed=*/5, state.name());

@@ -9,10 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/plan.pb.h"
-#include "test/support/CompileAndRun.h"
-
-#include "llvm/ADT/StringRef.h"
+#include "test/equivalence/Training.h"
 
 #include <gtest/gtest.h>
 
@@ -20,20 +17,6 @@ using namespace dtc;
 using namespace dtc::test;
 
 namespace {
-
-constexpr int kSteps = 10;
-constexpr double kTolerance = 1e-4;
-
-struct TrainingRun {
-  std::vector<double> losses;
-  std::map<std::string, runtime::HostTensor> parameters;
-};
-
-struct Model {
-  const char *name;
-  const char *config;
-  int64_t batch, seq;
-};
 
 /// Sizes that every mesh here divides, except meshes of 3 devices in a row.
 const Model kGpt2 = {"Gpt2", R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32,
@@ -64,74 +47,13 @@ const Model kLlamaOneKv = {"LlamaOneKv", R"({"model_type": "llama", "vocab_size"
   "tie_word_embeddings": true})",
                            13, 16};
 
-/// For messages of GoogleTest, which would print bytes.
-void PrintTo(const Model &model, std::ostream *os) { *os << model.name; }
-
-class LayoutEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {
-protected:
-  static TrainingRun train(const Model &model, const CompileOptions &options) {
-    TrainingRun run;
-    Compiler compiler;
-    auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options);
-    EXPECT_TRUE(session) << compiler.diagnostics();
-    if (!session)
-      return run;
-    int64_t devices = 1;
-    for (const auto &[axis, size] : options.mesh)
-      devices *= size;
-    EXPECT_EQ(session->numDevices(), devices);
-    EXPECT_FALSE(session->initializeStates(/*seed=*/7));
-    for (int step = 1; step <= kSteps; ++step) {
-      auto problem = setRandomInputs(*session, /*seed=*/step);
-      if (!problem)
-        problem = session->step(/*learningRate=*/1e-2, step);
-      EXPECT_FALSE(problem) << problem->message;
-      if (problem)
-        return run;
-      run.losses.push_back(element(*session->getOutput("loss")));
-    }
-    for (const plan::State &state : session->plan().programs(0).states())
-      if (state.parameter().empty())
-        run.parameters.emplace(state.name(), *session->getState(state.name()));
-    return run;
-  }
-
-  /// One device's result, computed once for each model.
-  static const TrainingRun &reference(const Model &model) {
-    static std::map<std::string, TrainingRun> runs;
-    auto it = runs.find(model.name);
-    if (it == runs.end())
-      it = runs.emplace(model.name, train(model, CompileOptions())).first;
-    return it->second;
-  }
-};
+class LayoutEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 
 } // namespace
 
 TEST_P(LayoutEquivalence, EqualsOneDevice) {
   auto [model, mesh] = GetParam();
-  const TrainingRun &expected = reference(model);
-  ASSERT_EQ(expected.losses.size(), size_t(kSteps));
-  EXPECT_LT(expected.losses.back(), expected.losses.front() + 0.5) << "training diverged";
-  TrainingRun actual = train(model, layout(mesh));
-  ASSERT_EQ(actual.losses.size(), expected.losses.size());
-  for (int step = 0; step < kSteps; ++step)
-    EXPECT_NEAR(actual.losses[step], expected.losses[step], kTolerance * expected.losses[step])
-        << "at step " << step + 1;
-  ASSERT_EQ(actual.parameters.size(), expected.parameters.size());
-  // AdamW divides by the root of the second moment, which makes much of little where a gradient is
-  // all rounding: the bound is on the tensor's largest difference against its largest element.
-  for (const auto &[name, tensor] : expected.parameters) {
-    runtime::HostTensor a = tensor, b = actual.parameters.at(name);
-    // The softmax does not see the key bias: its gradient is rounding and nothing else, and AdamW
-    // makes full steps of it.
-    if (llvm::StringRef(name).ends_with("attn.c_attn.bias"))
-      for (int64_t third = a.type.numElements() / 3, i = third; i < 2 * third; ++i) {
-        setElement(a, i, 0);
-        setElement(b, i, 0);
-      }
-    EXPECT_LT(relativeDifference(a, b), kTolerance) << name;
-  }
+  expectClose(trainOnce(model, ""), train(model, layout(mesh)));
 }
 
 /// Layouts of any model.
@@ -191,13 +113,8 @@ static const char *kEvenLayouts[] = {"dp=4",      "dp=8",         "dp=4,tp=2",
 static const char *kOddLayouts[] = {"dp=5", "dp=8", "dp=7 zero=1", "dp=7,tp=2 zero=2",
                                     "dp=5,tp=3 sp"};
 
-/// "dp=2,tp=2 m=2" -> "Gpt2_dp2_tp2_m2".
 static std::string nameOf(const testing::TestParamInfo<LayoutEquivalence::ParamType> &info) {
-  std::string name = std::string(std::get<0>(info.param).name) + "_";
-  for (char c : std::string(std::get<1>(info.param)))
-    if (c != '=')
-      name += c == ',' || c == ' ' ? '_' : c;
-  return name;
+  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
 }
 
 using testing::Combine;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/data/Safetensors.h"
+#include "runtime/plan/PlanTypes.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/train/Weights.h"
 #include "test/support/CompileAndRun.h"
@@ -98,7 +99,8 @@ TEST_P(Parity, Gradients) {
   double loss = expected["loss"][0];
   EXPECT_NEAR(element(*session->getOutput("loss")), loss, kTolerance * loss);
   int count = 0;
-  for (const plan::State &state : session->plan().programs(0).states()) {
+  for (const plan::State *each : runtime::distinctStates(session->plan())) {
+    const plan::State &state = *each;
     auto gradient = session->getOutput("grad:" + state.name());
     ASSERT_TRUE(bool(gradient)) << state.name();
     gradient->type.shape.assign(state.file_shape().begin(), state.file_shape().end());
@@ -121,7 +123,8 @@ TEST_P(Parity, ThreeStepsOfAdamw) {
     EXPECT_NEAR(element(*session->getOutput("grad_norm")), norm, kTolerance * norm)
         << "step " << step;
   }
-  for (const plan::State &state : session->plan().programs(0).states()) {
+  for (const plan::State *each : runtime::distinctStates(session->plan())) {
+    const plan::State &state = *each;
     if (!state.parameter().empty())
       continue;
     runtime::HostTensor reference = load("parameters.safetensors", state.name());

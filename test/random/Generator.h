@@ -8,6 +8,7 @@
 #define DTC_TEST_RANDOM_GENERATOR_H
 
 #include "test/random/RandomGraph.h"
+#include "test/random/RandomPipeline.h"
 
 #include <random>
 
@@ -23,6 +24,7 @@ class Generator {
 public:
   explicit Generator(uint64_t seed) : engine(seed) {}
   RandomGraph run();
+  RandomPipeline runPipeline();
 
 private:
   using Shape = std::vector<int64_t>;
@@ -52,6 +54,12 @@ private:
   static std::string letters(const Shape &shape);
   void makeMesh();
   std::string sharding(const Shape &shape);
+  /// What may stand on a value of the sharded form: a sharding, or for a pipeline logical axes.
+  std::string annotation(const Shape &shape);
+  std::string logicalAxes(const Shape &shape);
+  /// Chooses the pipeline and the batch; returns the number of stages.
+  int64_t makePipeline(RandomPipeline &pipeline);
+  void growModel(int64_t steps);
   int64_t randomSize();
   Shape randomShape(int64_t rank);
   size_t argument(const Shape &shape, const char *element = "f64");
@@ -95,9 +103,10 @@ private:
   std::vector<Axis> axes;             ///< spatial ones
   std::vector<std::string> batchAxes; ///< with a temporal axis, what splits the batch
   int64_t batch = 0;
+  bool forPipeline = false; ///< long chains of ops of the batch, and logical axes for shardings
   std::vector<Value> values;
   struct Argument {
-    std::string name, type, sharding; ///< the sharding is empty where there is none
+    std::string name, type, annotation; ///< may be empty
     bool mayBeParameter;
   };
   std::vector<Argument> arguments;

@@ -104,6 +104,10 @@ std::string Generator::sharding(const Shape &shape) {
   return text + "]>";
 }
 
+std::string Generator::annotation(const Shape &shape) {
+  return forPipeline ? logicalAxes(shape) : "dist.sharding = " + sharding(shape);
+}
+
 int64_t Generator::randomSize() {
   return chance(70) ? oneOf<int64_t>({2, 4, 4, 6, 8, 8, 12}) : pick(1, 11);
 }
@@ -119,7 +123,8 @@ Generator::Shape Generator::randomShape(int64_t rank) {
 
 size_t Generator::argument(const Shape &shape, const char *element) {
   std::string name = "%a" + std::to_string(arguments.size());
-  arguments.push_back({name, type(shape, element), chance(75) ? sharding(shape) : "",
+  arguments.push_back({name, type(shape, element),
+                       chance(75) || forPipeline ? annotation(shape) : "",
                        !hasBatch(shape) && element == std::string("f64")});
   values.push_back({name, shape});
   return values.size() - 1;
@@ -145,6 +150,11 @@ size_t Generator::anyValue(int64_t minRank, int64_t maxRank) {
   for (size_t i = 0; i < values.size(); ++i)
     if (int64_t rank = values[i].shape.size(); rank >= minRank && rank <= maxRank)
       fitting.push_back(i);
+  // Layers: mostly of what a microbatch has, and of what was made last.
+  if (forPipeline && chance(90))
+    std::erase_if(fitting, [&](size_t i) { return !hasBatch(values[i].shape); });
+  if (forPipeline && chance(60) && fitting.size() > 3)
+    fitting.erase(fitting.begin(), fitting.end() - 3);
   return fitting.empty() ? argument(randomShape(pick(minRank, std::min<int64_t>(maxRank, 3))))
                          : oneOf(fitting);
 }
@@ -165,7 +175,9 @@ void Generator::append(const std::string &op, const std::vector<Shape> &shapes,
     body[0] += left + op + "\n";
     body[1] += left + op + "\n";
   } else {
-    std::string attribute = chance(15) ? " {dist.sharding = " + sharding(shapes.front()) + "}" : "";
+    std::string attribute;
+    if (!forPipeline && chance(15))
+      attribute = " {" + annotation(shapes.front()) + "}";
     body[0] += left + op.substr(0, at) + op.substr(at + 1) + "\n";
     body[1] += left + op.substr(0, at) + attribute + op.substr(at + 1) + "\n";
   }
@@ -185,8 +197,8 @@ std::string Generator::signature(bool sharded, bool parameters) const {
     text += (text.empty() ? "" : ", ") + argument.name + ": " + argument.type + " {" +
             (parameters && argument.mayBeParameter ? "dtc.param" : "dtc.input") + " = \"" +
             argument.name.substr(1) + "\"";
-    if (sharded && !argument.sharding.empty())
-      text += ", dist.sharding = " + argument.sharding;
+    if (sharded && !argument.annotation.empty())
+      text += ", " + argument.annotation;
     text += "}";
   }
   return text;
@@ -218,7 +230,7 @@ void Generator::finish() {
     Value sum{"%sum" + std::to_string(results.size()), left};
     std::string op = "  " + sum.name + " = dtc.reduce sum " + value.name + " dims [" + list(dims) +
                      "]@ : (" + type(value.shape) + ") -> " + type(left) + "\n";
-    std::string attribute = chance(30) ? " {dist.sharding = " + sharding(left) + "}" : "";
+    std::string attribute = chance(30) ? " {" + annotation(left) + "}" : "";
     size_t at = op.find('@');
     sums[0] += op.substr(0, at) + op.substr(at + 1);
     sums[1] += op.substr(0, at) + attribute + op.substr(at + 1);

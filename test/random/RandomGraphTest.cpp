@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/random/RandomGraph.h"
+#include "runtime/plan/PlanTypes.h"
 #include "runtime/plan/plan.pb.h"
-#include "test/support/CompileAndRun.h"
+#include "test/random/RunProgram.h"
 
 #include <gtest/gtest.h>
 
@@ -21,56 +21,6 @@
 
 using namespace dtc;
 using namespace dtc::test;
-
-/// Floats, and indices that are in range: what a plan says of their range must be true.
-static runtime::MaybeError setInputs(runtime::Session &session, const RandomGraph &graph,
-                                     uint64_t seed) {
-  for (const plan::Input &input : session.plan().programs(0).inputs()) {
-    if (input.role() != plan::Input::DATA)
-      continue;
-    runtime::TensorType type{static_cast<runtime::DType>(input.dtype()),
-                             {input.shape().begin(), input.shape().end()}};
-    auto limit = graph.indexLimits.find(input.name());
-    int64_t below = limit == graph.indexLimits.end() ? 1 : limit->second;
-    EXPECT_TRUE(input.index_limit() == 0 || input.index_limit() == below) << input.name();
-    if (auto problem =
-            session.setInput(input.name(), randomTensor(type, seed, input.name(), below)))
-      return problem;
-  }
-  return {};
-}
-
-/// Sets all that a program reads and runs it; twice where it trains, as the second step reads what
-/// the first one wrote.
-static runtime::MaybeError runProgram(runtime::Session &session, const RandomGraph &graph,
-                                      CompileOptions::Mode mode, uint64_t seed) {
-  for (const plan::State &state : session.plan().programs(0).states())
-    if (auto problem = session.setState(
-            state.name(), randomTensor({runtime::DType::F64,
-                                        {state.file_shape().begin(), state.file_shape().end()}},
-                                       seed, state.name())))
-      return problem;
-  for (int step = 1; step <= (mode == CompileOptions::Mode::Train ? 2 : 1); ++step) {
-    auto problem = setInputs(session, graph, seed + step);
-    if (!problem)
-      problem = session.step(/*learningRate=*/0.1, step);
-    if (problem)
-      return problem;
-  }
-  return {};
-}
-
-/// The outputs, and the states where a program trains.
-static std::map<std::string, runtime::HostTensor> resultsOf(const runtime::Session &session) {
-  std::map<std::string, runtime::HostTensor> results;
-  for (const plan::Output &output : session.plan().programs(0).outputs())
-    if (auto value = session.getOutput(output.name()))
-      results.emplace("output " + output.name(), *value);
-  for (const plan::State &state : session.plan().programs(0).states())
-    if (auto value = session.getState(state.name()))
-      results.emplace("state " + state.name(), *value);
-  return results;
-}
 
 /// Compiles and runs both forms of a program and compares all their outputs and states.
 static void compare(const RandomGraph &graph, const std::string &plainText,
@@ -93,14 +43,14 @@ static void compare(const RandomGraph &graph, const std::string &plainText,
   auto actual = compiler.open(*sharded, options);
   ASSERT_TRUE(actual) << compiler.diagnostics() << mesh << shardedText;
   for (runtime::Session *session : {expected.get(), actual.get()}) {
-    auto problem = runProgram(*session, graph, mode, seed);
+    auto problem = runProgram(*session, graph.indexLimits, mode, seed);
     ASSERT_FALSE(problem) << problem->message << mesh << shardedText;
   }
   auto results = resultsOf(*expected), others = resultsOf(*actual);
   ASSERT_EQ(results.size(), others.size());
-  const plan::Program &program = expected->plan().programs(0);
-  ASSERT_EQ(results.size(), size_t(program.outputs_size() + program.states_size()));
-  ASSERT_GT(program.outputs_size(), 0);
+  size_t outputs = runtime::distinctOutputs(expected->plan()).size();
+  ASSERT_EQ(results.size(), outputs + runtime::distinctStates(expected->plan()).size());
+  ASSERT_GT(outputs, 0u);
   // A gradient may be the small difference of large terms: rounding is measured against the
   // program's largest value.
   double largest = 0;

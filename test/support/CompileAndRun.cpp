@@ -8,11 +8,14 @@
 
 #include "compiler/import/ImportModel.h"
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/plan/PlanTypes.h"
 #include "runtime/plan/plan.pb.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -86,19 +89,36 @@ Compiler::open(mlir::ModuleOp module, const CompileOptions &options, int threads
   return std::move(*session);
 }
 
+/// Takes "name=value" apart where it sets a field; false if it is none of these.
+static bool setField(llvm::StringRef part, CompileOptions &options) {
+  const std::pair<llvm::StringRef, int64_t *> numbers[] = {{"m=", &options.microbatches},
+                                                           {"zero=", &options.zero},
+                                                           {"chunks=", &options.chunks},
+                                                           {"bucket=", &options.bucketBytes}};
+  const std::pair<llvm::StringRef, std::string *> texts[] = {{"schedule=", &options.schedule},
+                                                             {"stages=", &options.stages}};
+  for (auto [name, field] : numbers)
+    if (part.consume_front(name)) {
+      if (part.getAsInteger(10, *field))
+        llvm::report_fatal_error(llvm::Twine("a layout of a test has '") + name + part +
+                                 "', expected a number");
+      return true;
+    }
+  for (auto [name, field] : texts)
+    if (part.consume_front(name)) {
+      *field = part.str();
+      return true;
+    }
+  return false;
+}
+
 CompileOptions dtc::test::layout(const std::string &text) {
   CompileOptions options;
   llvm::SmallVector<llvm::StringRef> parts;
   llvm::StringRef(text).split(parts, ' ', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef part : parts) {
-    if (part.consume_front("m=")) {
-      part.getAsInteger(10, options.microbatches);
+    if (setField(part, options))
       continue;
-    }
-    if (part.consume_front("zero=")) {
-      part.getAsInteger(10, options.zero);
-      continue;
-    }
     if (part == "sp") {
       options.sequenceParallel = true;
       continue;
@@ -111,12 +131,28 @@ CompileOptions dtc::test::layout(const std::string &text) {
     part.split(axes, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef axis : axes) {
       auto [name, size] = axis.split('=');
-      int64_t value = 1;
-      size.getAsInteger(10, value);
+      int64_t value = 0;
+      if (size.getAsInteger(10, value))
+        llvm::report_fatal_error(llvm::Twine("a layout of a test has '") + axis +
+                                 "', expected an axis and its size");
       options.mesh.push_back({name.str(), value});
     }
   }
   return options;
+}
+
+int64_t dtc::test::devicesOf(const CompileOptions &options) {
+  int64_t devices = 1;
+  for (const auto &[axis, size] : options.mesh)
+    devices *= size;
+  return devices;
+}
+
+int64_t dtc::test::axisSize(const CompileOptions &options, llvm::StringRef axis) {
+  for (const auto &[name, size] : options.mesh)
+    if (name == axis)
+      return size;
+  return 1;
 }
 
 double dtc::test::element(const runtime::HostTensor &tensor, int64_t index) {
@@ -164,7 +200,8 @@ runtime::HostTensor dtc::test::randomTensor(const runtime::TensorType &type, uin
 }
 
 runtime::MaybeError dtc::test::setRandomInputs(runtime::Session &session, uint64_t seed) {
-  for (const plan::Input &input : session.plan().programs(0).inputs()) {
+  for (const plan::Input *each : runtime::distinctInputs(session.plan())) {
+    const plan::Input &input = *each;
     if (input.role() != plan::Input::DATA)
       continue;
     runtime::TensorType type{static_cast<runtime::DType>(input.dtype()),

@@ -12,6 +12,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <cmath>
 #include <memory>
@@ -47,9 +48,15 @@ private:
   std::unique_ptr<mlir::MLIRContext> mlirContext;
 };
 
-/// "dp=2,tp=2 m=2" -> options with that mesh and that many microbatches; "zero=3", "sp" (sequence
-/// parallel) and "shard:batch=dp+tp" may follow.
+/// "dp=2,tp=2,pp=2 m=2" -> options with that mesh and that many microbatches. There may follow, in
+/// any order, "zero=3", "sp" (sequence parallel), "shard:batch=dp+tp", "bucket=4096" (bytes) and,
+/// of a pipeline, "schedule=zb-v", "chunks=2" and "stages=h.0|h.1-h.3" (without spaces). A layout
+/// that does not parse ends the program.
 CompileOptions layout(const std::string &text);
+
+/// The product of the mesh's axes, and the size of one, 1 if it is not there.
+int64_t devicesOf(const CompileOptions &options);
+int64_t axisSize(const CompileOptions &options, llvm::StringRef axis);
 
 /// max |a - b| / max(|a|, floor) in the sense of the whole tensor: the largest difference over the
 /// largest magnitude.

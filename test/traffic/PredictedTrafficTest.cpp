@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The bytes that dtc-plan predicts from a plan alone, by kind of collective, against what the
-// communicators of all devices counted while the plan ran.
+// The bytes that dtc-plan predicts from a plan alone, by kind of collective and in transfers,
+// against what the communicators of all devices counted while the plan ran.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,13 @@ namespace {
 void expectPrediction(runtime::Session &session) {
   runtime::PlanSummary summary = runtime::summarizePlan(session.plan());
   runtime::PlanExplanation explanation = runtime::explainPlan(session.plan());
-  uint64_t devices = uint64_t(session.numDevices());
+  // Of a pipeline, the figures are of one device for each program.
+  uint64_t devices = uint64_t(summary.devicesPerProgram());
   runtime::CommunicatorBytes counted = session.communicatorBytes();
   EXPECT_GT(counted.total(), 0u) << "this layout does not communicate";
   for (runtime::CollectiveKind kind : runtime::allCollectiveKinds)
     EXPECT_EQ(devices * summary.sentBytes.of(kind), counted.of(kind)) << runtime::name(kind);
+  EXPECT_EQ(devices * summary.transfers.bytes, counted.transfers);
   EXPECT_EQ(devices * explanation.total.bytes, counted.total());
   // Every way to add up the collectives comes to the same.
   uint64_t byTensor = 0, byAxes = 0, byKind = 0;
@@ -75,6 +77,12 @@ const Case kCases[] = {
     {"FullyShardedAndData", "gpt2", "dp=2,fsdp=2 zero=3", kSmall},
     {"ThreeAxes", "llama", "dp=2,fsdp=2,tp=2 m=2 zero=2", kUsual},
     {"SplitByBoth", "gpt2", "dp=2,tp=2 shard:batch=dp+tp", kUsual},
+    {"Pipeline", "gpt2", "pp=3 m=4", kUsual},
+    {"PipelineUnevenMicrobatches", "llama", "pp=2 m=5 schedule=gpipe", kUsual},
+    {"PipelinePaddedBatch", "llama", "pp=2,dp=5 m=2 schedule=zb-h1", kUsual},
+    {"PipelineInterleaved", "gpt2", "tp=2,pp=2 m=4 schedule=interleaved chunks=3", kSmall},
+    {"PipelineZero", "llama", "dp=2,pp=2 m=3 zero=2 schedule=zb-v", 0},
+    {"PipelineAll", "gpt2", "dp=2,pp=2,tp=2 m=2 zero=3 sp schedule=zb-v", kSmall},
 };
 
 } // namespace

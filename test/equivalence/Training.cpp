@@ -1,0 +1,101 @@
+//===- Training.cpp - Small models, trained on any layout -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/equivalence/Training.h"
+
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/plan.pb.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::test;
+
+void dtc::test::PrintTo(const Model &model, std::ostream *os) { *os << model.name; }
+
+TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
+  TrainingRun run;
+  Compiler compiler;
+  CompileOptions options = layout;
+  options.eps = model.eps;
+  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options);
+  EXPECT_TRUE(session) << compiler.diagnostics();
+  if (!session)
+    return run;
+  EXPECT_EQ(session->numDevices(), devicesOf(options));
+  EXPECT_FALSE(session->initializeStates(/*seed=*/7));
+  for (int step = 1; step <= kSteps; ++step) {
+    auto problem = setRandomInputs(*session, /*seed=*/step);
+    if (!problem)
+      problem = session->step(/*learningRate=*/1e-2, step);
+    EXPECT_FALSE(problem) << problem->message;
+    if (problem)
+      return run;
+    run.losses.push_back(element(*session->getOutput("loss")));
+    run.norms.push_back(element(*session->getOutput("grad_norm")));
+  }
+  for (const plan::State *state : runtime::distinctStates(session->plan()))
+    if (state->parameter().empty())
+      run.parameters.emplace(state->name(), *session->getState(state->name()));
+  return run;
+}
+
+const TrainingRun &dtc::test::trainOnce(const Model &model, const std::string &text) {
+  static std::map<std::pair<std::string, std::string>, TrainingRun> runs;
+  auto [it, fresh] = runs.try_emplace({model.name, text});
+  if (fresh)
+    it->second = train(model, layout(text));
+  return it->second;
+}
+
+void dtc::test::expectClose(const TrainingRun &expected, const TrainingRun &actual) {
+  ASSERT_EQ(expected.losses.size(), size_t(kSteps));
+  EXPECT_LT(expected.losses.back(), expected.losses.front() + 0.5) << "training diverged";
+  ASSERT_EQ(actual.losses.size(), expected.losses.size());
+  for (int step = 0; step < kSteps; ++step)
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], kTolerance * expected.losses[step])
+        << "at step " << step + 1;
+  ASSERT_EQ(actual.parameters.size(), expected.parameters.size());
+  // AdamW divides by the root of the second moment, which makes much of little where a gradient is
+  // all rounding: the bound is on the tensor's largest difference against its largest element.
+  for (const auto &[name, tensor] : expected.parameters) {
+    ASSERT_TRUE(actual.parameters.count(name)) << name;
+    runtime::HostTensor a = tensor, b = actual.parameters.at(name);
+    // The softmax does not see the key bias: its gradient is rounding and nothing else, and AdamW
+    // makes full steps of it.
+    if (llvm::StringRef(name).ends_with("attn.c_attn.bias"))
+      for (int64_t third = a.type.numElements() / 3, i = third; i < 2 * third; ++i) {
+        setElement(a, i, 0);
+        setElement(b, i, 0);
+      }
+    EXPECT_LT(relativeDifference(a, b), kTolerance) << name;
+  }
+}
+
+void dtc::test::expectSameBits(const TrainingRun &expected, const TrainingRun &actual) {
+  ASSERT_EQ(expected.losses.size(), size_t(kSteps));
+  EXPECT_EQ(expected.losses, actual.losses);
+  EXPECT_EQ(expected.norms, actual.norms);
+  ASSERT_EQ(actual.parameters.size(), expected.parameters.size());
+  for (const auto &[name, tensor] : expected.parameters) {
+    ASSERT_TRUE(actual.parameters.count(name)) << name;
+    const runtime::HostTensor &other = actual.parameters.at(name);
+    EXPECT_TRUE(tensor.bytes == other.bytes)
+        << name << ": relative difference " << relativeDifference(tensor, other);
+  }
+}
+
+std::string dtc::test::layoutName(const std::string &text) {
+  std::string name;
+  for (char c : text)
+    if (llvm::isAlnum(c))
+      name += c;
+    else if (c != '=' && c != ':')
+      name += '_';
+  return name;
+}

@@ -1,0 +1,55 @@
+//===- Training.h - Small models, trained on any layout -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_EQUIVALENCE_TRAINING_H
+#define DTC_TEST_EQUIVALENCE_TRAINING_H
+
+#include "test/support/CompileAndRun.h"
+
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace dtc::test {
+
+/// The bound that the project promises for losses and parameters after kSteps steps.
+inline constexpr int kSteps = 10;
+inline constexpr double kTolerance = 1e-4;
+
+struct Model {
+  const char *name;
+  const char *config; ///< of Hugging Face
+  int64_t batch, seq;
+  double eps = CompileOptions().eps; ///< of AdamW
+};
+
+/// For messages of GoogleTest, which would print bytes.
+void PrintTo(const Model &model, std::ostream *os);
+
+struct TrainingRun {
+  std::vector<double> losses, norms;
+  std::map<std::string, runtime::HostTensor> parameters;
+};
+
+/// Trains for kSteps steps on tokens and from parameters that do not depend on the layout; an
+/// unfinished run, with test failures, if that is impossible.
+TrainingRun train(const Model &model, const CompileOptions &options);
+
+/// The run of a model on a layout, computed once. The empty layout is one device.
+const TrainingRun &trainOnce(const Model &model, const std::string &text);
+
+/// Losses and parameters within kTolerance of those of one device.
+void expectClose(const TrainingRun &expected, const TrainingRun &actual);
+/// The same bits in all losses, norms and parameters.
+void expectSameBits(const TrainingRun &expected, const TrainingRun &actual);
+
+/// "dp=2,tp=2 m=2" -> "dp2_tp2_m2", for names of tests.
+std::string layoutName(const std::string &text);
+
+} // namespace dtc::test
+
+#endif // DTC_TEST_EQUIVALENCE_TRAINING_H

@@ -1,0 +1,65 @@
+//===- RunProgram.cpp - Random inputs for random programs -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/random/RunProgram.h"
+
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::test;
+
+/// Floats, and indices that are in range: what a plan says of their range must be true.
+static runtime::MaybeError setInputs(runtime::Session &session,
+                                     const std::map<std::string, int64_t> &indexLimits,
+                                     uint64_t seed) {
+  for (const plan::Input *each : runtime::distinctInputs(session.plan())) {
+    const plan::Input &input = *each;
+    if (input.role() != plan::Input::DATA)
+      continue;
+    runtime::TensorType type{static_cast<runtime::DType>(input.dtype()),
+                             {input.shape().begin(), input.shape().end()}};
+    auto limit = indexLimits.find(input.name());
+    int64_t below = limit == indexLimits.end() ? 1 : limit->second;
+    EXPECT_TRUE(input.index_limit() == 0 || input.index_limit() == below) << input.name();
+    if (auto problem =
+            session.setInput(input.name(), randomTensor(type, seed, input.name(), below)))
+      return problem;
+  }
+  return {};
+}
+
+runtime::MaybeError dtc::test::runProgram(runtime::Session &session,
+                                          const std::map<std::string, int64_t> &indexLimits,
+                                          CompileOptions::Mode mode, uint64_t seed) {
+  for (const plan::State *state : runtime::distinctStates(session.plan()))
+    if (auto problem = session.setState(
+            state->name(), randomTensor({runtime::DType::F64,
+                                         {state->file_shape().begin(), state->file_shape().end()}},
+                                        seed, state->name())))
+      return problem;
+  for (int step = 1; step <= (mode == CompileOptions::Mode::Train ? 2 : 1); ++step) {
+    auto problem = setInputs(session, indexLimits, seed + step);
+    if (!problem)
+      problem = session.step(/*learningRate=*/0.1, step);
+    if (problem)
+      return problem;
+  }
+  return {};
+}
+
+std::map<std::string, runtime::HostTensor> dtc::test::resultsOf(const runtime::Session &session) {
+  std::map<std::string, runtime::HostTensor> results;
+  for (const plan::Output *output : runtime::distinctOutputs(session.plan()))
+    if (auto value = session.getOutput(output->name()))
+      results.emplace("output " + output->name(), *value);
+  for (const plan::State *state : runtime::distinctStates(session.plan()))
+    if (auto value = session.getState(state->name()))
+      results.emplace("state " + state->name(), *value);
+  return results;
+}

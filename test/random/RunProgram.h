@@ -1,0 +1,29 @@
+//===- RunProgram.h - Random inputs for random programs -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_RANDOM_RUNPROGRAM_H
+#define DTC_TEST_RANDOM_RUNPROGRAM_H
+
+#include "test/random/RandomGraph.h"
+#include "test/support/CompileAndRun.h"
+
+#include <map>
+#include <string>
+
+namespace dtc::test {
+
+/// Sets all that a program of f64 reads and runs it; twice where it trains, as the second step
+/// reads what the first one wrote. `indexLimits` has each input of indices.
+runtime::MaybeError runProgram(runtime::Session &session,
+                               const std::map<std::string, int64_t> &indexLimits,
+                               CompileOptions::Mode mode, uint64_t seed);
+
+/// The outputs ("output loss"), and the states where a program trains ("state a0").
+std::map<std::string, runtime::HostTensor> resultsOf(const runtime::Session &session);
+
+} // namespace dtc::test
+
+#endif // DTC_TEST_RANDOM_RUNPROGRAM_H
