@@ -16,6 +16,7 @@
 #include "benchmarks/TrainingArguments.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
+#include "runtime/report/PlanSimulation.h"
 #include "runtime/report/PlanSummary.h"
 #include "runtime/support/Format.h"
 #include "tools/CommandLine.h"
@@ -32,6 +33,8 @@ struct Layout {
   std::vector<std::pair<std::string, int64_t>> mesh;
   int64_t zero = 0;
   bool sequenceParallel = false;
+  const char *schedule = "1f1b"; // of a pipeline
+  int64_t microbatches = 1;
 };
 
 /// A layout at work.
@@ -41,6 +44,7 @@ struct Entry {
   std::unique_ptr<Session> session;
   std::vector<double> seconds; // of each step that counts
   CollectiveTime before;       // in the steps that do not
+  std::optional<double> predictedBubble;
 };
 } // namespace
 
@@ -54,7 +58,20 @@ static std::vector<Layout> layoutsOver(int64_t n) {
           {"tp, sequence", {{"tp", n}}, 0, true}};
 }
 
-static MaybeError open(const benchmarks::TrainingArguments &args, Entry &entry) {
+/// Pipelines of `n` devices, for a machine on which each has a core.
+static std::vector<Layout> pipelinesOver(int64_t n, int64_t microbatches) {
+  std::vector<Layout> layouts{{"one device", {}}};
+  for (const char *schedule : {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "naive"})
+    layouts.push_back({schedule, {{"pp", n}}, 0, false, schedule, microbatches});
+  return layouts;
+}
+
+/// About what a core and the memory of a desktop machine do: predictions need only their
+/// proportion.
+static constexpr double kCoreFlops = 60e9;
+static constexpr double kCoreBandwidth = 10e9;
+
+static MaybeError open(const benchmarks::TrainingArguments &args, bool pipelines, Entry &entry) {
   ImportOptions importOptions;
   importOptions.batch = args.batch;
   importOptions.seq = args.seq;
@@ -62,13 +79,21 @@ static MaybeError open(const benchmarks::TrainingArguments &args, Entry &entry) 
   options.mesh = entry.layout.mesh;
   options.zero = entry.layout.zero;
   options.sequenceParallel = entry.layout.sequenceParallel;
+  options.schedule = entry.layout.schedule;
+  options.microbatches = entry.layout.microbatches;
+  options.deviceFlops = kCoreFlops;
+  options.deviceBandwidth = kCoreBandwidth;
+  options.links["pp"] = {kCoreBandwidth, 1e-5};
   auto model = benchmarks::importAndCompile(args.config, importOptions, options);
   if (!model)
     return model.error();
   entry.summary = summarizePlan(*model->plan);
+  if (auto timeline = simulatePlan(*model->plan); timeline && entry.layout.microbatches > 1)
+    entry.predictedBubble = timeline->bubbleShare();
   SessionOptions sessionOptions;
+  // A pipeline is held against one of its devices alone.
   sessionOptions.threadsPerDevice =
-      std::max<int>(1, args.threads / static_cast<int>(entry.summary.numDevices));
+      pipelines ? 1 : std::max<int>(1, args.threads / static_cast<int>(entry.summary.numDevices));
   sessionOptions.profile = true;
   auto session = Session::create(model->plan, createCpuBackend(), sessionOptions);
   if (!session)
@@ -115,21 +140,36 @@ static void print(const benchmarks::TrainingArguments &args, const std::vector<E
   }
 }
 
-static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices) {
+static void printBubbles(const std::vector<Entry> &entries) {
+  fmt::print("\n{:<14}{:>18}{:>12}\n", "schedule", "bubble: measured", "predicted");
+  for (const Entry &entry : entries)
+    if (entry.predictedBubble)
+      fmt::print("{:<14}{:>17.1f}%{:>11.1f}%\n", entry.layout.name,
+                 100 * entry.session->pipelineTime().bubbleShare(), 100 * *entry.predictedBubble);
+}
+
+static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices,
+                      int64_t microbatches) {
   std::vector<Entry> entries;
-  for (const Layout &layout : layoutsOver(devices)) {
+  bool pipelines = microbatches > 0;
+  for (const Layout &layout :
+       pipelines ? pipelinesOver(devices, microbatches) : layoutsOver(devices)) {
     entries.emplace_back().layout = layout;
-    if (MaybeError error = open(args, entries.back()))
+    if (MaybeError error = open(args, pipelines, entries.back()))
       return error->inContext(layout.name);
   }
-  fmt::print("{:.1f} million parameters, batch {}, sequence {}, f32; {} threads in all\n",
+  fmt::print("{:.1f} million parameters, batch {}, sequence {}, f32; {}\n",
              static_cast<double>(entries.front().summary.parameterElements) * 1e-6, args.batch,
-             args.seq, args.threads);
+             args.seq,
+             pipelines ? fmt::format("a thread for each device, {} microbatches", microbatches)
+                       : fmt::format("{} threads in all", args.threads));
   for (int number = 0; number <= args.steps; ++number)
     for (Entry &entry : entries)
       if (MaybeError error = step(entry, number, std::mt19937_64(static_cast<uint64_t>(number))))
         return error->inContext(entry.layout.name);
   print(args, entries);
+  if (pipelines)
+    printBubbles(entries);
   return std::nullopt;
 }
 
@@ -142,9 +182,13 @@ int main(int argc, char **argv) {
   app.add_option("--devices", devices, "Devices of the layouts that have several")
       ->check(CLI::Range(int64_t{2}, int64_t{64}))
       ->capture_default_str();
+  int64_t microbatches = 0;
+  app.add_option("--pipelines", microbatches,
+                 "Compare pipelines of so many microbatches instead, with one device of one thread")
+      ->check(CLI::Range(int64_t{2}, int64_t{1024}));
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
-  if (MaybeError error = run(args, devices))
+  if (MaybeError error = run(args, devices, microbatches))
     return fail(error->message);
   return 0;
 }
