@@ -155,10 +155,7 @@ TEST_P(PipelineTraffic, IsWhatTheFormulaSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Llama, PipelineTraffic, testing::ValuesIn(casesOf("llama")), nameOf);
-// The gradients of the last bias before a cut, and of the position table, are summed a stage too
-// late and sent back.
-INSTANTIATE_TEST_SUITE_P(DISABLED_Gpt2, PipelineTraffic, testing::ValuesIn(casesOf("gpt2")),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Gpt2, PipelineTraffic, testing::ValuesIn(casesOf("gpt2")), nameOf);
 
 // What a schedule keeps of microbatches that are on their way: all of them with gpipe, as many as
 // there are devices behind with 1f1b, one if one goes at a time.

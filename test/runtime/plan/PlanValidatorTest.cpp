@@ -387,6 +387,31 @@ TEST(PlanValidator, ReadsComeAfterWrites) {
   });
 }
 
+TEST(PlanValidator, AViewHasTheValueOfItsBuffer) {
+  PlanBuilder builder;
+  uint32_t whole = builder.buffer(DType::F32, {16});
+  uint32_t view = builder.view(whole, DType::F32, {4, 4});
+  uint32_t other = builder.buffer(DType::F32, {16}), copy = builder.buffer(DType::F32, {4, 4});
+  builder.task("t");
+  builder.schedule(0);
+  builder.kernel("fill", {}, {whole});
+  builder.kernel("fill", {}, {other});
+  builder.kernel("copy", {view}, {copy});
+  EXPECT_OK(validatePlan(builder.plan));
+  // Something else lies in the bytes by then.
+  builder.program().mutable_buffers(static_cast<int>(other))->set_offset(0);
+  EXPECT_ERROR(validatePlan(builder.plan),
+               "instruction 2 (kernel copy): input 0 (buffer 1, f32[4,4]) does not hold its value "
+               "any more: buffer 2, f32[16], which shares bytes of the arena with it, was written "
+               "since by task \"t\", instruction 1 (kernel fill)");
+  builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(3);
+  EXPECT_ERROR(validatePlan(builder.plan),
+               "buffer 1: is a view of buffer 3; expected one before it");
+  builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(whole);
+  builder.program().mutable_buffers(static_cast<int>(view))->set_dtype(plan::I32);
+  EXPECT_ERROR(validatePlan(builder.plan), "expected as many elements of the same type");
+}
+
 TEST(PlanValidator, ViewsCountByTheirBytes) {
   // Two halves are written, the whole is read, then a third of it as another type.
   PlanBuilder builder;
