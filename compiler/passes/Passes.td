@@ -98,8 +98,8 @@ def PartitionStagesPass : Pass<"dtc-partition-stages", "::mlir::ModuleOp"> {
     backward pass. The ops of the loss, in their order, are cut into `chunks` stages for each device of the mesh's
     pipeline axis. Among all cuts, those are taken for which the slowest stage takes the least time, counting each op
     with its gradients, and what the link needs for the values that cross a stage's ends: at most 2% of the mean stage,
-    since messages move beside the work; among these the ones over which least is sent. Ops of
-    the backward pass follow the op whose gradients they compute (`dtc.gradient_of`).
+    since messages move beside the work; among these the ones over which least is sent. Ops of the backward pass follow
+    the op whose gradients they compute (`dtc.gradient_of`).
 
     Without a pipeline axis there is one stage, and what is of use is the pass of each op.
 
