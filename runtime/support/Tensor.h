@@ -15,13 +15,20 @@
 namespace dtc::runtime {
 
 /// Element types, with the numbers of plan.proto's DType.
-enum class DType : int { F32 = 1, F64 = 2, I32 = 3, Bool = 4 };
+enum class DType : int { F32 = 1, F64 = 2, I32 = 3, Bool = 4, BF16 = 5, F16 = 6 };
 
 /// Bytes of one element.
 size_t byteWidth(DType dtype);
 
-/// "f32", "f64", "i32", "bool".
+/// "f32", "f64", "i32", "bool", "bf16", "f16".
 const char *name(DType dtype);
+
+/// Whether the elements are floating-point numbers, of any width.
+bool isFloat(DType dtype);
+
+/// The type in which numbers of a type are summed and statistics of them are kept: f32 for bf16 and
+/// f16, every other type itself.
+DType wideType(DType dtype);
 
 /// The type of a dense row-major tensor. A scalar has an empty shape and one element.
 struct TensorType {
@@ -47,6 +54,12 @@ struct HostTensor {
   template <typename T> T *as() { return reinterpret_cast<T *>(bytes.data()); }
   template <typename T> const T *as() const { return reinterpret_cast<const T *>(bytes.data()); }
 };
+
+/// Element `index` as a double, which holds all values of all types; false is 0, true is 1.
+double elementAt(const HostTensor &tensor, int64_t index);
+/// Makes element `index` that value, rounded once where the type is a float type. An i32 truncates
+/// it, and must hold it; a bool becomes whether it is not zero.
+void setElement(HostTensor &tensor, int64_t index, double value);
 
 } // namespace dtc::runtime
 

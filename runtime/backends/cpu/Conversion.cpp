@@ -19,7 +19,11 @@ struct BoolByte {
 };
 
 template <typename To, typename From> To convertElement(From value) {
-  if constexpr (std::is_same_v<From, BoolByte>) {
+  if constexpr (std::is_same_v<From, To>) {
+    return value;
+  } else if constexpr (!std::is_same_v<From, Wide<From>>) {
+    return convertElement<To>(static_cast<Wide<From>>(value));
+  } else if constexpr (std::is_same_v<From, BoolByte>) {
     return convertElement<To>(static_cast<int32_t>(value.byte != 0));
   } else if constexpr (std::is_same_v<To, BoolByte>) {
     return BoolByte{static_cast<uint8_t>(value != From(0))};
@@ -59,6 +63,10 @@ template <typename Function> auto withType(DType dtype, const Function &function
     return function(int32_t());
   case DType::Bool:
     return function(BoolByte());
+  case DType::BF16:
+    return function(BFloat16());
+  case DType::F16:
+    return function(Float16());
   default:
     return function(float());
   }

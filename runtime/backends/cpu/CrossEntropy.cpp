@@ -4,81 +4,142 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/Softmax.h"
+#include "runtime/backends/cpu/WideBlocks.h"
+
+#include <fmt/format.h>
 
 namespace dtc::runtime::cpu {
 
 namespace {
 
-template <typename F> std::unique_ptr<Kernel> makeCrossEntropy(int64_t rows, int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+/// Optional, and 0 without it.
+double checkSmoothing(SignatureChecker &check) {
+  if (!check.hasAttribute("label_smoothing"))
+    return 0;
+  double smoothing = check.floatAttribute("label_smoothing");
+  if (!(smoothing >= 0 && smoothing < 1))
+    check.failAttribute("label_smoothing", fmt::format("{}", smoothing),
+                        "a number from 0 to less than 1");
+  return smoothing;
+}
+
+template <typename W> W meanOf(const W *x, int64_t width) {
+  double sum =
+      sumInBlocks(0, width, [=](int64_t first, int64_t count) { return sumOf(x + first, count); });
+  return static_cast<W>(sum / static_cast<double>(width));
+}
+
+template <typename F>
+std::unique_ptr<Kernel> makeCrossEntropy(int64_t rows, int64_t width, double labelSmoothing) {
+  using W = Wide<F>;
+  W smoothing = static_cast<W>(labelSmoothing);
+  WideArrays<F> arrays(width, 1);
+  auto run = [=](const KernelArguments &args) {
     const F *logits = input<F>(args, 0);
     const int32_t *labels = input<int32_t>(args, 1);
-    F *loss = output<F>(args, 0);
-    F *lse = output<F>(args, 1);
-    parallelFor(args.threads, rows, grainFor(width, 2), [=](int64_t begin, int64_t end, int) {
-      simd([=] {
-        for (int64_t row = begin; row < end; ++row) {
-          const F *x = logits + row * width;
-          int32_t label = labels[row];
-          lse[row] = logSumExp(x, width);
-          loss[row] = lse[row] - (label >= 0 && label < width ? x[label] : F(0));
-        }
-      });
+    W *loss = output<W>(args, 0);
+    W *lse = output<W>(args, 1);
+    parallelFor(args.threads, rows, grainFor(width, 2), [=](int64_t begin, int64_t end, int part) {
+      W *array = arrays.at(args.workspace, part, 0);
+      for (int64_t row = begin; row < end; ++row) {
+        const W *x = wideInput(logits + row * width, width, array);
+        int32_t label = labels[row];
+        W *rowLoss = loss + row, *rowLse = lse + row;
+        simd([=] {
+          *rowLse = logSumExp(x, width);
+          W target = label >= 0 && label < width ? x[label] : W(0);
+          if (smoothing == 0)
+            *rowLoss = *rowLse - target;
+          else
+            *rowLoss = *rowLse - (1 - smoothing) * target - smoothing * meanOf(x, width);
+        });
+      }
     });
-  });
+  };
+  return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
 PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
   SignatureChecker check(signature, 2, 2);
   const TensorType &logits = check.floatInput(0, 1);
-  check.expectInput(1, withElements(dropLast(logits), DType::I32));
-  check.expectOutput(0, dropLast(logits));
-  check.expectOutput(1, dropLast(logits));
+  TensorType row = withElements(dropLast(logits), wideType(logits.dtype));
+  check.expectInput(1, withElements(row, DType::I32));
+  check.expectOutput(0, row);
+  check.expectOutput(1, row);
+  double smoothing = checkSmoothing(check);
   if (MaybeError error = check.finish())
     return *error;
   return withFloatType(logits.dtype, [&](auto zero) {
-    return makeCrossEntropy<decltype(zero)>(numRows(logits), logits.shape.back());
+    return makeCrossEntropy<decltype(zero)>(numRows(logits), logits.shape.back(), smoothing);
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeCrossEntropyGrad(int64_t rows, int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+/// dx[begin, end) = (exp(x - lse) - share) * factor; dx may be x. To be called in simd().
+template <typename W>
+inline void gradientOf(const W *x, W *dx, int64_t begin, int64_t end, W lse, W share, W factor) {
+#pragma omp simd
+  for (int64_t i = begin; i < end; ++i)
+    dx[i] = (vmath::exp(x[i] - lse) - share) * factor;
+}
+
+template <typename F>
+std::unique_ptr<Kernel> makeCrossEntropyGrad(int64_t rows, int64_t width, double labelSmoothing,
+                                             int64_t classes) {
+  using W = Wide<F>;
+  // What the target distribution gives every class, and what more it gives the label.
+  W everyClass =
+      static_cast<W>(labelSmoothing / static_cast<double>(std::max<int64_t>(classes, 1)));
+  W onLabel = static_cast<W>(1 - labelSmoothing);
+  WideArrays<F> arrays(width, 1);
+  auto run = [=](const KernelArguments &args) {
     const F *logits = input<F>(args, 0);
     const int32_t *labels = input<int32_t>(args, 1);
-    const F *lse = input<F>(args, 2);
-    const F *dloss = input<F>(args, 3);
+    const W *lse = input<W>(args, 2);
+    const W *dloss = input<W>(args, 3);
     F *dlogits = output<F>(args, 0);
-    parallelFor(args.threads, rows, grainFor(width, 2), [=](int64_t begin, int64_t end, int) {
-      simd([=] {
-        for (int64_t row = begin; row < end; ++row) {
-          const F *x = logits + row * width;
-          F *dx = dlogits + row * width;
-          F shift = lse[row], factor = dloss[row];
-#pragma omp simd
-          for (int64_t i = 0; i < width; ++i)
-            dx[i] = vmath::exp(x[i] - shift) * factor;
-          int32_t label = labels[row];
-          if (label >= 0 && label < width)
-            dx[label] -= factor;
-        }
-      });
+    parallelFor(args.threads, rows, grainFor(width, 2), [=](int64_t begin, int64_t end, int part) {
+      W *array = arrays.at(args.workspace, part, 0);
+      for (int64_t row = begin; row < end; ++row) {
+        const W *x = wideInput(logits + row * width, width, array);
+        W *dx = wideOutput(dlogits + row * width, array);
+        W shift = lse[row], factor = dloss[row];
+        int64_t label = labels[row];
+        bool valid = label >= 0 && label < width;
+        simd([=] {
+          gradientOf(x, dx, 0, valid ? label : width, shift, everyClass, factor);
+          if (!valid)
+            return;
+          gradientOf(x, dx, label, label + 1, shift, onLabel + everyClass, factor);
+          gradientOf(x, dx, label + 1, width, shift, everyClass, factor);
+        });
+        storeWide(dx, dlogits + row * width, width);
+      }
     });
-  });
+  };
+  return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
 PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
   SignatureChecker check(signature, 4, 1);
   const TensorType &logits = check.floatInput(0, 1);
-  check.expectInput(1, withElements(dropLast(logits), DType::I32));
-  check.expectInput(2, dropLast(logits));
-  check.expectInput(3, dropLast(logits));
+  TensorType row = withElements(dropLast(logits), wideType(logits.dtype));
+  check.expectInput(1, withElements(row, DType::I32));
+  check.expectInput(2, row);
+  check.expectInput(3, row);
   check.expectOutput(0, logits);
+  double smoothing = checkSmoothing(check);
+  int64_t width = check.failed() ? 0 : logits.shape.back(), classes = width;
+  if (check.hasAttribute("classes")) {
+    classes = check.intAttribute("classes");
+    if (classes < width)
+      check.failAttribute("classes", fmt::format("{}", classes),
+                          fmt::format("at least the {} of a shard", width));
+  }
   if (MaybeError error = check.finish())
     return *error;
   return withFloatType(logits.dtype, [&](auto zero) {
-    return makeCrossEntropyGrad<decltype(zero)>(numRows(logits), logits.shape.back());
+    return makeCrossEntropyGrad<decltype(zero)>(numRows(logits), width, smoothing, classes);
   });
 }
 

@@ -15,7 +15,7 @@
 
 namespace dtc::runtime::cpu {
 
-/// The bits of `value`, which the type can hold, as an element.
+/// The bits of `value` as an element; integers and bools hold it, floats round it.
 inline uint64_t bitsOf(double value, DType dtype) {
   switch (dtype) {
   case DType::F32:
@@ -26,6 +26,10 @@ inline uint64_t bitsOf(double value, DType dtype) {
     return std::bit_cast<uint32_t>(static_cast<int32_t>(value));
   case DType::Bool:
     return value != 0;
+  case DType::BF16:
+    return BFloat16(value).bits;
+  case DType::F16:
+    return Float16(value).bits;
   }
   return 0;
 }
@@ -35,6 +39,8 @@ template <typename Function> auto withElementBits(DType dtype, const Function &f
   switch (byteWidth(dtype)) {
   case 1:
     return function(uint8_t());
+  case 2:
+    return function(uint16_t());
   case 8:
     return function(uint64_t());
   default:

@@ -6,23 +6,87 @@
 
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/EinsumPlan.h"
-#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/Gemm16.h"
+#include "runtime/backends/cpu/WideBlocks.h"
 
 #include <fmt/format.h>
+#include <map>
+#include <mutex>
 
 namespace dtc::runtime::cpu {
 
 namespace {
 
-template <typename F> class EinsumKernel final : public Kernel {
+/// The matrix products of an einsum. Of 16-bit numbers they are prepared for each number of
+/// threads, when it is first asked for.
+template <typename F, typename R> class EinsumGemm {
 public:
-  explicit EinsumKernel(EinsumPlan plan) : plan(std::move(plan)) {}
+  explicit EinsumGemm(const EinsumPlan &plan) : plan(plan) {}
 
-  size_t workspaceBytes(int) const override {
-    size_t bytes = arrayBytes<double>(numDotChunks());
+  size_t workspaceBytes(int threads) const {
+    if constexpr (!isWide<F>) {
+      if (plan.kind == EinsumPlan::Kind::Gemm)
+        return static_cast<size_t>(numParts(threads, products(), grain(threads))) *
+               prepared(threadsForEach(threads)).workspaceBytes();
+    }
+    return 0;
+  }
+
+  void run(const F *lhs, const F *rhs, R *out, std::byte *workspace, int threads) const {
+    auto multiply = [&](const auto &product) {
+      parallelFor(threads, products(), grain(threads), [&](int64_t begin, int64_t end, int part) {
+        for (int64_t i = begin; i < end; ++i) {
+          auto offsets = plan.loops.offsetsAt(i);
+          product(lhs + offsets[0], rhs + offsets[1], out + offsets[2], part);
+        }
+      });
+    };
+    int each = threadsForEach(threads);
+    if constexpr (!isWide<F>) {
+      const Gemm16<F, R> &gemm16 = prepared(each);
+      multiply([&](const F *a, const F *b, R *c, int part) {
+        gemm16.run(a, b, c, workspace + static_cast<size_t>(part) * gemm16.workspaceBytes());
+      });
+    } else {
+      multiply(
+          [&](const F *a, const F *b, R *c, int) { gemm(plan.gemm, F(1), a, b, false, c, each); });
+    }
+  }
+
+private:
+  int64_t products() const { return plan.loops.elements(); }
+  // Many products: a thread for each. Few: all threads for each.
+  int threadsForEach(int threads) const { return products() < threads ? threads : 1; }
+  int64_t grain(int threads) const {
+    return products() < threads
+               ? products()
+               : grainFor(plan.gemm.m * plan.gemm.n, std::min<int64_t>(plan.gemm.k, 64));
+  }
+
+  const Gemm16<F, R> &prepared(int threads) const {
+    std::lock_guard lock(mutex);
+    std::unique_ptr<const Gemm16<F, R>> &entry = byThreads[threads];
+    if (!entry)
+      entry = std::make_unique<const Gemm16<F, R>>(plan.gemm, threads);
+    return *entry;
+  }
+
+  const EinsumPlan &plan;
+  mutable std::mutex mutex;
+  mutable std::map<int, std::unique_ptr<const Gemm16<F, R>>> byThreads;
+};
+
+/// R is F, or float where F has 16 bits.
+template <typename F, typename R> class EinsumKernel final : public Kernel {
+public:
+  explicit EinsumKernel(EinsumPlan given) : plan(std::move(given)), products(plan) {}
+
+  size_t workspaceBytes(int threads) const override {
+    size_t bytes = arrayBytes<double>(numDotChunks()) + products.workspaceBytes(threads);
     for (size_t i = 0; i < 3; ++i)
       if (plan.copies[i])
-        bytes += arrayBytes<F>(plan.elements[i]);
+        bytes += i == EinsumPlan::Out ? arrayBytes<R>(plan.elements[i])
+                                      : arrayBytes<F>(plan.elements[i]);
     return bytes;
   }
 
@@ -31,12 +95,12 @@ public:
     double *partials = workspace.take<double>(numDotChunks());
     const F *lhs = operand(EinsumPlan::Lhs, args, workspace);
     const F *rhs = operand(EinsumPlan::Rhs, args, workspace);
-    F *result = output<F>(args, 0);
+    R *result = output<R>(args, 0);
     const auto &copyBack = plan.copies[EinsumPlan::Out];
-    F *out = copyBack ? workspace.take<F>(plan.outElements) : result;
+    R *out = copyBack ? workspace.take<R>(plan.outElements) : result;
     switch (plan.kind) {
     case EinsumPlan::Kind::Zero:
-      std::fill_n(out, plan.outElements, F(0));
+      std::fill_n(out, plan.outElements, R(0));
       break;
     case EinsumPlan::Kind::Product:
       runProduct(lhs, rhs, out, args.threads);
@@ -45,14 +109,16 @@ public:
       runDot(lhs, rhs, out, partials, args.threads);
       break;
     case EinsumPlan::Kind::Gemm:
-      runGemm(lhs, rhs, out, args.threads);
+      products.run(lhs, rhs, out, workspace.take<std::byte>(0), args.threads);
       break;
     }
     if (copyBack)
-      copyBack->run(result, static_cast<const F *>(out), args.threads);
+      copyBack->run(result, static_cast<const R *>(out), args.threads);
   }
 
 private:
+  using W = Wide<F>;
+
   /// Parts of a single dot product; few of them are not worth the workspace.
   int64_t numDotChunks() const {
     return plan.kind == EinsumPlan::Kind::Dot && plan.loops.elements() == 1
@@ -69,26 +135,26 @@ private:
     return copied;
   }
 
-  void runProduct(const F *lhs, const F *rhs, F *out, int threads) const {
+  void runProduct(const F *lhs, const F *rhs, R *out, int threads) const {
     const LoopNest<3> *loops = &plan.loops;
     parallelFor(threads, plan.outElements, elementGrain, [=](int64_t begin, int64_t end, int) {
       simd([=] {
         const auto strides = loops->inner().strides;
-        F *y = out + begin;
+        R *y = out + begin;
         loops->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
           const F *a = lhs + offsets[0], *b = rhs + offsets[1];
           if (strides[0] == 1 && strides[1] == 1) {
 #pragma omp simd
             for (int64_t i = 0; i < length; ++i)
-              y[i] = a[i] * b[i];
+              y[i] = R(W(a[i]) * W(b[i]));
           } else if (strides[0] == 0 && strides[1] == 1) {
-            F factor = *a;
+            W factor = *a;
 #pragma omp simd
             for (int64_t i = 0; i < length; ++i)
-              y[i] = factor * b[i];
+              y[i] = R(factor * W(b[i]));
           } else {
             for (int64_t i = 0; i < length; ++i)
-              y[i] = a[i * strides[0]] * b[i * strides[1]];
+              y[i] = R(W(a[i * strides[0]]) * W(b[i * strides[1]]));
           }
           y += length;
         });
@@ -96,11 +162,11 @@ private:
     });
   }
 
-  void runDot(const F *lhs, const F *rhs, F *out, double *partials, int threads) const {
+  void runDot(const F *lhs, const F *rhs, R *out, double *partials, int threads) const {
     const LoopNest<3> *loops = &plan.loops;
     int64_t length = plan.gemm.k;
     if (loops->elements() == 1) {
-      *out = static_cast<F>(reduceInChunks(
+      *out = R(W(reduceInChunks(
           threads, length, 0.0, partials,
           [=](int64_t begin, int64_t end) {
             double sum;
@@ -108,7 +174,7 @@ private:
             simd([=] { *slot = longDot(lhs, rhs, begin, end); });
             return sum;
           },
-          [](double a, double b) { return a + b; }));
+          [](double a, double b) { return a + b; })));
       return;
     }
     parallelFor(threads, loops->elements(), grainFor(length), [=](int64_t begin, int64_t end, int) {
@@ -116,8 +182,8 @@ private:
         const auto strides = loops->inner().strides;
         loops->forSegments(begin, end, [&](const auto &offsets, int64_t count) {
           for (int64_t i = 0; i < count; ++i)
-            out[offsets[2] + i * strides[2]] = static_cast<F>(longDot(
-                lhs + offsets[0] + i * strides[0], rhs + offsets[1] + i * strides[1], 0, length));
+            out[offsets[2] + i * strides[2]] = R(W(longDot(
+                lhs + offsets[0] + i * strides[0], rhs + offsets[1] + i * strides[1], 0, length)));
         });
       });
     });
@@ -125,28 +191,17 @@ private:
 
   static double longDot(const F *lhs, const F *rhs, int64_t begin, int64_t end) {
     return sumInBlocks(begin, end, [=](int64_t first, int64_t count) {
-      return dotOf(lhs + first, rhs + first, count);
+      const F *x = lhs + first, *y = rhs + first;
+      W sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t i = 0; i < count; ++i)
+        sum += W(x[i]) * W(y[i]);
+      return sum;
     });
   }
 
-  void runGemm(const F *lhs, const F *rhs, F *out, int threads) const {
-    int64_t products = plan.loops.elements();
-    auto multiply = [&](int64_t begin, int64_t end, int threadsForEach) {
-      for (int64_t i = begin; i < end; ++i) {
-        auto offsets = plan.loops.offsetsAt(i);
-        gemm(plan.gemm, F(1), lhs + offsets[0], rhs + offsets[1], false, out + offsets[2],
-             threadsForEach);
-      }
-    };
-    // Many products: a thread for each. Few: all threads for each.
-    if (products < threads)
-      return multiply(0, products, threads);
-    int64_t grain = grainFor(plan.gemm.m * plan.gemm.n, std::min<int64_t>(plan.gemm.k, 64));
-    parallelFor(threads, products, grain,
-                [&](int64_t begin, int64_t end, int) { multiply(begin, end, 1); });
-  }
-
   EinsumPlan plan;
+  EinsumGemm<F, R> products;
 };
 
 PrepareResult prepareEinsum(const KernelSignature &signature) {
@@ -154,7 +209,9 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
   const TensorType &lhs = check.floatInput(0);
   const std::array<const TensorType *, 3> types = {&lhs, &check.input(1), &check.output(0)};
   check.expectInput(1, withElements(check.input(1), lhs.dtype));
-  check.expectOutput(0, withElements(check.output(0), lhs.dtype));
+  DType result = check.output(0).dtype;
+  if (result != wideType(lhs.dtype))
+    check.expectOutput(0, withElements(check.output(0), lhs.dtype));
   std::string text = check.stringAttribute("equation");
   std::optional<EinsumEquation> equation = EinsumEquation::parse(text);
   if (!equation)
@@ -183,7 +240,10 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
     return *error;
   EinsumPlan plan = EinsumPlan::create(std::move(*equation), sizes);
   return withFloatType(lhs.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
-    return std::make_unique<EinsumKernel<decltype(zero)>>(std::move(plan));
+    using F = decltype(zero);
+    if (result == lhs.dtype)
+      return std::make_unique<EinsumKernel<F, F>>(std::move(plan));
+    return std::make_unique<EinsumKernel<F, Wide<F>>>(std::move(plan));
   });
 }
 

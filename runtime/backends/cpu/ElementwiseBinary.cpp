@@ -4,9 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/DataMovement.h"
 #include "runtime/backends/cpu/LoopNest.h"
+#include "runtime/backends/cpu/WideBlocks.h"
 
+#include <array>
 #include <type_traits>
 
 namespace dtc::runtime::cpu {
@@ -86,6 +88,45 @@ inline void binarySegment(const T *a, int64_t aStride, const T *b, int64_t bStri
   }
 }
 
+/// Elements [begin, end) of the result, of a type that is computed with as it is.
+template <typename Op, typename T>
+void applyBinary(const LoopNest<2> *loops, const T *lhs, const T *rhs, T *out, int64_t begin,
+                 int64_t end) {
+  simd([=] {
+    const auto strides = loops->inner().strides;
+    T *y = out + begin;
+    loops->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
+      binarySegment<Op>(lhs + offsets[0], strides[0], rhs + offsets[1], strides[1], y, length);
+      y += length;
+    });
+  });
+}
+
+/// The operands of elements [begin, end) of the result, widened and repeated where they repeat.
+template <typename F>
+void widenOperands(const LoopNest<2> *loops, const F *lhs, const F *rhs, int64_t begin, int64_t end,
+                   Wide<F> *lhsArray, Wide<F> *rhsArray) {
+  simd([=] {
+    const std::array<const F *, 2> from = {lhs, rhs};
+    std::array<Wide<F> *, 2> to = {lhsArray, rhsArray};
+    const auto strides = loops->inner().strides;
+    loops->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
+      for (size_t operand = 0; operand < 2; ++operand) {
+        const F *x = from[operand] + offsets[operand];
+        Wide<F> *wide = to[operand];
+        if (strides[operand] == 1) {
+#pragma omp simd
+          for (int64_t i = 0; i < length; ++i)
+            wide[i] = static_cast<Wide<F>>(x[i]);
+        } else {
+          std::fill_n(wide, length, static_cast<Wide<F>>(*x));
+        }
+        to[operand] += length;
+      }
+    });
+  });
+}
+
 template <typename Op, typename T> std::unique_ptr<Kernel> makeBinary(LoopNest<2> nest) {
   return makeKernel([nest = std::move(nest)](const KernelArguments &args) {
     const T *lhs = input<T>(args, 0);
@@ -93,14 +134,18 @@ template <typename Op, typename T> std::unique_ptr<Kernel> makeBinary(LoopNest<2
     T *out = output<T>(args, 0);
     const LoopNest<2> *loops = &nest;
     parallelFor(args.threads, nest.elements(), elementGrain, [=](int64_t begin, int64_t end, int) {
-      simd([=] {
-        const auto strides = loops->inner().strides;
-        T *y = out + begin;
-        loops->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
-          binarySegment<Op>(lhs + offsets[0], strides[0], rhs + offsets[1], strides[1], y, length);
-          y += length;
+      if constexpr (isWide<T>) {
+        applyBinary<Op>(loops, lhs, rhs, out, begin, end);
+      } else {
+        WideArray<T> lhsArray, rhsArray;
+        forWideBlocks<T>(begin, end, 1, [&](int64_t first, int64_t last) {
+          Wide<T> *a = lhsArray.elements, *b = rhsArray.elements;
+          int64_t length = last - first;
+          widenOperands(loops, lhs, rhs, first, last, a, b);
+          simd([=] { binarySegment<Op>(a, 1, b, 1, a, length); });
+          narrow(a, out + first, length);
         });
-      });
+      }
     });
   });
 }
@@ -144,16 +189,26 @@ template <typename Op> PrepareResult prepareBinary(const KernelSignature &signat
                        [&](auto zero) { return makeBinary<Op, decltype(zero)>(std::move(nest)); });
 }
 
+template <typename Op, typename W>
+void applyCompare(const W *lhs, const W *rhs, uint8_t *out, int64_t count) {
+  simd([=] {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = Op::apply(lhs[i], rhs[i]) ? 1 : 0;
+  });
+}
+
 template <typename Op, typename T> std::unique_ptr<Kernel> makeCompare(int64_t count) {
   return makeKernel([count](const KernelArguments &args) {
     const T *lhs = input<T>(args, 0);
     const T *rhs = input<T>(args, 1);
     uint8_t *out = output<uint8_t>(args, 0);
     parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
-      simd([=] {
-#pragma omp simd
-        for (int64_t i = begin; i < end; ++i)
-          out[i] = Op::apply(lhs[i], rhs[i]) ? 1 : 0;
+      WideArray<T> lhsArray, rhsArray;
+      forWideBlocks<T>(begin, end, 1, [&](int64_t first, int64_t last) {
+        int64_t length = last - first;
+        applyCompare<Op>(wideInput(lhs + first, length, lhsArray.elements),
+                         wideInput(rhs + first, length, rhsArray.elements), out + first, length);
       });
     });
   });
@@ -193,17 +248,18 @@ PrepareResult prepareCompare(const KernelSignature &signature) {
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeSelect(int64_t count) {
+/// Elements of unsigned integers: they are moved, whatever they mean.
+template <typename T> std::unique_ptr<Kernel> makeSelect(int64_t count) {
   return makeKernel([count](const KernelArguments &args) {
     const uint8_t *condition = input<uint8_t>(args, 0);
-    const F *whenTrue = input<F>(args, 1);
-    const F *whenFalse = input<F>(args, 2);
-    F *out = output<F>(args, 0);
+    const T *whenTrue = input<T>(args, 1);
+    const T *whenFalse = input<T>(args, 2);
+    T *out = output<T>(args, 0);
     parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
       simd([=] {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) {
-          F a = whenTrue[i], b = whenFalse[i];
+          T a = whenTrue[i], b = whenFalse[i];
           out[i] = condition[i] ? a : b;
         }
       });
@@ -219,8 +275,8 @@ PrepareResult prepareSelect(const KernelSignature &signature) {
   check.expectOutput(0, type);
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(type.dtype,
-                       [&](auto zero) { return makeSelect<decltype(zero)>(type.numElements()); });
+  return withElementBits(type.dtype,
+                         [&](auto zero) { return makeSelect<decltype(zero)>(type.numElements()); });
 }
 
 } // namespace

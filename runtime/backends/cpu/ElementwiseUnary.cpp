@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/VectorMath.h"
+#include "runtime/backends/cpu/WideBlocks.h"
 
 namespace dtc::runtime::cpu {
 
@@ -96,15 +97,35 @@ struct SiluGrad {
   }
 };
 
+// For elements of f32 and f64. y may be x, dx may be x or dy.
+
+template <typename Op, typename W> void applyUnary(const W *x, W *y, int64_t count) {
+  simd([=] {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i)
+      y[i] = Op::apply(x[i]);
+  });
+}
+template <typename Op, typename W>
+void applyGradient(const W *x, const W *dy, W *dx, int64_t count) {
+  simd([=] {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i)
+      dx[i] = Op::apply(x[i], dy[i]);
+  });
+}
+
 template <typename Op, typename F> std::unique_ptr<Kernel> makeUnary(int64_t count) {
   return makeKernel([count](const KernelArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
     parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
-      simd([=] {
-#pragma omp simd
-        for (int64_t i = begin; i < end; ++i)
-          y[i] = Op::apply(x[i]);
+      WideArray<F> array;
+      forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
+        int64_t length = last - first;
+        Wide<F> *to = wideOutput(y + first, array.elements);
+        applyUnary<Op>(wideInput(x + first, length, array.elements), to, length);
+        storeWide(to, y + first, length);
       });
     });
   });
@@ -116,10 +137,13 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeGradient(int64_t 
     const F *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
     parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
-      simd([=] {
-#pragma omp simd
-        for (int64_t i = begin; i < end; ++i)
-          dx[i] = Op::apply(x[i], dy[i]);
+      WideArray<F> wideX, wideDy;
+      forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
+        int64_t length = last - first;
+        Wide<F> *to = wideOutput(dx + first, wideDy.elements);
+        applyGradient<Op>(wideInput(x + first, length, wideX.elements),
+                          wideInput(dy + first, length, wideDy.elements), to, length);
+        storeWide(to, dx + first, length);
       });
     });
   });

@@ -7,12 +7,12 @@
 #include "runtime/backends/cpu/Gemm.h"
 
 #include "runtime/backends/cpu/Accumulate.h"
+#include "runtime/backends/cpu/GemmParts.h"
 #include "runtime/backends/cpu/Parallel.h"
 #include "runtime/backends/cpu/Simd.h"
 
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.h>
-#include <utility>
 
 namespace dtc::runtime::cpu {
 
@@ -28,22 +28,18 @@ template <typename F> struct Product {
   F *c;
 };
 
-/// The same product, transposed: c^T = b^T a^T.
+/// The same product, transposed.
 template <typename F> Product<F> transposed(const Product<F> &p) {
-  auto flip = [](MatrixStrides strides) { return MatrixStrides{strides.column, strides.row}; };
-  const GemmShape &s = p.shape;
-  return {{s.n, s.m, s.k, flip(s.b), flip(s.a), flip(s.c)}, p.alpha, p.b, p.a, p.accumulate, p.c};
+  return {transposed(p.shape), p.alpha, p.b, p.a, p.accumulate, p.c};
 }
 
-/// The part of the product that makes rows [row, row + rows) and columns [column, column +
-/// columns).
-template <typename F>
-Product<F> blockOf(Product<F> p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  p.a += row * p.shape.a.row;
-  p.b += column * p.shape.b.column;
-  p.c += row * p.shape.c.row + column * p.shape.c.column;
-  p.shape.m = rows;
-  p.shape.n = columns;
+/// The part of the product that makes a block of the result.
+template <typename F> Product<F> blockOf(Product<F> p, const GemmBlock &block) {
+  p.a += block.row * p.shape.a.row;
+  p.b += block.column * p.shape.b.column;
+  p.c += block.row * p.shape.c.row + block.column * p.shape.c.column;
+  p.shape.m = block.rows;
+  p.shape.n = block.columns;
   return p;
 }
 
@@ -107,19 +103,6 @@ template <typename F> void multiplyByLoops(Product<F> p) {
   });
 }
 
-/// A matrix as BLAS describes it: row-major, or the transpose of a row-major one.
-struct BlasOperand {
-  char transposed;
-  int64_t leadingDimension;
-
-  BlasOperand(int64_t rows, int64_t columns, MatrixStrides strides) {
-    bool plain = strides.column == 1 || columns == 1;
-    transposed = plain ? 'N' : 'T';
-    // The stride of a single row is never used, but must look valid.
-    leadingDimension = plain ? std::max(strides.row, columns) : std::max(strides.column, rows);
-  }
-};
-
 void multiply(const Product<double> &product) { multiplyByLoops(product); }
 
 /// Outside of a parallel region the library uses as many threads as OpenMP allows the caller.
@@ -131,72 +114,24 @@ void multiply(const Product<float> &product) {
     return multiplyByLoops(product);
   Product<float> p = shape.c.column == 1 || shape.n == 1 ? product : transposed(product);
   const GemmShape &s = p.shape;
-  BlasOperand a(s.m, s.k, s.a), b(s.k, s.n, s.b);
+  LeadingDimension a(s.m, s.k, s.a), b(s.k, s.n, s.b);
   dnnl_status_t status =
-      dnnl_sgemm(a.transposed, b.transposed, s.m, s.n, s.k, p.alpha, p.a, a.leadingDimension, p.b,
-                 b.leadingDimension, p.accumulate ? 1.0f : 0.0f, p.c, std::max(s.c.row, s.n));
+      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', s.m, s.n, s.k, p.alpha, p.a,
+                 a.size, p.b, b.size, p.accumulate ? 1.0f : 0.0f, p.c, std::max(s.c.row, s.n));
   // It gives up if it cannot have memory for its packed operands.
   if (status != dnnl_success)
     multiplyByLoops(p);
 }
 
-/// How the result is cut into blocks.
-struct Grid {
-  int64_t rows, columns;
-};
-
-// Blocks are multiples of the register tiles of GEMM kernels.
-constexpr int64_t rowUnit = 8, columnUnit = 48;
-int64_t units(int64_t size, int64_t unit) { return (size + unit - 1) / unit; }
-
-Grid chooseGrid(const GemmShape &shape, int threads) {
-  int64_t m = units(shape.m, rowUnit), n = units(shape.n, columnUnit);
-  // A thread is worth about 32^3 multiplications; m and n do not overflow, being sizes of c.
-  int64_t area = shape.m * shape.n;
-  int64_t useful = area / std::max<int64_t>(1, 32768 / shape.k);
-  int64_t parts = std::clamp<int64_t>(useful, 1, threads);
-  Grid best{1, 1};
-  int64_t bestCost = -1;
-  for (int64_t rows = 1; rows <= parts; ++rows) {
-    int64_t columns = parts / rows;
-    int64_t blockM = units(m, rows) * rowUnit, blockN = units(n, columns) * columnUnit;
-    // The largest block decides; among equals the one that packs less of a and b.
-    int64_t cost = blockM * blockN + 8 * (blockM + blockN);
-    if (bestCost < 0 || cost < bestCost) {
-      bestCost = cost;
-      best = {rows, columns};
-    }
-  }
-  return best;
-}
-
-/// Keeps the library from starting threads of its own.
-class SingleThreadedLibrary {
-public:
-  SingleThreadedLibrary() : before(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~SingleThreadedLibrary() { omp_set_num_threads(before); }
-
-private:
-  int before;
-};
-
 template <typename F> void multiplyInBlocks(const Product<F> &product, int threads) {
-  const GemmShape &shape = product.shape;
   SingleThreadedLibrary guard;
-  Grid grid = chooseGrid(shape, threads);
-  if (grid.rows * grid.columns == 1)
+  GemmGrid grid(product.shape, threads);
+  if (grid.parts() == 1)
     return multiply(product);
-  auto edge = [](int64_t size, int64_t unit, int64_t parts, int64_t part) {
-    return std::min(size, units(size, unit) * part / parts * unit);
-  };
-  forParts(static_cast<int>(grid.rows * grid.columns), [&](int part) {
-    int64_t i = part / grid.columns, j = part % grid.columns;
-    int64_t row = edge(shape.m, rowUnit, grid.rows, i);
-    int64_t column = edge(shape.n, columnUnit, grid.columns, j);
-    int64_t rows = edge(shape.m, rowUnit, grid.rows, i + 1) - row;
-    int64_t columns = edge(shape.n, columnUnit, grid.columns, j + 1) - column;
-    if (rows > 0 && columns > 0)
-      multiply(blockOf(product, row, rows, column, columns));
+  forParts(grid.parts(), [&](int part) {
+    GemmBlock block = grid.block(part);
+    if (block.rows > 0 && block.columns > 0)
+      multiply(blockOf(product, block));
   });
 }
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/DataMovement.h"
 
 namespace dtc::runtime::cpu {
 
@@ -12,18 +12,21 @@ namespace {
 
 bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 
-template <typename F>
+// embedding, pick and pick_grad move elements, whatever they mean: T is an unsigned integer as
+// wide.
+
+template <typename T>
 std::unique_ptr<Kernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t count) {
   return makeKernel([=](const KernelArguments &args) {
-    const F *table = input<F>(args, 0);
+    const T *table = input<T>(args, 0);
     const int32_t *ids = input<int32_t>(args, 1);
-    F *out = output<F>(args, 0);
+    T *out = output<T>(args, 0);
     parallelFor(args.threads, count, grainFor(width), [=](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
         if (inRange(ids[i], vocabulary))
           std::copy_n(table + ids[i] * width, width, out + i * width);
         else
-          std::fill_n(out + i * width, width, F(0));
+          std::fill_n(out + i * width, width, T(0));
     });
   });
 }
@@ -36,19 +39,20 @@ PrepareResult prepareEmbedding(const KernelSignature &signature) {
     check.expectOutput(0, append(withElements(ids, table.dtype), table.shape[1]));
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(table.dtype, [&](auto zero) {
+  return withElementBits(table.dtype, [&](auto zero) {
     return makeEmbedding<decltype(zero)>(table.shape[0], table.shape[1], ids.numElements());
   });
 }
 
 template <typename F>
 std::unique_ptr<Kernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int64_t count) {
+  using W = Wide<F>;
   return makeKernel([=](const KernelArguments &args) {
     const int32_t *ids = input<int32_t>(args, 0);
     const F *dy = input<F>(args, 1);
-    F *out = output<F>(args, 0);
+    W *out = output<W>(args, 0);
     parallelFor(args.threads, vocabulary * width, elementGrain,
-                [=](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, F(0)); });
+                [=](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, W(0)); });
     // Each thread adds its own columns of all rows: the order of a sum is that of the indices, and
     // the threads share the work evenly however the indices fall.
     parallelFor(args.threads, width, grainFor(count), [=](int64_t begin, int64_t end, int) {
@@ -57,11 +61,11 @@ std::unique_ptr<Kernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int
           int32_t id = ids[i];
           if (id < 0 || id >= vocabulary)
             continue;
-          F *to = out + id * width;
+          W *to = out + id * width;
           const F *from = dy + i * width;
 #pragma omp simd
           for (int64_t c = begin; c < end; ++c)
-            to[c] += from[c];
+            to[c] += static_cast<W>(from[c]);
         }
       });
     });
@@ -73,10 +77,11 @@ PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
   const TensorType &ids = check.indexInput(0);
   const TensorType &dy = check.floatInput(1, 1);
   const TensorType &out = check.output(0);
-  if (out.dtype != dy.dtype || out.rank() != 2)
-    check.fail("output 0 is " + out.str() + ", expected 2 dimensions of " + name(dy.dtype));
+  DType wide = wideType(dy.dtype);
+  if (out.dtype != wide || out.rank() != 2)
+    check.fail("output 0 is " + out.str() + ", expected 2 dimensions of " + name(wide));
   if (!check.failed())
-    check.expectInput(1, append(withElements(ids, out.dtype), out.shape[1]));
+    check.expectInput(1, append(withElements(ids, dy.dtype), out.shape[1]));
   if (MaybeError error = check.finish())
     return *error;
   return withFloatType(dy.dtype, [&](auto zero) {
@@ -84,14 +89,14 @@ PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makePick(int64_t rows, int64_t width) {
+template <typename T> std::unique_ptr<Kernel> makePick(int64_t rows, int64_t width) {
   return makeKernel([=](const KernelArguments &args) {
-    const F *x = input<F>(args, 0);
+    const T *x = input<T>(args, 0);
     const int32_t *ids = input<int32_t>(args, 1);
-    F *out = output<F>(args, 0);
+    T *out = output<T>(args, 0);
     parallelFor(args.threads, rows, elementGrain, [=](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
-        out[i] = inRange(ids[i], width) ? x[i * width + ids[i]] : F(0);
+        out[i] = inRange(ids[i], width) ? x[i * width + ids[i]] : T(0);
     });
   });
 }
@@ -103,17 +108,17 @@ PrepareResult preparePick(const KernelSignature &signature) {
   check.expectOutput(0, dropLast(x));
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(
+  return withElementBits(
       x.dtype, [&](auto zero) { return makePick<decltype(zero)>(numRows(x), x.shape.back()); });
 }
 
-template <typename F> std::unique_ptr<Kernel> makePickGrad(int64_t rows, int64_t width) {
+template <typename T> std::unique_ptr<Kernel> makePickGrad(int64_t rows, int64_t width) {
   return makeKernel([=](const KernelArguments &args) {
     const int32_t *ids = input<int32_t>(args, 0);
-    const F *dy = input<F>(args, 1);
-    F *out = output<F>(args, 0);
+    const T *dy = input<T>(args, 1);
+    T *out = output<T>(args, 0);
     parallelFor(args.threads, rows, grainFor(width), [=](int64_t begin, int64_t end, int) {
-      std::fill(out + begin * width, out + end * width, F(0));
+      std::fill(out + begin * width, out + end * width, T(0));
       for (int64_t i = begin; i < end; ++i)
         if (inRange(ids[i], width))
           out[i * width + ids[i]] = dy[i];
@@ -133,7 +138,7 @@ PrepareResult preparePickGrad(const KernelSignature &signature) {
     check.expectOutput(0, append(dy, out.shape.back()));
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(dy.dtype, [&](auto zero) {
+  return withElementBits(dy.dtype, [&](auto zero) {
     return makePickGrad<decltype(zero)>(ids.numElements(), out.shape.back());
   });
 }

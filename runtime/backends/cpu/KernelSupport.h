@@ -11,6 +11,7 @@
 #include "runtime/backends/cpu/Parallel.h"
 #include "runtime/backends/cpu/SignatureChecker.h"
 #include "runtime/backends/cpu/Simd.h"
+#include "runtime/support/Float16.h"
 
 #include <cstddef>
 #include <memory>
@@ -69,8 +70,23 @@ template <typename Run> std::unique_ptr<Kernel> makeKernel(Run run) {
   return makeKernel(std::move(run), [](int) { return size_t{0}; });
 }
 
-/// Calls function(F()) with the float type F that `dtype` names.
+/// Calls function(F()) with the float type F that `dtype` names: double, float, BFloat16 or
+/// Float16.
 template <typename Function> auto withFloatType(DType dtype, const Function &function) {
+  switch (dtype) {
+  case DType::F64:
+    return function(double());
+  case DType::BF16:
+    return function(BFloat16());
+  case DType::F16:
+    return function(Float16());
+  default:
+    return function(float());
+  }
+}
+
+/// The same where `dtype` is f32 or f64.
+template <typename Function> auto withWideType(DType dtype, const Function &function) {
   return dtype == DType::F64 ? function(double()) : function(float());
 }
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/Accumulate.h"
-#include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/LoopNest.h"
+#include "runtime/backends/cpu/WideBlocks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +35,39 @@ struct Min {
   template <typename F> static double span(const F *x, int64_t count) { return minOf(x, count); }
 };
 
+/// Reduces contiguous elements. Those of 16 bits are widened a block at a time, and blocks are
+/// those of a sum.
+template <typename Op, typename F> double reduceSpan(const F *x, int64_t count) {
+  if constexpr (isWide<F>) {
+    return Op::span(x, count);
+  } else {
+    static_assert(wideBlock == sumBlock);
+    Wide<F> block[wideBlock];
+    double result = Op::identity;
+    for (int64_t first = 0; first < count; first += wideBlock) {
+      int64_t length = std::min(wideBlock, count - first);
+#pragma omp simd
+      for (int64_t i = 0; i < length; ++i)
+        block[i] = static_cast<Wide<F>>(x[first + i]);
+      result = Op::combine(result, Op::span(block, length));
+    }
+    return result;
+  }
+}
+
+/// The output, whose elements are of type F or of Wide<F>.
+template <typename F> struct Results {
+  void *elements;
+  bool wide;
+
+  void set(int64_t index, Wide<F> value) const {
+    if (isWide<F> || wide)
+      static_cast<Wide<F> *>(elements)[index] = value;
+    else
+      static_cast<F *>(elements)[index] = static_cast<F>(value);
+  }
+};
+
 /// The loops over the result (dense in the output) and, for each of its elements, over the input.
 struct Loops {
   LoopNest<1> kept, reduced;
@@ -44,22 +77,22 @@ struct Loops {
 
 /// Each output element is made of contiguous stretches of the input.
 template <typename Op, typename F>
-void reduceRows(const Loops &loops, const F *in, F *out, int threads) {
+void reduceRows(const Loops &loops, const F *in, Results<F> out, int threads) {
   const Loops *l = &loops;
   parallelFor(threads, loops.kept.elements(), grainFor(loops.reduced.elements()),
               [=](int64_t begin, int64_t end, int) {
                 simd([=] {
                   int64_t stride = l->kept.inner().strides[0];
-                  F *next = out + begin;
+                  int64_t next = begin;
                   l->kept.forSegments(begin, end, [&](const auto &offsets, int64_t length) {
                     for (int64_t i = 0; i < length; ++i) {
                       const F *row = in + offsets[0] + i * stride;
                       double result = Op::identity;
                       l->reduced.forSegments(
                           0, l->reduced.elements(), [&](const auto &offset, int64_t count) {
-                            result = Op::combine(result, Op::span(row + offset[0], count));
+                            result = Op::combine(result, reduceSpan<Op>(row + offset[0], count));
                           });
-                      *next++ = static_cast<F>(result);
+                      out.set(next++, static_cast<Wide<F>>(result));
                     }
                   });
                 });
@@ -68,37 +101,39 @@ void reduceRows(const Loops &loops, const F *in, F *out, int threads) {
 
 /// Few output elements, each a contiguous stretch: the stretch itself is shared by the threads.
 template <typename Op, typename F>
-void reduceWhole(const Loops &loops, const F *in, F *out, double *partials, int threads) {
+void reduceWhole(const Loops &loops, const F *in, Results<F> out, double *partials, int threads) {
   int64_t count = loops.reduced.elements();
   for (int64_t i = 0; i < loops.kept.elements(); ++i) {
     const F *row = in + loops.kept.offsetsAt(i)[0];
-    out[i] = static_cast<F>(reduceInChunks(
+    double result = reduceInChunks(
         threads, count, Op::identity, partials,
         [=](int64_t begin, int64_t end) {
-          double result;
-          double *slot = &result;
-          simd([=] { *slot = Op::span(row + begin, end - begin); });
-          return result;
+          double chunk;
+          double *slot = &chunk;
+          simd([=] { *slot = reduceSpan<Op>(row + begin, end - begin); });
+          return chunk;
         },
-        Op::template combine<double>));
+        Op::template combine<double>);
+    out.set(i, static_cast<Wide<F>>(result));
   }
 }
 
 /// The innermost dimension is kept: rows of the input are combined element by element. A strip of
 /// the output at a time, so that its accumulators stay in the first cache.
 template <typename Op, typename F>
-void reduceColumns(const Loops &loops, const F *in, F *out, int threads) {
+void reduceColumns(const Loops &loops, const F *in, Results<F> out, int threads) {
   constexpr int64_t strip = 512, rowsPerBlock = 64;
   const Loops *l = &loops;
-  auto reduceStrip = [=](const F *base, F *to, int64_t width) {
-    F block[strip];
-    std::fill_n(to, width, static_cast<F>(Op::identity));
-    std::fill_n(block, width, static_cast<F>(Op::identity));
+  using W = Wide<F>;
+  auto reduceStrip = [=](const F *base, int64_t to, int64_t width) {
+    W total[strip], block[strip];
+    std::fill_n(total, width, static_cast<W>(Op::identity));
+    std::fill_n(block, width, static_cast<W>(Op::identity));
     auto flush = [&] {
 #pragma omp simd
       for (int64_t c = 0; c < width; ++c) {
-        to[c] = Op::combine(to[c], block[c]);
-        block[c] = static_cast<F>(Op::identity);
+        total[c] = Op::combine(total[c], block[c]);
+        block[c] = static_cast<W>(Op::identity);
       }
     };
     int64_t rows = 0, stride = l->reduced.inner().strides[0];
@@ -107,17 +142,19 @@ void reduceColumns(const Loops &loops, const F *in, F *out, int threads) {
         const F *row = base + offsets[0] + r * stride;
 #pragma omp simd
         for (int64_t c = 0; c < width; ++c)
-          block[c] = Op::combine(block[c], row[c]);
+          block[c] = Op::combine(block[c], static_cast<W>(row[c]));
         if (++rows % rowsPerBlock == 0)
           flush();
       }
     });
     flush();
+    for (int64_t c = 0; c < width; ++c)
+      out.set(to + c, total[c]);
   };
   parallelFor(threads, loops.kept.elements(), grainFor(loops.reduced.elements()),
               [=](int64_t begin, int64_t end, int) {
                 simd([=] {
-                  F *next = out + begin;
+                  int64_t next = begin;
                   l->kept.forSegments(begin, end, [&](const auto &offsets, int64_t length) {
                     for (int64_t i = 0; i < length; i += strip)
                       reduceStrip(in + offsets[0] + i, next + i, std::min(strip, length - i));
@@ -127,14 +164,14 @@ void reduceColumns(const Loops &loops, const F *in, F *out, int threads) {
               });
 }
 
-template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loops) {
+template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loops, bool wide) {
   // A stretch that is shared must be one loop. Which outputs are few depends on the threads.
   int64_t outputs = loops.kept.elements();
   bool canShare = outputs > 0 && loops.reducesInner && loops.reduced.dims().size() == 1;
   int64_t chunks = canShare ? numReduceChunks(loops.reduced.elements()) : 0;
   auto run = [=, loops = std::move(loops)](const KernelArguments &args) {
     const F *in = input<F>(args, 0);
-    F *out = output<F>(args, 0);
+    Results<F> out{args.outputs[0], wide};
     if (!loops.reducesInner)
       reduceColumns<Op>(loops, in, out, args.threads);
     else if (chunks > 1 && (outputs == 1 || outputs < args.threads))
@@ -147,14 +184,14 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loop
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeReduce(size_t kind, Loops loops) {
+template <typename F> std::unique_ptr<Kernel> makeReduce(size_t kind, Loops loops, bool wide) {
   switch (kind) {
   case 0:
-    return makeReduce<Sum, F>(std::move(loops));
+    return makeReduce<Sum, F>(std::move(loops), wide);
   case 1:
-    return makeReduce<Max, F>(std::move(loops));
+    return makeReduce<Max, F>(std::move(loops), wide);
   default:
-    return makeReduce<Min, F>(std::move(loops));
+    return makeReduce<Min, F>(std::move(loops), wide);
   }
 }
 
@@ -174,13 +211,17 @@ PrepareResult prepareReduce(const KernelSignature &signature) {
     if (in.shape[i] != 1)
       reducesInner = reduced;
   }
+  bool wide = check.output(0).dtype == wideType(in.dtype);
+  if (wide)
+    expected.dtype = wideType(in.dtype);
   check.expectOutput(0, expected);
   if (MaybeError error = check.finish())
     return *error;
   Loops loops{LoopNest<1>(expected.shape, {keptStrides}),
               LoopNest<1>(reducedShape, {reducedStrides}), reducesInner};
-  return withFloatType(
-      in.dtype, [&](auto zero) { return makeReduce<decltype(zero)>(kind, std::move(loops)); });
+  return withFloatType(in.dtype, [&](auto zero) {
+    return makeReduce<decltype(zero)>(kind, std::move(loops), wide);
+  });
 }
 
 } // namespace

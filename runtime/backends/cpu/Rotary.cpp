@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/WideBlocks.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -21,48 +21,71 @@ struct Shape {
   int64_t batch, sequence, heads, headSize;
 };
 
+/// Rotates the heads of one position; y may be x.
+template <typename W>
+void rotateHeads(const W *x, W *y, const W *cosines, const W *sines, int64_t heads, int64_t half) {
+  simd([=] {
+    for (int64_t h = 0; h < heads; ++h) {
+      const W *low = x + h * 2 * half, *high = low + half;
+      W *lowOut = y + h * 2 * half, *highOut = lowOut + half;
+#pragma omp simd
+      for (int64_t i = 0; i < half; ++i) {
+        W a = low[i], b = high[i];
+        lowOut[i] = a * cosines[i] - b * sines[i];
+        highOut[i] = b * cosines[i] + a * sines[i];
+      }
+    }
+  });
+}
+
 template <typename F>
 std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool inverse) {
+  using W = Wide<F>;
   int64_t half = shape.headSize / 2;
   std::vector<double> frequencies(static_cast<size_t>(half));
   for (int64_t i = 0; i < half; ++i)
     frequencies[static_cast<size_t>(i)] =
         std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.headSize));
+  int64_t width = shape.heads * shape.headSize; // of a position of a sequence
+  WideArrays<F> arrays(shape.headSize, 1);
+  auto tableBytes = [=](int threads) {
+    return static_cast<size_t>(threads) * arrayBytes<W>(2 * half);
+  };
 
   auto run = [=, frequencies = std::move(frequencies)](const KernelArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
-    F *tables = static_cast<F *>(args.workspace);
+    W *tables = static_cast<W *>(args.workspace);
+    void *scratch = static_cast<std::byte *>(args.workspace) + tableBytes(args.threads);
     const double *frequency = frequencies.data();
-    int64_t perPosition = shape.batch * shape.heads * shape.headSize;
     // By positions, so that the angles of a position are computed once.
-    parallelFor(args.threads, shape.sequence, grainFor(perPosition),
+    parallelFor(args.threads, shape.sequence, grainFor(shape.batch * width),
                 [=](int64_t begin, int64_t end, int part) {
-                  F *cosines = tables + part * 2 * half, *sines = cosines + half;
+                  W *cosines = tables + part * 2 * half, *sines = cosines + half;
+                  W *array = arrays.at(scratch, part, 0);
                   for (int64_t s = begin; s < end; ++s) {
                     for (int64_t i = 0; i < half; ++i) {
                       double angle = static_cast<double>(s) * frequency[i];
-                      cosines[i] = static_cast<F>(std::cos(angle));
-                      sines[i] = static_cast<F>(inverse ? -std::sin(angle) : std::sin(angle));
+                      cosines[i] = static_cast<W>(std::cos(angle));
+                      sines[i] = static_cast<W>(inverse ? -std::sin(angle) : std::sin(angle));
                     }
-                    simd([=] {
-                      for (int64_t b = 0; b < shape.batch; ++b)
-                        for (int64_t h = 0; h < shape.heads; ++h) {
-                          int64_t head = ((b * shape.sequence + s) * shape.heads + h) * 2 * half;
-                          const F *low = x + head, *high = low + half;
-                          F *lowOut = y + head, *highOut = lowOut + half;
-#pragma omp simd
-                          for (int64_t i = 0; i < half; ++i) {
-                            F a = low[i], b = high[i];
-                            lowOut[i] = a * cosines[i] - b * sines[i];
-                            highOut[i] = b * cosines[i] + a * sines[i];
-                          }
-                        }
-                    });
+                    for (int64_t b = 0; b < shape.batch; ++b) {
+                      int64_t position = (b * shape.sequence + s) * width;
+                      forWideBlocks<F>(0, shape.heads, shape.headSize,
+                                       [=](int64_t first, int64_t last) {
+                                         int64_t offset = position + first * 2 * half;
+                                         int64_t length = (last - first) * 2 * half;
+                                         W *to = wideOutput(y + offset, array);
+                                         rotateHeads(wideInput(x + offset, length, array), to,
+                                                     cosines, sines, last - first, half);
+                                         storeWide(to, y + offset, length);
+                                       });
+                    }
                   }
                 });
   };
-  return makeKernel(std::move(run), [=](int threads) { return threads * arrayBytes<F>(2 * half); });
+  return makeKernel(std::move(run),
+                    [=](int threads) { return tableBytes(threads) + arrays.bytes(threads); });
 }
 
 PrepareResult prepareRotary(const KernelSignature &signature) {

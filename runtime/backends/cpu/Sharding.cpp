@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/backends/cpu/AxisExtent.h"
 #include "runtime/backends/cpu/DataMovement.h"
-#include "runtime/support/ShardExtent.h"
 
 #include <fmt/format.h>
 #include <limits>
@@ -14,23 +14,6 @@
 namespace dtc::runtime::cpu {
 
 namespace {
-
-const AxisPosition *findAxis(std::span<const AxisPosition> position, const std::string &name) {
-  for (const AxisPosition &axis : position)
-    if (axis.name == name)
-      return &axis;
-  return nullptr;
-}
-
-/// The device's block of a dimension of `size` elements that `axes` split.
-ShardExtent extentAt(std::span<const AxisPosition> position, const std::vector<std::string> &axes,
-                     int64_t size) {
-  ShardExtent extent = ShardExtent::whole(size);
-  for (const std::string &name : axes)
-    if (const AxisPosition *axis = findAxis(position, name))
-      extent = extent.part(axis->size, axis->coordinate);
-  return extent;
-}
 
 /// A tensor as rows: a row is one dimension with those behind it, the rows are those before it.
 struct Rows {
@@ -218,7 +201,7 @@ std::unique_ptr<Kernel> makeAccumulate(const std::string &axis, int64_t count) {
 
 PrepareResult prepareAccumulate(const KernelSignature &signature) {
   SignatureChecker check(signature, 1, 1);
-  const TensorType &type = check.floatInput(0);
+  const TensorType &type = check.wideInput(0);
   check.expectOutput(0, type);
   std::string axis = check.stringAttribute("axis");
   const AxisPosition *position = findAxis(signature.mesh, axis);
@@ -226,7 +209,7 @@ PrepareResult prepareAccumulate(const KernelSignature &signature) {
     check.failAttribute("axis", fmt::format("\"{}\"", axis), "the temporal axis of the mesh");
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(type.dtype, [&](auto zero) {
+  return withWideType(type.dtype, [&](auto zero) {
     return makeAccumulate<decltype(zero)>(axis, type.numElements());
   });
 }

@@ -53,8 +53,8 @@ const TensorType &SignatureChecker::output(size_t index) const {
 
 const TensorType &SignatureChecker::floatInput(size_t index, int64_t minRank) {
   const TensorType &type = input(index);
-  if (type.dtype != DType::F32 && type.dtype != DType::F64)
-    expectOperand("input", index, type, "elements of f32 or f64");
+  if (!isFloat(type.dtype))
+    expectOperand("input", index, type, "elements of f32, f64, bf16 or f16");
   if (type.rank() < minRank)
     expectOperand("input", index, type, fmt::format("at least {} dimensions", minRank));
   return type;
@@ -64,6 +64,20 @@ const TensorType &SignatureChecker::floatInputOfRank(size_t index, int64_t rank)
   const TensorType &type = floatInput(index);
   if (type.rank() != rank)
     expectOperand("input", index, type, fmt::format("{} dimensions", rank));
+  return type;
+}
+
+const TensorType &SignatureChecker::wideInput(size_t index, int64_t minRank) {
+  const TensorType &type = floatInput(index, minRank);
+  if (type.dtype != wideType(type.dtype))
+    expectOperand("input", index, type, "elements of f32 or f64");
+  return type;
+}
+
+const TensorType &SignatureChecker::wideInputOfRank(size_t index, int64_t rank) {
+  const TensorType &type = floatInputOfRank(index, rank);
+  if (type.dtype != wideType(type.dtype))
+    expectOperand("input", index, type, "elements of f32 or f64");
   return type;
 }
 

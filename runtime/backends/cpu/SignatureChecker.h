@@ -36,6 +36,9 @@ public:
   const TensorType &floatInput(size_t index, int64_t minRank = 0);
   /// An operand of a float type and of exactly `rank` dimensions.
   const TensorType &floatInputOfRank(size_t index, int64_t rank);
+  /// An operand of f32 or f64, of at least `minRank` dimensions or of exactly `rank`.
+  const TensorType &wideInput(size_t index, int64_t minRank = 0);
+  const TensorType &wideInputOfRank(size_t index, int64_t rank);
   /// An operand of integers, of any shape.
   const TensorType &indexInput(size_t index);
 

@@ -6,6 +6,8 @@
 
 #include "runtime/communicators/local/Reduce.h"
 
+#include "runtime/support/Float16.h"
+
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -78,9 +80,12 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
   auto values = [&](size_t input, size_t begin) {
     return reinterpret_cast<const T *>(inputs[input]) + begin;
   };
-  // The result of a chunk is complete before it is written, because outputs may be inputs.
-  constexpr size_t chunkElements = chunkBytes / sizeof(T);
-  alignas(64) T chunk[chunkElements];
+  // The result of a chunk is complete before it is written, because outputs may be inputs. It is
+  // computed in W and rounded when all operands are in.
+  using W = Wide<T>;
+  constexpr size_t chunkElements = chunkBytes / sizeof(W);
+  alignas(64) W chunk[chunkElements];
+  alignas(64) T rounded[std::is_same_v<T, W> ? 1 : chunkElements];
   for (size_t begin = 0; begin < count; begin += chunkElements) {
     size_t n = std::min(chunkElements, count - begin);
     if (inputs.size() == 1) {
@@ -88,16 +93,22 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
     } else {
       const T *a = values(0, begin), *b = values(1, begin);
       for (size_t i = 0; i < n; ++i)
-        chunk[i] = op(a[i], b[i]);
+        chunk[i] = op(static_cast<W>(a[i]), static_cast<W>(b[i]));
     }
     for (size_t input = 2; input < inputs.size(); ++input) {
       const T *next = values(input, begin);
       for (size_t i = 0; i < n; ++i)
-        chunk[i] = op(chunk[i], next[i]);
+        chunk[i] = op(chunk[i], static_cast<W>(next[i]));
+    }
+    const void *result = chunk;
+    if constexpr (!std::is_same_v<T, W>) {
+      for (size_t i = 0; i < n; ++i)
+        rounded[i] = T(chunk[i]);
+      result = rounded;
     }
     for (std::byte *output : outputs)
-      storeBytes(output + begin * sizeof(T), reinterpret_cast<const std::byte *>(chunk),
-                 n * sizeof(T), store);
+      storeBytes(output + begin * sizeof(T), static_cast<const std::byte *>(result), n * sizeof(T),
+                 store);
   }
 }
 
@@ -125,6 +136,10 @@ void reduceElements(Reduction reduction, DType dtype, std::span<const std::byte 
     return reduceAs<double>(reduction, inputs, outputs, count, store);
   case DType::I32:
     return reduceAs<int32_t>(reduction, inputs, outputs, count, store);
+  case DType::BF16:
+    return reduceAs<BFloat16>(reduction, inputs, outputs, count, store);
+  case DType::F16:
+    return reduceAs<Float16>(reduction, inputs, outputs, count, store);
   case DType::Bool:
     return; // refused when the plan is read
   }

@@ -19,7 +19,8 @@ namespace dtc::runtime {
 enum class Store { Cached, Streaming };
 
 /// For `count` elements: inputs[0][i] op inputs[1][i] op ..., from left to right, goes to all
-/// outputs. An output may equal one of the inputs. The element type is not Bool.
+/// outputs. Elements of 16 bits are combined in f32 and the result is rounded once. An output may
+/// equal one of the inputs. The element type is not Bool.
 void reduceElements(Reduction reduction, DType dtype, std::span<const std::byte *const> inputs,
                     std::span<std::byte *const> outputs, size_t count, Store store);
 

@@ -6,6 +6,7 @@
 
 #include "runtime/communicators/local/LocalCommunicator.h"
 
+#include "runtime/support/Float16.h"
 #include "test/runtime/communicators/Network.h"
 #include "test/runtime/testing/Expect.h"
 
@@ -35,12 +36,14 @@ T naiveElement(const CollectiveSpec &spec, const std::vector<const HostTensor *>
   if (spec.kind == CollectiveKind::AllReduce || spec.kind == CollectiveKind::ReduceScatter) {
     if (spec.kind == CollectiveKind::ReduceScatter)
       index[dim] += rank * (shape[dim] / n);
-    T result = members[0]->as<T>()[flat(shape, index)];
+    // Elements of 16 bits are combined as floats, and the result is rounded once.
+    using W = Wide<T>;
+    W result = static_cast<W>(members[0]->as<T>()[flat(shape, index)]);
     for (int64_t m = 1; m < n; ++m) {
-      T value = members[static_cast<size_t>(m)]->as<T>()[flat(shape, index)];
+      W value = static_cast<W>(members[static_cast<size_t>(m)]->as<T>()[flat(shape, index)]);
       if (spec.reduction == Reduction::Sum) {
-        if constexpr (std::is_integral_v<T>)
-          result = static_cast<T>(static_cast<uint32_t>(result) + static_cast<uint32_t>(value));
+        if constexpr (std::is_integral_v<W>)
+          result = static_cast<W>(static_cast<uint32_t>(result) + static_cast<uint32_t>(value));
         else
           result += value;
       } else {
@@ -48,7 +51,7 @@ T naiveElement(const CollectiveSpec &spec, const std::vector<const HostTensor *>
             spec.reduction == Reduction::Max ? std::max(result, value) : std::min(result, value);
       }
     }
-    return result;
+    return static_cast<T>(result);
   }
   // The member that an element comes from is its block along `dim`.
   int64_t block = spec.kind == CollectiveKind::AllGather ? shape[dim]
@@ -75,7 +78,8 @@ void expectNaive(const CollectiveSpec &spec, const Mesh &mesh, const Axes &axes,
       T actual = output.as<T>()[i];
       ASSERT_EQ(std::memcmp(&actual, &expected, sizeof(T)), 0)
           << name(spec.kind) << " of " << spec.input.str() << " device " << device << " element "
-          << i << ": " << actual << " instead of " << expected;
+          << i << ": " << static_cast<Wide<T>>(actual) << " instead of "
+          << static_cast<Wide<T>>(expected);
       for (size_t d = index.size(); d-- > 0;) {
         if (++index[d] < output.type.shape[d])
           break;
@@ -133,21 +137,44 @@ TEST(LocalCommunicator, EveryReductionAndType) {
         spec.input.dtype = DType::I32;
         auto ints = randomInputs<int32_t>(mesh, spec.input, 4);
         expectNaive<int32_t>(spec, mesh, {"a"}, ints, Network(mesh).run(spec, {"a"}, ints));
+        spec.input.dtype = DType::BF16;
+        auto brains = randomInputs<BFloat16>(mesh, spec.input, 5);
+        expectNaive<BFloat16>(spec, mesh, {"a"}, brains, Network(mesh).run(spec, {"a"}, brains));
+        spec.input.dtype = DType::F16;
+        auto halves = randomInputs<Float16>(mesh, spec.input, 6);
+        expectNaive<Float16>(spec, mesh, {"a"}, halves, Network(mesh).run(spec, {"a"}, halves));
       }
     }
 }
 
+/// 256 + 1 + 1 + ... with a rounding at each step would stay at 256 in bf16.
+TEST(LocalCommunicator, SumsOf16BitsAreRoundedOnce) {
+  Mesh mesh({{"a", 9, false}});
+  for (int64_t size : {1, 5000}) {
+    CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::BF16, {size}});
+    std::vector<HostTensor> inputs(9, HostTensor(spec.input));
+    for (size_t device = 0; device < inputs.size(); ++device)
+      for (int64_t i = 0; i < size; ++i)
+        setElement(inputs[device], i, device == 0 ? 256 : 1);
+    for (bool inPlace : {false, true})
+      for (const HostTensor &output : Network(mesh).run(spec, {"a"}, inputs, inPlace))
+        for (int64_t i = 0; i < size; ++i)
+          ASSERT_EQ(elementAt(output, i), 264);
+  }
+}
+
 TEST(LocalCommunicator, MaximumAndMinimumKeepNaN) {
   Mesh mesh({{"a", 3, false}});
-  for (int64_t nanAt : {0, 1, 2})
-    for (Reduction reduction : {Reduction::Max, Reduction::Min}) {
-      CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {1}});
-      spec.reduction = reduction;
-      std::vector<HostTensor> inputs(3, HostTensor(spec.input));
-      *inputs[static_cast<size_t>(nanAt)].as<float>() = std::numeric_limits<float>::quiet_NaN();
-      for (const HostTensor &output : Network(mesh).run(spec, {"a"}, inputs))
-        EXPECT_TRUE(std::isnan(*output.as<float>()));
-    }
+  for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16})
+    for (size_t nanAt : {0, 1, 2})
+      for (Reduction reduction : {Reduction::Max, Reduction::Min}) {
+        CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {dtype, {1}});
+        spec.reduction = reduction;
+        std::vector<HostTensor> inputs(3, HostTensor(spec.input));
+        setElement(inputs[nanAt], 0, std::numeric_limits<double>::quiet_NaN());
+        for (const HostTensor &output : Network(mesh).run(spec, {"a"}, inputs))
+          EXPECT_TRUE(std::isnan(elementAt(output, 0)));
+      }
 }
 
 TEST(LocalCommunicator, GatherScatterAndAllToAllAlongEveryDimension) {

@@ -68,7 +68,7 @@ struct Network {
 
 template <typename T> T randomElement(std::mt19937_64 &random) {
   // Sums of such numbers are rounded, so that the order of additions shows.
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (!std::is_integral_v<T>)
     return static_cast<T>(std::normal_distribution<double>(0, 1e3)(random) / 3);
   else
     return static_cast<T>(random());

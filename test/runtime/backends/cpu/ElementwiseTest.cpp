@@ -259,7 +259,7 @@ TEST(Elementwise, Refuses) {
   expectRefused({"exp", {f, f}, {f}, {}, {}}, "kernel 'exp': has 2 inputs, expected 1");
   expectRefused({"exp", {f}, {}, {}, {}}, "kernel 'exp': has 0 outputs, expected 1");
   expectRefused({"exp", {i}, {i}, {}, {}},
-                "kernel 'exp': input 0 is i32[2,3], expected elements of f32 or f64");
+                "kernel 'exp': input 0 is i32[2,3], expected elements of f32, f64, bf16 or f16");
   expectRefused({"exp", {f}, {row}, {}, {}}, "kernel 'exp': output 0 is f32[3], expected f32[2,3]");
   expectRefused({"exp", {f}, {f}, {{"eps", 1.0}}, {}}, "attribute 'eps' is unknown");
   expectRefused({"gelu", {f}, {f}, {}, {}}, "attribute 'approximate' is missing");
@@ -268,8 +268,8 @@ TEST(Elementwise, Refuses) {
   expectRefused({"gelu", {f}, {f}, {{"approximate", int64_t{1}}}, {}},
                 "attribute 'approximate' is an integer, expected a string");
   expectRefused({"gelu_grad", {f, g}, {f}, {{"approximate", "tanh"}}, {}}, "input 1 is f64[2,3]");
-  expectRefused({"div", {i, i}, {i}, {}, {}}, "expected elements of f32 or f64");
-  expectRefused({"add", {b, b}, {b}, {}, {}}, "expected elements of f32 or f64");
+  expectRefused({"div", {i, i}, {i}, {}, {}}, "expected elements of f32, f64, bf16 or f16");
+  expectRefused({"add", {b, b}, {b}, {}, {}}, "expected elements of f32, f64, bf16 or f16");
   expectRefused({"add", {f, row}, {f}, {}, {}}, "input 1 is f32[3], expected f32[2,3]");
   expectRefused({"add", {f, g}, {f}, {}, {}}, "input 1 is f64[2,3], expected f32[2,3]");
   for (const Shape &dims : {Shape{2}, Shape{-1}, Shape{0}, Shape{1, 1}, Shape{int64_t(1) << 62}})

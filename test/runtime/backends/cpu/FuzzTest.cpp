@@ -30,6 +30,7 @@ TensorType boolean(Shape shape) { return {DType::Bool, std::move(shape)}; }
 /// A valid call of every kernel.
 std::vector<KernelSignature> validCalls() {
   TensorType s = f32({}), a = f32({2, 3}), row = f32({3}), rows = f32({2});
+  TensorType flag = boolean({});
   std::vector<AxisPosition> mesh = {{"dp", 2, 0, false}, {"micro", 3, 0, true}};
   std::vector<KernelSignature> calls;
   for (const char *kernel :
@@ -99,12 +100,26 @@ std::vector<KernelSignature> validCalls() {
        mesh},
       {"cross_entropy", {a, i32({2})}, {rows, rows}, {}, mesh},
       {"cross_entropy_grad", {a, i32({2}), rows, rows}, {a}, {}, mesh},
-      {"adamw",
-       {a, a, a, a, s, s, s},
-       {a, a, a},
-       {{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"weight_decay", 0.1}},
+      {"sgd", {a, a, a, s, s, flag}, {a, a}, {{"momentum", 0.9}, {"weight_decay", 0.1}}, mesh},
+      {"dropout",
+       {a, i32({2})},
+       {a},
+       {{"rate", 0.5},
+        {"op", int64_t{3}},
+        {"shape", Shape{4, 3}},
+        {"sharding", std::vector<std::string>{"dp", ""}}},
        mesh},
-      {"sgd", {a, a, a, s, s}, {a, a}, {{"momentum", 0.9}, {"weight_decay", 0.1}}, mesh}};
+      {"lion",
+       {a, a, a, s, s, flag},
+       {a, a},
+       {{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.1}},
+       mesh}};
+  for (const char *name : {"adamw", "adam"})
+    others.push_back({name,
+                      {a, a, a, a, s, s, s, flag},
+                      {a, a, a},
+                      {{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"weight_decay", 0.1}},
+                      mesh});
   calls.insert(calls.end(), others.begin(), others.end());
   return calls;
 }
@@ -177,7 +192,8 @@ public:
 
   void mutateType(TensorType &type) {
     if (oneIn(4))
-      type.dtype = pick({DType::F32, DType::F64, DType::I32, DType::Bool, DType(0), DType(77)});
+      type.dtype = pick({DType::F32, DType::F64, DType::I32, DType::Bool, DType::BF16, DType::F16,
+                         DType(0), DType(77)});
     else
       mutateList(type.shape);
   }
@@ -200,9 +216,8 @@ public:
       replaceDim(types, *types[engine() % types.size()], number());
       break;
     case 3:
-      for (TensorType *type : types)
-        if (type->dtype == DType::F32)
-          type->dtype = DType::F64;
+      // An output may be a statistic, which stays wide.
+      replaceType(types, pick({DType::F64, DType::BF16, DType::F16}), oneIn(2));
       break;
     case 4:
       call.attributes[pick<std::string>({"dims", "axis", "x"})] = value();
@@ -223,6 +238,12 @@ private:
       std::swap(text[engine() % text.size()], text[engine() % text.size()]);
     else
       text[engine() % text.size()] = pick({'a', 'b', 's', ',', '>', '-', 'd', '\0', '\xff'});
+  }
+
+  void replaceType(const std::vector<TensorType *> &types, DType to, bool statisticsToo) {
+    for (TensorType *type : types)
+      if (type->dtype == DType::F32)
+        type->dtype = statisticsToo || type->rank() > 1 ? to : wideType(to);
   }
 
   void replaceDim(const std::vector<TensorType *> &types, const TensorType &from, int64_t to) {
@@ -261,7 +282,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 53u);
+  EXPECT_EQ(kernels.size(), 56u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 

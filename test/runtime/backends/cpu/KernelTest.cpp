@@ -22,40 +22,14 @@ HostTensor makeTensor(DType dtype, Shape shape, const Values &values) {
   HostTensor tensor(TensorType{dtype, std::move(shape)});
   EXPECT_EQ(static_cast<int64_t>(values.size()), tensor.type.numElements());
   for (size_t i = 0; i < values.size(); ++i)
-    switch (dtype) {
-    case DType::F32:
-      tensor.as<float>()[i] = static_cast<float>(values[i]);
-      break;
-    case DType::F64:
-      tensor.as<double>()[i] = values[i];
-      break;
-    case DType::I32:
-      tensor.as<int32_t>()[i] = static_cast<int32_t>(values[i]);
-      break;
-    case DType::Bool:
-      tensor.as<uint8_t>()[i] = values[i] != 0;
-      break;
-    }
+    setElement(tensor, static_cast<int64_t>(i), values[i]);
   return tensor;
 }
 
 Values valuesOf(const HostTensor &tensor) {
   Values values(static_cast<size_t>(tensor.type.numElements()));
   for (size_t i = 0; i < values.size(); ++i)
-    switch (tensor.type.dtype) {
-    case DType::F32:
-      values[i] = tensor.as<float>()[i];
-      break;
-    case DType::F64:
-      values[i] = tensor.as<double>()[i];
-      break;
-    case DType::I32:
-      values[i] = tensor.as<int32_t>()[i];
-      break;
-    case DType::Bool:
-      values[i] = tensor.as<uint8_t>()[i];
-      break;
-    }
+    values[i] = elementAt(tensor, static_cast<int64_t>(i));
   return values;
 }
 

@@ -12,75 +12,179 @@ namespace dtc::runtime::test {
 namespace {
 
 HostTensor scalar(DType dtype, double value) { return makeTensor(dtype, {}, {value}); }
+HostTensor flag(bool value) { return makeTensor(DType::Bool, {}, {value ? 1.0 : 0.0}); }
 
-TEST(Optimizer, AdamW) {
-  const double b1 = 0.9, b2 = 0.95, eps = 1e-6, weightDecay = 0.1;
-  for (const Shape &shape : {Shape{}, Shape{7}, Shape{101, 701}, Shape{0}})
-    for (double step : {1.0, 2.0, 1000.0})
-      for (DType dtype : floatTypes) {
-        Random random(110);
-        HostTensor p = random.floats(dtype, shape), g = random.floats(dtype, shape, -3, 3);
-        HostTensor m = random.floats(dtype, shape), v = random.floats(dtype, shape, 0, 2);
-        double lr = 0.125, scale = 0.5;
-        Values ps = valuesOf(p), gs = valuesOf(g), ms = valuesOf(m), vs = valuesOf(v);
-        for (size_t i = 0; i < ps.size(); ++i) {
-          double gradient = gs[i] * scale;
-          ms[i] = b1 * ms[i] + (1 - b1) * gradient;
-          vs[i] = b2 * vs[i] + (1 - b2) * gradient * gradient;
-          double mHat = ms[i] / (1 - std::pow(b1, step)), vHat = vs[i] / (1 - std::pow(b2, step));
-          ps[i] = ps[i] - lr * weightDecay * ps[i] - lr * mHat / (std::sqrt(vHat) + eps);
+constexpr double b1 = 0.9, b2 = 0.95, eps = 1e-6, weightDecay = 0.1, momentum = 0.8;
+const Shape shapes[] = {{}, {7}, {101, 701}, {0}};
+
+/// The operands of one step.
+struct Step {
+  Step(DType dtype, const Shape &shape, uint64_t seed) : dtype(dtype) {
+    Random random(seed);
+    p = random.floats(dtype, shape);
+    g = random.floats(dtype, shape, -3, 3);
+    m = random.floats(dtype, shape);
+    v = random.floats(dtype, shape, 0, 2);
+  }
+
+  /// A call of an optimizer with two moments and the number of the step.
+  KernelCall adam(const std::string &kernel, double number, bool apply = true) const {
+    return {
+        kernel,
+        {p, g, m, v, scalar(dtype, lr), scalar(dtype, number), scalar(dtype, scale), flag(apply)},
+        {p.type, p.type, p.type},
+        {{"beta1", b1}, {"beta2", b2}, {"eps", eps}, {"weight_decay", weightDecay}},
+        {},
+        {{0, 0}, {2, 1}, {3, 2}}};
+  }
+  /// A call of one with one moment.
+  KernelCall oneMoment(const std::string &kernel, AttributeMap attributes,
+                       bool apply = true) const {
+    return {kernel,
+            {p, g, m, scalar(dtype, lr), scalar(dtype, scale), flag(apply)},
+            {p.type, p.type},
+            std::move(attributes),
+            {},
+            {{0, 0}, {2, 1}}};
+  }
+
+  DType dtype;
+  HostTensor p, g, m, v;
+  double lr = 0.125, scale = 0.5;
+};
+
+const AttributeMap sgdAttributes{{"momentum", momentum}, {"weight_decay", weightDecay}};
+const AttributeMap lionAttributes{{"beta1", b1}, {"beta2", b2}, {"weight_decay", weightDecay}};
+
+TEST(Optimizer, AdamWAndAdam) {
+  for (const Shape &shape : shapes)
+    for (double number : {1.0, 2.0, 1000.0})
+      for (bool decoupled : {true, false})
+        for (DType dtype : floatTypes) {
+          Step step(dtype, shape, 110);
+          Values ps = valuesOf(step.p), gs = valuesOf(step.g);
+          Values ms = valuesOf(step.m), vs = valuesOf(step.v);
+          for (size_t i = 0; i < ps.size(); ++i) {
+            double gradient = gs[i] * step.scale + (decoupled ? 0 : weightDecay * ps[i]);
+            ms[i] = b1 * ms[i] + (1 - b1) * gradient;
+            vs[i] = b2 * vs[i] + (1 - b2) * gradient * gradient;
+            double mHat = ms[i] / (1 - std::pow(b1, number));
+            double vHat = vs[i] / (1 - std::pow(b2, number));
+            if (decoupled)
+              ps[i] -= step.lr * weightDecay * ps[i];
+            ps[i] -= step.lr * mHat / (std::sqrt(vHat) + eps);
+          }
+          expectKernel(step.adam(decoupled ? "adamw" : "adam", number), {ps, ms, vs}, 1e-15);
         }
-        expectKernel({"adamw",
-                      {p, g, m, v, scalar(dtype, lr), scalar(dtype, step), scalar(dtype, scale)},
-                      {p.type, p.type, p.type},
-                      {{"beta1", b1}, {"beta2", b2}, {"eps", eps}, {"weight_decay", weightDecay}},
-                      {},
-                      {{0, 0}, {2, 1}, {3, 2}}},
-                     {ps, ms, vs}, 1e-15);
-      }
 }
 
 TEST(Optimizer, Sgd) {
-  for (const Shape &shape : {Shape{}, Shape{7}, Shape{101, 701}, Shape{0}})
+  for (const Shape &shape : shapes)
     for (DType dtype : floatTypes) {
-      Random random(111);
-      HostTensor p = random.floats(dtype, shape), g = random.floats(dtype, shape, -3, 3);
-      HostTensor m = random.floats(dtype, shape);
-      Values ps = valuesOf(p), gs = valuesOf(g), ms = valuesOf(m);
+      Step step(dtype, shape, 111);
+      Values ps = valuesOf(step.p), gs = valuesOf(step.g), ms = valuesOf(step.m);
       for (size_t i = 0; i < ps.size(); ++i) {
-        ms[i] = 0.9 * ms[i] + (gs[i] * 0.25 + 0.01 * ps[i]);
-        ps[i] -= 0.5 * ms[i];
+        ms[i] = momentum * ms[i] + (gs[i] * step.scale + weightDecay * ps[i]);
+        ps[i] -= step.lr * ms[i];
       }
-      expectKernel({"sgd",
-                    {p, g, m, scalar(dtype, 0.5), scalar(dtype, 0.25)},
-                    {p.type, p.type},
-                    {{"momentum", 0.9}, {"weight_decay", 0.01}},
-                    {},
-                    {{0, 0}, {2, 1}}},
-                   {ps, ms}, 1e-15);
+      expectKernel(step.oneMoment("sgd", sgdAttributes), {ps, ms}, 1e-15);
+    }
+}
+
+TEST(Optimizer, Lion) {
+  for (const Shape &shape : shapes)
+    for (DType dtype : floatTypes) {
+      Step step(dtype, shape, 112);
+      Values ps = valuesOf(step.p), gs = valuesOf(step.g), ms = valuesOf(step.m);
+      for (size_t i = 0; i < ps.size(); ++i) {
+        double gradient = gs[i] * step.scale, direction = b1 * ms[i] + (1 - b1) * gradient;
+        ps[i] -= step.lr * ((direction > 0 ? 1 : -1) + weightDecay * ps[i]);
+        ms[i] = b2 * ms[i] + (1 - b2) * gradient;
+      }
+      expectKernel(step.oneMoment("lion", lionAttributes), {ps, ms}, 1e-15);
+    }
+}
+
+TEST(Optimizer, LionTakesZeroForTheSignOfZero) {
+  for (DType dtype : floatTypes) {
+    Step step(dtype, {3}, 0);
+    step.p = makeTensor(dtype, {3}, {4, 4, 4});
+    step.g = makeTensor(dtype, {3}, {0, -0.0, NAN});
+    step.m = makeTensor(dtype, {3}, {0, 0, 0});
+    expectKernel(step.oneMoment("lion", {{"beta1", b1}, {"beta2", b2}, {"weight_decay", 0.0}}),
+                 {{4, 4, NAN}, {0, 0, NAN}});
+  }
+}
+
+TEST(Optimizer, AStepThatIsNotAppliedKeepsEveryBit) {
+  for (const Shape &shape : shapes)
+    for (DType dtype : floatTypes) {
+      Step step(dtype, shape, 113);
+      // What arithmetic would not give back: a gradient that spoils all, a signed zero and a NaN.
+      Values gs(valuesOf(step.g).size(), INFINITY), ps = valuesOf(step.p);
+      if (shape == Shape{7}) {
+        ps[1] = -0.0;
+        ps[2] = -NAN;
+      }
+      step.g = makeTensor(dtype, shape, gs);
+      step.p = makeTensor(dtype, shape, ps);
+      for (const KernelCall &call : {step.adam("adamw", 3, false), step.adam("adam", 3, false),
+                                     step.oneMoment("sgd", sgdAttributes, false),
+                                     step.oneMoment("lion", lionAttributes, false)}) {
+        std::vector<std::vector<std::pair<size_t, size_t>>> ways{{}, call.inPlace};
+        for (const auto &pair : call.inPlace)
+          ways.push_back({pair});
+        for (const auto &shared : ways)
+          for (int threads : {1, 3}) {
+            std::vector<HostTensor> results = call.run(threads, shared);
+            for (size_t i = 0; i < results.size(); ++i)
+              EXPECT_EQ(results[i].bytes, call.inputs[i == 0 ? 0 : i + 1].bytes)
+                  << call.kernel << " output " << i;
+          }
+      }
     }
 }
 
 TEST(Optimizer, Refuses) {
-  TensorType p{DType::F32, {4}}, s{DType::F32, {}}, wide{DType::F64, {}};
+  TensorType p{DType::F32, {4}}, s{DType::F32, {}}, wide{DType::F64, {}}, b{DType::Bool, {}};
+  TensorType half{DType::BF16, {4}}, halfScalar{DType::BF16, {}};
   AttributeMap attributes{{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"weight_decay", 0.0}};
-  expectRefused({"adamw", {p, p, p, p, s, s}, {p, p, p}, attributes, {}},
-                "has 6 inputs, expected 7");
-  expectRefused({"adamw", {p, p, p, p, s, wide, s}, {p, p, p}, attributes, {}},
-                "input 5 is f64[], expected f32[]");
-  expectRefused({"adamw", {p, p, p, s, s, s, s}, {p, p, p}, attributes, {}},
-                "input 3 is f32[], expected f32[4]");
-  expectRefused({"adamw", {p, p, p, p, s, s, s}, {p, p, s}, attributes, {}}, "output 2 is f32[]");
+  for (const char *kernel : {"adamw", "adam"}) {
+    expectRefused({kernel, {p, p, p, p, s, s, s}, {p, p, p}, attributes, {}},
+                  "has 7 inputs, expected 8");
+    expectRefused({kernel, {p, p, p, p, s, wide, s, b}, {p, p, p}, attributes, {}},
+                  "input 5 is f64[], expected f32[]");
+    expectRefused({kernel, {p, p, p, s, s, s, s, b}, {p, p, p}, attributes, {}},
+                  "input 3 is f32[], expected f32[4]");
+    expectRefused({kernel, {p, p, p, p, s, s, s, s}, {p, p, p}, attributes, {}},
+                  "input 7 is f32[], expected bool[]");
+    expectRefused({kernel, {p, p, p, p, s, s, s, b}, {p, p, s}, attributes, {}},
+                  "output 2 is f32[]");
+    expectRefused({kernel,
+                   {half, half, half, half, halfScalar, halfScalar, halfScalar, b},
+                   {half, half, half},
+                   attributes,
+                   {}},
+                  "input 0 is bf16[4], expected elements of f32 or f64");
+  }
   attributes["beta2"] = 1.5;
-  expectRefused({"adamw", {p, p, p, p, s, s, s}, {p, p, p}, attributes, {}},
+  expectRefused({"adamw", {p, p, p, p, s, s, s, b}, {p, p, p}, attributes, {}},
                 "attribute 'beta2' is 1.5, expected a number from 0 to 1");
   attributes.erase("beta2");
-  expectRefused({"adamw", {p, p, p, p, s, s, s}, {p, p, p}, attributes, {}},
+  expectRefused({"adamw", {p, p, p, p, s, s, s, b}, {p, p, p}, attributes, {}},
                 "attribute 'beta2' is missing");
-  expectRefused({"sgd", {p, p, p, s, s}, {p, p}, {{"momentum", 0.9}}, {}},
+  expectRefused({"sgd", {p, p, p, s, s, b}, {p, p}, {{"momentum", 0.9}}, {}},
                 "attribute 'weight_decay' is missing");
-  expectRefused({"sgd", {p, p, p, s, p}, {p, p}, {{"momentum", 0.9}, {"weight_decay", 0.0}}, {}},
+  expectRefused({"sgd", {p, p, p, s, p, b}, {p, p}, sgdAttributes, {}},
                 "input 4 is f32[4], expected f32[]");
+  expectRefused({"sgd", {p, p, p, s, s, s}, {p, p}, sgdAttributes, {}},
+                "input 5 is f32[], expected bool[]");
+  expectRefused({"lion", {p, p, p, s, s, b}, {p, p}, sgdAttributes, {}},
+                "attribute 'beta1' is missing");
+  AttributeMap lion = lionAttributes;
+  lion["beta1"] = -1.0;
+  expectRefused({"lion", {p, p, p, s, s, b}, {p, p}, lion, {}},
+                "attribute 'beta1' is -1, expected a number from 0 to 1");
 }
 
 } // namespace

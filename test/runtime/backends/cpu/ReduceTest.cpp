@@ -135,7 +135,7 @@ TEST(Reduce, Refuses) {
   for (const Shape &dims : {Shape{0, 0}, Shape{1, 0}, Shape{2}, Shape{-1}})
     refuse({{"kind", "sum"}, {"dims", dims}}, "attribute 'dims'");
   expectRefused({"reduce", {i}, {i}, {{"kind", "sum"}, {"dims", Shape{}}}, {}},
-                "expected elements of f32 or f64");
+                "expected elements of f32, f64, bf16 or f16");
 }
 
 } // namespace

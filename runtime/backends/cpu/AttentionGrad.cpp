@@ -1,0 +1,152 @@
+//===- AttentionGrad.cpp - The gradient of attention ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/AttentionShape.h"
+#include "runtime/backends/cpu/Softmax.h"
+
+namespace dtc::runtime::cpu {
+
+namespace {
+
+/// The operands of attention_grad.
+template <typename F> struct GradOperands {
+  const F *q, *k, *v, *out;
+  const Wide<F> *lse;
+  const F *dout;
+  F *dq, *dk, *dv;
+};
+
+/// The arrays of a thread. The gradients of keys and values are summed in theirs.
+template <typename F> struct Arrays {
+  Wide<F> *weights, *dweights, *keys[4], *rows[4];
+
+  static size_t bytes(const AttentionShape &shape) {
+    return 2 * arrayBytes<Wide<F>>(shape.blockElements()) +
+           4 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.keys)) +
+           4 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.blockRows()));
+  }
+  Arrays(const AttentionShape &shape, void *workspace, int part) {
+    WorkspaceCursor cursor(static_cast<std::byte *>(workspace) +
+                           static_cast<size_t>(part) * bytes(shape));
+    weights = cursor.take<Wide<F>>(shape.blockElements());
+    dweights = cursor.take<Wide<F>>(shape.blockElements());
+    for (Wide<F> *&array : keys)
+      array = cursor.take<Wide<F>>(rowElements<F>(shape, shape.keys));
+    for (Wide<F> *&array : rows)
+      array = cursor.take<Wide<F>>(rowElements<F>(shape, shape.blockRows()));
+  }
+};
+
+/// From scores to weights, and from the gradient of the weights to that of the scores.
+template <typename W>
+void weighGradients(const AttentionShape &shape, const AttentionBlock &block,
+                    const AttentionDropout &dropout, const W *lse, HeadRows<const W> out,
+                    HeadRows<const W> dout, W *weights, W *dweights) {
+  simd([=] {
+    W scale = static_cast<W>(shape.scale);
+    for (int64_t i = 0; i < block.rows; ++i) {
+      W *row = weights + i * block.keys, *drow = dweights + i * block.keys;
+      int64_t visible = shape.visible(block.begin + i);
+      exponentials(row, row, visible, W(1), lse[i]);
+      // The gradient of the softmax p; the sum of p * dp is that of out * dout. With a mask m, out
+      // has the weights p * m, and dp is m * dweights.
+      W sum = dotOf(out.data + i * out.stride, dout.data + i * dout.stride, shape.headSize);
+      if (dropout) {
+        W kept = static_cast<W>(dropout.scale);
+        dropout.forKeys(shape, block, i, visible,
+                        [=](int64_t j, int64_t count, const uint8_t *keep) {
+                          W *p = row + j, *dp = drow + j;
+#pragma omp simd
+                          for (int64_t e = 0; e < count; ++e) {
+                            W m = keep[e] ? kept : W(0);
+                            dp[e] = p[e] * (m * dp[e] - sum) * scale;
+                            p[e] *= m;
+                          }
+                        });
+      } else {
+#pragma omp simd
+        for (int64_t j = 0; j < visible; ++j)
+          drow[j] = row[j] * (drow[j] - sum) * scale;
+      }
+      std::fill(row + visible, row + block.keys, W(0));
+      std::fill(drow + visible, drow + block.keys, W(0));
+    }
+  });
+}
+
+template <typename F>
+void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
+             const GradOperands<F> &operands, int64_t task, const Arrays<F> &arrays) {
+  using W = Wide<F>;
+  int64_t key = shape.keyOffset(task), keyStride = shape.keyStride();
+  int64_t stride = shape.queryStride(), headSize = shape.headSize;
+  auto k = loadRows(operands.k + key, keyStride, shape.keys, headSize, arrays.keys[0]);
+  auto v = loadRows(operands.v + key, keyStride, shape.keys, headSize, arrays.keys[1]);
+  auto dk = rowsToStore(operands.dk + key, keyStride, headSize, arrays.keys[2]);
+  auto dv = rowsToStore(operands.dv + key, keyStride, headSize, arrays.keys[3]);
+  zeroRows(dk, shape.keys, headSize);
+  zeroRows(dv, shape.keys, headSize);
+  forBlocks(shape, task, [&](const AttentionBlock &block) {
+    F *to = operands.dq + block.query;
+    if (block.keys == 0)
+      return zeroRows(HeadRows<F>{to, stride}, block.rows, headSize);
+    auto load = [&](const F *operand, int array) {
+      return loadRows(operand + block.query, stride, block.rows, headSize, arrays.rows[array]);
+    };
+    auto q = load(operands.q, 0), out = load(operands.out, 1), dout = load(operands.dout, 2);
+    auto dq = rowsToStore(to, stride, headSize, arrays.rows[3]);
+    multiplyScores(shape, block, static_cast<W>(shape.scale), q, k, arrays.weights);
+    multiplyScores(shape, block, W(1), dout, v, arrays.dweights);
+    weighGradients(shape, block, dropout, operands.lse + block.lse, out, dout, arrays.weights,
+                   arrays.dweights);
+    addToKeys(shape, block, arrays.weights, dout, dv);
+    multiplyByKeys(shape, block, arrays.dweights, k, dq);
+    addToKeys(shape, block, arrays.dweights, q, dk);
+    storeRows(dq, to, stride, block.rows, headSize);
+  });
+  storeRows(dk, operands.dk + key, keyStride, shape.keys, headSize);
+  storeRows(dv, operands.dv + key, keyStride, shape.keys, headSize);
+}
+
+template <typename F> std::unique_ptr<Kernel> makeAttentionGrad(AttentionCall call) {
+  AttentionShape shape = call.shape;
+  auto run = [call = std::move(call)](const KernelArguments &args) {
+    const AttentionShape &shape = call.shape;
+    GradOperands<F> operands = {input<F>(args, 0),  input<F>(args, 1),       input<F>(args, 2),
+                                input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),
+                                output<F>(args, 0), output<F>(args, 1),      output<F>(args, 2)};
+    AttentionDropout dropout = call.dropout(args);
+    parallelFor(args.threads, shape.tasks(), shape.taskGrain(),
+                [&](int64_t begin, int64_t end, int part) {
+                  Arrays<F> arrays(shape, args.workspace, part);
+                  for (int64_t task = begin; task < end; ++task)
+                    runTask(shape, dropout, operands, task, arrays);
+                });
+  };
+  return makeKernel(std::move(run), [=](int threads) {
+    return static_cast<size_t>(threads) * Arrays<F>::bytes(shape);
+  });
+}
+
+} // namespace
+
+PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, hasAttentionDropout(signature) ? 7 : 6, 3);
+  AttentionCall call = checkAttention(check, signature, 6);
+  const TensorType &q = check.input(0);
+  check.expectInput(3, q);
+  check.expectInput(4, lseType(q));
+  check.expectInput(5, q);
+  check.expectOutput(0, q);
+  check.expectOutput(1, check.input(1));
+  check.expectOutput(2, check.input(1));
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(
+      q.dtype, [&](auto zero) { return makeAttentionGrad<decltype(zero)>(std::move(call)); });
+}
+
+} // namespace dtc::runtime::cpu

@@ -1,0 +1,197 @@
+//===- AttentionShape.h - What attention and its gradient share -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A task is a batch element and a key-value head. It walks the query heads of the group, each in
+// blocks of rows, so that the scores of a block fit the cache. Keys that a causal block cannot see
+// are left out of its products. Elements of 16 bits are widened: keys and values once for a task,
+// the rows of a block with it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CPU_ATTENTIONSHAPE_H
+#define DTC_RUNTIME_BACKENDS_CPU_ATTENTIONSHAPE_H
+
+#include "runtime/backends/cpu/CpuKernels.h"
+#include "runtime/backends/cpu/Gemm.h"
+#include "runtime/backends/cpu/RandomMask.h"
+#include "runtime/backends/cpu/WideBlocks.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace dtc::runtime::cpu {
+
+struct AttentionShape {
+  int64_t batch, queries, keys, heads, kvHeads, headSize;
+  bool causal;
+  double scale;
+
+  int64_t tasks() const { return batch * kvHeads; }
+  int64_t group() const { return heads / kvHeads; }
+  /// Elements between the rows of a head in q, out and their gradients, and in k, v and theirs.
+  int64_t queryStride() const { return heads * headSize; }
+  int64_t keyStride() const { return kvHeads * headSize; }
+  /// Where the head of a task begins in k and v.
+  int64_t keyOffset(int64_t task) const {
+    return task / kvHeads * keys * keyStride() + task % kvHeads * headSize;
+  }
+  /// How many keys query `i` sees.
+  int64_t visible(int64_t i) const {
+    return causal ? std::clamp<int64_t>(i + 1 + keys - queries, 0, keys) : keys;
+  }
+  /// Rows whose scores are computed together.
+  int64_t blockRows() const { return std::min<int64_t>(queries, 128); }
+  /// Elements of the scores of a block.
+  int64_t blockElements() const { return blockRows() * keys; }
+  /// Tasks that are worth a thread.
+  int64_t taskGrain() const { return grainFor(group() * blockElements(), 4); }
+};
+
+/// A block of rows of one query head.
+struct AttentionBlock {
+  int64_t begin, rows;
+  int64_t keys;  // that the last row sees
+  int64_t query; // offset of its first row in q and out
+  int64_t lse;   // offset of its first row in lse
+};
+
+/// Calls function(block) for the blocks of a task, in order.
+template <typename Function>
+void forBlocks(const AttentionShape &shape, int64_t task, const Function &function) {
+  int64_t b = task / shape.kvHeads, kvHead = task % shape.kvHeads;
+  for (int64_t g = 0; g < shape.group(); ++g) {
+    int64_t head = kvHead * shape.group() + g;
+    for (int64_t begin = 0; begin < shape.queries; begin += shape.blockRows()) {
+      int64_t rows = std::min(shape.blockRows(), shape.queries - begin);
+      function(
+          AttentionBlock{begin, rows, shape.visible(begin + rows - 1),
+                         (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize,
+                         (b * shape.heads + head) * shape.queries + begin});
+    }
+  }
+}
+
+/// Rows of one head; `stride` elements lie between the beginnings of two.
+template <typename T> struct HeadRows {
+  T *data;
+  int64_t stride;
+};
+
+/// The rows themselves, or `array` with them widened.
+template <typename F>
+HeadRows<const Wide<F>> loadRows(const F *from, int64_t stride, int64_t rows, int64_t headSize,
+                                 Wide<F> *array) {
+  if constexpr (isWide<F>) {
+    return {from, stride};
+  } else {
+    for (int64_t i = 0; i < rows; ++i)
+      widen(from + i * stride, array + i * headSize, headSize);
+    return {array, headSize};
+  }
+}
+
+/// Where to compute rows, which storeRows then rounds into their place.
+template <typename F>
+HeadRows<Wide<F>> rowsToStore(F *to, int64_t stride, int64_t headSize, Wide<F> *array) {
+  if constexpr (isWide<F>)
+    return {to, stride};
+  else
+    return {array, headSize};
+}
+template <typename F>
+void storeRows(HeadRows<Wide<F>> wide, F *to, int64_t stride, int64_t rows, int64_t headSize) {
+  if constexpr (!isWide<F>)
+    for (int64_t i = 0; i < rows; ++i)
+      narrow(wide.data + i * wide.stride, to + i * stride, headSize);
+}
+
+/// Elements of the array for so many widened rows; none where nothing is widened.
+template <typename F> int64_t rowElements(const AttentionShape &shape, int64_t rows) {
+  return isWide<F> ? 0 : rows * shape.headSize;
+}
+
+/// Zeroes `rows` rows of one head.
+template <typename F> void zeroRows(HeadRows<F> out, int64_t rows, int64_t headSize) {
+  for (int64_t i = 0; i < rows; ++i)
+    std::fill_n(out.data + i * out.stride, headSize, F(0));
+}
+
+/// scores = scale * q k^T: (rows, keys).
+template <typename W>
+void multiplyScores(const AttentionShape &shape, const AttentionBlock &block, W scale,
+                    HeadRows<const W> q, HeadRows<const W> k, W *scores) {
+  gemm({block.rows, block.keys, shape.headSize, {q.stride, 1}, {1, k.stride}, {block.keys, 1}},
+       scale, q.data, k.data, false, scores, 1);
+}
+
+/// out = weights * values, (rows, keys) by (keys, headSize).
+template <typename W>
+void multiplyByKeys(const AttentionShape &shape, const AttentionBlock &block, const W *weights,
+                    HeadRows<const W> values, HeadRows<W> out) {
+  gemm({block.rows,
+        shape.headSize,
+        block.keys,
+        {block.keys, 1},
+        {values.stride, 1},
+        {out.stride, 1}},
+       W(1), weights, values.data, false, out.data, 1);
+}
+
+/// out += weights^T * rows, (keys, rows) by (rows, headSize).
+template <typename W>
+void addToKeys(const AttentionShape &shape, const AttentionBlock &block, const W *weights,
+               HeadRows<const W> rows, HeadRows<W> out) {
+  gemm({block.keys, shape.headSize, block.rows, {1, block.keys}, {rows.stride, 1}, {out.stride, 1}},
+       W(1), weights, rows.data, true, out.data, 1);
+}
+
+/// Dropout of the attention weights, while a kernel runs.
+struct AttentionDropout {
+  LocalMask mask; // without a nest: no dropout
+  double scale = 1;
+
+  explicit operator bool() const { return mask.nest != nullptr; }
+  /// Calls body(j, count, keeps) for stretches of the first `visible` keys of row `i` of a block.
+  template <typename Body>
+  void forKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i, int64_t visible,
+               const Body &body) const {
+    KeepBuffer buffer;
+    int64_t begin = (block.lse + i) * shape.keys;
+    mask.forKeeps(begin, begin + visible, buffer,
+                  [&](int64_t element, int64_t count, const uint8_t *keeps) {
+                    body(element - begin, count, keeps);
+                  });
+  }
+};
+
+/// A call of either kernel.
+struct AttentionCall {
+  AttentionShape shape{};
+  /// None if nothing is dropped.
+  std::optional<RandomMask> mask;
+
+  AttentionDropout dropout(const KernelArguments &args) const {
+    if (!mask)
+      return {};
+    return {mask->at(args.position, static_cast<const int32_t *>(args.inputs.back())),
+            mask->scale()};
+  }
+};
+
+/// Whether the call has the attribute of dropout, and with it one more input.
+bool hasAttentionDropout(const KernelSignature &signature);
+/// Checks q, k, v, the attributes and, behind the other `inputs`, the key of the mask.
+AttentionCall checkAttention(SignatureChecker &check, const KernelSignature &signature,
+                             size_t inputs);
+/// The type of lse; f32 or f64.
+TensorType lseType(const TensorType &q);
+
+PrepareResult prepareAttentionGrad(const KernelSignature &signature);
+
+} // namespace dtc::runtime::cpu
+
+#endif // DTC_RUNTIME_BACKENDS_CPU_ATTENTIONSHAPE_H

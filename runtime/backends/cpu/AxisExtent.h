@@ -1,0 +1,40 @@
+//===- AxisExtent.h - The block of a dimension that a device holds --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CPU_AXISEXTENT_H
+#define DTC_RUNTIME_BACKENDS_CPU_AXISEXTENT_H
+
+#include "runtime/backends/Kernel.h"
+#include "runtime/support/ShardExtent.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime::cpu {
+
+/// The axis of that name, or null.
+inline const AxisPosition *findAxis(std::span<const AxisPosition> position,
+                                    const std::string &name) {
+  for (const AxisPosition &axis : position)
+    if (axis.name == name)
+      return &axis;
+  return nullptr;
+}
+
+/// The device's block of a dimension of `size` elements that `axes` split.
+inline ShardExtent extentAt(std::span<const AxisPosition> position,
+                            const std::vector<std::string> &axes, int64_t size) {
+  ShardExtent extent = ShardExtent::whole(size);
+  for (const std::string &name : axes)
+    if (const AxisPosition *axis = findAxis(position, name))
+      extent = extent.part(axis->size, axis->coordinate);
+  return extent;
+}
+
+} // namespace dtc::runtime::cpu
+
+#endif // DTC_RUNTIME_BACKENDS_CPU_AXISEXTENT_H

@@ -1,0 +1,59 @@
+//===- Dropout.cpp - Elements left out at random --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/RandomMask.h"
+
+namespace dtc::runtime::cpu {
+
+namespace {
+
+template <typename F> std::unique_ptr<Kernel> makeDropout(RandomMask mask, int64_t count) {
+  return makeKernel([mask = std::move(mask), count](const KernelArguments &args) {
+    const F *x = input<F>(args, 0);
+    F *out = output<F>(args, 0);
+    LocalMask local = mask.at(args.position, input<int32_t>(args, 1));
+    Wide<F> scale = static_cast<Wide<F>>(mask.scale());
+    // An element takes some 20 operations on words.
+    parallelFor(args.threads, count, elementGrain / 8, [=](int64_t begin, int64_t end, int) {
+      simd([=] {
+        KeepBuffer buffer;
+        local.forKeeps(begin, end, buffer,
+                       [=](int64_t first, int64_t length, const uint8_t *keeps) {
+                         const F *from = x + first;
+                         F *to = out + first;
+#pragma omp simd
+                         for (int64_t i = 0; i < length; ++i) {
+                           // What is left out is zero, also where it is no finite number.
+                           Wide<F> scaled = static_cast<Wide<F>>(from[i]) * scale;
+                           to[i] = static_cast<F>(keeps[i] ? scaled : Wide<F>(0));
+                         }
+                       });
+      });
+    });
+  });
+}
+
+PrepareResult prepareDropout(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &x = check.floatInput(0);
+  check.expectOutput(0, x);
+  RandomMask mask = checkRandomMask(check, signature, "rate", 1, x.shape);
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(x.dtype, [&](auto zero) {
+    return makeDropout<decltype(zero)>(std::move(mask), x.numElements());
+  });
+}
+
+} // namespace
+
+std::span<const KernelEntry> dropoutKernels() {
+  static constexpr KernelEntry entries[] = {{"dropout", prepareDropout}};
+  return entries;
+}
+
+} // namespace dtc::runtime::cpu

@@ -1,0 +1,135 @@
+//===- DropoutTest.cpp - Elements left out at random ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/support/Float16.h"
+#include "runtime/support/Philox.h"
+#include "test/runtime/backends/cpu/KernelTest.h"
+
+#include <cmath>
+#include <limits>
+
+namespace dtc::runtime::test {
+namespace {
+
+constexpr DType allFloatTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
+constexpr int32_t seed = -77, iteration = 12, op = 9;
+
+/// Of the element with that index in the whole tensor, as docs/kernels.md says it.
+bool keeps(double rate, int64_t element) {
+  auto block = static_cast<uint64_t>(element) / 4;
+  PhiloxCounter counter = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                           static_cast<uint32_t>(iteration), 0};
+  PhiloxKey key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(op)};
+  return philox4x32(counter, key)[static_cast<size_t>(element % 4)] >=
+         static_cast<uint64_t>(std::llround(rate * 0x1p32));
+}
+
+HostTensor key() { return makeTensor(DType::I32, {2}, {seed, iteration}); }
+
+HostTensor randomTensor(DType dtype, const Shape &shape) {
+  Values values = valuesOf(Random(130).floats(DType::F64, shape, -4, 4));
+  HostTensor tensor(TensorType{dtype, shape});
+  for (size_t i = 0; i < values.size(); ++i)
+    setElement(tensor, static_cast<int64_t>(i), values[i]);
+  return tensor;
+}
+
+AttributeMap attributes(double rate, const Shape &whole, std::vector<std::string> sharding) {
+  return {{"rate", rate}, {"op", int64_t{op}}, {"shape", whole}, {"sharding", std::move(sharding)}};
+}
+
+/// x / (1 - rate), rounded as a kernel for the type does.
+double scaled(DType dtype, double x, double rate) {
+  if (dtype == DType::F64)
+    return x * (1 / (1 - rate));
+  float product = static_cast<float>(x) * static_cast<float>(1 / (1 - rate));
+  return dtype == DType::BF16  ? BFloat16(product)
+         : dtype == DType::F16 ? Float16(product)
+                               : product;
+}
+
+TEST(Dropout, KeepsWhatTheMaskKeepsOnEveryDevice) {
+  // Rows over a, columns over b and the microbatches: 5 rows in blocks of 3, the last one short.
+  const Shape whole{5, 24};
+  for (double rate : {0.0, 0.1, 0.75})
+    for (DType dtype : allFloatTypes)
+      for (int64_t a = 0; a < 2; ++a)
+        for (int64_t b = 0; b < 2; ++b)
+          for (int64_t micro = 0; micro < 3; ++micro) {
+            HostTensor x = randomTensor(dtype, {3, 4});
+            KernelCall call{"dropout",
+                            {x, key()},
+                            {x.type},
+                            attributes(rate, whole, {"a", "b,micro"}),
+                            {{"a", 2, a, false}, {"b", 2, b, false}, {"micro", 3, micro, true}},
+                            {{0, 0}}};
+            std::vector<std::vector<std::pair<size_t, size_t>>> ways{{}, call.inPlace};
+            for (const auto &shared : ways)
+              for (int threads : {1, 3}) {
+                HostTensor result = call.run(threads, shared).front();
+                for (int64_t row = 0; row < 3 && a * 3 + row < 5; ++row)
+                  for (int64_t column = 0; column < 4; ++column) {
+                    int64_t at = row * 4 + column;
+                    int64_t element = (a * 3 + row) * 24 + b * 12 + micro * 4 + column;
+                    double expected =
+                        keeps(rate, element) ? scaled(dtype, elementAt(x, at), rate) : 0;
+                    EXPECT_EQ(elementAt(result, at), expected)
+                        << name(dtype) << " element " << element;
+                  }
+              }
+          }
+}
+
+TEST(Dropout, DoesNotDependOnThreads) {
+  for (const Shape &shape : {Shape{}, Shape{0}, Shape{1}, Shape{123, 457}})
+    for (DType dtype : allFloatTypes) {
+      HostTensor x = randomTensor(dtype, shape);
+      KernelCall call{"dropout",
+                      {x, key()},
+                      {x.type},
+                      attributes(0.4, shape, std::vector<std::string>(shape.size()))};
+      HostTensor one = call.run(1).front();
+      for (int64_t i = 0; i < x.type.numElements(); ++i)
+        ASSERT_EQ(elementAt(one, i), keeps(0.4, i) ? scaled(dtype, elementAt(x, i), 0.4) : 0);
+      for (int threads : {2, 3, 8})
+        EXPECT_EQ(call.run(threads).front().bytes, one.bytes);
+    }
+}
+
+TEST(Dropout, WhatIsLeftOutIsZeroWhateverItWas) {
+  for (DType dtype : allFloatTypes) {
+    HostTensor x(TensorType{dtype, {64}});
+    for (int64_t i = 0; i < 64; ++i)
+      setElement(x, i, i % 2 ? std::numeric_limits<double>::quiet_NaN() : -INFINITY);
+    HostTensor result =
+        KernelCall{"dropout", {x, key()}, {x.type}, attributes(0.5, {64}, {""})}.run(1).front();
+    for (int64_t i = 0; i < 64; ++i) {
+      double value = elementAt(result, i);
+      EXPECT_EQ(keeps(0.5, i), !std::isfinite(value)) << i;
+      if (!keeps(0.5, i)) {
+        EXPECT_EQ(value, 0);
+        EXPECT_FALSE(std::signbit(value));
+      }
+    }
+  }
+}
+
+TEST(Dropout, Refuses) {
+  TensorType x{DType::F32, {4}}, k{DType::I32, {2}}, ints{DType::I32, {4}}, wide{DType::F64, {4}};
+  expectRefused({"dropout", {x}, {x}, attributes(0.5, {4}, {""}), {}}, "has 1 inputs, expected 2");
+  expectRefused({"dropout", {ints, k}, {ints}, attributes(0.5, {4}, {""}), {}},
+                "input 0 is i32[4], expected elements of f32, f64, bf16 or f16");
+  expectRefused({"dropout", {x, k}, {wide}, attributes(0.5, {4}, {""}), {}},
+                "output 0 is f64[4], expected f32[4]");
+  expectRefused({"dropout", {x, ints}, {x}, attributes(0.5, {4}, {""}), {}},
+                "input 1 is i32[4], expected i32[2]");
+  expectRefused({"dropout", {x, k}, {x}, attributes(1, {4}, {""}), {}},
+                "attribute 'rate' is 1, expected a number from 0 to less than 1");
+  expectRefused({"dropout", {x, k}, {x}, attributes(0.5, {8}, {""}), {}}, "attribute 'shape'");
+}
+
+} // namespace
+} // namespace dtc::runtime::test
