@@ -10,7 +10,9 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace dtc {
@@ -19,6 +21,21 @@ namespace dtc {
 inline int fail(const std::string &message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
   return 1;
+}
+
+/// Runs what a tool does. Memory that cannot be had is an error as any other: a file may ask for
+/// more than there is.
+inline int runTool(int (*tool)(int, char **), int argc, char **argv) {
+  constexpr const char *message =
+      "out of memory; the input asks for more than this machine or the limits of this process "
+      "(see ulimit -v) allow; try a smaller one, or a machine with more memory";
+  try {
+    return tool(argc, argv);
+  } catch (const std::bad_alloc &) {
+    return fail(message);
+  } catch (const std::length_error &) { // more than a container could ever hold
+    return fail(message);
+  }
 }
 
 /// Parses the command line. Returns the exit status if the tool is to end at once: 0 after --help

@@ -22,9 +22,8 @@ struct ArenaValue {
   uint32_t microbatch = 0; // of the execution that wrote it
   int entry = -1;          // of the schedule; -1: there before the step
   int instruction = 0;
-  int64_t time = 0;     // when it was written
-  int64_t lastRead = 0; // when it was read last
-  int64_t life = -1;    // for the user of this class
+  int64_t time = 0;  // when it was written
+  int64_t life = -1; // for the user of this class
 };
 
 /// The values that the bytes of an arena hold, as disjoint pieces. All functions take a time that

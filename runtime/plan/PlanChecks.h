@@ -13,6 +13,7 @@
 #define DTC_RUNTIME_PLAN_PLANCHECKS_H
 
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/WorkBudget.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/support/Error.h"
 #include "runtime/support/Mesh.h"
@@ -59,7 +60,7 @@ struct PlanContext {
   const plan::Plan &plan;
   const plan::Program &program;
   int number = 0; // of the program
-  Mesh mesh;
+  const Mesh &mesh;
   std::vector<TensorType> types;    // of each buffer
   std::vector<BufferCopies> copies; // of each buffer
   std::vector<ByteRange> ranges;    // of each buffer, all copies together
@@ -88,8 +89,8 @@ MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer);
 MaybeError checkInstructions(const PlanContext &context);
 
 /// What async collectives and waits add: every one is waited for once, and until then nothing
-/// writes its inputs and nothing touches its outputs.
-MaybeError checkAsync(const PlanContext &context);
+/// writes its inputs and nothing touches its outputs. All programs share the budget.
+MaybeError checkAsync(const PlanContext &context, WorkBudget &budget);
 
 /// States, inputs and outputs with their shardings and buffers.
 MaybeError checkBindings(const PlanContext &context);
@@ -102,9 +103,8 @@ MaybeError checkChannels(const std::vector<PlanContext> &programs);
 MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 
 /// Follows the schedule: whatever is read was written, for the same microbatch, and not overwritten
-/// since; nothing touches what is being sent or received. Adds to `work`, which all programs share,
-/// and refuses a plan that takes more than maxDataflowSteps.
-Expected<ProgramFacts> checkDataflow(const PlanContext &context, int64_t &work);
+/// since; nothing touches what is being sent or received. All programs share the budget.
+Expected<ProgramFacts> checkDataflow(const PlanContext &context, WorkBudget &budget);
 
 /// Runs the transfers of all programs together; the number of messages that a pipeline of one
 /// device for each program sends in a step.

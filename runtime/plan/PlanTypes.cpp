@@ -65,6 +65,15 @@ std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan) {
       plan, [](const plan::Program &program) -> auto & { return program.outputs(); });
 }
 
+const plan::State *masteredParameter(const plan::Program &program, const plan::State &state) {
+  if (!state.master())
+    return nullptr;
+  for (const plan::State &other : program.states())
+    if (other.name() == state.parameter())
+      return &other;
+  return nullptr;
+}
+
 std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding) {
   std::vector<std::vector<std::string>> result;
   for (const plan::DimSharding &dim : sharding.dims())

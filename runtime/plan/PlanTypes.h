@@ -48,6 +48,9 @@ std::vector<const plan::State *> distinctStates(const plan::Plan &plan);
 std::vector<const plan::Input *> distinctInputs(const plan::Plan &plan);
 std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan);
 
+/// The parameter whose master weights the state holds; null for any other state.
+const plan::State *masteredParameter(const plan::Program &program, const plan::State &state);
+
 /// The axes that split each dimension.
 std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding);
 

@@ -42,6 +42,9 @@ static MaybeError checkLinkFigure(const plan::Axis &axis, const char *what, doub
 }
 
 static MaybeError checkAxes(const plan::Plan &plan) {
+  if (plan.axes_size() > maxMeshAxes)
+    return Error{
+        fmt::format("the mesh has {} axes; at most {} are allowed", plan.axes_size(), maxMeshAxes)};
   std::set<std::string> names;
   int64_t devices = 1;
   int temporalAxes = 0;
@@ -88,7 +91,7 @@ static MaybeError checkAxes(const plan::Plan &plan) {
 }
 
 MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<int64_t> &shape) {
-  if (dtype < plan::F32 || dtype > plan::BOOL)
+  if (dtype < plan::F32 || dtype > plan::F16)
     return Error{fmt::format("unknown element type {}", static_cast<int>(dtype))};
   if (shape.size() > maxTensorRank)
     return Error{fmt::format("the shape has {} dimensions; at most {} are allowed", shape.size(),
@@ -134,7 +137,8 @@ static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &bu
   const plan::Program &program = context.program;
   if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
     return error;
-  if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::OUTPUT)
+  if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED ||
+      buffer.kind() > plan::Buffer::MASTER_WEIGHT)
     return Error{fmt::format("unknown kind {}", static_cast<int>(buffer.kind()))};
   if (buffer.offset() % bufferAlignment != 0)
     return Error{
@@ -218,7 +222,7 @@ static MaybeError checkReasons(const PlanContext &context) {
 }
 
 /// All checks of a program but those of its schedule, which need what the other programs say.
-static MaybeError checkProgram(PlanContext &context) {
+static MaybeError checkProgram(PlanContext &context, WorkBudget &budget) {
   if (MaybeError error = checkBuffers(context))
     return error;
   if (MaybeError error = checkReasons(context))
@@ -227,7 +231,7 @@ static MaybeError checkProgram(PlanContext &context) {
     return error;
   if (MaybeError error = checkTransfers(context))
     return error;
-  if (MaybeError error = checkAsync(context))
+  if (MaybeError error = checkAsync(context, budget))
     return error;
   return checkBindings(context);
 }
@@ -270,12 +274,13 @@ Expected<PlanFacts> verifyPlan(const plan::Plan &plan) {
   if (MaybeError error = checkProgramCount(plan, mesh))
     return *error;
   std::vector<PlanContext> programs;
+  WorkBudget budget;
   auto inProgram = [&](const Error &error, int program) {
     return plan.programs_size() > 1 ? error.inContext(fmt::format("program {}", program)) : error;
   };
   for (int p = 0; p < plan.programs_size(); ++p) {
     programs.push_back({plan, plan.programs(p), p, mesh, {}, {}, {}, {}});
-    if (MaybeError error = checkProgram(programs.back()))
+    if (MaybeError error = checkProgram(programs.back(), budget))
       return inProgram(*error, p);
   }
   if (MaybeError error = checkChannels(programs))
@@ -284,9 +289,8 @@ Expected<PlanFacts> verifyPlan(const plan::Plan &plan) {
     return *error;
   PlanFacts facts;
   facts.microbatches = microbatchesOf(mesh);
-  int64_t work = 0;
   for (const PlanContext &context : programs) {
-    Expected<ProgramFacts> found = checkDataflow(context, work);
+    Expected<ProgramFacts> found = checkDataflow(context, budget);
     if (!found)
       return inProgram(found.error(), context.number);
     facts.programs.push_back(*found);

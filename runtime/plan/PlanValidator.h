@@ -14,6 +14,8 @@ namespace dtc::runtime {
 
 /// The most devices that a plan may be made for.
 inline constexpr int64_t maxPlanDevices = int64_t{1} << 20;
+/// The most axes of a mesh. More than 20 of them cannot have several devices each.
+inline constexpr int maxMeshAxes = 64;
 /// The most microbatches.
 inline constexpr int64_t maxMicrobatches = int64_t{1} << 20;
 /// The most dimensions of a tensor.

@@ -15,33 +15,36 @@
 namespace dtc::runtime {
 
 /// The lives of the values of buffers with slots: each from its write, or the start of its receive,
-/// to its last read.
+/// to its last read. Times are numbers of executed instructions, at most maxDataflowSteps.
 class SlotLives {
 public:
-  explicit SlotLives(const PlanContext &context) : context(context) {}
+  explicit SlotLives(const PlanContext &context) : context(context), lives(context.copies.size()) {}
 
-  /// A value of the buffer begins to live; its number.
+  /// A value of the buffer begins to live; its number among those of the buffer.
   int64_t begin(uint32_t buffer, int64_t time) {
-    lives.push_back({buffer, time, time});
-    return static_cast<int64_t>(lives.size()) - 1;
+    auto now = static_cast<uint32_t>(time);
+    lives[buffer].push_back({now, now});
+    return static_cast<int64_t>(lives[buffer].size()) - 1;
   }
-  /// The value of that number is read; -1 is none.
-  void read(int64_t life, int64_t time) {
+  /// The buffer's value of that number is read; -1 is none.
+  void read(uint32_t buffer, int64_t life, int64_t time) {
     if (life >= 0)
-      lives[static_cast<size_t>(life)].end = time;
+      lives[buffer][static_cast<size_t>(life)].end = static_cast<uint32_t>(time);
   }
 
   /// The buffer with the most values alive at one moment, if any has slots.
   std::optional<ProgramFacts::Slots> liveliest() const;
 
 private:
+  // There may be one for every operand of every execution, so it is small.
   struct Life {
-    uint32_t buffer;
-    int64_t begin, end; // both included
+    uint32_t begin, end; // both included
   };
 
+  static uint32_t mostAlive(const std::vector<Life> &lives);
+
   const PlanContext &context;
-  std::vector<Life> lives;
+  std::vector<std::vector<Life>> lives; // by buffer
 };
 
 } // namespace dtc::runtime

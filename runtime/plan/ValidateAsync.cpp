@@ -18,8 +18,9 @@ namespace {
 /// Follows each task with the operands of the collectives that have started and not ended.
 class AsyncWalk {
 public:
-  explicit AsyncWalk(const PlanContext &context)
-      : context(context), inputsInUse(context.ranges), outputsInUse(context.ranges) {}
+  AsyncWalk(const PlanContext &context, WorkBudget &budget)
+      : context(context), budget(budget), inputsInUse(context.ranges),
+        outputsInUse(context.ranges) {}
 
   MaybeError run() {
     for (const plan::Task &task : context.program.tasks()) {
@@ -84,7 +85,7 @@ private:
     }
   }
 
-  MaybeError checkOperands(const plan::Task &task, const plan::Instruction &instruction) const {
+  MaybeError checkOperands(const plan::Task &task, const plan::Instruction &instruction) {
     if (instruction.has_collective()) {
       for (const plan::CollectiveTensor &tensor : instruction.collective().tensors()) {
         if (MaybeError error = checkRead(task, tensor.input()))
@@ -107,11 +108,14 @@ private:
 
   /// A send reads and a receive writes from its start to its finish. Where one of them lies in
   /// another task, the dataflow's walk finds what is between.
-  MaybeError checkTransfer(const plan::Task &task, const plan::Instruction &instruction) const {
+  MaybeError checkTransfer(const plan::Task &task, const plan::Instruction &instruction) {
     uint32_t number = instruction.has_start_transfer() ? instruction.start_transfer().transfer()
                                                        : instruction.finish_transfer().transfer();
     const plan::Transfer &transfer = context.program.transfers(static_cast<int>(number));
     bool sends = transfer.kind() == plan::Transfer::SEND;
+    // Many tasks may name one transfer of many tensors.
+    if (MaybeError error = budget.spend(transfer.buffers_size()))
+      return error;
     for (uint32_t buffer : transfer.buffers())
       if (MaybeError error = sends ? checkRead(task, buffer) : checkWrite(task, buffer))
         return error;
@@ -148,6 +152,7 @@ private:
   }
 
   const PlanContext &context;
+  WorkBudget &budget;
   RangeCounts inputsInUse, outputsInUse;
   std::set<int> inFlight;                            // numbers of instructions of the task
   std::set<std::pair<bool, uint32_t>> transferParts; // of the task: starts or finishes, and which
@@ -155,6 +160,8 @@ private:
 
 } // namespace
 
-MaybeError checkAsync(const PlanContext &context) { return AsyncWalk(context).run(); }
+MaybeError checkAsync(const PlanContext &context, WorkBudget &budget) {
+  return AsyncWalk(context, budget).run();
+}
 
 } // namespace dtc::runtime

@@ -10,11 +10,10 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 
 namespace dtc::runtime {
-
-static bool isFloat(plan::DType dtype) { return dtype == plan::F32 || dtype == plan::F64; }
 
 /// Checks a sharding of `global` and returns the type of the buffers that it gives, padding
 /// included.
@@ -85,7 +84,7 @@ static MaybeError checkState(const PlanContext &context, const plan::State &stat
   if (init.kind() < plan::Init::ZEROS || init.kind() > plan::Init::UNIFORM)
     return Error{fmt::format("unknown kind of initial value {}", static_cast<int>(init.kind()))};
   bool random = init.kind() == plan::Init::NORMAL || init.kind() == plan::Init::UNIFORM;
-  if (random && !isFloat(state.dtype()))
+  if (random && !isFloat(toDType(state.dtype())))
     return Error{fmt::format("random initial values need a float type, found {}",
                              name(toDType(state.dtype())))};
   if (random && !(std::isfinite(init.scale()) && init.scale() >= 0))
@@ -94,14 +93,33 @@ static MaybeError checkState(const PlanContext &context, const plan::State &stat
   return std::nullopt;
 }
 
+static MaybeError checkRole(const plan::Input &input) {
+  TensorType type = typeOf(input);
+  switch (input.role()) {
+  case plan::Input::DATA:
+    return std::nullopt;
+  case plan::Input::LEARNING_RATE:
+  case plan::Input::STEP:
+  case plan::Input::LOSS_SCALE:
+    if (type.rank() == 0 && isFloat(type.dtype))
+      return std::nullopt;
+    return Error{fmt::format("the learning rate, the step and the loss scale are scalars of a "
+                             "float type, found {}",
+                             type.str())};
+  case plan::Input::RANDOM_KEY:
+    if (TensorType key{DType::I32, {2}}; type != key)
+      return Error{fmt::format("a random key is {}, found {}", key.str(), type.str())};
+    return std::nullopt;
+  default:
+    return Error{fmt::format("unknown role {}", static_cast<int>(input.role()))};
+  }
+}
+
 static MaybeError checkInput(const PlanContext &context, const plan::Input &input) {
   if (MaybeError error = checkBinding(context, input))
     return error;
-  if (input.role() < plan::Input::DATA || input.role() > plan::Input::STEP)
-    return Error{fmt::format("unknown role {}", static_cast<int>(input.role()))};
-  if (input.role() != plan::Input::DATA && (input.shape_size() != 0 || !isFloat(input.dtype())))
-    return Error{fmt::format("the learning rate and the step are scalars of a float type, found {}",
-                             typeOf(input).str())};
+  if (MaybeError error = checkRole(input))
+    return error;
   if (input.index_limit() < 0 || input.index_limit() > int64_t{1} << 31)
     return Error{fmt::format("index_limit is {}; expected 0 to 2^31", input.index_limit())};
   if (input.index_limit() > 0 && input.dtype() != plan::I32)
@@ -140,24 +158,78 @@ static MaybeError checkDisjoint(const PlanContext &context) {
   return std::nullopt;
 }
 
+/// A state that holds `parameter` in full precision.
+static MaybeError checkMaster(const plan::State &master, const plan::State &parameter) {
+  DType dtype = toDType(master.dtype()), rounded = toDType(parameter.dtype());
+  if (!isFloat(dtype) || dtype != wideType(dtype))
+    return Error{fmt::format("master weights are f32 or f64, found {}", name(dtype))};
+  if (!isFloat(rounded))
+    return Error{fmt::format("the parameter \"{}\" is {}; only parameters of float types have "
+                             "master weights",
+                             parameter.name(), name(rounded))};
+  if (byteWidth(dtype) < byteWidth(rounded))
+    return Error{fmt::format("the master weights are {}, less precise than the parameter \"{}\", "
+                             "which is {}",
+                             name(dtype), parameter.name(), name(rounded))};
+  auto inMasterType = [&](TensorType type) {
+    type.dtype = dtype;
+    return type.str();
+  };
+  if (toVector(master.shape()) != toVector(parameter.shape()))
+    return Error{fmt::format("the master weights are {}, expected {}, the shape of the parameter "
+                             "\"{}\"",
+                             typeOf(master).str(), inMasterType(typeOf(parameter)),
+                             parameter.name())};
+  if (toVector(master.file_shape()) != toVector(parameter.file_shape()))
+    return Error{fmt::format("the master weights are {} in the file, expected {}, as the parameter "
+                             "\"{}\"",
+                             fileTypeOf(master).str(), inMasterType(fileTypeOf(parameter)),
+                             parameter.name())};
+  return std::nullopt;
+}
+
+/// The states that belong to a parameter. All states have passed checkState.
+static MaybeError checkOwners(const plan::Program &program) {
+  std::map<std::string, const plan::State *> parameters;
+  for (const plan::State &state : program.states())
+    if (state.parameter().empty())
+      parameters.emplace(state.name(), &state);
+  std::map<std::string, std::string> masters; // of each parameter
+  for (const plan::State &state : program.states()) {
+    if (state.parameter().empty()) {
+      if (state.master())
+        return Error{
+            fmt::format("state \"{}\" holds master weights, but names no parameter", state.name())};
+      continue;
+    }
+    auto parameter = parameters.find(state.parameter());
+    if (parameter == parameters.end())
+      return Error{fmt::format("state \"{}\" belongs to parameter \"{}\", which does not exist",
+                               state.name(), state.parameter())};
+    if (!state.master())
+      continue;
+    if (MaybeError error = checkMaster(state, *parameter->second))
+      return error->inContext(fmt::format("state \"{}\"", state.name()));
+    auto [other, isFirst] = masters.try_emplace(state.parameter(), state.name());
+    if (!isFirst)
+      return Error{fmt::format("states \"{}\" and \"{}\" both hold master weights of parameter "
+                               "\"{}\"; expected one at most",
+                               other->second, state.name(), state.parameter())};
+  }
+  return std::nullopt;
+}
+
 static MaybeError checkStates(const PlanContext &context) {
   const plan::Program &program = context.program;
   std::set<std::string> names;
-  std::set<std::string> parameters;
   for (int i = 0; i < program.states_size(); ++i) {
     const plan::State &state = program.states(i);
     if (MaybeError error = checkName("state", state.name(), i, names))
       return error;
-    if (state.parameter().empty())
-      parameters.insert(state.name());
     if (MaybeError error = checkState(context, state))
       return error->inContext(fmt::format("state \"{}\"", state.name()));
   }
-  for (const plan::State &state : program.states())
-    if (!state.parameter().empty() && !parameters.count(state.parameter()))
-      return Error{fmt::format("state \"{}\" belongs to parameter \"{}\", which does not exist",
-                               state.name(), state.parameter())};
-  return std::nullopt;
+  return checkOwners(program);
 }
 
 static MaybeError checkInputs(const PlanContext &context) {

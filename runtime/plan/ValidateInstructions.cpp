@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/InPlaceRules.h"
+#include "runtime/plan/OperandOverlap.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/support/CheckedMath.h"
@@ -20,30 +20,6 @@ namespace dtc::runtime {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// Outputs lie apart from each other, and from inputs unless the kernel runs in place on the pair.
-static MaybeError checkOverlap(const PlanContext &context, const plan::KernelCall &call) {
-  for (int o = 0; o < call.outputs_size(); ++o) {
-    uint32_t output = call.outputs(o);
-    for (int other = 0; other < o; ++other)
-      if (context.mayShareBytes(output, call.outputs(other)))
-        return Error{fmt::format("outputs {} and {} share bytes of the arena (buffers {} and {})",
-                                 other, o, call.outputs(other), output)};
-    for (int i = 0; i < call.inputs_size(); ++i) {
-      uint32_t input = call.inputs(i);
-      if (!context.mayShareBytes(output, input))
-        continue;
-      bool sameBytes =
-          context.areSameBytes(output, input) && context.types[output] == context.types[input];
-      if (!sameBytes || !mayRunInPlace(call.kernel(), i, o))
-        return Error{fmt::format("output {} (buffer {}, {}) shares bytes of the arena with input "
-                                 "{} (buffer {}, {}), which this kernel does not allow",
-                                 o, output, context.types[output].str(), i, input,
-                                 context.types[input].str())};
-    }
-  }
-  return std::nullopt;
-}
-
 static MaybeError checkKernelCall(const PlanContext &context, const plan::KernelCall &call) {
   if (call.kernel().empty())
     return Error{"the kernel has no name"};
@@ -56,7 +32,7 @@ static MaybeError checkKernelCall(const PlanContext &context, const plan::Kernel
   for (const auto &[name, attribute] : call.attributes())
     if (attribute.value_case() == plan::Attribute::VALUE_NOT_SET)
       return Error{fmt::format("attribute \"{}\" has no value", name)};
-  return checkOverlap(context, call);
+  return checkKernelOverlap(context, call);
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,38 +155,6 @@ static MaybeError checkSourceAxes(const plan::Collective &collective) {
     return Error{fmt::format("source_axes are [{}]; expected the axes [{}] in some order",
                              fmt::join(collective.source_axes(), ", "),
                              fmt::join(collective.axes(), ", "))};
-  return std::nullopt;
-}
-
-/// The tensors of a bucket move at the same time: what one writes is of no concern to another. That
-/// a tensor's own input and output may share bytes has been checked.
-static MaybeError checkBucketOverlap(const PlanContext &context,
-                                     const plan::Collective &collective) {
-  std::vector<int> order; // of the tensors, by the first byte of their outputs
-  auto outputOf = [&](int tensor) -> const ByteRange & {
-    return context.ranges[collective.tensors(tensor).output()];
-  };
-  auto share = [](const char *what, int other, int tensor) {
-    return Error{fmt::format("{} of tensor {} and the output of tensor {} share bytes of the arena",
-                             what, other, tensor)};
-  };
-  for (int i = 0; i < collective.tensors_size(); ++i)
-    if (!outputOf(i).empty())
-      order.push_back(i);
-  std::sort(order.begin(), order.end(),
-            [&](int a, int b) { return outputOf(a).begin < outputOf(b).begin; });
-  for (size_t i = 1; i < order.size(); ++i)
-    if (outputOf(order[i - 1]).overlaps(outputOf(order[i])))
-      return share("the output", order[i - 1], order[i]);
-  for (int i = 0; i < collective.tensors_size(); ++i) {
-    const ByteRange &input = context.ranges[collective.tensors(i).input()];
-    // The first output that ends behind the input's begin. It is the tensor's own only if that is
-    // in place, and then no other one overlaps the input.
-    auto it = std::partition_point(order.begin(), order.end(),
-                                   [&](int tensor) { return outputOf(tensor).end <= input.begin; });
-    if (it != order.end() && *it != i && outputOf(*it).overlaps(input))
-      return share("the input", i, *it);
-  }
   return std::nullopt;
 }
 

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/OperandOverlap.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanTypes.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 
@@ -16,22 +16,6 @@ namespace dtc::runtime {
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
-
-/// The tensors of a receive are written at the same time.
-static MaybeError checkReceivedApart(const PlanContext &context, const plan::Transfer &transfer) {
-  std::vector<uint32_t> order;
-  for (uint32_t buffer : transfer.buffers())
-    if (!context.ranges[buffer].empty())
-      order.push_back(buffer);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return context.ranges[a].begin < context.ranges[b].begin;
-  });
-  for (size_t i = 1; i < order.size(); ++i)
-    if (context.ranges[order[i - 1]].overlaps(context.ranges[order[i]]))
-      return Error{fmt::format("receives buffers {} and {}, which share bytes of the arena",
-                               order[i - 1], order[i])};
-  return std::nullopt;
-}
 
 static MaybeError checkTransfer(const PlanContext &context, const plan::Transfer &transfer) {
   const MeshAxis *pipeline = context.mesh.pipelineAxis();

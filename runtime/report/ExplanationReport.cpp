@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <string_view>
 
 namespace dtc::runtime {
@@ -215,20 +215,23 @@ private:
   /// In the order of the first of each kind.
   static std::vector<TensorRow> mergeAlike(const std::vector<ExplainedTensor> &tensors) {
     std::vector<TensorRow> rows;
-    std::vector<ExplainedTensor> patterns;
+    std::map<std::vector<std::string>, size_t> numbers; // of rows, by all that a pattern says
     for (const ExplainedTensor &tensor : tensors) {
       ExplainedTensor pattern = tensor;
       for (std::string ExplainedReason::*member :
            {&ExplainedReason::value, &ExplainedReason::producer, &ExplainedReason::consumer,
             &ExplainedReason::remedy})
         pattern.reason.*member = layerPattern(tensor.reason.*member);
-      auto it = std::find(patterns.begin(), patterns.end(), pattern);
-      if (it == patterns.end()) {
-        patterns.push_back(std::move(pattern));
+      const ExplainedReason &reason = pattern.reason;
+      auto [it, isNew] = numbers.try_emplace({pattern.type, std::to_string(pattern.bytes),
+                                              reason.value, reason.from, reason.to, reason.producer,
+                                              reason.consumer, reason.remedy},
+                                             rows.size());
+      if (isNew) {
         rows.push_back({tensor, 1});
         continue;
       }
-      TensorRow &row = rows[static_cast<size_t>(it - patterns.begin())];
+      TensorRow &row = rows[it->second];
       ++row.count;
       if (row.tensor != tensor)
         row.tensor = std::move(pattern);
@@ -268,95 +271,6 @@ private:
 
 std::string formatExplanation(const PlanExplanation &explanation, size_t top) {
   return TextWriter(explanation, top).write();
-}
-
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
-using Json = nlohmann::ordered_json;
-
-/// What the plan does not say is null.
-static Json textOrNull(const std::string &text) { return text.empty() ? Json() : Json(text); }
-
-static const char *nameOf(LinkOrigin origin) {
-  return origin == LinkOrigin::Assumed ? "assumed" : origin == LinkOrigin::Plan ? "plan" : "option";
-}
-
-static Json toJson(const AxisLink &link) {
-  return {{"axis", link.axis},
-          {"part_of", textOrNull(link.partOf)},
-          {"bandwidth", link.speed.bandwidth},
-          {"bandwidth_from", nameOf(link.bandwidthFrom)},
-          {"latency", link.speed.latency},
-          {"latency_from", nameOf(link.latencyFrom)}};
-}
-
-static Json toJson(const ExplainedTensor &tensor) {
-  const ExplainedReason &reason = tensor.reason;
-  return {{"type", tensor.type},
-          {"call_sent_bytes", tensor.bytes},
-          {"value", textOrNull(reason.value)},
-          {"from", textOrNull(reason.from)},
-          {"to", textOrNull(reason.to)},
-          {"producer", textOrNull(reason.producer)},
-          {"consumer", textOrNull(reason.consumer)},
-          {"remedy", textOrNull(reason.remedy)}};
-}
-
-static Json toJson(const ExplainedCollective &collective, bool pipelined) {
-  Json tensors = Json::array();
-  for (const ExplainedTensor &tensor : collective.tensors)
-    tensors.push_back(toJson(tensor));
-  Json json = {{"kind", collective.kindName()},
-               {"axes", collective.axes},
-               {"user_axes", collective.userAxes},
-               {"members", collective.members},
-               {"async", collective.async},
-               {"task", collective.task},
-               {"instruction", collective.instruction},
-               {"source", textOrNull(collective.source)},
-               {"calls", collective.calls},
-               {"call_sent_bytes", collective.bytes},
-               {"call_seconds", collective.seconds},
-               {"sent_bytes", collective.stepBytes()},
-               {"seconds", collective.stepSeconds()},
-               {"tensors", tensors}};
-  if (pipelined)
-    json["program"] = collective.program;
-  return json;
-}
-
-static Json toJson(const CommunicationTotal &total) {
-  return {{"name", total.name},       {"instructions", total.instructions},
-          {"calls", total.calls},     {"sent_bytes", total.bytes},
-          {"seconds", total.seconds}, {"async_seconds", total.asyncSeconds}};
-}
-
-template <typename T> static Json arrayOf(const std::vector<T> &entries) {
-  Json array = Json::array();
-  for (const T &entry : entries)
-    array.push_back(toJson(entry));
-  return array;
-}
-
-std::string explanationToJson(const PlanExplanation &explanation) {
-  bool pipelined = explanation.byProgram.size() > 1;
-  Json collectives = Json::array();
-  for (const ExplainedCollective &collective : explanation.collectives)
-    collectives.push_back(toJson(collective, pipelined));
-  Json json = {{"model", explanation.model},
-               {"devices", explanation.numDevices},
-               {"links", arrayOf(explanation.links)},
-               {"collectives", collectives},
-               {"totals",
-                {{"by_axes", arrayOf(explanation.byAxes)},
-                 {"by_kind", arrayOf(explanation.byKind)},
-                 {"all", toJson(explanation.total)}}}};
-  if (pipelined)
-    json["totals"]["by_program"] = arrayOf(explanation.byProgram);
-  // Names come from files and may hold any bytes.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace dtc::runtime

@@ -8,6 +8,7 @@
 
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/report/CollectiveCost.h"
+#include "runtime/report/CollectiveGroups.h"
 #include "runtime/report/UserAxes.h"
 #include "runtime/support/Format.h"
 
@@ -15,134 +16,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
-#include <set>
 #include <tuple>
+#include <utility>
 
 namespace dtc::runtime {
-
-//===----------------------------------------------------------------------===//
-// Links
-//===----------------------------------------------------------------------===//
-
-MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &links) {
-  std::set<std::string> seen;
-  for (const NamedLink &link : links) {
-    std::vector<std::string> known;
-    bool found = false, temporal = false;
-    for (const plan::Axis &axis : plan.axes()) {
-      bool named = link.axis == axis.name() || link.axis == axis.part_of();
-      temporal |= named && axis.temporal();
-      found |= named && !axis.temporal();
-      if (!axis.temporal())
-        known.push_back(axis.name());
-    }
-    if (temporal)
-      return Error{fmt::format("axis \"{}\" counts microbatches and has no link; expected an axis "
-                               "of devices",
-                               link.axis)};
-    if (!found)
-      return Error{fmt::format("the mesh has no axis \"{}\"; {}", link.axis,
-                               known.empty()
-                                   ? "it is one device and has no links"
-                                   : fmt::format("its axes are {}", fmt::join(known, ", ")))};
-    if (!seen.insert(link.axis).second)
-      return Error{fmt::format("axis \"{}\" has two links; expected one", link.axis)};
-  }
-  return std::nullopt;
-}
-
-static void overrideLink(AxisLink &link, const LinkSpeed &speed, LinkOrigin origin) {
-  if (speed.bandwidth > 0) {
-    link.speed.bandwidth = speed.bandwidth;
-    link.bandwidthFrom = origin;
-  }
-  if (speed.latency > 0) {
-    link.speed.latency = speed.latency;
-    link.latencyFrom = origin;
-  }
-}
-
-static AxisLink resolveLink(const plan::Axis &axis, const std::vector<NamedLink> &links) {
-  AxisLink result{axis.name(), axis.part_of(), kAssumedLink};
-  overrideLink(result, {axis.bandwidth(), axis.latency()}, LinkOrigin::Plan);
-  // The link of a part is more precise than that of the whole.
-  for (const NamedLink &link : links)
-    if (!axis.part_of().empty() && link.axis == axis.part_of())
-      overrideLink(result, link.speed, LinkOrigin::Option);
-  for (const NamedLink &link : links)
-    if (link.axis == axis.name())
-      overrideLink(result, link.speed, LinkOrigin::Option);
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
-// Groups
-//===----------------------------------------------------------------------===//
-
-std::string layerPattern(const std::string &text) {
-  std::string pattern;
-  for (size_t i = 0; i < text.size();) {
-    size_t end = i;
-    while (end < text.size() && text[end] >= '0' && text[end] <= '9')
-      ++end;
-    bool ends = end == text.size() || text[end] == '.' || text[end] == ' ';
-    if (end > i && i > 0 && text[i - 1] == '.' && ends)
-      pattern += '*';
-    else
-      pattern.append(text, i, std::max<size_t>(end - i, 1));
-    i = std::max(end, i + 1);
-  }
-  return pattern;
-}
-
-/// Calls `visit` with each text of a collective that may name a layer.
-template <typename Visitor>
-static void visitLayerTexts(ExplainedCollective &collective, Visitor visit) {
-  visit(collective.source);
-  visit(collective.task);
-  for (ExplainedTensor &tensor : collective.tensors) {
-    visit(tensor.reason.value);
-    visit(tensor.reason.producer);
-    visit(tensor.reason.consumer);
-    visit(tensor.reason.remedy);
-  }
-}
-
-/// What the collectives of one group have in common.
-static std::vector<std::string> groupKey(ExplainedCollective collective) {
-  std::vector<std::string> key{collective.kindName(), std::to_string(collective.async),
-                               std::to_string(collective.bytes),
-                               fmt::format("{}", fmt::join(collective.axes, "+"))};
-  for (const ExplainedTensor &tensor : collective.tensors)
-    key.insert(key.end(), {tensor.type, tensor.reason.from, tensor.reason.to});
-  visitLayerTexts(collective, [&](const std::string &text) { key.push_back(layerPattern(text)); });
-  return key;
-}
-
-ExplainedCollective representativeOf(const PlanExplanation &explanation,
-                                     const ExplainedGroup &group) {
-  auto textsOf = [](ExplainedCollective collective) {
-    std::vector<std::string> texts;
-    visitLayerTexts(collective, [&](const std::string &text) { texts.push_back(text); });
-    return texts;
-  };
-  ExplainedCollective result = explanation.collectives[group.members.front()];
-  std::vector<std::string> first = textsOf(result);
-  for (size_t member : group.members) {
-    std::vector<std::string> texts = textsOf(explanation.collectives[member]);
-    size_t i = 0;
-    visitLayerTexts(result, [&](std::string &text) {
-      if (texts[i] != first[i])
-        text = layerPattern(first[i]);
-      ++i;
-    });
-  }
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
-// The explanation
-//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -164,12 +41,14 @@ public:
   }
 
   void run() {
+    findReceivers();
     for (int p = 0; p < plan.programs_size(); ++p)
       addProgram(p);
     sortByCost(result.collectives, [](const ExplainedCollective &collective) {
       return std::tuple(collective.stepSeconds(), collective.stepBytes());
     });
-    addGroups();
+    result.groups = groupCollectives(result.collectives);
+    sortByCost(result.groups);
     addTotals();
   }
 
@@ -243,15 +122,19 @@ private:
 
   /// The first task of the other device that waits for a send, or null.
   const plan::Task *receiverOf(const plan::Transfer &send) const {
-    const plan::Program &program = plan.programs(static_cast<int>(send.peer()));
-    for (const plan::Task &task : program.tasks())
-      for (const plan::Instruction &instruction : task.instructions())
-        if (instruction.has_finish_transfer()) {
-          auto index = static_cast<int>(instruction.finish_transfer().transfer());
-          if (program.transfers(index).channel() == send.channel())
-            return &task;
-        }
-    return nullptr;
+    auto it = receivers.find({send.peer(), send.channel()});
+    return it == receivers.end() ? nullptr : it->second;
+  }
+
+  void findReceivers() {
+    for (int p = 0; p < plan.programs_size(); ++p)
+      for (const plan::Task &task : plan.programs(p).tasks())
+        for (const plan::Instruction &instruction : task.instructions())
+          if (instruction.has_finish_transfer()) {
+            auto index = static_cast<int>(instruction.finish_transfer().transfer());
+            uint32_t channel = plan.programs(p).transfers(index).channel();
+            receivers.try_emplace({static_cast<uint32_t>(p), channel}, &task);
+          }
   }
 
   void addCollective(const plan::Program &program, const plan::Collective &collective,
@@ -294,22 +177,6 @@ private:
     sortByCost(entries, [](const T &entry) { return std::tuple(entry.seconds, entry.bytes); });
   }
 
-  void addGroups() {
-    std::map<std::vector<std::string>, size_t> groups;
-    for (size_t i = 0; i < result.collectives.size(); ++i) {
-      const ExplainedCollective &collective = result.collectives[i];
-      auto [it, fresh] = groups.try_emplace(groupKey(collective), result.groups.size());
-      if (fresh)
-        result.groups.emplace_back();
-      ExplainedGroup &group = result.groups[it->second];
-      group.members.push_back(i);
-      group.calls += collective.calls;
-      group.bytes += collective.stepBytes();
-      group.seconds += collective.stepSeconds();
-    }
-    sortByCost(result.groups);
-  }
-
   static void addTo(CommunicationTotal &total, const ExplainedCollective &collective) {
     ++total.instructions;
     total.calls += collective.calls;
@@ -346,6 +213,8 @@ private:
   const plan::Plan &plan;
   Mesh mesh;
   std::map<std::string, LinkSpeed> speeds;
+  /// The first task that finishes a transfer, by program and channel.
+  std::map<std::pair<uint32_t, uint32_t>, const plan::Task *> receivers;
   PlanExplanation &result;
 };
 

@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_REPORT_PLANEXPLANATION_H
 
 #include "runtime/plan/plan.pb.h"
+#include "runtime/report/AxisLinks.h"
 #include "runtime/support/Error.h"
 #include "runtime/support/LinkSpeed.h"
 
@@ -17,18 +18,6 @@
 #include <vector>
 
 namespace dtc::runtime {
-
-/// Where the figures of a link are from.
-enum class LinkOrigin { Assumed, Plan, Option };
-
-/// The link that the estimates take for one spatial axis of more than one device.
-struct AxisLink {
-  std::string axis;
-  std::string partOf; // the axis that the user knows, where the compiler took one apart; else empty
-  LinkSpeed speed;    // both figures are more than 0
-  LinkOrigin bandwidthFrom = LinkOrigin::Assumed;
-  LinkOrigin latencyFrom = LinkOrigin::Assumed;
-};
 
 /// Why bytes move, in the words of the plan's Reason. All is empty where the plan does not say.
 struct ExplainedReason {
@@ -108,10 +97,6 @@ struct PlanExplanation {
   CommunicationTotal total;
   std::vector<CommunicationTotal> byProgram; // by coordinate on the pipeline axis; one without
 };
-
-/// An error if a link names no spatial axis of the plan, or two name the same. The name of an axis
-/// that the compiler took apart stands for all its parts.
-MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &links);
 
 /// Explains a plan that validatePlan() accepts, with `links` that checkLinks() accepts. What a link
 /// leaves open comes from the plan, and what the plan leaves open is that of kAssumedLink.

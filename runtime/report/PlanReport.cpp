@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
+#include <map>
 
 namespace dtc::runtime {
 
@@ -121,6 +122,7 @@ private:
     };
     using P = const ProgramSummary &;
     const Column all[] = {{"parameters", [](P p) { return p.peak.parameters; }},
+                          {"masters", [](P p) { return p.peak.masterWeights; }},
                           {"gradients", [](P p) { return p.peak.gradients; }},
                           {"optimizer", [](P p) { return p.peak.optimizerState; }},
                           {"activations", [](P p) { return p.peak.activations; }},
@@ -160,16 +162,17 @@ private:
       double flops = 0;
     };
     std::vector<std::pair<std::string, Row>> rows; // in the order of the plan
+    std::map<std::string, size_t> numbers;         // of rows
     for (const TaskSummary &task : summary.tasks) {
       std::string name = layerPattern(task.name);
-      auto it = std::find_if(rows.begin(), rows.end(),
-                             [&](const auto &entry) { return entry.first == name; });
-      if (it == rows.end())
-        it = rows.insert(it, {name, {}});
-      ++it->second.tasks;
-      it->second.instructions += task.instructions;
-      it->second.runs += task.runs;
-      it->second.flops += task.runs == 0 ? 0 : task.flops * static_cast<double>(task.runs);
+      auto [it, isNew] = numbers.try_emplace(name, rows.size());
+      if (isNew)
+        rows.emplace_back(name, Row{});
+      Row &row = rows[it->second].second;
+      ++row.tasks;
+      row.instructions += task.instructions;
+      row.runs += task.runs;
+      row.flops += task.runs == 0 ? 0 : task.flops * static_cast<double>(task.runs);
     }
     line("");
     line("{:<24} {:>12} {:>12} {:>14} {:>14}", "tasks", "in the plan", "instructions",
@@ -191,6 +194,7 @@ private:
                100 * static_cast<double>(bytes) / static_cast<double>(total));
       };
       row("parameters", peak.parameters);
+      row("master weights", peak.masterWeights);
       row("gradients", peak.gradients);
       row("optimizer state", peak.optimizerState);
       row("activations", peak.activations);

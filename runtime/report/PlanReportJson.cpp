@@ -22,6 +22,7 @@ static Json memoryToJson(uint64_t arenaBytes, uint64_t lowerBound, std::optional
   if (ratio)
     json["arena_ratio"] = *ratio;
   json["peak_bytes"] = {{"parameters", peak.parameters},
+                        {"master_weights", peak.masterWeights},
                         {"gradients", peak.gradients},
                         {"optimizer_state", peak.optimizerState},
                         {"activations", peak.activations},

@@ -6,17 +6,19 @@
 //
 // Every device has a clock of its own and runs until it needs a time that another device has yet to
 // determine. As no time depends on which of two devices is asked first, the order in which they run
-// does not matter, and there is no queue of events.
+// does not matter, and there is no queue of events: only one of the devices that may be able to go
+// on, because what they waited for may be known by now.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/report/PlanSimulation.h"
 
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/report/ChannelTimes.h"
+#include "runtime/report/TaskCost.h"
 #include "runtime/report/TransferEnds.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,38 +30,13 @@ namespace dtc::runtime {
 
 namespace {
 
-/// A message of a channel. Its times are known once the devices have come to them.
-struct Message {
-  uint32_t sentMicrobatch = 0;
-  uint32_t postedMicrobatch = 0;
-  std::optional<double> sent;   // when its send started
-  std::optional<double> posted; // when its receive started
-  std::optional<double> start;
-  std::optional<double> end;
-};
+/// A collective over the pipeline axis: its number among those of each program.
+using MeetingNumber = size_t;
 
-struct Channel {
-  TransferEnds ends;
-  double seconds = 0; // of a message
-  std::deque<Message> messages;
-  size_t numSent = 0;
-  size_t numPosted = 0;
-  size_t numArrived = 0;
+struct Meeting {
+  size_t arrived = 0; // devices
+  double time = 0;    // when the last of them came
 };
-
-/// What a task does besides computing.
-struct Stop {
-  int instruction = 0;
-  double before = 0; // the share of the task's time that passes before it, 0 to 1
-};
-
-struct TaskCost {
-  double seconds = 0; // of one execution
-  std::vector<Stop> stops;
-};
-
-/// A collective over the pipeline axis: its number among those of the program.
-using Meeting = size_t;
 
 struct DeviceState {
   size_t execution = 0;
@@ -68,9 +45,9 @@ struct DeviceState {
   double clock = 0;
   double computed = 0; // seconds of the execution that have been computed
   std::map<std::pair<uint32_t, uint32_t>, size_t> underWay; // transfer, microbatch: the message
-  std::map<uint32_t, Meeting> meetings;                     // async ones, by instruction
-  std::vector<double> arrivals;                             // at each meeting
-  bool arrived = false;                                     // at the meeting of the present stop
+  std::map<uint32_t, MeetingNumber> meetings;               // async ones, by instruction
+  size_t numMeetings = 0;                                   // that it has come to
+  bool arrived = false;                                     // at what the present stop waits for
   std::string waitsFor;                                     // why it does not go on
 };
 
@@ -82,23 +59,31 @@ public:
   MaybeError run() {
     if (MaybeError error = prepare())
       return error;
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (size_t p = 0; p < devices.size(); ++p) {
-        Expected<bool> went = advance(p);
-        if (!went)
-          return went.error();
-        progress |= *went;
-      }
+    for (size_t p = 0; p < devices.size(); ++p)
+      wake(p);
+    while (!ready.empty()) {
+      size_t p = ready.front();
+      ready.pop_front();
+      isReady[p] = false;
+      if (MaybeError error = advance(p))
+        return error;
     }
     if (MaybeError error = checkEnd())
       return error;
-    addTransfers();
+    for (const auto &[number, channel] : channels)
+      channel.addTo(timeline.transfers);
     return std::nullopt;
   }
 
 private:
   const plan::Program &program(size_t p) const { return plan.programs(static_cast<int>(p)); }
+
+  /// What the device waits for may be known now.
+  void wake(size_t p) {
+    if (!isReady[p])
+      ready.push_back(p);
+    isReady[p] = true;
+  }
 
   MaybeError prepare() {
     LinkSpeed link = kAssumedLink;
@@ -118,71 +103,39 @@ private:
     timeline.stages = plan.pipeline().stages();
     timeline.programs.resize(static_cast<size_t>(plan.programs_size()));
     devices.resize(timeline.programs.size());
+    isReady.resize(timeline.programs.size());
 
     Expected<std::map<uint32_t, TransferEnds>> paired = pairTransfers(plan);
     if (!paired)
       return paired.error();
     for (const auto &[number, ends] : *paired)
-      channels[number] = {
-          ends, link.latency + static_cast<double>(ends.bytes) / link.bandwidth, {}, 0, 0, 0};
-    for (const plan::Program &program : plan.programs()) {
+      channels.try_emplace(number, number, ends,
+                           link.latency + static_cast<double>(ends.bytes) / link.bandwidth);
+    for (size_t p = 0; p < devices.size(); ++p) {
       costs.emplace_back();
-      for (const plan::Task &task : program.tasks())
-        costs.back().push_back(costOf(task));
+      timeline.taskNames.emplace_back();
+      for (const plan::Task &task : program(p).tasks()) {
+        costs.back().push_back(TaskCost::of(task, timeline.axis, options.flopsPerSecond));
+        timeline.taskNames.back().push_back(task.name());
+      }
     }
     return std::nullopt;
   }
 
-  bool isMeeting(const plan::Instruction &instruction) const {
-    const auto &axes = instruction.collective().axes();
-    return !timeline.axis.empty() && instruction.has_collective() &&
-           std::find(axes.begin(), axes.end(), timeline.axis) != axes.end();
-  }
-
-  TaskCost costOf(const plan::Task &task) const {
-    auto computes = [](const plan::Instruction &instruction) {
-      return instruction.has_kernel() || instruction.has_collective();
-    };
-    double flops = 0, even = 0;
-    for (const plan::Instruction &instruction : task.instructions())
-      if (computes(instruction)) {
-        flops += instruction.flops();
-        even += 1;
-      }
-    TaskCost cost;
-    cost.seconds = task.seconds() > 0 ? task.seconds() : flops / options.flopsPerSecond;
-    if (!std::isfinite(cost.seconds))
-      cost.seconds = 0;
-    bool byFlops = flops > 0 && std::isfinite(flops);
-    double total = byFlops ? flops : even, passed = 0;
-    for (int i = 0; i < task.instructions_size(); ++i) {
-      const plan::Instruction &instruction = task.instructions(i);
-      bool stops = instruction.has_start_transfer() || instruction.has_finish_transfer() ||
-                   instruction.has_wait() || isMeeting(instruction);
-      if (stops)
-        cost.stops.push_back({i, total > 0 ? std::min(1.0, passed / total) : 1.0});
-      if (computes(instruction))
-        passed += byFlops ? instruction.flops() : 1;
-    }
-    return cost;
-  }
-
-  /// Runs a device until it ends or has to wait. Whether it came any further.
-  Expected<bool> advance(size_t p) {
+  /// Runs a device until it ends or has to wait.
+  MaybeError advance(size_t p) {
     DeviceState &device = devices[p];
-    bool progress = false;
     for (auto size = static_cast<size_t>(program(p).schedule_size()); device.execution < size;) {
       const plan::ScheduleEntry &entry = program(p).schedule(static_cast<int>(device.execution));
       const TaskCost &cost = costs[p][entry.task()];
       for (; device.stop < cost.stops.size(); ++device.stop) {
-        const Stop &stop = cost.stops[device.stop];
+        const TaskCost::Stop &stop = cost.stops[device.stop];
         compute(p, entry, stop.before * cost.seconds);
         Expected<bool> passed = pass(p, entry, stop.instruction);
         if (!passed)
           return passed.error();
         if (!*passed)
-          return progress;
-        progress = true;
+          return std::nullopt;
       }
       compute(p, entry, cost.seconds);
       if (!device.begun)
@@ -192,10 +145,8 @@ private:
       device.begun = false;
       device.computed = 0;
       device.meetings.clear();
-      progress = true;
     }
-    device.waitsFor.clear();
-    return progress;
+    return std::nullopt;
   }
 
   /// Works until `seconds` of the execution are done.
@@ -216,7 +167,7 @@ private:
       intervals.back().end = end;
     } else {
       const plan::Task &task = program(p).tasks(static_cast<int>(entry.task()));
-      intervals.push_back({device.execution, task.name(), entry.microbatch(), task.kind(),
+      intervals.push_back({device.execution, entry.task(), entry.microbatch(), task.kind(),
                            task.stage(), device.clock, end});
     }
     device.begun = true;
@@ -231,7 +182,8 @@ private:
       return passMeeting(p, instruction.collective().async(), static_cast<uint32_t>(index));
     if (instruction.has_wait()) {
       auto it = devices[p].meetings.find(instruction.wait().instruction());
-      return it == devices[p].meetings.end() || reach(p, meetingTime(it->second), meetingText());
+      return it == devices[p].meetings.end() ||
+             reach(p, meetingTime(it->second), [&] { return meetingText(); });
     }
     uint32_t transfer = instruction.has_start_transfer() ? instruction.start_transfer().transfer()
                                                          : instruction.finish_transfer().transfer();
@@ -245,11 +197,12 @@ private:
     return passed;
   }
 
-  /// Lets the device wait for a time, if that is known by now.
-  bool reach(size_t p, std::optional<double> time, const std::string &what) {
+  /// Lets the device wait for a time, if that is known by now; else `describe` says for what.
+  template <typename Describe>
+  bool reach(size_t p, std::optional<double> time, const Describe &describe) {
     DeviceState &device = devices[p];
     if (!time) {
-      device.waitsFor = what;
+      device.waitsFor = describe();
       return false;
     }
     device.clock = std::max(device.clock, *time);
@@ -258,7 +211,7 @@ private:
 
   Expected<bool> passStart(size_t p, uint32_t transfer, uint32_t microbatch) {
     const plan::Transfer &end = program(p).transfers(static_cast<int>(transfer));
-    Channel &channel = channels.at(end.channel());
+    ChannelTimes &channel = channels.at(end.channel());
     DeviceState &device = devices[p];
     auto [it, fresh] = device.underWay.try_emplace({transfer, microbatch}, 0);
     bool isSend = end.kind() == plan::Transfer::SEND;
@@ -268,39 +221,20 @@ private:
         return Error{fmt::format("transfer {} is started again for microbatch {}; expected it to "
                                  "be finished first",
                                  transfer, microbatch)};
-      it->second = isSend ? channel.numSent++ : channel.numPosted++;
-      if (it->second == channel.messages.size())
-        channel.messages.emplace_back();
-      Message &message = channel.messages[it->second];
-      (isSend ? message.sentMicrobatch : message.postedMicrobatch) = microbatch;
-      (isSend ? message.sent : message.posted) = device.clock;
-      if (message.sent && message.posted && message.sentMicrobatch != message.postedMicrobatch)
-        return Error{fmt::format("message {} of channel {} is of microbatch {}, but its receive "
-                                 "is for microbatch {}; expected the same order at both ends",
-                                 it->second, end.channel(), message.sentMicrobatch,
-                                 message.postedMicrobatch)};
-      deliver(channel);
+      Expected<size_t> message = channel.start(isSend, microbatch, device.clock);
+      if (!message)
+        return message.error();
+      it->second = *message;
+      wake(channel.otherEnd(isSend));
     }
     if (!isSend || !options.rendezvous)
       return true;
-    device.arrived = !reach(p, channel.messages[it->second].posted,
-                            fmt::format("pipeline coordinate {} to start its receive of "
-                                        "microbatch {} on channel {}",
-                                        end.peer(), microbatch, end.channel()));
+    device.arrived = !reach(p, channel.posted(it->second), [&] {
+      return fmt::format("pipeline coordinate {} to start its receive of microbatch {} on channel "
+                         "{}",
+                         end.peer(), microbatch, end.channel());
+    });
     return !device.arrived;
-  }
-
-  /// Gives times to the messages of a channel that have both ends.
-  static void deliver(Channel &channel) {
-    for (; channel.numArrived < channel.messages.size(); ++channel.numArrived) {
-      Message &message = channel.messages[channel.numArrived];
-      if (!message.sent || !message.posted)
-        return;
-      message.start = std::max(*message.sent, *message.posted);
-      if (channel.numArrived > 0)
-        message.start = std::max(*message.start, *channel.messages[channel.numArrived - 1].end);
-      message.end = *message.start + channel.seconds;
-    }
   }
 
   Expected<bool> passFinish(size_t p, uint32_t transfer, uint32_t microbatch) {
@@ -310,10 +244,11 @@ private:
     if (it == device.underWay.end())
       return Error{fmt::format("transfer {} is finished for microbatch {}, but it was not started",
                                transfer, microbatch)};
-    bool isSend = end.kind() == plan::Transfer::SEND;
-    if (!reach(p, channels.at(end.channel()).messages[it->second].end,
-               fmt::format("pipeline coordinate {} to {} microbatch {} on channel {}", end.peer(),
-                           isSend ? "receive" : "send", microbatch, end.channel())))
+    if (!reach(p, channels.at(end.channel()).arrived(it->second), [&] {
+          return fmt::format("pipeline coordinate {} to {} microbatch {} on channel {}", end.peer(),
+                             end.kind() == plan::Transfer::SEND ? "receive" : "send", microbatch,
+                             end.channel());
+        }))
       return false;
     device.underWay.erase(it);
     return true;
@@ -322,23 +257,28 @@ private:
   bool passMeeting(size_t p, bool async, uint32_t instruction) {
     DeviceState &device = devices[p];
     if (!device.arrived)
-      device.arrivals.push_back(device.clock);
-    Meeting meeting = device.arrivals.size() - 1;
+      arrive(device);
+    MeetingNumber meeting = device.numMeetings - 1;
     if (async)
       device.meetings[instruction] = meeting;
-    device.arrived = !async && !reach(p, meetingTime(meeting), meetingText());
+    device.arrived = !async && !reach(p, meetingTime(meeting), [&] { return meetingText(); });
     return !device.arrived;
   }
 
+  void arrive(DeviceState &device) {
+    if (device.numMeetings == meetings.size())
+      meetings.emplace_back();
+    Meeting &meeting = meetings[device.numMeetings++];
+    meeting.time = std::max(meeting.time, device.clock);
+    if (++meeting.arrived == devices.size())
+      for (size_t p = 0; p < devices.size(); ++p)
+        wake(p);
+  }
+
   /// When all have come to a meeting.
-  std::optional<double> meetingTime(Meeting meeting) const {
-    double time = 0;
-    for (const DeviceState &device : devices) {
-      if (device.arrivals.size() <= meeting)
-        return std::nullopt;
-      time = std::max(time, device.arrivals[meeting]);
-    }
-    return time;
+  std::optional<double> meetingTime(MeetingNumber number) const {
+    const Meeting &meeting = meetings[number];
+    return meeting.arrived == devices.size() ? std::optional(meeting.time) : std::nullopt;
   }
 
   std::string meetingText() const {
@@ -365,23 +305,17 @@ private:
                              fmt::join(texts, ", "))};
   }
 
-  void addTransfers() {
-    for (const auto &[number, channel] : channels)
-      for (const Message &message : channel.messages)
-        if (message.end)
-          timeline.transfers.push_back({number, message.sentMicrobatch, channel.ends.from,
-                                        channel.ends.to, channel.ends.bytes, *message.start,
-                                        *message.end});
-  }
-
   size_t programs() const { return devices.size(); }
 
   const plan::Plan &plan;
   const SimulationOptions &options;
   Timeline &timeline;
-  std::map<uint32_t, Channel> channels;
+  std::map<uint32_t, ChannelTimes> channels;
+  std::vector<Meeting> meetings;            // by number
   std::vector<std::vector<TaskCost>> costs; // by program and task
   std::vector<DeviceState> devices;
+  std::deque<size_t> ready; // devices that may be able to go on, each once
+  std::vector<bool> isReady;
 };
 
 } // namespace

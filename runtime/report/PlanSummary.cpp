@@ -99,6 +99,7 @@ private:
     out.arenaLowerBound = program.arena_lower_bound();
     const std::map<std::string, uint64_t PeakMemory::*> members = {
         {"parameter", &PeakMemory::parameters},
+        {"master_weight", &PeakMemory::masterWeights},
         {"gradient", &PeakMemory::gradients},
         {"optimizer_state", &PeakMemory::optimizerState},
         {"activation", &PeakMemory::activations},

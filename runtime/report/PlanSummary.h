@@ -27,6 +27,7 @@ struct AxisSummary : MeshAxis {
 /// Bytes of one device that are live at the moment of the peak.
 struct PeakMemory {
   uint64_t parameters = 0;
+  uint64_t masterWeights = 0;
   uint64_t gradients = 0;
   uint64_t optimizerState = 0;
   uint64_t activations = 0;
@@ -35,8 +36,8 @@ struct PeakMemory {
   uint64_t other = 0; // of kinds that this version does not know
 
   uint64_t total() const {
-    return parameters + gradients + optimizerState + activations + constants + inputsAndOutputs +
-           other;
+    return parameters + masterWeights + gradients + optimizerState + activations + constants +
+           inputsAndOutputs + other;
   }
 };
 

@@ -25,7 +25,7 @@ namespace dtc::runtime {
 /// middle has several, one that takes no time has one without length.
 struct TaskInterval {
   size_t execution = 0; // which entry of the program's schedule
-  std::string task;     // its name
+  size_t task = 0;      // which task of the program; see Timeline::taskName()
   uint32_t microbatch = 0;
   plan::Task::Kind kind = plan::Task::OTHER;
   uint32_t stage = 0; // of a kind other than OTHER
@@ -71,7 +71,12 @@ struct Timeline {
   uint32_t stages = 0;      // of the model
   int64_t microbatches = 1; // of a step
   std::vector<std::vector<TaskInterval>> programs; // by coordinate; each in the order of time
+  std::vector<std::vector<std::string>> taskNames; // by coordinate and task
   std::vector<TransferInterval> transfers;         // by channel, then in the order they were sent
+
+  const std::string &taskName(size_t program, const TaskInterval &interval) const {
+    return taskNames[program][interval.task];
+  }
 
   /// Everything.
   TimeSpan step() const;

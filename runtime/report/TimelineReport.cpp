@@ -114,7 +114,8 @@ private:
     char letter = interval.kind == plan::Task::FORWARD    ? 'F'
                   : interval.kind == plan::Task::BACKWARD ? 'B'
                                                           : 'W';
-    auto chunk = std::find(stages.begin(), stages.end(), interval.stage) - stages.begin();
+    auto chunk =
+        std::lower_bound(stages.begin(), stages.end(), interval.stage) - stages.begin(); // rising
     if (chunk % 2 == 1)
       letter = static_cast<char>(std::tolower(letter));
     return fmt::format("{}{}", letter, interval.microbatch);
@@ -216,9 +217,9 @@ std::string formatTimeline(const Timeline &timeline, size_t columns) {
 
 using Json = nlohmann::ordered_json;
 
-static Json toJson(const TaskInterval &interval) {
+static Json toJson(const TaskInterval &interval, const std::string &task) {
   Json json = {{"execution", interval.execution},
-               {"task", interval.task},
+               {"task", task},
                {"microbatch", interval.microbatch},
                {"kind", name(interval.kind)},
                {"stage", interval.stage},
@@ -235,7 +236,7 @@ Json timelineToJson(const Timeline &timeline) {
   for (size_t p = 0; p < timeline.programs.size(); ++p) {
     Json intervals = Json::array();
     for (const TaskInterval &interval : timeline.programs[p])
-      intervals.push_back(toJson(interval));
+      intervals.push_back(toJson(interval, timeline.taskName(p, interval)));
     devices.push_back({{"coordinate", p},
                        {"stages", timeline.stagesOf(p)},
                        {"busy_seconds", timeline.busySeconds(p, step)},

@@ -88,6 +88,9 @@ public:
     line(R"(<text x="{:.0f}" y="24" font-size="16" font-weight="bold">{}</text>)", margin,
          escape(title()));
     line(R"(<text x="{:.0f}" y="44">{}</text>)", margin, escape(subtitle()));
+    inFlight.resize(rows);
+    for (const StageInFlight &stage : timeline.inFlight())
+      inFlight[stage.program].push_back(stage.microbatches);
     for (size_t p = 0; p < rows; ++p)
       writeRow(p);
     writeTransfers();
@@ -168,19 +171,20 @@ private:
       if (isShown(interval.start, interval.end))
         writeBox(program, interval, stages);
     std::vector<std::string> counts;
-    for (const StageInFlight &stage : timeline.inFlight())
-      if (stage.program == program)
-        counts.push_back(std::to_string(stage.microbatches));
+    for (size_t microbatches : inFlight[program])
+      counts.push_back(std::to_string(microbatches));
     if (!counts.empty())
       line(R"(<text x="{:.2f}" y="{:.1f}">in flight: {}</text>)", left + width + 10, baseline,
            fmt::join(counts, ", "));
   }
 
   void writeBox(size_t program, const TaskInterval &interval, const std::vector<uint32_t> &stages) {
-    auto chunk = static_cast<size_t>(std::find(stages.begin(), stages.end(), interval.stage) -
-                                     stages.begin());
+    // The stages rise.
+    auto chunk = static_cast<size_t>(
+        std::lower_bound(stages.begin(), stages.end(), interval.stage) - stages.begin());
     double x = xOf(interval.start), boxWidth = xOf(interval.end) - x, y = yOf(program);
-    std::string about = fmt::format("{}, microbatch {}", interval.task, interval.microbatch);
+    std::string about =
+        fmt::format("{}, microbatch {}", timeline.taskName(program, interval), interval.microbatch);
     if (interval.isPipelined())
       about += fmt::format(", {} of stage {}", name(interval.kind), interval.stage);
     about += fmt::format(": {} to {} ({})", formatDuration(interval.start),
@@ -263,6 +267,7 @@ private:
   TimeSpan shown;
   double width = fewestPixels; // of the part that has time
   double perSecond = 0;
+  std::vector<std::vector<size_t>> inFlight; // by row and stage
   std::string text;
 };
 

@@ -38,8 +38,7 @@ struct Arguments {
 } // namespace
 
 static int print(const std::string &text) {
-  fmt::print("{}", text);
-  if (std::fflush(stdout) != 0)
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     return fail(std::string("cannot write the standard output: ") + std::strerror(errno));
   return 0;
 }
@@ -135,7 +134,16 @@ static std::string checkSubcommand(const CLI::App &app, const std::string &word)
   return text + fmt::format(" subcommands are {}; see dtc-plan --help", fmt::join(names, ", "));
 }
 
-int main(int argc, char **argv) {
+/// Of an unknown flag before the subcommand, CLI11 would say that the subcommand or its plan is
+/// missing.
+static std::string checkFlag(const CLI::App &app, const std::string &text) {
+  std::string flag = text.substr(0, text.find('='));
+  if (app.get_option_no_throw(flag))
+    return "";
+  return fmt::format("there is no option \"{}\" before the subcommand; see dtc-plan --help", flag);
+}
+
+static int runMain(int argc, char **argv) {
   CLI::App app{"Says what is in a plan of dtc-compile.", "dtc-plan"};
   app.set_version_flag("--version",
                        fmt::format("dtc-plan {} (plan version {})", DTC_VERSION, planVersion));
@@ -155,10 +163,11 @@ int main(int argc, char **argv) {
   CLI::Option *schedule = showCommand->add_flag(
       "--schedule", args.schedule,
       "Draw who would work when instead, by the plan's own estimates; JSON has both");
-  showCommand->add_option("--width", args.width, "The columns of the drawing")
+  showCommand->add_option("--width", args.width, "The columns of the drawing; JSON has none")
       ->check(CLI::Range(fewestTimelineColumns, size_t{10000}))
       ->capture_default_str()
-      ->needs(schedule);
+      ->needs(schedule)
+      ->excludes(showCommand->get_option("--json"));
   showCommand->add_option("--schedule-svg", args.scheduleSvg,
                           "Write the same as a picture, an SVG file");
   addSubcommand("verify",
@@ -182,13 +191,16 @@ int main(int argc, char **argv) {
 
   // Before the subcommand there are only flags.
   for (int i = 1; i < argc; ++i) {
-    if (argv[i][0] == '-')
-      continue;
-    if (std::string problem = checkSubcommand(app, argv[i]); !problem.empty())
+    bool isFlag = argv[i][0] == '-';
+    std::string problem = isFlag ? checkFlag(app, argv[i]) : checkSubcommand(app, argv[i]);
+    if (!problem.empty())
       return fail(problem);
-    break;
+    if (!isFlag)
+      break;
   }
   if (auto ended = parseCommandLine(app, argc, argv))
     return *ended;
   return status;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

@@ -6,11 +6,11 @@
 
 #include "runtime/plan/PlanVerifier.h"
 
+#include "test/runtime/testing/DamagePlan.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/TestPlans.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <random>
@@ -60,10 +60,7 @@ static void mutate(plan::Program &program, std::mt19937_64 &random) {
 }
 
 TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
-  const char *fixed = std::getenv("DTC_FUZZ_SEED");
-  uint64_t seed = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device()();
-  std::cout << "DTC_FUZZ_SEED=" << seed << std::endl;
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(fuzzSeed());
   constexpr int count = 5000;
   int accepted = 0;
   for (int i = 0; i < count; ++i) {

@@ -101,7 +101,7 @@ TEST(PipelineValidator, AcceptsAValidPlanAndSaysWhatItFound) {
   EXPECT_EQ(second.sends, 4);
   EXPECT_EQ(second.receives, 3);
   EXPECT_EQ(first.entries, 13);
-  EXPECT_EQ(first.instructions, 3 * (3 + 3 + 1 + 1) + 7);
+  EXPECT_EQ(first.instructions, 3 * (3 + 3 + 1 + 1) + 8);
   ASSERT_TRUE(first.slots && second.slots);
   EXPECT_EQ(first.slots->alive, 2u);
   EXPECT_EQ(first.slots->reserved, 2u);
@@ -272,7 +272,7 @@ TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
       "written since by task \"forward.1\", instruction 3 (kernel reduce)",
       bufferOf(second, output(second, "forward.1", 3))
           .set_offset(bufferOf(second, output(second, "forward.1", 1)).offset()));
-  EXPECT_ERROR_AFTER("does not hold its value any more: buffer 14, f32[1,4], copy 0 of 1 for "
+  EXPECT_ERROR_AFTER("does not hold its value any more: buffer 15, f32[1,4], copy 0 of 1 for "
                      "microbatch 0, which shares bytes of the arena with it, was written since by "
                      "task \"forward.1\", instruction 5 (kernel fill), microbatch 0",
                      fillPlaceOf(second, output(second, "forward.1", 1), "forward.1"));
@@ -288,7 +288,7 @@ TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
 
 TEST(PipelineValidator, StatesAndOutputsSurviveTheStep) {
   EXPECT_ERROR_AFTER("state \"w0\", after the step: its tensor (buffer 1, f32[1,4]) does not hold "
-                     "its value any more: buffer 13, f32[1,4]",
+                     "its value any more: buffer 14, f32[1,4]",
                      fillPlaceOf(first, first.states(0).buffer(), "update"));
   EXPECT_ERROR_AFTER("output \"grad_sum\", after the step: its tensor",
                      fillPlaceOf(first, first.outputs(0).buffer(), "update"));

@@ -49,7 +49,7 @@ TEST(PlanValidator, AcceptsValidPlans) {
 }
 
 TEST(PlanValidator, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (3)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (4)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 
@@ -268,8 +268,31 @@ TEST(PlanValidator, ShapesOfCollectives) {
   CollectivePlan uneven(scatter, {6, 2}, 1);
   uneven.program().mutable_buffers(0)->set_shape(1, 11);
   EXPECT_TRUE(contains(uneven.error(), "is not divisible by the 6 members"));
+  EXPECT_EQ(CollectivePlan(scatter, {6, 2}, 1, 0, DType::BF16).error(), "");
+  EXPECT_EQ(CollectivePlan(scatter, {6, 2}, 1, 0, DType::F16).error(), "");
   EXPECT_TRUE(contains(CollectivePlan(scatter, {6, 2}, 1, 0, DType::Bool).error(),
                        "cannot reduce elements of type bool"));
+}
+
+TEST(PlanValidator, EveryElementType) {
+  for (DType dtype : {DType::F32, DType::F64, DType::I32, DType::Bool, DType::BF16, DType::F16}) {
+    PlanBuilder builder;
+    builder.axis("a", 2);
+    plan::State &state = builder.state("s", dtype, {4, 3}, {{"a"}, {}});
+    EXPECT_OK(validatePlan(builder.plan));
+    auto expectFloatAsked = [&](const char *message) {
+      MaybeError error = validatePlan(builder.plan);
+      EXPECT_EQ(error.has_value(), !isFloat(dtype)) << name(dtype);
+      EXPECT_TRUE(!error || contains(error->message, message)) << error->message;
+    };
+    state.mutable_init()->set_kind(plan::Init::NORMAL);
+    expectFloatAsked("random initial values need a float type, found");
+    state.mutable_init()->set_kind(plan::Init::ZEROS);
+    plan::Input &rate = builder.input("lr", dtype, {}, {});
+    EXPECT_OK(validatePlan(builder.plan));
+    rate.set_role(plan::Input::LEARNING_RATE);
+    expectFloatAsked("are scalars of a float type, found");
+  }
 }
 
 TEST(PlanValidator, CollectivesInPlace) {
@@ -314,6 +337,86 @@ TEST(PlanValidator, States) {
                      program.mutable_states(1)->set_buffer(program.states(0).buffer()));
 }
 
+/// The error of a plan with a bf16 parameter "w" and its f32 master weights "w.master" after a
+/// change of the master weights; with a new type or shape the buffer's change too.
+static std::string masterError(const std::function<void(plan::State &)> &change,
+                               DType dtype = DType::F32, const Shape &shape = {4, 6},
+                               DType parameter = DType::BF16) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  builder.state("w", parameter, {4, 6}, {{}, {}});
+  plan::State &master = builder.state("w.master", dtype, shape, DimAxes(shape.size()));
+  master.set_parameter("w");
+  master.set_master(true);
+  change(master);
+  return messageOf(validatePlan(builder.plan));
+}
+
+TEST(PlanValidator, MasterWeights) {
+  auto asItIs = [](plan::State &) {};
+  EXPECT_EQ(masterError(asItIs), "");
+  EXPECT_EQ(masterError(asItIs, DType::F64), "");
+  EXPECT_EQ(masterError(asItIs, DType::F32, {4, 6}, DType::F16), "");
+  EXPECT_TRUE(contains(masterError([](plan::State &master) { master.clear_parameter(); }),
+                       "state \"w.master\" holds master weights, but names no parameter"));
+  EXPECT_TRUE(contains(masterError([](plan::State &master) { master.set_parameter("v"); }),
+                       "belongs to parameter \"v\", which does not exist"));
+  for (DType dtype : {DType::BF16, DType::F16, DType::I32})
+    EXPECT_TRUE(contains(masterError(asItIs, dtype),
+                         std::string("state \"w.master\": master weights are f32 or f64, found ") +
+                             name(dtype)));
+  EXPECT_TRUE(contains(masterError(asItIs, DType::F32, {4, 6}, DType::I32),
+                       "the parameter \"w\" is i32; only parameters of float types have master "
+                       "weights"));
+  EXPECT_TRUE(contains(masterError(asItIs, DType::F32, {4, 6}, DType::F64),
+                       "the master weights are f32, less precise than the parameter \"w\", which "
+                       "is f64"));
+  EXPECT_TRUE(contains(masterError(asItIs, DType::F32, {6, 4}),
+                       "the master weights are f32[6,4], expected f32[4,6], the shape of the "
+                       "parameter \"w\""));
+  EXPECT_TRUE(contains(masterError([](plan::State &master) {
+                         master.clear_file_shape();
+                         master.add_file_shape(24);
+                       }),
+                       "the master weights are f32[24] in the file, expected f32[4,6], as the "
+                       "parameter \"w\""));
+}
+
+TEST(PlanValidator, MasterWeightsMayLieInAnotherWay) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  builder.state("w", DType::BF16, {4, 6}, {{}, {}});
+  auto addMaster = [&](const std::string &name) {
+    plan::State &master = builder.state(name, DType::F32, {4, 6}, {{}, {"a"}});
+    master.set_parameter("w");
+    master.set_master(true);
+  };
+  addMaster("w.master");
+  EXPECT_OK(validatePlan(builder.plan));
+  addMaster("w.second");
+  EXPECT_ERROR(validatePlan(builder.plan), "states \"w.master\" and \"w.second\" both hold master "
+                                           "weights of parameter \"w\"; expected one at most");
+}
+
+TEST(PlanValidator, RolesOfInputs) {
+  auto errorOf = [](plan::Input::Role role, DType dtype, const Shape &shape) {
+    PlanBuilder builder;
+    builder.input("x", dtype, shape, DimAxes(shape.size())).set_role(role);
+    return messageOf(validatePlan(builder.plan));
+  };
+  for (auto role : {plan::Input::LEARNING_RATE, plan::Input::STEP, plan::Input::LOSS_SCALE}) {
+    EXPECT_EQ(errorOf(role, DType::F32, {}), "");
+    EXPECT_EQ(errorOf(role, DType::F64, {}), "");
+    EXPECT_TRUE(contains(errorOf(role, DType::I32, {}), "scalars of a float type, found i32[]"));
+    EXPECT_TRUE(contains(errorOf(role, DType::F32, {1}), "scalars of a float type, found f32[1]"));
+  }
+  EXPECT_EQ(errorOf(plan::Input::RANDOM_KEY, DType::I32, {2}), "");
+  EXPECT_TRUE(contains(errorOf(plan::Input::RANDOM_KEY, DType::I32, {}),
+                       "a random key is i32[2], found i32[]"));
+  EXPECT_TRUE(contains(errorOf(plan::Input::RANDOM_KEY, DType::F32, {2}),
+                       "a random key is i32[2], found f32[2]"));
+}
+
 TEST(PlanValidator, InitialValues) {
   EXPECT_ERROR_AFTER(
       "unknown kind of initial value 6",
@@ -345,8 +448,10 @@ TEST(PlanValidator, Inputs) {
   EXPECT_ERROR_AFTER("two inputs are named \"lr\"", program.mutable_inputs(0)->set_name("lr"));
   EXPECT_ERROR_AFTER("input \"tokens\": unknown role 5",
                      program.mutable_inputs(0)->set_role(static_cast<plan::Input::Role>(5)));
-  EXPECT_ERROR_AFTER("the learning rate and the step are scalars of a float type, found i32[8,6]",
-                     program.mutable_inputs(0)->set_role(plan::Input::STEP));
+  EXPECT_ERROR_AFTER(
+      "the learning rate, the step and the loss scale are scalars of a float type, found "
+      "i32[8,6]",
+      program.mutable_inputs(0)->set_role(plan::Input::STEP));
   EXPECT_ERROR_AFTER("index_limit is -1", program.mutable_inputs(0)->set_index_limit(-1));
   EXPECT_ERROR_AFTER("index_limit is", program.mutable_inputs(0)->set_index_limit(INT64_MAX));
   EXPECT_ERROR_AFTER("index_limit is for elements of type i32, found f32",

@@ -6,6 +6,7 @@
 
 #include "runtime/plan/PlanReader.h"
 #include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/PlanBuilder.h"
 #include "test/runtime/testing/RunTool.h"
 #include "test/runtime/testing/TempDir.h"
 #include "test/runtime/testing/TestPlans.h"
@@ -46,7 +47,7 @@ TEST_F(DtcPlan, HelpAndVersion) {
   EXPECT_EQ(run({"show", "--help"}), 0);
   EXPECT_TRUE(contains(out(), "--json"));
   EXPECT_EQ(run({"--version"}), 0);
-  EXPECT_TRUE(contains(out(), "(plan version 3)"));
+  EXPECT_TRUE(contains(out(), "(plan version 4)"));
   EXPECT_EQ(err(), "");
 }
 
@@ -79,6 +80,9 @@ TEST_F(DtcPlan, DrawsASchedule) {
   EXPECT_TRUE(contains(err(), "--schedule"));
   EXPECT_EQ(run({"show", plan, "--schedule", "--width", "5"}), 1);
   EXPECT_TRUE(contains(err(), "--width"));
+  // JSON has no columns.
+  EXPECT_EQ(run({"show", plan, "--schedule", "--json", "--width", "50"}), 1);
+  EXPECT_EQ(err(), "error: --json excludes --width; see dtc-plan --help\n");
   EXPECT_EQ(run({"show", plan, "--schedule-svg", dir.path("none/s.svg")}), 1);
   EXPECT_TRUE(contains(err(), "error: --schedule-svg: "));
 }
@@ -137,6 +141,45 @@ TEST_F(DtcPlan, UnknownSubcommands) {
   EXPECT_TRUE(contains(err(), "did you mean dtc-plan show m.plan?"));
   EXPECT_EQ(run({""}), 1);
   EXPECT_TRUE(contains(err(), "there is no subcommand \"\""));
+}
+
+TEST_F(DtcPlan, UnknownFlagsBeforeTheSubcommand) {
+  for (const char *flag : {"--jsn", "-x", "--json", "--width=3"}) {
+    EXPECT_EQ(run({flag, "show", plan}), 1);
+    std::string name = std::string(flag).substr(0, std::string(flag).find('='));
+    EXPECT_EQ(err(), "error: there is no option \"" + name +
+                         "\" before the subcommand; see dtc-plan --help\n");
+  }
+}
+
+TEST_F(DtcPlan, AFullDiskIsAnError) {
+  // More than a stream keeps to itself.
+  EXPECT_EQ(waitForTool(startTool(DTC_PLAN_PATH, {"explain", plan, "--json"}, "/dev/full",
+                                  dir.path("err"))),
+            1);
+  EXPECT_TRUE(err().starts_with("error: cannot write the standard output: ")) << err();
+}
+
+TEST_F(DtcPlan, TooLittleMemoryIsAnError) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer needs address space of its own";
+#endif
+  // Some 20 MB, and many times as much once it is read.
+  PlanBuilder builder;
+  builder.schedule(builder.task(std::string(1000, 't')));
+  for (int i = 0; i < 20000; ++i)
+    builder.kernel(std::string(1000, 'k'), {}, {});
+  EXPECT_OK(writePlan(builder.plan, plan));
+  EXPECT_EQ(run({"show", plan}), 0);
+  auto runWithKilobytes = [&](const std::string &kilobytes) {
+    return waitForTool(startTool(
+        "/bin/sh",
+        {"-c", "ulimit -v " + kilobytes + "; exec \"$0\" \"$@\"", DTC_PLAN_PATH, "show", plan},
+        dir.path("out"), dir.path("err")));
+  };
+  EXPECT_EQ(runWithKilobytes("40000"), 1);
+  EXPECT_TRUE(err().starts_with("error: out of memory; ")) << err();
+  EXPECT_EQ(out(), "");
 }
 
 TEST_F(DtcPlan, UsageErrors) {

@@ -87,6 +87,21 @@ private:
       });
     if (k == "shard_slice" && hasArity(s, 1, 1))
       return makeShardSlice(s);
+    if (k == "fill" && hasArity(s, 0, 1) && attribute<double>(s, "value") &&
+        s.outputs[0].dtype == DType::Bool)
+      return Run([n = s.outputs[0].numElements(),
+                  value = *attribute<double>(s, "value") != 0](const KernelArguments &args) {
+        std::fill_n(static_cast<uint8_t *>(args.outputs[0]), n, value);
+      });
+    if (k == "compare" && hasArity(s, 2, 1) && isFloat(s.inputs[0]) && s.inputs[0] == s.inputs[1] &&
+        s.outputs[0].dtype == DType::Bool && s.outputs[0].shape == s.inputs[0].shape &&
+        attribute<std::string>(s, "predicate") && *attribute<std::string>(s, "predicate") == "le")
+      return Run([n = s.outputs[0].numElements()](const KernelArguments &args) {
+        for (int64_t i = 0; i < n; ++i)
+          static_cast<uint8_t *>(args.outputs[0])[i] = in(args, 0)[i] <= in(args, 1)[i];
+      });
+    if (k == "sgd")
+      return makeSgd(s);
     if (k == "fill" && hasArity(s, 0, 1) && attribute<double>(s, "value") && allFloat(s))
       return Run([n = s.outputs[0].numElements(),
                   value = *attribute<double>(s, "value")](const KernelArguments &args) {
@@ -134,21 +149,25 @@ private:
         for (int64_t i = 0; i < n; ++i)
           out(args, 0)[i] = first ? in(args, 0)[i] : out(args, 0)[i] + in(args, 0)[i];
       });
-    if (k == "sgd")
-      return makeSgd(s);
     return Error{"the fake backend does not take this call of " + k};
   }
 
   static Expected<Run> makeSgd(const KernelSignature &s) {
-    bool valid = hasArity(s, 5, 2) && s.inputs[0] == s.inputs[1] && s.inputs[0] == s.inputs[2] &&
-                 s.inputs[3].rank() == 0 && s.inputs[4].rank() == 0 &&
-                 s.outputs[0] == s.inputs[0] && s.outputs[1] == s.inputs[0] &&
-                 attribute<double>(s, "momentum") && attribute<double>(s, "weight_decay");
+    bool valid = hasArity(s, 6, 2) && isFloat(s.inputs[0]) && s.inputs[0] == s.inputs[1] &&
+                 s.inputs[0] == s.inputs[2] && s.inputs[3].rank() == 0 && s.inputs[4].rank() == 0 &&
+                 s.inputs[5] == TensorType{DType::Bool, {}} && s.outputs[0] == s.inputs[0] &&
+                 s.outputs[1] == s.inputs[0] && attribute<double>(s, "momentum") &&
+                 attribute<double>(s, "weight_decay");
     if (!valid)
       return Error{"the fake backend does not take this call of sgd"};
     auto momentum = static_cast<float>(*attribute<double>(s, "momentum"));
     auto decay = static_cast<float>(*attribute<double>(s, "weight_decay"));
     return Run([n = s.inputs[0].numElements(), momentum, decay](const KernelArguments &args) {
+      if (*static_cast<const uint8_t *>(args.inputs[5]) == 0) {
+        for (size_t i : {0, 1})
+          std::memmove(args.outputs[i], args.inputs[2 * i], static_cast<size_t>(n) * sizeof(float));
+        return;
+      }
       for (int64_t i = 0; i < n; ++i) {
         float p = in(args, 0)[i];
         float gradient = in(args, 1)[i] * *in(args, 4) + decay * p;

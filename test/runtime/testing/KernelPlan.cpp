@@ -30,6 +30,7 @@ public:
     addContractions();
     addNormalizations();
     addAttention();
+    addDropout();
     addIndexing();
     addOptimizers();
     addCollectives();
@@ -133,6 +134,18 @@ private:
              attributes);
   }
 
+  void addDropout() {
+    uint32_t key = buffer(DType::I32, {2});
+    plan::Attribute words;
+    words.set_data(std::string(8, '\x05'));
+    callInto("constant", {}, {key}, {{"data", words}});
+    call("dropout", {x, key}, {4, 6},
+         {{"rate", floatAttribute(0.5)},
+          {"op", intAttribute(1)},
+          {"shape", intsAttribute({16, 6})},
+          {"sharding", stringsAttribute({"a,micro", ""})}});
+  }
+
   void addIndexing() {
     uint32_t rows = call("embedding", {y, ids}, {4, 6});
     call("embedding_grad", {ids, rows}, {4, 6});
@@ -147,13 +160,19 @@ private:
   void addOptimizers() {
     uint32_t p = random("p", {4, 6}), m = random("m", {4, 6}), v = random("v", {4, 6});
     uint32_t one = call("fill", {}, {}, {{"value", floatAttribute(1)}});
-    callInto("adamw", {p, x, m, v, one, step, one}, {p, m, v},
+    uint32_t apply = call("fill", {}, {}, {{"value", floatAttribute(1)}}, DType::Bool);
+    for (const char *name : {"adamw", "adam"})
+      callInto(name, {p, x, m, v, one, step, one, apply}, {p, m, v},
+               {{"beta1", floatAttribute(0.9)},
+                {"beta2", floatAttribute(0.99)},
+                {"eps", floatAttribute(1e-8)},
+                {"weight_decay", floatAttribute(0.1)}});
+    callInto("sgd", {p, x, m, one, one, apply}, {p, m},
+             {{"momentum", floatAttribute(0.9)}, {"weight_decay", floatAttribute(0.1)}});
+    callInto("lion", {p, x, m, one, one, apply}, {p, m},
              {{"beta1", floatAttribute(0.9)},
               {"beta2", floatAttribute(0.99)},
-              {"eps", floatAttribute(1e-8)},
               {"weight_decay", floatAttribute(0.1)}});
-    callInto("sgd", {p, x, m, one, one}, {p, m},
-             {{"momentum", floatAttribute(0.9)}, {"weight_decay", floatAttribute(0.1)}});
   }
 
   void addCollectives() {

@@ -64,9 +64,11 @@ private:
 
   void update(const Weights &weights) {
     uint32_t one = buffer(f32, {}, plan::Buffer::CONSTANT);
-    (*kernel("fill", {}, {one}).mutable_attributes())["value"] = floatAttribute(1);
+    uint32_t apply = buffer(DType::Bool, {}, plan::Buffer::CONSTANT);
+    for (uint32_t constant : {one, apply})
+      (*kernel("fill", {}, {constant}).mutable_attributes())["value"] = floatAttribute(1);
     plan::KernelCall &sgd =
-        kernel("sgd", {weights.w, weights.gradient, weights.momentum, weights.lr, one},
+        kernel("sgd", {weights.w, weights.gradient, weights.momentum, weights.lr, one, apply},
                {weights.w, weights.momentum});
     (*sgd.mutable_attributes())["momentum"] = floatAttribute(0);
     (*sgd.mutable_attributes())["weight_decay"] = floatAttribute(0);

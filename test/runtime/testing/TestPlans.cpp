@@ -8,6 +8,8 @@
 
 #include "test/runtime/testing/PlanBuilder.h"
 
+#include <limits>
+
 namespace dtc::runtime::testing {
 
 namespace {
@@ -79,6 +81,8 @@ private:
     uint32_t gradient = buffer(DType::F32, {16 / layout.tp, 4}, plan::Buffer::GRADIENT);
     uint32_t partial = buffer(DType::F32, {});
     uint32_t one = buffer(DType::F32, {}, plan::Buffer::CONSTANT);
+    uint32_t largest = buffer(DType::F32, {}, plan::Buffer::CONSTANT);
+    uint32_t apply = buffer(DType::Bool, {});
     kernel("mul", {w, w}, {square});
     addSum(square, partial, {0, 1});
     collective(plan::Collective::ALL_REDUCE, {"tp"}, partial, loss);
@@ -88,7 +92,11 @@ private:
     collective(plan::Collective::ALL_REDUCE, {"tp"}, partial, gradNorm);
     kernel("sqrt", {gradNorm}, {gradNorm});
     (*kernel("fill", {}, {one}).mutable_attributes())["value"] = floatAttribute(1);
-    plan::KernelCall &sgd = kernel("sgd", {w, gradient, momentum, lr, one}, {w, momentum});
+    (*kernel("fill", {}, {largest}).mutable_attributes())["value"] =
+        floatAttribute(std::numeric_limits<float>::max());
+    plan::KernelCall &isFinite = kernel("compare", {gradNorm, largest}, {apply});
+    (*isFinite.mutable_attributes())["predicate"] = stringAttribute("le");
+    plan::KernelCall &sgd = kernel("sgd", {w, gradient, momentum, lr, one, apply}, {w, momentum});
     (*sgd.mutable_attributes())["momentum"] = floatAttribute(0.5);
     (*sgd.mutable_attributes())["weight_decay"] = floatAttribute(0);
   }

@@ -21,7 +21,8 @@ struct TrainingLayout {
 };
 
 /// A small plan with all that training needs. The parameter "w", f32[16,4] (f32[64] in files),
-/// starts as normal(1) and follows the gradient of loss = sum(w * w) with SGD and momentum 0.5.
+/// starts as normal(1) and follows the gradient of loss = sum(w * w) with SGD and momentum 0.5,
+/// except in steps whose "grad_norm" is not finite.
 /// Inputs: i32 "tokens" [8, 6] below 256 and the learning rate. Outputs: "loss" and "grad_norm"
 /// before the update, and "token_sum", the sum of all tokens.
 std::shared_ptr<plan::Plan> trainingPlan(const TrainingLayout &layout = {});

@@ -48,14 +48,14 @@ protected:
 
 TEST_F(DtcRun, HelpAndVersion) {
   EXPECT_EQ(run({"--help"}), 0);
-  for (const char *option :
-       {"--data", "--steps", "--lr", "--min-lr", "--warmup", "--lr-schedule", "--seed", "--init",
-        "--save", "--metrics", "--threads", "--profile", "--log-every", "--allow-nonfinite",
-        "--stall-timeout", "--trace", "--trace-steps"})
+  for (const char *option : {"--data", "--steps", "--lr", "--min-lr", "--warmup", "--lr-schedule",
+                             "--seed", "--init", "--save", "--metrics", "--threads", "--profile",
+                             "--log-every", "--allow-nonfinite", "--stall-timeout", "--trace",
+                             "--trace-steps", "--loss-scale", "--loss-scale-growth-interval"})
     EXPECT_TRUE(contains(out(), option));
   EXPECT_EQ(run({"--version"}), 0);
   EXPECT_TRUE(contains(out(), "dtc-run "));
-  EXPECT_TRUE(contains(out(), "(plan version 3)"));
+  EXPECT_TRUE(contains(out(), "(plan version 4)"));
   EXPECT_EQ(err(), "");
 }
 
@@ -65,6 +65,8 @@ TEST_F(DtcRun, UsageErrors) {
                                                     {plan, "--steps", "x"},
                                                     {plan, "--lr-schedule", "square"},
                                                     {plan, "--threads", "0"},
+                                                    {plan, "--loss-scale", "x"},
+                                                    {plan, "--loss-scale-growth-interval", "-1"},
                                                     {plan, "--stall-timeout", "-1"},
                                                     {plan, "--stall-timeout", "nan"},
                                                     {plan, "--trace-steps", "0"},
@@ -80,6 +82,9 @@ TEST_F(DtcRun, Errors) {
   EXPECT_TRUE(contains(err(), "error: ") && contains(err(), "none.plan: cannot open"));
   EXPECT_EQ(run({plan}), 1);
   EXPECT_TRUE(contains(err(), "error: the plan needs data for tokens"));
+  EXPECT_EQ(run({plan, "--data", text, "--loss-scale", "1024"}), 1);
+  EXPECT_TRUE(contains(err(), "error: --loss-scale: the plan does not scale its loss; compile with "
+                              "--dtype f16"));
 }
 
 TEST_F(DtcRun, TrainsWithTheCpuBackend) {

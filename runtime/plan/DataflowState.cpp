@@ -1,0 +1,238 @@
+//===- DataflowState.cpp - What a schedule has done to its arena ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/DataflowState.h"
+
+#include "runtime/plan/PlanTypes.h"
+
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+DataflowState::DataflowState(const PlanContext &context, WorkBudget &budget)
+    : context(context), budget(budget), lives(context), isWritten(context.types.size(), false) {
+  markWritten();
+}
+
+void DataflowState::markWritten() {
+  const plan::Program &program = context.program;
+  for (const plan::Task &task : program.tasks())
+    for (const plan::Instruction &instruction : task.instructions()) {
+      for (uint32_t output : instruction.kernel().outputs())
+        isWritten[context.roots[output]] = true;
+      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+        isWritten[context.roots[tensor.output()]] = true;
+    }
+  for (const plan::Transfer &transfer : program.transfers())
+    if (transfer.kind() == plan::Transfer::RECEIVE)
+      for (uint32_t buffer : transfer.buffers())
+        isWritten[context.roots[buffer]] = true;
+}
+
+//===----------------------------------------------------------------------===//
+// Reads and writes
+//===----------------------------------------------------------------------===//
+
+void DataflowState::putBeforeStep(uint32_t buffer) {
+  isWritten[context.roots[buffer]] = true;
+  put(buffer, place.now);
+}
+
+bool DataflowState::isUnwritten(uint32_t buffer) {
+  const ByteRange &range = context.ranges[buffer];
+  return !range.empty() && values.find(range, found) == ArenaValues::Holds::Nothing;
+}
+
+MaybeError DataflowState::read(const std::string &what, uint32_t buffer) {
+  if (MaybeError error = budget.spend(stepsOfAccess()))
+    return error;
+  ByteRange range = rangeNow(buffer);
+  if (range.empty())
+    return std::nullopt;
+  for (const InFlight &other : inFlight)
+    if (other.isReceive && other.range.overlaps(range))
+      return conflict("reads", buffer, other);
+  ArenaValues::Holds holds = values.find(range, found);
+  if (MaybeError error = budget.spend(static_cast<int64_t>(found.size())))
+    return error;
+  if (holds == ArenaValues::Holds::Nothing)
+    return Error{fmt::format("{} ({}) is read before it is written", what,
+                             describe(buffer, place.microbatch))};
+  for (ArenaValue *value : found)
+    if (MaybeError error = checkValue(what, buffer, *value))
+      return error;
+  if (holds == ArenaValues::Holds::Broken)
+    return overwritten(what, buffer);
+  for (const ArenaValue *value : found)
+    lives.read(value->buffer, value->life, place.now);
+  return std::nullopt;
+}
+
+/// Whether that value, which lies in the copy of the buffer that is read, is what should lie there.
+MaybeError DataflowState::checkValue(const std::string &what, uint32_t buffer,
+                                     const ArenaValue &value) const {
+  auto isSame = [&](uint32_t other) { return context.roots[other] == context.roots[buffer]; };
+  bool isKnown = isSame(value.buffer) || !isWritten[context.roots[buffer]];
+  bool bothHaveSlots = hasSlots(buffer) && hasSlots(value.buffer);
+  if (isKnown && bothHaveSlots && value.microbatch != place.microbatch)
+    return Error{fmt::format(
+        "{} ({}) should hold the value of microbatch {}, but holds that of microbatch {}, written "
+        "by {}; a buffer of {} slots holds {} microbatches at once, which is too few for this "
+        "schedule",
+        what, describe(buffer, place.microbatch), place.microbatch, value.microbatch,
+        describeWriter(value), context.copies[buffer].slots, context.copies[buffer].slots)};
+  if (isKnown && hasSlots(buffer) == hasSlots(value.buffer))
+    return std::nullopt;
+  return overwritten(what, buffer);
+}
+
+/// The copy that is read now lies in bytes that something else was written to. `found` has what
+/// they hold.
+Error DataflowState::overwritten(const std::string &what, uint32_t buffer) const {
+  const ArenaValue *last = nullptr; // the latest writer but the buffer itself
+  for (const ArenaValue *value : found)
+    if (value->buffer != buffer && (!last || value->time > last->time))
+      last = value;
+  if (!last)
+    last = found.front();
+  return Error{fmt::format("{} ({}) does not hold its value any more: {}, which shares bytes of "
+                           "the arena with it, was written since by {}",
+                           what, describe(buffer, place.microbatch),
+                           describe(last->buffer, last->microbatch), describeWriter(*last))};
+}
+
+MaybeError DataflowState::checkWrite(uint32_t buffer) {
+  if (MaybeError error = budget.spend(stepsOfAccess()))
+    return error;
+  ByteRange range = rangeNow(buffer);
+  for (const InFlight &other : inFlight)
+    if (other.range.overlaps(range))
+      return conflict("writes", buffer, other);
+  return std::nullopt;
+}
+
+Error DataflowState::conflict(const char *does, uint32_t buffer, const InFlight &other) const {
+  return Error{fmt::format("{} {}, which shares bytes of the arena with {}; {} has not finished",
+                           does, describe(buffer, place.microbatch),
+                           describe(other.buffer, other.microbatch),
+                           describeTransfer(other.transfer, other.microbatch))};
+}
+
+MaybeError DataflowState::write(uint32_t buffer) {
+  if (MaybeError error = checkWrite(buffer))
+    return error;
+  put(buffer, place.now);
+  return std::nullopt;
+}
+
+void DataflowState::put(uint32_t buffer, int64_t since) {
+  ArenaValue value;
+  value.range = rangeNow(buffer);
+  value.buffer = buffer;
+  value.microbatch = place.microbatch;
+  value.entry = place.entry;
+  value.instruction = place.instruction;
+  value.time = place.now;
+  if (hasSlots(buffer))
+    value.life = lives.begin(buffer, since);
+  values.write(value);
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+/// What is remembered of a transfer that was started, and of a tensor in flight, in operands: it
+/// bounds the memory that a plan can ask for.
+static constexpr int64_t stepsOfStart = 16, stepsOfTensor = 4;
+
+MaybeError DataflowState::startTransfer(uint32_t number) {
+  const plan::Transfer &started = transfer(number);
+  if (MaybeError error = budget.spend(stepsOfStart + stepsOfTensor * started.buffers_size()))
+    return error;
+  auto [it, isNew] = starts.try_emplace({number, place.microbatch},
+                                        Start{place.entry, place.instruction, place.now, false});
+  if (!isNew)
+    return Error{fmt::format("starts {} a second time; it was started in {}",
+                             describeTransfer(number, place.microbatch),
+                             describeExecution(context, it->second.entry, it->second.instruction))};
+  bool sends = started.kind() == plan::Transfer::SEND;
+  ++(sends ? startedSends : startedReceives);
+  for (uint32_t buffer : started.buffers())
+    if (MaybeError error = sends ? read("what is sent", buffer) : checkWrite(buffer))
+      return error;
+  for (uint32_t buffer : started.buffers())
+    if (ByteRange range = rangeNow(buffer); !range.empty())
+      inFlight.push_back({range, buffer, number, place.microbatch, !sends});
+  return std::nullopt;
+}
+
+MaybeError DataflowState::finishTransfer(uint32_t number) {
+  if (MaybeError error = budget.spend(static_cast<int64_t>(inFlight.size())))
+    return error;
+  auto it = starts.find({number, place.microbatch});
+  if (it == starts.end())
+    return Error{fmt::format("finishes {}, which has not been started",
+                             describeTransfer(number, place.microbatch))};
+  if (it->second.finished)
+    return Error{
+        fmt::format("finishes {} a second time", describeTransfer(number, place.microbatch))};
+  it->second.finished = true;
+  std::erase_if(inFlight, [&](const InFlight &tensor) {
+    return tensor.transfer == number && tensor.microbatch == place.microbatch;
+  });
+  bool sends = transfer(number).kind() == plan::Transfer::SEND;
+  for (uint32_t buffer : transfer(number).buffers()) {
+    if (sends) {
+      if (MaybeError error = read("what is sent", buffer)) // it was needed until now
+        return error;
+      continue;
+    }
+    if (MaybeError error = budget.spend(1))
+      return error;
+    put(buffer, it->second.since);
+  }
+  return std::nullopt;
+}
+
+MaybeError DataflowState::checkAllFinished() const {
+  for (const auto &[key, start] : starts)
+    if (!start.finished)
+      return Error{fmt::format("starts {}, which is never finished",
+                               describeTransfer(key.first, key.second))}
+          .inContext(describeExecution(context, start.entry, start.instruction));
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+std::string DataflowState::describe(uint32_t buffer, uint32_t ofMicrobatch) const {
+  const BufferCopies &copies = context.copies[buffer];
+  std::string text = fmt::format("buffer {}, {}", buffer, context.types[buffer].str());
+  if (copies.slots > 0)
+    text += fmt::format(", copy {} of {} for microbatch {}", copies.indexFor(ofMicrobatch),
+                        copies.slots, ofMicrobatch);
+  return text;
+}
+
+std::string DataflowState::describeWriter(const ArenaValue &value) const {
+  return value.entry < 0 ? "the step's states and inputs"
+                         : describeExecution(context, value.entry, value.instruction);
+}
+
+std::string DataflowState::describeTransfer(uint32_t number, uint32_t ofMicrobatch) const {
+  const plan::Transfer &transfer = this->transfer(number);
+  bool sends = transfer.kind() == plan::Transfer::SEND;
+  std::string text = fmt::format("transfer {} ({} program {}, channel {})", number,
+                                 sends ? "to" : "from", transfer.peer(), transfer.channel());
+  if (microbatchesOf(context.mesh) > 1)
+    text += fmt::format(" for microbatch {}", ofMicrobatch);
+  return text;
+}
+
+} // namespace dtc::runtime

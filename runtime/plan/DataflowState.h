@@ -1,0 +1,109 @@
+//===- DataflowState.h - What a schedule has done to its arena ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_PLAN_DATAFLOWSTATE_H
+#define DTC_RUNTIME_PLAN_DATAFLOWSTATE_H
+
+#include "runtime/plan/ArenaValues.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/SlotLives.h"
+#include "runtime/plan/WorkBudget.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// The values in the arena of one program and its transfers under way, at one place of the
+/// schedule. Bytes and not buffers hold values, because one buffer may be a view of another. The
+/// errors say what was read, written or transferred, but not where: that is for the user of this
+/// class, which knows what it runs.
+class DataflowState {
+public:
+  /// The context must stay valid.
+  DataflowState(const PlanContext &context, WorkBudget &budget);
+
+  /// What is being run. `now` rises with every instruction.
+  struct Place {
+    int entry = -1; // of the schedule; -1: before the step
+    int instruction = 0;
+    uint32_t microbatch = 0;
+    int64_t now = 0;
+  };
+  Place place;
+
+  /// The buffer holds a value before the step.
+  void putBeforeStep(uint32_t buffer);
+  /// An error unless the buffer holds its own value, whole and of the present microbatch. `what`
+  /// names the operand.
+  MaybeError read(const std::string &what, uint32_t buffer);
+  MaybeError write(uint32_t buffer);
+  MaybeError startTransfer(uint32_t number);
+  MaybeError finishTransfer(uint32_t number);
+  /// An error that says where the first transfer was started that is not finished.
+  MaybeError checkAllFinished() const;
+  /// Whether some byte of the buffer was never written.
+  bool isUnwritten(uint32_t buffer);
+
+  bool hasSlots(uint32_t buffer) const { return context.copies[buffer].slots > 0; }
+  /// Takes time in the number of values; pay for it.
+  const ArenaValues &heldValues() const { return values; }
+  std::optional<ProgramFacts::Slots> liveliestSlots() const { return lives.liveliest(); }
+  int64_t sends() const { return startedSends; }
+  int64_t receives() const { return startedReceives; }
+
+private:
+  /// One tensor, of some bytes, of a transfer that has started and not finished.
+  struct InFlight {
+    ByteRange range;
+    uint32_t buffer;
+    uint32_t transfer;
+    uint32_t microbatch;
+    bool isReceive;
+  };
+  /// Where a transfer was started.
+  struct Start {
+    int entry, instruction;
+    int64_t since;
+    bool finished;
+  };
+
+  void markWritten();
+  /// What comparing with every tensor in flight costs, beside the operand itself.
+  int64_t stepsOfAccess() const { return static_cast<int64_t>(1 + inFlight.size() / 8); }
+  ByteRange rangeNow(uint32_t buffer) const {
+    return context.copies[buffer].forMicrobatch(place.microbatch);
+  }
+  MaybeError checkWrite(uint32_t buffer);
+  void put(uint32_t buffer, int64_t since);
+  MaybeError checkValue(const std::string &what, uint32_t buffer, const ArenaValue &value) const;
+  Error overwritten(const std::string &what, uint32_t buffer) const;
+  Error conflict(const char *does, uint32_t buffer, const InFlight &other) const;
+
+  std::string describe(uint32_t buffer, uint32_t ofMicrobatch) const;
+  std::string describeWriter(const ArenaValue &value) const;
+  std::string describeTransfer(uint32_t number, uint32_t ofMicrobatch) const;
+  const plan::Transfer &transfer(uint32_t number) const {
+    return context.program.transfers(static_cast<int>(number));
+  }
+
+  const PlanContext &context;
+  WorkBudget &budget;
+  ArenaValues values;
+  SlotLives lives;
+  std::vector<bool> isWritten; // by some instruction or before the step; others are views
+  std::vector<InFlight> inFlight;
+  std::map<std::pair<uint32_t, uint32_t>, Start> starts; // by transfer and microbatch
+  std::vector<ArenaValue *> found;
+  int64_t startedSends = 0, startedReceives = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_PLAN_DATAFLOWSTATE_H

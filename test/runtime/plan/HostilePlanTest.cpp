@@ -1,0 +1,192 @@
+//===- HostilePlanTest.cpp - Short files that ask for long work -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Each plan is short and does nothing that is wrong in itself; what it costs to follow it makes it
+// an error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/PlanValidator.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/PlanBuilder.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+namespace {
+
+constexpr const char *tooLong = "more than are followed to prove";
+
+/// Two programs, of which the first sends and the second receives.
+struct TwoPrograms : PlanBuilder {
+  explicit TwoPrograms(int64_t microbatches = 1) {
+    pipelineAxis("pp", 2);
+    axis("dp", 1);
+    if (microbatches > 1)
+      axis("micro", microbatches, /*temporal=*/true);
+  }
+  /// A channel for `count` tensors without elements.
+  void channel(uint32_t number, size_t count) {
+    inProgram(0);
+    transfer(plan::Transfer::SEND, 1, number,
+             std::vector<uint32_t>(count, buffer(DType::F32, {0})));
+    inProgram(1);
+    transfer(plan::Transfer::RECEIVE, 0, number,
+             std::vector<uint32_t>(count, buffer(DType::F32, {0})));
+  }
+};
+
+} // namespace
+
+TEST(HostilePlan, OperandsWithoutBytesAreFollowedToo) {
+  PlanBuilder builder;
+  uint32_t empty = builder.buffer(DType::F32, {0}), other = builder.buffer(DType::F32, {0});
+  for (uint32_t buffer : {empty, other}) {
+    builder.task("t");
+    builder.kernel("concat", std::vector<uint32_t>(20000, buffer), {});
+  }
+  for (uint32_t i = 0; i < 2000; ++i)
+    builder.schedule(i % 2);
+  EXPECT_LT(builder.plan.ByteSizeLong(), 100000u);
+  EXPECT_ERROR(validatePlan(builder.plan), tooLong);
+}
+
+TEST(HostilePlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
+  // No task runs; what runs beside the collective is looked at all the same.
+  TwoPrograms builder;
+  builder.channel(0, 20000);
+  builder.inProgram(0);
+  uint32_t tensor = builder.buffer(DType::F32, {4});
+  for (int t = 0; t < 2000; ++t) {
+    builder.task("t");
+    builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, tensor, tensor);
+    uint32_t started = builder.async();
+    builder.startTransfer(0);
+    builder.wait(started);
+  }
+  EXPECT_LT(builder.plan.ByteSizeLong(), 200000u);
+  EXPECT_ERROR(validatePlan(builder.plan), tooLong);
+}
+
+TEST(HostilePlan, StartedTransfersCountForWhatIsRememberedOfThem) {
+  TwoPrograms builder(int64_t{1} << 14);
+  constexpr uint32_t channels = 128;
+  for (uint32_t c = 0; c < channels; ++c)
+    builder.channel(c, 1);
+  for (int program : {0, 1}) {
+    builder.inProgram(program);
+    builder.task("t");
+    for (uint32_t c = 0; c < channels; ++c) {
+      builder.startTransfer(c);
+      builder.finishTransfer(c);
+    }
+    for (uint32_t m = 0; m < 1 << 14; ++m)
+      builder.schedule(0, m);
+  }
+  EXPECT_LT(builder.plan.ByteSizeLong(), 500000u);
+  EXPECT_ERROR(validatePlan(builder.plan), tooLong);
+}
+
+TEST(HostilePlan, RepetitionsThatChangeNothingAreCheap) {
+  PlanBuilder builder;
+  builder.axis("micro", int64_t{1} << 20, /*temporal=*/true);
+  uint32_t a = builder.buffer(DType::F32, {8});
+  builder.task("t");
+  for (int i = 0; i < 1000; ++i)
+    builder.kernel("fill", {}, {a});
+  for (uint32_t m = 0; m < 1 << 20; ++m)
+    builder.schedule(0, m);
+  EXPECT_OK(validatePlan(builder.plan));
+}
+
+TEST(HostilePlan, AxesOfOneDevice) {
+  PlanBuilder builder;
+  for (int i = 0; i < maxMeshAxes; ++i)
+    builder.axis("a" + std::to_string(i), 1);
+  EXPECT_OK(validatePlan(builder.plan));
+  builder.axis("last", 1);
+  EXPECT_ERROR(validatePlan(builder.plan), "the mesh has 65 axes; at most 64 are allowed");
+}
+
+namespace {
+
+/// A task that writes two neighbouring buffers, and a third one that nothing writes and that lies
+/// in their bytes, in [begin, end) floats of [0, 32).
+std::string errorOfRead(int64_t begin, int64_t end, bool writeSecond = true) {
+  PlanBuilder builder;
+  uint32_t first = builder.buffer(DType::F32, {16}), second = builder.buffer(DType::F32, {16});
+  uint32_t alias = builder.buffer(DType::F32, {end - begin});
+  uint32_t sum = builder.buffer(DType::F32, {});
+  builder.program()
+      .mutable_buffers(static_cast<int>(alias))
+      ->set_offset(static_cast<uint64_t>(4 * begin));
+  builder.schedule(builder.task("t"));
+  builder.kernel("fill", {}, {first});
+  if (writeSecond)
+    builder.kernel("fill", {}, {second});
+  builder.kernel("reduce", {alias}, {sum});
+  return messageOf(validatePlan(builder.plan));
+}
+
+} // namespace
+
+TEST(HostilePlan, WhatNothingWritesIsReadOnlyWhereSomethingElseWasWritten) {
+  EXPECT_EQ(errorOfRead(0, 32), "");
+  EXPECT_EQ(errorOfRead(0, 16), "");
+  EXPECT_EQ(errorOfRead(0, 8), "");
+  // A byte that nobody wrote, at the end, or all of them.
+  EXPECT_TRUE(contains(errorOfRead(0, 17, /*writeSecond=*/false),
+                       "input 0 (buffer 2, f32[17]) is read before it is written"));
+  EXPECT_TRUE(contains(errorOfRead(16, 32, /*writeSecond=*/false), "read before it is written"));
+  EXPECT_TRUE(contains(errorOfRead(0, 33), "read before it is written"));
+  EXPECT_TRUE(contains(errorOfRead(32, 48), "read before it is written"));
+  // Parts of two values are no value.
+  EXPECT_TRUE(contains(errorOfRead(0, 20), "does not hold its value any more"));
+}
+
+TEST(HostilePlan, WhatNothingWritesIsNotReadInTheGapBehindAValue) {
+  // The first buffer ends 52 bytes before the second one, and nobody writes those.
+  PlanBuilder builder;
+  uint32_t first = builder.buffer(DType::F32, {3}), second = builder.buffer(DType::F32, {3});
+  uint32_t alias = builder.buffer(DType::F32, {19}), sum = builder.buffer(DType::F32, {});
+  builder.program().mutable_buffers(static_cast<int>(alias))->set_offset(0);
+  builder.schedule(builder.task("t"));
+  builder.kernel("fill", {}, {first});
+  builder.kernel("fill", {}, {second});
+  builder.kernel("reduce", {alias}, {sum});
+  EXPECT_ERROR(validatePlan(builder.plan),
+               "input 0 (buffer 2, f32[19]) is read before it is written");
+}
+
+TEST(HostilePlan, WhatNothingWritesHasNoValueOfAnotherStepOrMicrobatch) {
+  // In the first execution nothing is there yet, although the second one would find a value.
+  PlanBuilder builder;
+  builder.axis("micro", 2, /*temporal=*/true);
+  uint32_t written = builder.buffer(DType::F32, {16});
+  uint32_t alias = builder.buffer(DType::F32, {16}), sum = builder.buffer(DType::F32, {});
+  builder.program().mutable_buffers(static_cast<int>(alias))->set_offset(0);
+  uint32_t task = builder.task("t");
+  builder.kernel("reduce", {alias}, {sum});
+  builder.kernel("fill", {}, {written});
+  builder.schedule(task, 0);
+  builder.schedule(task, 1);
+  EXPECT_ERROR(validatePlan(builder.plan), "microbatch 0: input 0 (buffer 1, f32[16]) is read "
+                                           "before it is written");
+  // With slots, the copies are told apart.
+  for (uint32_t buffer : {written, alias})
+    builder.program().mutable_buffers(static_cast<int>(buffer))->set_slots(1);
+  builder.program().mutable_tasks(0)->mutable_instructions()->SwapElements(0, 1);
+  EXPECT_OK(validatePlan(builder.plan));
+  builder.task("late");
+  builder.kernel("reduce", {alias}, {sum});
+  builder.schedule(1, 0);
+  EXPECT_ERROR(validatePlan(builder.plan), "should hold the value of microbatch 0, but holds that "
+                                           "of microbatch 1");
+}

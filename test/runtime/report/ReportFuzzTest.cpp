@@ -1,0 +1,114 @@
+//===- ReportFuzzTest.cpp - Reports of damaged plans ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanReader.h"
+#include "runtime/report/ExplanationReport.h"
+#include "runtime/report/PlanReport.h"
+#include "runtime/report/PlanSimulation.h"
+#include "runtime/report/ProofReport.h"
+#include "runtime/report/TimelineReport.h"
+#include "runtime/report/TimelineSvg.h"
+#include "test/runtime/report/SchedulePlans.h"
+#include "test/runtime/testing/ChainPlan.h"
+#include "test/runtime/testing/DamagePlan.h"
+#include "test/runtime/testing/Expect.h"
+#include "test/runtime/testing/TestPlans.h"
+#include "test/runtime/testing/TimeGuard.h"
+
+#include <cstdlib>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sys/resource.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+namespace {
+
+/// All that dtc-plan says of a plan that was read. It hangs together.
+void report(const plan::Plan &plan, const PlanFacts &facts) {
+  EXPECT_TRUE(nlohmann::json::accept(factsToJson(facts)));
+  EXPECT_TRUE(formatFacts(facts).ends_with("\n"));
+  PlanSummary summary = summarizePlan(plan);
+  EXPECT_TRUE(formatSummary(summary).ends_with("\n"));
+  EXPECT_EQ(static_cast<int64_t>(summary.transfers.messages), facts.messages);
+
+  for (bool rendezvous : {false, true}) {
+    // What verifyPlan() accepts never stalls, however sends wait.
+    Expected<Timeline> timeline = simulatePlan(plan, {.rendezvous = rendezvous});
+    ASSERT_OK(timeline);
+    EXPECT_EQ(static_cast<int64_t>(timeline->transfers.size()), facts.messages);
+    for (size_t p = 0; p < timeline->programs.size(); ++p)
+      if (facts.programs[p].entries > 0)
+        EXPECT_EQ(static_cast<int64_t>(timeline->programs[p].back().execution) + 1,
+                  facts.programs[p].entries);
+    for (size_t columns : {fewestTimelineColumns, defaultTimelineColumns, size_t{10000}})
+      EXPECT_TRUE(formatTimeline(*timeline, columns).ends_with("\n"));
+    EXPECT_TRUE(timelineToSvg(*timeline).ends_with("</svg>\n"));
+    EXPECT_TRUE(nlohmann::json::accept(summaryToJson(summary, &*timeline)));
+  }
+
+  PlanExplanation explanation = explainPlan(plan);
+  for (size_t top : {size_t{0}, size_t{1}, defaultExplainedGroups})
+    EXPECT_TRUE(formatExplanation(explanation, top).ends_with("\n"));
+  EXPECT_TRUE(nlohmann::json::accept(explanationToJson(explanation)));
+  if (MaybeError error = checkCommunicationBudget(explanation, 0))
+    EXPECT_TRUE(contains(error->message, "but the budget is "));
+}
+
+void fuzz(const plan::Plan &plan) {
+  const char *more = std::getenv("DTC_FUZZ_COUNT");
+  const int count = more ? std::atoi(more) : 600;
+  uint64_t seed = fuzzSeed();
+  std::mt19937_64 random(seed);
+  std::string original = serializePlan(plan);
+  int accepted = 0;
+  for (int i = 0; i < count; ++i) {
+    std::string bytes = i == 0       ? original
+                        : i % 4 == 1 ? damageBytes(original, random)
+                                     : damageFields(plan, random);
+    std::string about = fmt::format("DTC_FUZZ_SEED={}, plan {}", seed, i);
+    SCOPED_TRACE(about);
+    TimeGuard guard(std::chrono::seconds(60), about);
+    PlanFacts facts;
+    auto read = parsePlan(bytes.data(), bytes.size(), &facts);
+    if (!read) {
+      EXPECT_FALSE(read.error().message.empty());
+      EXPECT_GT(i, 0);
+      continue;
+    }
+    ++accepted;
+    report(**read, facts);
+    if (::testing::Test::HasFailure())
+      return;
+  }
+  // Some changes do no harm (a letter of a name), and most do.
+  std::cout << accepted << " of " << count << " were accepted" << std::endl;
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, count);
+  // All of that needs little memory, whatever numbers the plans have. (A sanitizer keeps what was
+  // freed for a while.)
+  struct rusage used = {};
+  getrusage(RUSAGE_SELF, &used);
+  EXPECT_LT(used.ru_maxrss, int64_t{2} << 20); // KiB
+}
+
+} // namespace
+
+TEST(ReportFuzz, OfATrainingPlan) { fuzz(*trainingPlan({2, 2, 2})); }
+TEST(ReportFuzz, OfBucketsBesideKernels) { fuzz(*overlapPlan(/*async=*/true)); }
+TEST(ReportFuzz, OfEveryKernel) { fuzz(*kernelPlan()); }
+TEST(ReportFuzz, OfAPipeline) { fuzz(*pipelinePlan(2)); }
+TEST(ReportFuzz, OfALongPipeline) { fuzz(*chainPlan({.stages = 4, .microbatches = 6})); }
+TEST(ReportFuzz, OfTimesOfTasks) {
+  PipelineShape shape;
+  shape.devices = 3;
+  fuzz(*oneForwardOneBackwardPlan(shape));
+}
