@@ -17,8 +17,14 @@ namespace dtc::runtime {
 std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
   std::vector<DataInput> inputs;
   for (const plan::Input *input : distinctInputs(plan))
-    if (input->role() == plan::Input::DATA)
-      inputs.push_back({input->name(), typeOf(*input), input->index_limit()});
+    if (input->role() == plan::Input::DATA) {
+      DataInput &added = inputs.emplace_back();
+      added.name = input->name();
+      added.type = typeOf(*input);
+      added.indexLimit = input->index_limit();
+      if (input->has_ignored_index())
+        added.ignoredIndex = input->ignored_index();
+    }
   return inputs;
 }
 

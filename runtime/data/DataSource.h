@@ -13,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ namespace dtc::runtime {
 struct DataInput {
   std::string name;
   TensorType type;        // the whole batch; the first dimension is the sample
-  int64_t indexLimit = 0; // > 0: elements lie in [0, indexLimit)
+  int64_t indexLimit = 0; // > 0: elements lie in [0, indexLimit), or are ignoredIndex
+  std::optional<int64_t> ignoredIndex;
 };
 
 /// The inputs of a valid plan that have the role DATA.

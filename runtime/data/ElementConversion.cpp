@@ -6,13 +6,13 @@
 
 #include "runtime/data/ElementConversion.h"
 
-#include <bit>
-#include <cmath>
+#include "runtime/support/Float16.h"
+
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
 #include <map>
-#include <type_traits>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -23,23 +23,6 @@ size_t fileElementWidth(const std::string &fileDtype) {
       {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8}};
   auto it = widths.find(fileDtype);
   return it == widths.end() ? 0 : it->second;
-}
-
-float halfToFloat(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  uint32_t exponent = (bits >> 10) & 0x1F;
-  uint32_t fraction = bits & 0x3FF;
-  if (exponent == 0) { // zero or subnormal: fraction * 2^-24
-    float magnitude = std::ldexp(static_cast<float>(fraction), -24);
-    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
-  }
-  if (exponent == 0x1F) // infinity or NaN
-    return std::bit_cast<float>(sign | 0x7F800000 | (fraction << 13));
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
-}
-
-float bfloat16ToFloat(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 namespace {
@@ -66,9 +49,9 @@ bool convertToFloat(const std::string &from, std::span<const std::byte> source, 
   else if (from == "F64")
     convertAll<Out, double>(source, out, same);
   else if (from == "F16")
-    convertAll<Out, uint16_t>(source, out, halfToFloat);
+    convertAll<Out, Float16>(source, out, same);
   else if (from == "BF16")
-    convertAll<Out, uint16_t>(source, out, bfloat16ToFloat);
+    convertAll<Out, BFloat16>(source, out, same);
   else
     return false;
   return true;
@@ -98,6 +81,14 @@ MaybeError convertElements(const std::string &fileDtype, std::span<const std::by
     break;
   case DType::F64:
     if (convertToFloat<double>(fileDtype, source, out))
+      return std::nullopt;
+    break;
+  case DType::BF16:
+    if (convertToFloat<BFloat16>(fileDtype, source, out))
+      return std::nullopt;
+    break;
+  case DType::F16:
+    if (convertToFloat<Float16>(fileDtype, source, out))
       return std::nullopt;
     break;
   case DType::I32:

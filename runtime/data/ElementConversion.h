@@ -19,15 +19,11 @@ namespace dtc::runtime {
 /// Bytes of an element of a safetensors dtype ("F32", "BF16"), 0 if there is no such dtype.
 size_t fileElementWidth(const std::string &fileDtype);
 
-/// Converts little-endian elements of `fileDtype` to `dtype`. An error says which conversion there
-/// is not, or which value does not fit; `first` is the number of the first element, for the
-/// message.
+/// Converts little-endian elements of `fileDtype` to `dtype`; floats are rounded to the nearest,
+/// ties to even. An error says which conversion there is not, or which value does not fit; `first`
+/// is the number of the first element, for the message.
 MaybeError convertElements(const std::string &fileDtype, std::span<const std::byte> source,
                            int64_t first, DType dtype, std::byte *out);
-
-/// The value of an IEEE half-precision number and of a bfloat16 number, from their bits.
-float halfToFloat(uint16_t bits);
-float bfloat16ToFloat(uint16_t bits);
 
 } // namespace dtc::runtime
 

@@ -49,8 +49,8 @@ public:
   std::span<const std::byte> bytes(const SafetensorsEntry &entry) const;
 
   /// Elements [begin, begin + count) of a tensor, converted to `dtype` and written to `out`.
-  /// Conversions: any float type to f32 and f64 (F64 to f32 rounds), integers to i32 if they are in
-  /// range, BOOL to bool. The error names file, tensor and element.
+  /// Conversions: F64, F32, BF16 and F16 to any float type, rounded to the nearest; integers to i32
+  /// if they are in range; BOOL to bool. The error names file, tensor and element.
   MaybeError read(const std::string &name, int64_t begin, int64_t count, DType dtype,
                   std::byte *out) const;
   /// A whole tensor of the file, with the file's shape.

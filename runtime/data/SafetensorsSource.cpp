@@ -75,7 +75,7 @@ MaybeError SafetensorsSource::checkIndices(const DataInput &input, int64_t row,
   if (input.indexLimit == 0)
     return std::nullopt;
   for (int64_t i = 0; i < count; ++i)
-    if (values[i] < 0 || values[i] >= input.indexLimit)
+    if ((values[i] < 0 || values[i] >= input.indexLimit) && values[i] != input.ignoredIndex)
       return Error{fmt::format("{}: tensor \"{}\" has {} at element {} of sample {}; expected an "
                                "index from 0 to {}",
                                file.path(), input.name, values[i], i, row, input.indexLimit - 1)};

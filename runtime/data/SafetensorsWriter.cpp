@@ -22,6 +22,10 @@ static const char *fileDtype(DType dtype) {
     return "I32";
   case DType::Bool:
     return "BOOL";
+  case DType::BF16:
+    return "BF16";
+  case DType::F16:
+    return "F16";
   }
   return "";
 }

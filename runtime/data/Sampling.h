@@ -9,6 +9,7 @@
 
 #include "runtime/support/Philox.h"
 
+#include <array>
 #include <cstdint>
 
 namespace dtc::runtime {
@@ -22,6 +23,13 @@ inline uint64_t drawSample(uint64_t seed, int64_t step, int64_t sample, uint64_t
   uint64_t draw = words[0] | uint64_t{words[1]} << 32;
   // The upper half of the product maps 64 bits evenly to the range.
   return static_cast<uint64_t>(static_cast<unsigned __int128>(draw) * range >> 64);
+}
+
+/// The key of an iteration's random masks (0 is the first): a word of the run, drawn from its seed,
+/// and the number of the iteration, modulo 2^32.
+inline std::array<uint32_t, 2> randomMaskKey(uint64_t seed, int64_t iteration) {
+  PhiloxKey key = philoxKey(seed ^ 0x64726f70'6d61736b);
+  return {philox4x32({}, key)[0], static_cast<uint32_t>(iteration)};
 }
 
 } // namespace dtc::runtime

@@ -7,23 +7,48 @@
 #include "runtime/executor/DeviceTrace.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace dtc::runtime {
 
-DeviceTrace::DeviceTrace(const PreparedProgram &program, size_t steps) : ring(steps) {
-  // For each task: its own span, every kernel, and every wait.
-  std::array<size_t, 3> sizes = {};
-  for (const PreparedProgram::Entry &entry : program.schedule) {
-    size_t begin = program.taskBegin[entry.task], end = program.taskBegin[entry.task + 1];
-    sizes[static_cast<size_t>(TraceRow::Compute)] += 1 + end - begin;
+using RowSizes = std::array<uint64_t, 3>;
+
+static uint64_t &sizeOf(RowSizes &sizes, TraceRow row) { return sizes[static_cast<size_t>(row)]; }
+
+/// The most events of a step, by row. For each task: its own span, every kernel, and every wait.
+static RowSizes eventsOfStep(const PreparedProgram &program) {
+  std::vector<RowSizes> ofTasks(program.taskBegin.size() - 1);
+  for (size_t task = 0; task < ofTasks.size(); ++task) {
+    size_t begin = program.taskBegin[task], end = program.taskBegin[task + 1];
+    sizeOf(ofTasks[task], TraceRow::Compute) = 1 + end - begin;
     for (size_t i = begin; i < end; ++i) {
       const PreparedInstruction &instruction = program.instructions[i];
       if (std::holds_alternative<PreparedCollective>(instruction))
-        ++sizes[static_cast<size_t>(TraceRow::Collectives)];
+        ++sizeOf(ofTasks[task], TraceRow::Collectives);
       if (std::holds_alternative<PreparedFinishTransfer>(instruction))
-        ++sizes[static_cast<size_t>(TraceRow::Transfers)];
+        ++sizeOf(ofTasks[task], TraceRow::Transfers);
     }
   }
+  // A file has fewer than 2^31 entries, and as many instructions: no sum overflows.
+  RowSizes sizes = {};
+  for (const PreparedProgram::Entry &entry : program.schedule)
+    for (size_t row = 0; row < sizes.size(); ++row)
+      sizes[row] += ofTasks[entry.task][row];
+  return sizes;
+}
+
+uint64_t DeviceTrace::bytesFor(const PreparedProgram &program, size_t steps) {
+  uint64_t events = 0, bytes = 0;
+  for (uint64_t size : eventsOfStep(program))
+    events += size;
+  if (__builtin_mul_overflow(events, sizeof(TraceEvent), &bytes) ||
+      __builtin_mul_overflow(bytes, steps, &bytes))
+    return std::numeric_limits<uint64_t>::max();
+  return bytes;
+}
+
+DeviceTrace::DeviceTrace(const PreparedProgram &program, size_t steps) : ring(steps) {
+  RowSizes sizes = eventsOfStep(program);
   for (Step &step : ring)
     for (size_t row = 0; row < step.size(); ++row)
       step[row].reserve(sizes[row]);

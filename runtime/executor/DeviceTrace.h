@@ -40,6 +40,8 @@ public:
   using Step = std::array<std::vector<TraceEvent>, 3>;
 
   DeviceTrace(const PreparedProgram &program, size_t steps);
+  /// The memory that the events of a device take, at most the largest number.
+  static uint64_t bytesFor(const PreparedProgram &program, size_t steps);
 
   /// What follows belongs to a new step; the oldest one may be forgotten.
   void beginStep();

@@ -7,6 +7,7 @@
 #include "runtime/executor/InitialValues.h"
 
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/support/Float16.h"
 #include "runtime/support/Philox.h"
 
 #include <algorithm>
@@ -67,6 +68,10 @@ void writeInitialValues(const plan::State &state, const ShardRegion &region, uin
     return fill<int32_t>(state, region, seed, shard);
   case DType::Bool:
     return fill<uint8_t>(state, region, seed, shard);
+  case DType::BF16:
+    return fill<BFloat16>(state, region, seed, shard);
+  case DType::F16:
+    return fill<Float16>(state, region, seed, shard);
   }
 }
 

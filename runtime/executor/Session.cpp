@@ -56,22 +56,31 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Prepare
                                                    SessionOptions options) {
   options.threadsPerDevice = std::max(options.threadsPerDevice, 1);
   std::unique_ptr<Session> session(new Session(std::move(backend), std::move(prepared)));
-  if (MaybeError error = session->checkMemory())
+  if (MaybeError error = session->checkMemory(options))
     return *error;
   if (MaybeError error = session->allocate(options))
     return *error;
   return session;
 }
 
-MaybeError Session::checkMemory() const {
+MaybeError Session::checkMemory(const SessionOptions &options) const {
   auto count = static_cast<uint64_t>(numDevices());
   uint64_t available = physicalMemoryBytes();
-  // At most 2^10 devices with 2^46 bytes each; a scratch beyond all memory is refused on its own.
-  uint64_t needed = 0;
-  for (const PreparedProgram &program : prepared->programs)
-    needed += count / prepared->programs.size() *
-              (program.program->arena_bytes() +
-               std::min<uint64_t>(program.workspaceBytes, maxArenaBytes));
+  // At most 2^10 devices with three times 2^46 bytes each; what is more is beyond all memory too.
+  uint64_t needed = 0, traces = 0;
+  for (const PreparedProgram &program : prepared->programs) {
+    uint64_t devices = count / prepared->programs.size();
+    needed += devices * (program.program->arena_bytes() +
+                         std::min<uint64_t>(program.workspaceBytes, maxArenaBytes));
+    if (options.traceSteps > 0)
+      traces +=
+          devices * std::min(DeviceTrace::bytesFor(program, options.traceSteps), maxArenaBytes);
+  }
+  if (needed <= available && needed + traces > available)
+    return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but this "
+                             "machine has {}; trace fewer steps",
+                             options.traceSteps, formatBytes(traces), formatBytes(needed),
+                             formatBytes(available))};
   if (needed <= available)
     return std::nullopt;
   return Error{
@@ -140,13 +149,26 @@ template <typename T> int64_t Session::firstHolder(const Device &device, const T
   return prepared->mesh.firstReplica(device.index(), axes);
 }
 
+/// The state with the name and the kind of the values that it starts with: master weights have
+/// those of their parameter.
+static plan::State asItStarts(const plan::Program &program, const plan::State &state) {
+  plan::State start = state;
+  if (const plan::State *parameter = masteredParameter(program, state)) {
+    start.set_name(parameter->name());
+    *start.mutable_init() = parameter->init();
+  }
+  return start;
+}
+
 MaybeError Session::initializeStates(uint64_t seed) {
   // Drawing numbers takes longer than copying them, so that only one device of those with the same
   // shard draws.
   MaybeError error = runOnDevices([&](Device &device) -> MaybeError {
-    for (const plan::State &state : device.getProgram().program->states())
+    const plan::Program &program = *device.getProgram().program;
+    for (const plan::State &state : program.states())
       if (firstHolder(device, state) == device.index())
-        writeInitialValues(state, regionOf(prepared->mesh, state, device.index()), seed,
+        writeInitialValues(asItStarts(program, state),
+                           regionOf(prepared->mesh, state, device.index()), seed,
                            device.buffer(state.buffer()));
     return std::nullopt;
   });
@@ -241,7 +263,8 @@ static MaybeError checkIndices(const plan::Input &input, const HostTensor &value
     return std::nullopt;
   const int32_t *values = value.as<int32_t>();
   for (int64_t i = 0; i < value.type.numElements(); ++i)
-    if (values[i] < 0 || values[i] >= input.index_limit())
+    if ((values[i] < 0 || values[i] >= input.index_limit()) &&
+        !(input.has_ignored_index() && values[i] == input.ignored_index()))
       return Error{fmt::format("input \"{}\": element {} is {}; expected an index from 0 to {}",
                                input.name(), i, values[i], input.index_limit() - 1)};
   return std::nullopt;
@@ -265,19 +288,27 @@ MaybeError Session::setInput(const std::string &name, HostTensor value) {
   return std::nullopt;
 }
 
-MaybeError Session::setScalars(plan::Input::Role role, double value) {
+/// Sets all inputs of the role to these elements.
+MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double> values) {
   for (const plan::Input *input : distinctInputs(plan())) {
     if (input->role() != role)
       continue;
-    HostTensor scalar(typeOf(*input));
-    if (scalar.type.dtype == DType::F32)
-      *scalar.as<float>() = static_cast<float>(value);
-    else
-      *scalar.as<double>() = value;
-    if (MaybeError error = setInput(input->name(), std::move(scalar)))
+    HostTensor tensor(typeOf(*input));
+    int64_t next = 0;
+    for (double value : values)
+      setElement(tensor, next++, value);
+    if (MaybeError error = setInput(input->name(), std::move(tensor)))
       return error;
   }
   return std::nullopt;
+}
+
+MaybeError Session::setLossScale(double scale) { return setRole(plan::Input::LOSS_SCALE, {scale}); }
+
+MaybeError Session::setRandomKey(std::array<uint32_t, 2> key) {
+  // The plan's words are signed; the bits are the same.
+  return setRole(plan::Input::RANDOM_KEY, {static_cast<double>(static_cast<int32_t>(key[0])),
+                                           static_cast<double>(static_cast<int32_t>(key[1]))});
 }
 
 void Session::loadInputs(const Device &device) const {
@@ -290,9 +321,9 @@ void Session::loadInputs(const Device &device) const {
 }
 
 MaybeError Session::step(double learningRate, int64_t stepNumber) {
-  if (MaybeError error = setScalars(plan::Input::LEARNING_RATE, learningRate))
+  if (MaybeError error = setRole(plan::Input::LEARNING_RATE, {learningRate}))
     return error;
-  if (MaybeError error = setScalars(plan::Input::STEP, static_cast<double>(stepNumber)))
+  if (MaybeError error = setRole(plan::Input::STEP, {static_cast<double>(stepNumber)}))
     return error;
   for (const plan::Input *input : distinctInputs(plan()))
     if (!inputs.count(input->name()))

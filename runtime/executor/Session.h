@@ -16,7 +16,10 @@
 #include "runtime/support/Error.h"
 #include "runtime/support/Tensor.h"
 
+#include <array>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -93,7 +96,8 @@ public:
                                                    SessionOptions options = {});
   ~Session();
 
-  /// Gives every state the initial value that the plan names; see InitialValues.h.
+  /// Gives every state the initial value that the plan names; see InitialValues.h. Master weights
+  /// start as their parameter, so that the parameter is what they round to.
   MaybeError initializeStates(uint64_t seed);
 
   /// Sets or reads a state. The tensor has the element type and the file_shape of the state. One
@@ -105,9 +109,15 @@ public:
   /// Indices are checked against the input's index_limit.
   MaybeError setInput(const std::string &name, HostTensor value);
 
-  /// Runs the schedule once on all devices. `stepNumber` is 1 for the first optimizer step; it and
-  /// the learning rate are ignored by plans without these inputs. After an error the session can
-  /// only be destroyed.
+  /// Sets what the loss is multiplied by, and what random masks are drawn from: the run's seed and
+  /// a number that no two iterations share, as unsigned words. Like data inputs, they keep their
+  /// values until they are set again; plans without these inputs ignore them.
+  MaybeError setLossScale(double scale);
+  MaybeError setRandomKey(std::array<uint32_t, 2> key);
+
+  /// Runs the schedule once on all devices. `stepNumber` is 1 for the first optimizer step that is
+  /// applied; it and the learning rate are ignored by plans without these inputs. After an error
+  /// the session can only be destroyed.
   MaybeError step(double learningRate, int64_t stepNumber);
 
   /// The whole tensor that the last step computed.
@@ -138,12 +148,12 @@ public:
 
 private:
   Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedPlan> prepared);
-  MaybeError checkMemory() const;
+  MaybeError checkMemory(const SessionOptions &options) const;
   MaybeError allocate(const SessionOptions &options);
   MaybeError runOnDevices(const std::function<MaybeError(Device &)> &work,
                           const DeviceThreads::Watch *watch = nullptr);
   template <typename T> int64_t firstHolder(const Device &device, const T &binding) const;
-  MaybeError setScalars(plan::Input::Role role, double value);
+  MaybeError setRole(plan::Input::Role role, std::initializer_list<double> values);
   void loadInputs(const Device &device) const;
   template <typename T>
   Expected<HostTensor> gather(const plan::Program &program, const T &binding,

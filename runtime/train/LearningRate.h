@@ -14,7 +14,19 @@ namespace dtc::runtime {
 enum class LearningRateDecay { Constant, Linear, Cosine };
 
 /// A linear rise from peak / warmupSteps to `peak`, then the decay to `minimum`, which the last
-/// step reaches.
+/// step reaches. With peak P, minimum M, W warm-up steps and N steps in all, the rate of step s, 1
+/// being the first, is
+///
+///   P * s / W                          for s <= W
+///   P                                  after that, Constant
+///   P + (M - P) * p                    Linear
+///   M + (P - M) * (1 + cos(pi p)) / 2  Cosine
+///
+/// with p = (s - W - 1) / (N - W - 1), which is 0 at the first step after the warm-up and 1 at the
+/// last step. p is at most 1, and 0 where only one step follows the warm-up.
+///
+/// Source of the cosine: Loshchilov and Hutter, "SGDR: Stochastic gradient descent with warm
+/// restarts" (ICLR 2017), without restarts.
 struct LearningRateSchedule {
   LearningRateDecay decay = LearningRateDecay::Cosine;
   double peak = 0;

@@ -28,6 +28,9 @@ std::string toJson(const StepMetrics &metrics) {
   line["step_seconds"] = number(metrics.seconds);
   line["tokens_per_second"] = number(metrics.tokensPerSecond);
   line["peak_bytes"] = metrics.peakBytes;
+  line["skipped_steps"] = metrics.skippedSteps;
+  if (metrics.lossScale)
+    line["loss_scale"] = *metrics.lossScale;
   return line.dump();
 }
 

@@ -26,9 +26,12 @@ struct StepMetrics {
   double seconds = 0;
   double tokensPerSecond = 0;
   uint64_t peakBytes = 0;
+  int64_t skippedSteps = 0;        // up to this one, this one included
+  std::optional<double> lossScale; // of the step, if the plan scales its loss
 };
 
-/// The metrics as one line of JSON without its end. Absent and non-finite numbers are null.
+/// The metrics as one line of JSON without its end. Absent and non-finite numbers are null; only a
+/// plan that scales its loss has a "loss_scale".
 std::string toJson(const StepMetrics &metrics);
 
 /// Writes one JSON object a line. Every line reaches the file whole, when it is written.

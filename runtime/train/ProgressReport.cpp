@@ -52,6 +52,10 @@ std::string ProgressReport::lineFor(const StepMetrics &metrics) const {
     line += fmt::format("  grad norm {:.4f}", *metrics.gradNorm);
   if (metrics.learningRate)
     line += fmt::format("  lr {:.2e}", *metrics.learningRate);
+  if (metrics.lossScale)
+    line += fmt::format("  loss scale {:g}", *metrics.lossScale);
+  if (metrics.skippedSteps > 0)
+    line += fmt::format("  skipped {}", metrics.skippedSteps);
   line += fmt::format("  {} {}/s  {}", formatRate(metrics.tokensPerSecond), unit,
                       formatBytes(metrics.peakBytes));
   double left = static_cast<double>(totalSteps - metrics.step) * smoothedSeconds;
@@ -134,20 +138,6 @@ std::string formatPipelineTime(const PipelineTime &time, std::optional<double> p
   if (predictedShare)
     text += fmt::format(", {:.1f}% predicted", 100 * *predictedShare);
   return text + "\n";
-}
-
-static double elementAt(const HostTensor &tensor, int64_t index) {
-  switch (tensor.type.dtype) {
-  case DType::F32:
-    return tensor.as<float>()[index];
-  case DType::F64:
-    return tensor.as<double>()[index];
-  case DType::I32:
-    return tensor.as<int32_t>()[index];
-  case DType::Bool:
-    return tensor.as<uint8_t>()[index];
-  }
-  return 0;
 }
 
 std::string formatTensor(const std::string &name, const HostTensor &tensor) {

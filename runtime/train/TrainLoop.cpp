@@ -7,6 +7,7 @@
 #include "runtime/train/TrainLoop.h"
 
 #include "runtime/data/DataSource.h"
+#include "runtime/data/Sampling.h"
 #include "runtime/executor/Session.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanTypes.h"
@@ -16,12 +17,12 @@
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/ProgressReport.h"
+#include "runtime/train/StepOutcomes.h"
 #include "runtime/train/Weights.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,12 +53,12 @@ public:
 private:
   MaybeError prepare(std::shared_ptr<const Backend> backend);
   MaybeError openData();
-  MaybeError checkSteps();
+  MaybeError checkOptions();
   void describe() const;
   MaybeError runSteps();
   MaybeError openMetrics();
   Expected<StepMetrics> runStep(int64_t step, double rate);
-  MaybeError checkLoss(const StepMetrics &metrics) const;
+  MaybeError giveInputs(int64_t step);
   MaybeError finish();
   Expected<std::optional<double>> scalarOutput(const std::string &name) const;
   bool trains() const { return session->findInput(plan::Input::LEARNING_RATE) != nullptr; }
@@ -76,6 +77,7 @@ private:
   std::unique_ptr<DataSource> data; // null if the plan needs none
   std::optional<MetricsWriter> metricsWriter;
   LearningRateSchedule schedule;
+  StepOutcomes outcomes;
   int64_t steps = 0;
   int64_t unitsPerStep = 0; // tokens or samples
   std::string unit = "steps";
@@ -119,21 +121,17 @@ MaybeError TrainLoop::openData() {
   return std::nullopt;
 }
 
-MaybeError TrainLoop::checkSteps() {
+MaybeError TrainLoop::checkOptions() {
   steps = options.steps.value_or(trains() ? 100 : 1);
-  int64_t warmup = options.warmupSteps.value_or(std::min<int64_t>(steps / 10, 100));
-  if (steps < 0)
-    return Error{fmt::format("--steps is {}; expected 0 or more", steps)};
-  if (warmup < 0 || warmup > steps)
-    return Error{
-        fmt::format("--warmup is {}; expected 0 to the {} steps of the run", warmup, steps)};
-  if (!(std::isfinite(options.learningRate) && options.learningRate >= 0))
-    return Error{fmt::format("--lr is {}; expected a finite number that is not negative",
-                             options.learningRate)};
-  if (!(options.minLearningRate >= 0 && options.minLearningRate <= options.learningRate))
-    return Error{fmt::format("--min-lr is {}; expected 0 to the learning rate of {}",
-                             options.minLearningRate, options.learningRate)};
-  schedule = {options.decay, options.learningRate, options.minLearningRate, warmup, steps};
+  Expected<LearningRateSchedule> rates = learningRateSchedule(options, steps);
+  if (!rates)
+    return rates.error();
+  schedule = *rates;
+  Expected<std::optional<LossScale>> scale =
+      initialLossScale(options, session->findInput(plan::Input::LOSS_SCALE) != nullptr);
+  if (!scale)
+    return scale.error();
+  outcomes = StepOutcomes(*scale);
   return std::nullopt;
 }
 
@@ -172,7 +170,7 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   if (!created)
     return created.error().inContext(options.planPath);
   session = std::move(*created);
-  if (MaybeError error = checkSteps())
+  if (MaybeError error = checkOptions())
     return error;
   if (MaybeError error = session->initializeStates(options.seed))
     return error;
@@ -211,27 +209,37 @@ void TrainLoop::describe() const {
 
 Expected<std::optional<double>> TrainLoop::scalarOutput(const std::string &name) const {
   const plan::Output *output = session->findOutput(name);
-  if (!output || output->shape_size() != 0 ||
-      (output->dtype() != plan::F32 && output->dtype() != plan::F64))
+  if (!output || output->shape_size() != 0 || !isFloat(toDType(output->dtype())))
     return std::optional<double>();
   Expected<HostTensor> value = session->getOutput(name);
   if (!value)
     return value.error();
-  return std::optional<double>(value->type.dtype == DType::F32 ? *value->as<float>()
-                                                               : *value->as<double>());
+  return std::optional<double>(elementAt(*value, 0));
 }
 
-Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
-  auto start = std::chrono::steady_clock::now();
+/// The batch, the loss scale and what random masks are drawn from.
+MaybeError TrainLoop::giveInputs(int64_t step) {
   if (data) {
     auto batch = data->batch(step);
     if (!batch)
       return batch.error();
     for (auto &[name, tensor] : *batch)
       if (MaybeError error = session->setInput(name, std::move(tensor)))
-        return *error;
+        return error;
   }
-  if (MaybeError error = session->step(rate, step))
+  if (std::optional<double> scale = outcomes.lossScale())
+    if (MaybeError error = session->setLossScale(*scale))
+      return error;
+  // Batches count, not updates: a step after a skipped one has masks of its own.
+  return session->setRandomKey(randomMaskKey(options.seed, step - 1));
+}
+
+Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
+  auto start = std::chrono::steady_clock::now();
+  if (MaybeError error = giveInputs(step))
+    return *error;
+  // Skipped steps were none to the optimizer.
+  if (MaybeError error = session->step(rate, step - outcomes.skippedSteps()))
     return error->inContext(fmt::format("step {}", step));
   StepMetrics metrics;
   metrics.step = step;
@@ -248,15 +256,8 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
   if (!gradNorm)
     return gradNorm.error();
   metrics.gradNorm = *gradNorm;
+  outcomes.stepDone(metrics);
   return metrics;
-}
-
-MaybeError TrainLoop::checkLoss(const StepMetrics &metrics) const {
-  if (!metrics.loss || std::isfinite(*metrics.loss) || options.allowNonfinite)
-    return std::nullopt;
-  return Error{fmt::format("the loss is {} at step {}; lower the learning rate (--lr {}), or pass "
-                           "--allow-nonfinite to go on",
-                           *metrics.loss, metrics.step, options.learningRate)};
 }
 
 /// Empties the file. Called when there is something to write, so that a run that fails in its first
@@ -284,11 +285,16 @@ MaybeError TrainLoop::runSteps() {
       if (MaybeError error = metricsWriter->write(*metrics))
         return error;
     result.stepsDone = step;
+    result.stepsSkipped = outcomes.skippedSteps();
     result.lastLoss = metrics->loss;
-    if (MaybeError error = checkLoss(*metrics))
-      return error;
+    if (!options.allowNonfinite)
+      if (MaybeError error = outcomes.check(*metrics, options.learningRate))
+        return error;
   }
   report.finish();
+  if (result.stepsSkipped > 0)
+    fmt::print(out, "skipped {} of {} steps, whose gradients were not finite\n",
+               result.stepsSkipped, result.stepsDone);
   result.interrupted = result.stepsDone < steps;
   if (result.interrupted)
     fmt::print(out, "interrupted after step {}\n", result.stepsDone);

@@ -9,59 +9,32 @@
 
 #include "runtime/backends/Kernel.h"
 #include "runtime/support/Error.h"
-#include "runtime/train/LearningRate.h"
+#include "runtime/train/TrainOptions.h"
 
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 
 namespace dtc::runtime {
 
-/// What dtc-run is asked to do. Empty paths mean that there is no such file.
-struct TrainOptions {
-  std::string planPath;
-  std::string dataPath;
-  std::string initPath;    // weights to start from
-  std::string savePath;    // where the weights go at the end
-  std::string metricsPath; // a JSON object a step
-  std::string tracePath;   // what the devices did when, in the last steps; see ChromeTrace.h
-
-  /// Absent: 100 steps of training, one of a plan that only computes.
-  std::optional<int64_t> steps;
-  double learningRate = 1e-3;
-  double minLearningRate = 0;
-  /// Absent: a tenth of the steps, at most 100.
-  std::optional<int64_t> warmupSteps;
-  LearningRateDecay decay = LearningRateDecay::Cosine;
-  uint64_t seed = 0;
-
-  /// 0: the cores of the machine divided by the devices, at least 1.
-  int threadsPerDevice = 0;
-  bool profile = false;
-  bool allowNonfinite = false;
-  int64_t logEvery = 1;
-  /// At least 1, if there is a tracePath.
-  size_t traceSteps = 3;
-  /// See SessionOptions.
-  double stallTimeout = 60;
-  std::function<void(const Error &)> onHang = nullptr;
-};
-
 /// How a run ended.
 struct TrainResult {
-  int64_t stepsDone = 0;
+  int64_t stepsDone = 0; // those that were skipped included
+  int64_t stepsSkipped = 0;
   bool interrupted = false;
   std::optional<double> lastLoss;
 };
 
 /// Loads the plan, the data and the weights, runs the steps and saves. Everything that can be found
 /// wrong before the first step is. Results go to `out`, notes to `notes`. When `stop` becomes true,
-/// the run ends after the current step and saves. A loss that is not finite is an error that names
-/// the step, unless allowed; nothing is saved then.
+/// the run ends after the current step and saves.
+///
+/// A step whose output "grad_norm" is not finite was skipped by the program: it is counted, and the
+/// number that the plan's input STEP gets does not advance. SkippedSteps::mostInARow in a row are
+/// an error; so is a loss that is not finite in a step that was not skipped. Both name the step,
+/// and nothing is saved then. Neither is an error with TrainOptions::allowNonfinite.
 Expected<TrainResult> train(const TrainOptions &options, std::shared_ptr<const Backend> backend,
                             std::FILE *out, std::FILE *notes, const std::atomic<bool> &stop);
 

@@ -6,6 +6,7 @@
 
 #include "runtime/train/Weights.h"
 
+#include "runtime/data/ElementConversion.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/plan/PlanTypes.h"
 
@@ -80,6 +81,15 @@ private:
 
 } // namespace
 
+/// The master weights of the parameters that have them, by the parameter's name.
+static std::map<std::string, const plan::State *> mastersOf(const plan::Plan &plan) {
+  std::map<std::string, const plan::State *> masters;
+  for (const plan::State *state : distinctStates(plan))
+    if (state->master())
+      masters[state->parameter()] = state;
+  return masters;
+}
+
 /// The states that are no part of the optimizer's.
 static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
   std::vector<const plan::State *> states = distinctStates(plan);
@@ -91,6 +101,27 @@ static std::string listSome(const std::vector<std::string> &names) {
   constexpr size_t shown = 4;
   std::vector<std::string> some(names.begin(), names.begin() + std::min(names.size(), shown));
   return fmt::format("{}{}", fmt::join(some, ", "), names.size() > shown ? ", ..." : "");
+}
+
+/// Reads a tensor of the file into a parameter and its master weights, which may be null.
+static MaybeError setParameter(Session &session, const plan::State &parameter,
+                               const plan::State *master, const SafetensorsFile &file,
+                               const std::string &source) {
+  const plan::State &first = master ? *master : parameter;
+  Expected<HostTensor> tensor = file.read(source, toDType(first.dtype()));
+  if (!tensor)
+    return tensor.error();
+  if (MaybeError error = session.setState(first.name(), *tensor))
+    return error;
+  if (!master)
+    return std::nullopt;
+  // What the master weights round to, as after a step.
+  HostTensor rounded(fileTypeOf(parameter));
+  if (MaybeError error =
+          convertElements(tensor->type.dtype == DType::F64 ? "F64" : "F32", tensor->bytes, 0,
+                          rounded.type.dtype, rounded.bytes.data()))
+    return error;
+  return session.setState(parameter.name(), rounded);
 }
 
 Expected<std::vector<std::string>> loadWeights(Session &session, const std::string &path) {
@@ -117,12 +148,13 @@ Expected<std::vector<std::string>> loadWeights(Session &session, const std::stri
     used.insert(*source);
     sources[state.name()] = std::move(*source);
   }
+  std::map<std::string, const plan::State *> masters = mastersOf(session.plan());
   for (const plan::State *parameter : parameters) {
-    const std::string &name = parameter->name();
-    Expected<HostTensor> tensor = file->read(sources[name], toDType(parameter->dtype()));
-    if (!tensor)
-      return tensor.error();
-    if (MaybeError error = session.setState(name, *tensor))
+    auto master = masters.find(parameter->name());
+    MaybeError error =
+        setParameter(session, *parameter, master == masters.end() ? nullptr : master->second, *file,
+                     sources[parameter->name()]);
+    if (error)
       return *error;
   }
   std::vector<std::string> unused;
@@ -141,11 +173,15 @@ Expected<std::vector<std::string>> loadWeights(Session &session, const std::stri
 }
 
 MaybeError saveWeights(const Session &session, const std::string &path) {
-  std::map<std::string, TensorType> types;
+  std::map<std::string, const plan::State *> saved = mastersOf(session.plan());
   for (const plan::State *parameter : parametersOf(session.plan()))
-    types.emplace(parameter->name(), fileTypeOf(*parameter));
-  return writeSafetensors(path, types,
-                          [&](const std::string &name) { return session.getState(name); });
+    saved.try_emplace(parameter->name(), parameter);
+  std::map<std::string, TensorType> types;
+  for (const auto &[name, state] : saved)
+    types.emplace(name, fileTypeOf(*state));
+  return writeSafetensors(path, types, [&](const std::string &name) {
+    return session.getState(saved.at(name)->name());
+  });
 }
 
 } // namespace dtc::runtime

@@ -74,8 +74,8 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->check(wholeNumber<int64_t>());
   app.add_option("--lr", options.learningRate, "The learning rate after the warm-up")
       ->capture_default_str();
-  app.add_option("--min-lr", options.minLearningRate, "The learning rate of the last step")
-      ->capture_default_str();
+  app.add_option("--min-lr", options.minLearningRate,
+                 "The learning rate of the last step (default: 0)");
   app.add_option("--warmup", options.warmupSteps,
                  "Steps in which the learning rate rises (default: a tenth of the steps, at most "
                  "100)")
@@ -85,7 +85,13 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
          "How the learning rate falls to its minimum")
       ->check(CLI::IsMember({"constant", "linear", "cosine"}))
       ->default_str("cosine");
-  app.add_option("--seed", options.seed, "Draws the initial weights and the batches")
+  app.add_option("--loss-scale", options.lossScale,
+                 "What the loss is multiplied by at first, in a plan that scales it (default: "
+                 "65536)");
+  app.add_option("--loss-scale-growth-interval", options.lossScaleGrowthInterval,
+                 "Steps without a skipped one after which the loss scale doubles (default: 2000)")
+      ->check(wholeNumber<int64_t>());
+  app.add_option("--seed", options.seed, "Draws the initial weights, the batches and random masks")
       ->check(wholeNumber<uint64_t>())
       ->capture_default_str();
   app.add_option("--init", options.initPath, "Start from the weights of a .safetensors file");
@@ -112,10 +118,10 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->capture_default_str();
   app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
   app.add_flag("--allow-nonfinite", options.allowNonfinite,
-               "Go on when the loss is not a finite number");
+               "Go on when the loss is not a finite number, and however many steps are skipped");
 }
 
-int main(int argc, char **argv) {
+static int runMain(int argc, char **argv) {
   CLI::App app{"Runs a plan of dtc-compile: trains the model, or computes its outputs.", "dtc-run"};
   app.set_version_flag("--version",
                        fmt::format("dtc-run {} (plan version {})", DTC_VERSION, planVersion));
@@ -135,3 +141,5 @@ int main(int argc, char **argv) {
     return fail(result.error().message);
   return 0;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

@@ -7,6 +7,7 @@
 #include "runtime/data/Safetensors.h"
 
 #include "runtime/data/ElementConversion.h"
+#include "runtime/support/Float16.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/TempDir.h"
 
@@ -43,6 +44,8 @@ TEST(Safetensors, ReadsWhatWasWritten) {
                                                               {"a", {DType::F64, {5}}},
                                                               {"scalar", {DType::I32, {}}},
                                                               {"mask", {DType::Bool, {3}}},
+                                                              {"brain", {DType::BF16, {3, 5}}},
+                                                              {"half", {DType::F16, {7}}},
                                                               {"none", {DType::F32, {0, 4}}}}) {
     HostTensor &tensor = tensors.emplace(name, type).first->second;
     for (std::byte &byte : tensor.bytes)
@@ -176,20 +179,6 @@ TEST(Safetensors, DamagedFilesGiveAnErrorOrATensor) {
   }
 }
 
-TEST(ElementConversion, HalfAndBfloat16) {
-  EXPECT_EQ(halfToFloat(0x3c00), 1.0f);
-  EXPECT_EQ(halfToFloat(0xc000), -2.0f);
-  EXPECT_EQ(halfToFloat(0x7bff), 65504.0f);
-  EXPECT_EQ(halfToFloat(0x0400), std::ldexp(1.0f, -14));
-  EXPECT_EQ(halfToFloat(0x0001), std::ldexp(1.0f, -24));
-  EXPECT_EQ(halfToFloat(0x83ff), -std::ldexp(1023.0f, -24));
-  EXPECT_TRUE(std::signbit(halfToFloat(0x8000)));
-  EXPECT_EQ(halfToFloat(0x7c00), std::numeric_limits<float>::infinity());
-  EXPECT_TRUE(std::isnan(halfToFloat(0x7e00)));
-  EXPECT_EQ(bfloat16ToFloat(0x3f80), 1.0f);
-  EXPECT_EQ(bfloat16ToFloat(0xc040), -3.0f);
-}
-
 template <typename In, typename Out>
 static std::string convert(const std::string &from, const std::vector<In> &values, DType to,
                            std::vector<Out> &result) {
@@ -218,6 +207,46 @@ TEST(ElementConversion, FloatsWidenAndNarrow) {
   EXPECT_EQ(floats, std::vector<float>{0.1f});
   EXPECT_EQ(convert<uint16_t>("F16", {0x3c00}, DType::F64, doubles), "");
   EXPECT_EQ(doubles, std::vector<double>{1});
+}
+
+static std::vector<uint16_t> bitsOf(const std::vector<BFloat16> &values) {
+  std::vector<uint16_t> bits;
+  for (BFloat16 value : values)
+    bits.push_back(value.bits);
+  return bits;
+}
+static std::vector<uint16_t> bitsOf(const std::vector<Float16> &values) {
+  std::vector<uint16_t> bits;
+  for (Float16 value : values)
+    bits.push_back(value.bits);
+  return bits;
+}
+
+TEST(ElementConversion, SixteenBits) {
+  std::vector<float> floats;
+  EXPECT_EQ(convert<uint16_t>("F16", {0x3c00, 0x7bff, 0x0001}, DType::F32, floats), "");
+  EXPECT_EQ(floats, (std::vector<float>{1, 65504, 0x1p-24f}));
+  EXPECT_EQ(convert<uint16_t>("BF16", {0x3f80, 0xc040}, DType::F32, floats), "");
+  EXPECT_EQ(floats, (std::vector<float>{1, -3}));
+  using Bits = std::vector<uint16_t>;
+  std::vector<BFloat16> brains;
+  std::vector<Float16> halves;
+  // The last: right above the point halfway between neighbours, which f32 would round to it.
+  EXPECT_EQ(convert<double>("F64", {1, 1 + 0x1p-8, 1 + 0x1p-8 + 0x1p-50}, DType::BF16, brains), "");
+  EXPECT_EQ(bitsOf(brains), (Bits{0x3f80, 0x3f80, 0x3f81}));
+  EXPECT_EQ(convert<double>("F64", {1, 1 + 0x1p-11, 1 + 0x1p-11 + 0x1p-50}, DType::F16, halves),
+            "");
+  EXPECT_EQ(bitsOf(halves), (Bits{0x3c00, 0x3c00, 0x3c01}));
+  EXPECT_EQ(convert<float>("F32", {3, 1e38f}, DType::BF16, brains), "");
+  EXPECT_EQ(bitsOf(brains), (Bits{0x4040, 0x7e96}));
+  EXPECT_EQ(convert<float>("F32", {3, 1e38f}, DType::F16, halves), "");
+  EXPECT_EQ(bitsOf(halves), (Bits{0x4200, 0x7c00}));
+  EXPECT_EQ(convert<uint16_t>("BF16", {0x4040, 0x7f7f}, DType::F16, halves), "");
+  EXPECT_EQ(bitsOf(halves), (Bits{0x4200, 0x7c00}));
+  EXPECT_EQ(convert<uint16_t>("F16", {0x4200, 0x0001}, DType::BF16, brains), "");
+  EXPECT_EQ(bitsOf(brains), (Bits{0x4040, 0x3380}));
+  EXPECT_EQ(convert<int32_t>("I32", {1}, DType::BF16, brains),
+            "elements of type I32 cannot be read as bf16");
 }
 
 TEST(ElementConversion, RefusesWhatIsNotSafe) {

@@ -7,6 +7,7 @@
 #include "runtime/executor/InitialValues.h"
 
 #include "runtime/executor/Session.h"
+#include "runtime/plan/PlanTypes.h"
 #include "runtime/support/Philox.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/FakeBackend.h"
@@ -94,4 +95,27 @@ TEST(InitialValues, F64HoldsTheValuesOfF32) {
   state.set_dtype(plan::F64);
   writeInitialValues(state, region, 9, reinterpret_cast<std::byte *>(doubles.data()));
   EXPECT_EQ(std::vector<double>(floats.begin(), floats.end()), doubles);
+}
+
+TEST(InitialValues, SixteenBitsRoundTheValuesOfF32) {
+  for (plan::Init::Kind kind : {plan::Init::NORMAL, plan::Init::UNIFORM, plan::Init::ONES}) {
+    plan::State state;
+    state.set_name("w");
+    state.mutable_init()->set_kind(kind);
+    state.mutable_init()->set_scale(0.02);
+    ShardRegion region{{21}, {5}, {11}, {11}};
+    auto valuesAs = [&](plan::DType dtype) {
+      HostTensor values(TensorType{toDType(dtype), {11}});
+      state.set_dtype(dtype);
+      writeInitialValues(state, region, 9, values.bytes.data());
+      return values;
+    };
+    HostTensor floats = valuesAs(plan::F32);
+    for (plan::DType dtype : {plan::BF16, plan::F16}) {
+      HostTensor found = valuesAs(dtype), rounded(found.type);
+      for (int64_t i = 0; i < 11; ++i)
+        setElement(rounded, i, elementAt(floats, i));
+      EXPECT_EQ(found.bytes, rounded.bytes);
+    }
+  }
 }

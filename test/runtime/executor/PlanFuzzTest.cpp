@@ -7,50 +7,20 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
 #include "runtime/plan/PlanReader.h"
+#include "test/runtime/testing/DamagePlan.h"
 #include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/MutateMessage.h"
 #include "test/runtime/testing/TestPlans.h"
+#include "test/runtime/testing/TimeGuard.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <cstdlib>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <iostream>
 #include <random>
-#include <thread>
 
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 namespace {
-
-/// Ends the process if it is not destroyed in time: a plan must never make the runtime hang.
-class TimeGuard {
-public:
-  TimeGuard(std::chrono::seconds limit, std::string what)
-      : thread([this, limit, what = std::move(what)] {
-          std::unique_lock lock(mutex);
-          if (!changed.wait_for(lock, limit, [&] { return done; })) {
-            fprintf(stderr, "took more than %d seconds: %s\n", static_cast<int>(limit.count()),
-                    what.c_str());
-            abort();
-          }
-        }) {}
-  ~TimeGuard() {
-    {
-      std::lock_guard lock(mutex);
-      done = true;
-    }
-    changed.notify_all();
-    thread.join();
-  }
-
-private:
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  std::thread thread; // last: it uses the others
-};
 
 /// Reads and runs; true if the plan came to a result.
 bool readAndRun(const std::string &bytes, const std::shared_ptr<const Backend> &backend) {
@@ -79,38 +49,6 @@ bool readAndRun(const std::string &bytes, const std::shared_ptr<const Backend> &
   return true;
 }
 
-/// One to four changes: another byte, another bit, a byte less, a byte more, a cut.
-std::string damageBytes(std::string bytes, std::mt19937_64 &random) {
-  for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
-    size_t at = random() % bytes.size();
-    switch (random() % 8) {
-    case 0:
-      bytes.erase(at, 1);
-      break;
-    case 1:
-      bytes.insert(at, 1, static_cast<char>(random()));
-      break;
-    case 2:
-    case 3:
-      bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
-      break;
-    default:
-      bytes[at] = static_cast<char>(random());
-      break;
-    }
-    if (random() % 64 == 0)
-      bytes.resize(at + 1);
-  }
-  return bytes;
-}
-
-/// One or two changes that keep the file a plan in form.
-std::string damageFields(dtc::plan::Plan plan, std::mt19937_64 &random) {
-  for (uint64_t changes = 1 + random() % 2; changes > 0; --changes)
-    mutateMessage(plan, random);
-  return serializePlan(plan);
-}
-
 void fuzz(const dtc::plan::Plan &plan, uint64_t seed,
           const std::shared_ptr<const Backend> &backend) {
   constexpr int count = 2000;
@@ -127,13 +65,6 @@ void fuzz(const dtc::plan::Plan &plan, uint64_t seed,
   std::cout << ran << " of " << count << " ran" << std::endl;
   EXPECT_GT(ran, 0);
   EXPECT_LT(ran, count);
-}
-
-uint64_t fuzzSeed() {
-  const char *fixed = std::getenv("DTC_FUZZ_SEED");
-  uint64_t seed = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device()();
-  std::cout << "DTC_FUZZ_SEED=" << seed << std::endl;
-  return seed;
 }
 
 } // namespace

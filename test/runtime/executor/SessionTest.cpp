@@ -150,7 +150,7 @@ TEST(Session, InputsSurviveThePlanThatOverwritesThem) {
 }
 
 TEST(Session, GivesLearningRateAndStepToThePlan) {
-  for (DType dtype : {DType::F32, DType::F64}) {
+  for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16}) {
     PlanBuilder builder;
     plan::Input &lr = builder.input("lr", dtype, {}, {});
     lr.set_role(plan::Input::LEARNING_RATE);
@@ -163,9 +163,36 @@ TEST(Session, GivesLearningRateAndStepToThePlan) {
     auto rate = session->getOutput("lr_out"), number = session->getOutput("step_out");
     ASSERT_OK(rate);
     ASSERT_OK(number);
-    EXPECT_EQ(dtype == DType::F32 ? *rate->as<float>() : *rate->as<double>(), 0.25);
-    EXPECT_EQ(dtype == DType::F32 ? *number->as<float>() : *number->as<double>(), 7);
+    EXPECT_EQ(elementAt(*rate, 0), 0.25);
+    EXPECT_EQ(elementAt(*number, 0), 7);
   }
+}
+
+TEST(Session, GivesLossScaleAndRandomKeyToThePlan) {
+  PlanBuilder builder;
+  plan::Input &scale = builder.input("scale", DType::F32, {}, {});
+  scale.set_role(plan::Input::LOSS_SCALE);
+  plan::Input &key = builder.input("key", DType::I32, {2}, {{}});
+  key.set_role(plan::Input::RANDOM_KEY);
+  builder.output("scale_out", DType::F32, {}, {}, scale.buffer());
+  builder.output("key_out", DType::I32, {2}, {{}}, key.buffer());
+  auto session = makeSession(builder.build());
+  EXPECT_ERROR(session->step(0, 1), "input \"scale\" has no value");
+  ASSERT_OK(session->setLossScale(4096));
+  EXPECT_ERROR(session->step(0, 1), "input \"key\" has no value");
+  ASSERT_OK(session->setRandomKey({0xFFFFFFFE, 7}));
+  for (int step = 1; step <= 2; ++step) {
+    ASSERT_OK(session->step(0, step));
+    EXPECT_EQ(scalar(*session, "scale_out"), 4096);
+    auto words = session->getOutput("key_out");
+    ASSERT_OK(words);
+    EXPECT_EQ(words->as<int32_t>()[0], -2);
+    EXPECT_EQ(words->as<int32_t>()[1], 7);
+  }
+  // A plan without these inputs does not ask.
+  auto other = makeSession(trainingPlan());
+  EXPECT_OK(other->setLossScale(2));
+  EXPECT_OK(other->setRandomKey({1, 2}));
 }
 
 TEST(Session, KernelsSeeTheirPlaceOnTheMesh) {
@@ -251,4 +278,13 @@ TEST(Session, CountsBytesAndTime) {
   EXPECT_EQ(byName["all_reduce"].calls, 3u * 4 * 2);
   EXPECT_GT(byName["all_reduce"].seconds, 0);
   EXPECT_TRUE(makeSession(trainingPlan())->profile().empty());
+}
+
+TEST(Session, TracesThatDoNotFitInMemoryAreRefused) {
+  SessionOptions options;
+  options.traceSteps = 1;
+  EXPECT_OK(Session::create(trainingPlan(), createFakeBackend(), options));
+  options.traceSteps = size_t{1} << 50;
+  EXPECT_ERROR(Session::create(trainingPlan(), createFakeBackend(), options),
+               "the trace of 1125899906842624 steps needs ");
 }

@@ -18,10 +18,13 @@ using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 TEST(Metrics, AStepIsALineOfJson) {
-  StepMetrics metrics{3, 2.5, NAN, 1e-3, 0.5, 1024, uint64_t{1} << 40};
+  StepMetrics metrics{3, 2.5, NAN, 1e-3, 0.5, 1024, uint64_t{1} << 40, 0, {}};
   EXPECT_EQ(toJson(metrics), R"({"step":3,"loss":2.5,"grad_norm":null,"lr":0.001,)"
                              R"("step_seconds":0.5,"tokens_per_second":1024.0,)"
-                             R"("peak_bytes":1099511627776})");
+                             R"("peak_bytes":1099511627776,"skipped_steps":0})");
+  metrics.skippedSteps = 2;
+  metrics.lossScale = 32768;
+  EXPECT_TRUE(contains(toJson(metrics), R"("skipped_steps":2,"loss_scale":32768.0})"));
 }
 
 TEST(Metrics, ReachTheFileLineByLine) {
@@ -75,6 +78,9 @@ TEST(ProgressReport, TensorsAsText) {
   HostTensor scalar(TensorType{DType::F32, {}});
   *scalar.as<float>() = 1.5;
   EXPECT_EQ(formatTensor("loss", scalar), "loss: f32[] = 1.5");
+  HostTensor brain(TensorType{DType::BF16, {}});
+  setElement(brain, 0, -2.5);
+  EXPECT_EQ(formatTensor("loss", brain), "loss: bf16[] = -2.5");
   HostTensor small(TensorType{DType::I32, {3}});
   small.as<int32_t>()[1] = -4;
   EXPECT_EQ(formatTensor("ids", small), "ids: i32[3] = [0, -4, 0]");

@@ -133,18 +133,28 @@ TEST_F(TrainLoop, StopsAfterTheStepAndSaves) {
   EXPECT_OK(SafetensorsFile::open(options.savePath));
 }
 
-TEST_F(TrainLoop, ALossThatIsNotFiniteIsAnError) {
+TEST_F(TrainLoop, GradientsThatStayNonfiniteAreAnError) {
   options.learningRate = 1e30;
   options.decay = LearningRateDecay::Constant;
   options.warmupSteps = 0;
   options.savePath = dir.path("w.safetensors");
   options.metricsPath = dir.path("m.jsonl");
-  EXPECT_ERROR(run(), "the loss is inf at step 2");
+  options.steps = 20;
+  // The first step takes the parameter to where its gradient has no finite norm.
+  EXPECT_ERROR(run(),
+               "the norm of the gradient is inf and the loss is inf at step 11, and 10 steps "
+               "in a row were skipped because of such gradients; lower the learning rate "
+               "(--lr 1e+30), look for values in the data");
   EXPECT_FALSE(std::filesystem::exists(options.savePath));
-  EXPECT_EQ(metrics().size(), 2u);
-  EXPECT_TRUE(metrics()[1]["loss"].is_null());
+  EXPECT_EQ(metrics().size(), 11u);
+  EXPECT_TRUE(metrics()[10]["loss"].is_null());
+  EXPECT_EQ(metrics()[10]["skipped_steps"], 10);
   options.allowNonfinite = true;
-  EXPECT_OK(run());
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->stepsDone, 20);
+  EXPECT_EQ(result->stepsSkipped, 19);
+  EXPECT_TRUE(contains(dir.read("out.log"), "skipped 19 of 20 steps, whose gradients were not"));
 }
 
 TEST_F(TrainLoop, FindsUnwritablePathsBeforeTheFirstStep) {

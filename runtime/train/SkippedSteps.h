@@ -1,0 +1,37 @@
+//===- SkippedSteps.h - Steps that changed nothing ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_SKIPPEDSTEPS_H
+#define DTC_RUNTIME_TRAIN_SKIPPEDSTEPS_H
+
+#include <cstdint>
+
+namespace dtc::runtime {
+
+/// Counts the steps that a program skipped because their gradient was not finite, and tells when
+/// it is of no use to go on.
+class SkippedSteps {
+public:
+  /// So many in a row that no smaller loss scale can mend, and there is no hope.
+  static constexpr int64_t mostInARow = 10;
+
+  /// Takes in the outcome of a step; `scaleCanFall` where the next one has a smaller loss scale.
+  void stepDone(bool skipped, bool scaleCanFall) {
+    count += skipped;
+    inARow = skipped && !scaleCanFall ? inARow + 1 : 0;
+  }
+
+  int64_t total() const { return count; }
+  bool hopeless() const { return inARow >= mostInARow; }
+
+private:
+  int64_t count = 0;
+  int64_t inARow = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_SKIPPEDSTEPS_H

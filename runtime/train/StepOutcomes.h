@@ -1,0 +1,47 @@
+//===- StepOutcomes.h - What becomes of a run's steps ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
+#define DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
+
+#include "runtime/support/Error.h"
+#include "runtime/train/LossScale.h"
+#include "runtime/train/Metrics.h"
+#include "runtime/train/SkippedSteps.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace dtc::runtime {
+
+/// Follows which steps a program skipped, and the loss scale with them. Its optimizers skip a step,
+/// on all devices, whose gradient has no finite norm.
+class StepOutcomes {
+public:
+  StepOutcomes() = default;
+  /// `lossScale` is absent where the plan does not scale its loss.
+  explicit StepOutcomes(std::optional<LossScale> lossScale) : scale(lossScale) {}
+
+  /// The scale for the next step, if the plan scales its loss.
+  std::optional<double> lossScale() const;
+  int64_t skippedSteps() const { return skipped.total(); }
+
+  /// Takes in a step that ran with lossScale(), and completes its metrics.
+  void stepDone(StepMetrics &metrics);
+
+  /// Why a run should not go on after this step, the last one that stepDone() got: too many were
+  /// skipped in a row, or one was not although its loss is not finite. `learningRate` is that of
+  /// --lr, for the message.
+  MaybeError check(const StepMetrics &metrics, double learningRate) const;
+
+private:
+  std::optional<LossScale> scale;
+  SkippedSteps skipped;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_STEPOUTCOMES_H

@@ -1,0 +1,57 @@
+//===- TrainOptions.cpp - What dtc-run is asked to do ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/TrainOptions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+Expected<LearningRateSchedule> learningRateSchedule(const TrainOptions &options, int64_t steps) {
+  int64_t warmup = options.warmupSteps.value_or(std::min<int64_t>(steps / 10, 100));
+  if (steps < 0)
+    return Error{fmt::format("--steps is {}; expected 0 or more", steps)};
+  if (warmup < 0 || warmup > steps)
+    return Error{
+        fmt::format("--warmup is {}; expected 0 to the {} steps of the run", warmup, steps)};
+  if (!(std::isfinite(options.learningRate) && options.learningRate >= 0))
+    return Error{fmt::format("--lr is {}; expected a finite number that is not negative",
+                             options.learningRate)};
+  if (options.minLearningRate && options.decay == LearningRateDecay::Constant)
+    return Error{fmt::format("--min-lr is {}, but with --lr-schedule constant the rate does not "
+                             "fall; leave one of them out",
+                             *options.minLearningRate)};
+  double minimum = options.minLearningRate.value_or(0);
+  if (!(minimum >= 0 && minimum <= options.learningRate))
+    return Error{fmt::format("--min-lr is {}; expected 0 to the learning rate of {}", minimum,
+                             options.learningRate)};
+  return LearningRateSchedule{options.decay, options.learningRate, minimum, warmup, steps};
+}
+
+Expected<std::optional<LossScale>> initialLossScale(const TrainOptions &options, bool planScales) {
+  const char *given = options.lossScale                 ? "--loss-scale"
+                      : options.lossScaleGrowthInterval ? "--loss-scale-growth-interval"
+                                                        : nullptr;
+  if (!planScales) {
+    if (given)
+      return Error{fmt::format("{}: the plan does not scale its loss; compile with --dtype f16 for "
+                               "one that does, or leave the flag out",
+                               given)};
+    return std::optional<LossScale>();
+  }
+  double scale = options.lossScale.value_or(65536);
+  if (!(scale >= LossScale::lowest && scale <= LossScale::highest))
+    return Error{fmt::format("--loss-scale is {}; expected a number from {} to {}", scale,
+                             LossScale::lowest, LossScale::highest)};
+  int64_t interval = options.lossScaleGrowthInterval.value_or(2000);
+  if (interval < 1)
+    return Error{fmt::format("--loss-scale-growth-interval is {}; expected 1 or more", interval)};
+  return std::optional<LossScale>(LossScale(scale, interval));
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,98 @@
+//===- TrainOptionsTest.cpp - What dtc-run is asked to do -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/TrainOptions.h"
+
+#include "test/runtime/testing/Expect.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+TEST(TrainOptions, DefaultsOfTheLearningRate) {
+  TrainOptions options;
+  auto schedule = learningRateSchedule(options, 100);
+  ASSERT_OK(schedule);
+  EXPECT_EQ(schedule->decay, LearningRateDecay::Cosine);
+  EXPECT_EQ(schedule->peak, 1e-3);
+  EXPECT_EQ(schedule->minimum, 0);
+  EXPECT_EQ(schedule->warmupSteps, 10);
+  EXPECT_EQ(schedule->totalSteps, 100);
+  EXPECT_EQ(learningRateSchedule(options, 5)->warmupSteps, 0);
+  EXPECT_EQ(learningRateSchedule(options, 100000)->warmupSteps, 100);
+}
+
+TEST(TrainOptions, LearningRatesThatContradictEachOther) {
+  TrainOptions options;
+  options.warmupSteps = 11;
+  EXPECT_ERROR(learningRateSchedule(options, 10),
+               "--warmup is 11; expected 0 to the 10 steps of the run");
+  options.warmupSteps = 10;
+  EXPECT_OK(learningRateSchedule(options, 10));
+  options.minLearningRate = 0.002;
+  EXPECT_ERROR(learningRateSchedule(options, 10),
+               "--min-lr is 0.002; expected 0 to the learning rate of 0.001");
+  options.minLearningRate = -1;
+  EXPECT_ERROR(learningRateSchedule(options, 10), "--min-lr is -1");
+  options.minLearningRate = NAN;
+  EXPECT_ERROR(learningRateSchedule(options, 10), "--min-lr is nan");
+  options.minLearningRate = 0.001;
+  EXPECT_OK(learningRateSchedule(options, 10));
+  options.decay = LearningRateDecay::Constant;
+  EXPECT_ERROR(learningRateSchedule(options, 10),
+               "--min-lr is 0.001, but with --lr-schedule constant the rate does not fall");
+  options.minLearningRate.reset();
+  EXPECT_OK(learningRateSchedule(options, 10));
+  options.learningRate = INFINITY;
+  EXPECT_ERROR(learningRateSchedule(options, 10), "--lr is inf; expected a finite number");
+  EXPECT_ERROR(learningRateSchedule(TrainOptions(), -3), "--steps is -3; expected 0 or more");
+}
+
+TEST(TrainOptions, LossScaleOfAPlanThatScales) {
+  TrainOptions options;
+  auto scale = initialLossScale(options, true);
+  ASSERT_OK(scale);
+  ASSERT_TRUE(scale->has_value());
+  EXPECT_EQ((*scale)->value(), 65536);
+  for (int i = 0; i < 1999; ++i)
+    (*scale)->stepDone(false);
+  EXPECT_EQ((*scale)->value(), 65536);
+  (*scale)->stepDone(false);
+  EXPECT_EQ((*scale)->value(), 131072);
+  options.lossScale = 8;
+  options.lossScaleGrowthInterval = 1;
+  scale = initialLossScale(options, true);
+  ASSERT_OK(scale);
+  (*scale)->stepDone(false);
+  EXPECT_EQ((*scale)->value(), 16);
+}
+
+TEST(TrainOptions, LossScalesThatCannotBe) {
+  TrainOptions options;
+  for (double scale : {0.5, 16777217.0, -1.0, double(NAN), double(INFINITY)}) {
+    options.lossScale = scale;
+    EXPECT_ERROR(initialLossScale(options, true), "; expected a number from 1 to 16777216");
+  }
+  options.lossScale = 1;
+  options.lossScaleGrowthInterval = 0;
+  EXPECT_ERROR(initialLossScale(options, true),
+               "--loss-scale-growth-interval is 0; expected 1 or more");
+}
+
+TEST(TrainOptions, LossScaleOfAPlanThatDoesNotScale) {
+  TrainOptions options;
+  auto scale = initialLossScale(options, false);
+  ASSERT_OK(scale);
+  EXPECT_FALSE(scale->has_value());
+  options.lossScaleGrowthInterval = 100;
+  EXPECT_ERROR(initialLossScale(options, false),
+               "--loss-scale-growth-interval: the plan does not scale its loss; compile with "
+               "--dtype f16");
+  options.lossScale = 1024;
+  EXPECT_ERROR(initialLossScale(options, false), "--loss-scale: the plan does not scale its loss");
+}
