@@ -46,7 +46,7 @@ LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   SmallVector<int64_t> shape;
   for (char letter : equation->result)
     shape.push_back(sizes[letter - 'a']);
-  types.push_back(withShape(lhs, shape));
+  types.push_back(withShape(adaptor.getWide() ? getWideTensor(lhs) : lhs, shape));
   return success();
 }
 
@@ -71,14 +71,13 @@ LogicalResult EinsumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
     return emitOpError(error);
   // Each letter is in two terms at least, so the exchanged terms are an einsum as well.
   ValueBuilder b(builder, getLoc());
+  Value cotangent = b.convertLike(cotangents[0], getLhs());
   if (needed[0])
-    gradients[0] =
-        b.create<EinsumOp>(cotangents[0], getRhs(),
-                           EinsumEquation{equation->result, equation->rhs, equation->lhs}.str());
+    gradients[0] = b.create<EinsumOp>(
+        cotangent, getRhs(), EinsumEquation{equation->result, equation->rhs, equation->lhs}.str());
   if (needed[1])
-    gradients[1] =
-        b.create<EinsumOp>(getLhs(), cotangents[0],
-                           EinsumEquation{equation->lhs, equation->result, equation->rhs}.str());
+    gradients[1] = b.create<EinsumOp>(
+        getLhs(), cotangent, EinsumEquation{equation->lhs, equation->result, equation->rhs}.str());
   return success();
 }
 
@@ -104,7 +103,7 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   SmallVector<int64_t> shape;
   for (int64_t dim : getKeptDims(operand.getRank(), adaptor.getDims()))
     shape.push_back(operand.getDimSize(dim));
-  types.push_back(withShape(operand, shape));
+  types.push_back(withShape(getWideTensor(operand), shape));
   return success();
 }
 
@@ -128,7 +127,9 @@ ShardingRule ReduceOp::getShardingRule() {
 }
 
 OpFoldResult ReduceOp::fold(FoldAdaptor) {
-  return getDims().empty() && !isAnnotated(*this) ? getOperand() : OpFoldResult();
+  return getDims().empty() && !isAnnotated(*this) && getOperand().getType() == getType()
+             ? getOperand()
+             : OpFoldResult();
 }
 
 LogicalResult ReduceOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
@@ -136,7 +137,7 @@ LogicalResult ReduceOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
   ValueBuilder b(builder, getLoc());
   SmallVector<int64_t> kept = getKeptDims(getOperand().getType().getRank(), getDims());
   auto broadcast = [&](Value value) -> Value {
-    return b.create<BroadcastOp>(getOperand().getType(), value, kept);
+    return b.create<BroadcastOp>(getOperand().getType(), b.convertLike(value, getOperand()), kept);
   };
   if (getKind() == ReduceKind::Sum) {
     gradients[0] = broadcast(cotangents[0]);
@@ -145,7 +146,7 @@ LogicalResult ReduceOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
   // The elements that are the extremum share its gradient.
   Value isExtremum = b.compare(ComparePredicate::Equal, getOperand(), broadcast(getResult()));
   Value ones = b.create<ConvertOp>(isExtremum, getOperand().getType().getElementType());
-  Value count = b.create<ReduceOp>(ones, ReduceKind::Sum, getDims());
+  Value count = b.create<ReduceOp>(ones, ReduceKind::Sum, getDims()); // in the wide type
   Value share = broadcast(b.div(cotangents[0], count));
   gradients[0] = b.select(isExtremum, share, b.splat(getOperand(), 0));
   return success();

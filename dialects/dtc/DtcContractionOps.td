@@ -13,7 +13,7 @@ def Dtc_EinsumOp : Dtc_Op<"einsum", [
     Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "A contraction of two tensors";
   let description = [{
-    `lhs, rhs -> result`, floats of one type. Each dimension is named by a letter from a to z, at
+    `lhs F, rhs F -> result F`, or W(F) with `wide`. Each dimension is named by a letter from a to z, at
     most once in a term and in at least two of the three terms. result[...] = sum over the letters
     that are not in the result of lhs[...] rhs[...]. Both gradients are einsums with the terms
     exchanged. Either term may be empty, for a scalar.
@@ -26,7 +26,14 @@ def Dtc_EinsumOp : Dtc_Op<"einsum", [
         : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
     ```
   }];
-  let arguments = (ins Dtc_FloatTensor:$lhs, Dtc_FloatTensor:$rhs, StrAttr:$equation);
+  let arguments = (ins Dtc_FloatTensor:$lhs, Dtc_FloatTensor:$rhs, StrAttr:$equation,
+                       UnitAttr:$wide);
+  let extraClassDeclaration = !strconcat(Dtc_LowPrecision<>.declaration, [{
+    bool widenResults() {
+      setWide(true);
+      return true;
+    }
+  }]);
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$equation $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
@@ -35,7 +42,7 @@ def Dtc_ReduceOp : Dtc_Op<"reduce", [
     Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "The sum, maximum or minimum over dimensions";
   let description = [{
-    `F -> F`. The dimensions `dims`, which increase, are removed. Where several elements are the
+    `F -> W(F)`. The dimensions `dims`, which increase, are removed. Where several elements are the
     maximum or the minimum they share the gradient evenly.
 
     ```mlir
@@ -43,7 +50,10 @@ def Dtc_ReduceOp : Dtc_Op<"reduce", [
     ```
   }];
   let arguments = (ins Dtc_FloatTensor:$operand, Dtc_ReduceKindAttr:$kind, DenseI64ArrayAttr:$dims);
-  let results = (outs Dtc_FloatTensor:$result);
+  let extraClassDeclaration = [{
+    bool widenResults() { return true; }
+  }];
+  let results = (outs Dtc_WideTensor:$result);
   let assemblyFormat =
       "`` $kind $operand `dims` $dims attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;

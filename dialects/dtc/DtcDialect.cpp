@@ -41,7 +41,11 @@ static Type getElementTypeOfTensor(Type type) {
 
 bool dtc::isFloatTensor(Type type) {
   Type element = getElementTypeOfTensor(type);
-  return element && (element.isF32() || element.isF64());
+  return element && (element.isF32() || element.isF64() || element.isBF16() || element.isF16());
+}
+
+bool dtc::isWideTensor(Type type) {
+  return isFloatTensor(type) && getWideTensor(cast<RankedTensorType>(type)) == type;
 }
 
 bool dtc::isIndexTensor(Type type) {
@@ -57,6 +61,15 @@ bool dtc::isMaskTensor(Type type) {
 bool dtc::isNumericTensor(Type type) { return isFloatTensor(type) || isIndexTensor(type); }
 
 bool dtc::isAnyTensor(Type type) { return isNumericTensor(type) || isMaskTensor(type); }
+
+Type dtc::getWideType(Type elementType) {
+  return elementType.isBF16() || elementType.isF16() ? Float32Type::get(elementType.getContext())
+                                                     : elementType;
+}
+
+RankedTensorType dtc::getWideTensor(RankedTensorType type) {
+  return RankedTensorType::get(type.getShape(), getWideType(type.getElementType()));
+}
 
 Type dtc::getMaskType(Type type) {
   Type element = IntegerType::get(type.getContext(), 1);
@@ -179,10 +192,11 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
     bool onResult, onArgument;
   };
   static constexpr Known table[] = {
-      {"dtc.slot", String, false, true},         {"dtc.slot_of", String, false, true},
-      {"dtc.scalar", String, false, true},       {"dtc.file_shape", Integers, false, true},
-      {"dtc.index_limit", Integer, false, true}, {"dtc.global_shape", Integers, true, true},
-      {"dtc.output", String, true, false},       {"dtc.updates", Integer, true, false},
+      {"dtc.slot", String, false, true},          {"dtc.slot_of", String, false, true},
+      {"dtc.scalar", String, false, true},        {"dtc.file_shape", Integers, false, true},
+      {"dtc.index_limit", Integer, false, true},  {"dtc.ignored_index", Integer, false, true},
+      {"dtc.global_shape", Integers, true, true}, {"dtc.output", String, true, false},
+      {"dtc.updates", Integer, true, false},
   };
   for (const Known &known : table) {
     if (attribute.getName() != known.name || !(result ? known.onResult : known.onArgument))
@@ -252,6 +266,14 @@ LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*reg
     return success();
   }
 
+  if (name == kFrozenAttrName) {
+    if (!isa<UnitAttr>(value) || !function.getArgAttr(argIndex, kParamAttrName))
+      return op->emitOpError() << what << " has '" << name
+                               << "', expected it without a value on an "
+                               << "argument with '" << kParamAttrName << "'";
+    return success();
+  }
+
   if (std::optional<LogicalResult> known =
           verifyStepAttribute(op, what, attribute, /*result=*/false))
     return *known;
@@ -268,7 +290,7 @@ LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*reg
     if (!isFloatTensor(type))
       return op->emitOpError()
              << what << " is the parameter " << value << " and has type " << type
-             << ", expected a ranked tensor of f32 or f64 with static sizes of at "
+             << ", expected a ranked tensor of f32, f64, bf16 or f16 with static sizes of at "
                 "least 1";
     if (function.getArgAttr(argIndex, kInputAttrName))
       return op->emitOpError() << what << " has both '" << kParamAttrName << "' and '"

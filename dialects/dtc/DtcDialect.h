@@ -27,16 +27,23 @@ inline constexpr llvm::StringLiteral kGradientOfAttrName = "dtc.gradient_of";
 
 /// Whether the type is one of the dialect's tensors: ranked, without an encoding, of static sizes
 /// of at least 1 whose product is at most 2^56 (so that sizes in bytes cannot overflow), with
-/// elements of f32, f64, i32 or i1.
+/// elements of f32, f64, bf16, f16, i32 or i1.
 bool isAnyTensor(mlir::Type type);
-/// A tensor of the dialect with elements of f32 or f64.
+/// A tensor of the dialect with elements of f32, f64, bf16 or f16.
 bool isFloatTensor(mlir::Type type);
+/// A tensor of the dialect with elements of f32 or f64.
+bool isWideTensor(mlir::Type type);
 /// A tensor of the dialect with elements of i32.
 bool isIndexTensor(mlir::Type type);
 /// A tensor of the dialect with elements of i1.
 bool isMaskTensor(mlir::Type type);
-/// A tensor of the dialect with elements of f32, f64 or i32.
+/// A tensor of the dialect with elements of f32, f64, bf16, f16 or i32.
 bool isNumericTensor(mlir::Type type);
+
+/// The type in which elements of a float type are summed and statistics of them are kept: f32 for
+/// bf16 and f16, else the type itself. The same for tensors of them.
+mlir::Type getWideType(mlir::Type elementType);
+mlir::RankedTensorType getWideTensor(mlir::RankedTensorType type);
 
 /// The tensor type with elements of i1 and the shape of `type`; i1 itself if that is no ranked
 /// tensor.

@@ -18,7 +18,10 @@ def Dtc_Dialect : Dialect {
   let summary = "One device's view of a model: pure operations on tensors of static shape";
   let description = [{
     The operations that today's models are made of, few and orthogonal. Tensors have static shapes
-    with sizes of at least 1 and elements of type `f32`, `f64`, `i32` (indices) or `i1` (masks).
+    with sizes of at least 1 and elements of type `f32`, `f64`, `bf16`, `f16`, `i32` (indices) or
+    `i1` (masks). Computations on 16-bit floats are done in their wide type, f32, and rounded once;
+    what is a sum or a statistic of many elements has the wide type `W(F)` of their type `F`, which
+    is `F` itself for f32 and f64.
     Broadcasting is explicit. All operations are pure, know their factors
     (`ShardingRuleOpInterface`) and, but for gradients and optimizers, their vector-Jacobian product
     (`DifferentiableOpInterface`).
@@ -30,10 +33,12 @@ def Dtc_Dialect : Dialect {
     - `dtc.axes = ["batch", "seq", ""]` on a function argument or on an operation with one result:
       the logical name of each dimension, `""` for none.
     - `dtc.init = #dtc.normal<2.0e-2>` on a parameter: how it starts.
+    - `dtc.frozen` on a parameter: training does not change it.
+    - `dtc.ignored_index = -100` on an input of indices: an element that stands for none.
 
     Passes that make a step add to its signature, on arguments: `dtc.slot` and `dtc.slot_of` (a part
-    of the optimizer's state and the parameter that it is for), `dtc.scalar` ("learning_rate" or
-    "step"), `dtc.file_shape` (a parameter's shape in weights files, where it differs),
+    of the optimizer's state and the parameter that it is for; the slot "master" is the parameter in
+    full precision), `dtc.scalar` ("learning_rate", "step", "loss_scale" or "random_key"), `dtc.file_shape` (a parameter's shape in weights files, where it differs),
     `dtc.index_limit` (an input's elements lie in [0, limit)); on results: `dtc.output = "name"` or
     `dtc.updates = n` (the new value of argument n); on both, once they are local,
     `dtc.global_shape`.
@@ -50,6 +55,10 @@ def Dtc_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kInputAttrName = "dtc.input";
     /// The logical names of the dimensions, on a function argument or an operation with one result.
     static constexpr ::llvm::StringLiteral kAxesAttrName = "dtc.axes";
+    /// That a parameter keeps its value, a unit attribute on a function argument.
+    static constexpr ::llvm::StringLiteral kFrozenAttrName = "dtc.frozen";
+    /// An element of an input of indices that stands for none, on a function argument.
+    static constexpr ::llvm::StringLiteral kIgnoredIndexAttrName = "dtc.ignored_index";
     /// How a parameter is initialized, on a function argument.
     static constexpr ::llvm::StringLiteral kInitAttrName = "dtc.init";
   }];
@@ -64,11 +73,12 @@ class Dtc_Tensor<string predicate, string elements>
            "ranked tensor of " # elements # " with static sizes of at least 1",
            "::mlir::RankedTensorType">;
 
-def Dtc_FloatTensor : Dtc_Tensor<"isFloatTensor", "f32 or f64">;
+def Dtc_FloatTensor : Dtc_Tensor<"isFloatTensor", "f32, f64, bf16 or f16">;
+def Dtc_WideTensor : Dtc_Tensor<"isWideTensor", "f32 or f64">;
 def Dtc_IndexTensor : Dtc_Tensor<"isIndexTensor", "i32">;
 def Dtc_MaskTensor : Dtc_Tensor<"isMaskTensor", "i1">;
-def Dtc_NumericTensor : Dtc_Tensor<"isNumericTensor", "f32, f64 or i32">;
-def Dtc_AnyTensor : Dtc_Tensor<"isAnyTensor", "f32, f64, i32 or i1">;
+def Dtc_NumericTensor : Dtc_Tensor<"isNumericTensor", "f32, f64, bf16, f16 or i32">;
+def Dtc_AnyTensor : Dtc_Tensor<"isAnyTensor", "f32, f64, bf16, f16, i32 or i1">;
 
 //===----------------------------------------------------------------------===//
 // Attributes

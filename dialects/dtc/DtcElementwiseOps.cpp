@@ -23,14 +23,15 @@ void ConvertOp::build(OpBuilder &builder, OperationState &state, Value operand, 
   build(builder, state, TypeRange{getTensorType(operand).clone(elementType)}, operand);
 }
 
-/// Whether both are float tensors, between which a conversion is linear.
+/// Whether both are float tensors, through which gradients pass.
 static bool isFloatConversion(ConvertOp op) {
   return isFloatTensor(op.getOperand().getType()) && isFloatTensor(op.getResult().getType());
 }
 
 ShardingRule ConvertOp::getShardingRule() {
   ShardingRule rule = makeElementwiseRule(*this);
-  if (isFloatConversion(*this))
+  // Partial sums are rounded to 16 bits once they are complete.
+  if (isFloatConversion(*this) && isWideTensor(getResult().getType()))
     rule.linearOperands = {{0}};
   return rule;
 }

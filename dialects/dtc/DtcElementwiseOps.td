@@ -22,10 +22,11 @@ class Dtc_ElementwiseOp<string mnemonic, string linear, string inPlace, list<Tra
   }];
 }
 
-class Dtc_UnaryOp<string mnemonic, string linear = "">
+class Dtc_UnaryOp<string mnemonic, string linear = "", code precision = "">
     : Dtc_ElementwiseOp<mnemonic, linear, "{0, 0}",
                         [SameOperandsAndResultType, Dtc_Differentiable]> {
   let arguments = (ins Dtc_FloatTensor:$operand);
+  let extraClassDeclaration = precision;
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
@@ -58,22 +59,22 @@ def Dtc_AbsOp : Dtc_UnaryOp<"abs"> {
   let description = "`F[s] -> F[s]`. The absolute value of each element. The gradient at 0 is 0.";
 }
 
-def Dtc_ExpOp : Dtc_UnaryOp<"exp"> {
+def Dtc_ExpOp : Dtc_UnaryOp<"exp", "", Dtc_WidePrecision> {
   let summary = "e^x";
   let description = "`F[s] -> F[s]`. The exponential of each element.";
 }
 
-def Dtc_LogOp : Dtc_UnaryOp<"log"> {
+def Dtc_LogOp : Dtc_UnaryOp<"log", "", Dtc_WidePrecision> {
   let summary = "ln x";
   let description = "`F[s] -> F[s]`. The natural logarithm of each element.";
 }
 
-def Dtc_SqrtOp : Dtc_UnaryOp<"sqrt"> {
+def Dtc_SqrtOp : Dtc_UnaryOp<"sqrt", "", Dtc_WidePrecision> {
   let summary = "The square root";
   let description = "`F[s] -> F[s]`. The square root of each element.";
 }
 
-def Dtc_RsqrtOp : Dtc_UnaryOp<"rsqrt"> {
+def Dtc_RsqrtOp : Dtc_UnaryOp<"rsqrt", "", Dtc_WidePrecision> {
   let summary = "1 / the square root";
   let description = "`F[s] -> F[s]`. The reciprocal of the square root of each element.";
 }
@@ -124,7 +125,8 @@ def Dtc_ConvertOp : Dtc_ElementwiseOp<"convert", "", "", [
   let summary = "Changes the type of the elements";
   let description = [{
     `X[s] -> Y[s]`, between any two element types. Floats become integers by truncation; an element
-    becomes true if it is not 0. Linear, and differentiable, from float to float.
+    becomes true if it is not 0. Differentiable from float to float, and linear where no float is
+    rounded to 16 bits.
   }];
   let arguments = (ins Dtc_AnyTensor:$operand);
   let results = (outs Dtc_AnyTensor:$result);

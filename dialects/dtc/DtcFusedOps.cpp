@@ -64,10 +64,42 @@ static LogicalResult expectAttention(std::optional<Location> location,
   if (!std::isfinite(adaptor.getScale()))
     return inferenceError<OpT>(location, "scale is ", adaptor.getScale(),
                                ", expected a finite number");
-  return success();
+  double dropout = adaptor.getDropout();
+  if (!(dropout >= 0 && dropout < 1))
+    return inferenceError<OpT>(location, "dropout is ", dropout,
+                               ", expected at least 0 and less than 1");
+  if ((dropout > 0) != bool(adaptor.getKey()))
+    return inferenceError<OpT>(location, "dropout is ", dropout, " and there is ",
+                               adaptor.getKey() ? "a" : "no",
+                               " key, expected both dropout and a key or none of them");
+  return adaptor.getKey() ? expectRandomKey<OpT>(location, adaptor.getKey()) : success();
 }
 
-/// The type of lse, [b,h,s], for q of [b,s,h,d].
+/// The attributes of the kernel of attention or its gradient.
+template <typename OpT> static DictionaryAttr getAttentionKernelAttributes(OpT op) {
+  NamedAttrList attributes(inherentAttributes(op));
+  for (StringRef name : {"dropout", "number", "shape", "sharding"})
+    attributes.erase(name);
+  if (op.getKey()) {
+    attributes.set("dropout", op.getDropoutAttr());
+    RankedTensorType q = op.getQ().getType(), k = op.getK().getType();
+    addRandomKernelAttributes(
+        op, {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1), k.getDimSize(1)}, attributes);
+  }
+  return attributes.getDictionary(op.getContext());
+}
+
+/// The rule of attention or its gradient, whose operands before the key the equation names.
+template <typename OpT> static ShardingRule getAttentionRule(OpT op, StringRef equation) {
+  if (!op.getKey())
+    return makeEquationRule(op, equation);
+  auto [operands, results] = equation.split("->");
+  ShardingRule rule = makeEquationRule(op, (operands + ",K->" + results).str());
+  rule.randomDims = {{0, 0}, {0, 2}, {0, 1}, {1, 1}};
+  return rule;
+}
+
+/// The type of lse, [b,h,s], for q of [b,s,h,d] and elements as those of lse.
 static RankedTensorType getLseType(RankedTensorType q) {
   return withShape(q, {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1)});
 }
@@ -84,12 +116,20 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   if (failed(expectAttention<AttentionOp>(location, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ());
-  types.append({q, getLseType(q)});
+  types.append({q, getLseType(getWideTensor(q))});
   return success();
 }
 
 ShardingRule AttentionOp::getShardingRule() {
-  return makeEquationRule(*this, "bS(gr)D,bTgD,bTgD->bS(gr)D,b(gr)S");
+  return getAttentionRule(*this, "bS(gr)D,bTgD,bTgD->bS(gr)D,b(gr)S");
+}
+
+DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAttributes(*this); }
+
+void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
+                        bool causal, double scale) {
+  build(builder, state, q, k, v, /*key=*/Value(), causal, scale, /*dropout=*/0.0, /*number=*/0,
+        /*shape=*/DenseI64ArrayAttr(), /*sharding=*/ArrayAttr());
 }
 
 double AttentionOp::getFlops() {
@@ -101,7 +141,8 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
   if (cotangents[1])
     return emitOpError() << "a gradient by lse was asked for, expected one by out alone";
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
-                                      cotangents[0], getCausal(), getScale());
+                                      cotangents[0], getKey(), getCausal(), getScale(),
+                                      getDropout(), getNumber(), getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
   return success();
 }
@@ -113,7 +154,7 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
   if (failed(expectType<Op>(location, "out", adaptor.getOut(), q)) ||
-      failed(expectType<Op>(location, "lse", adaptor.getLse(), getLseType(q))) ||
+      failed(expectType<Op>(location, "lse", adaptor.getLse(), getLseType(getWideTensor(q)))) ||
       failed(expectType<Op>(location, "dout", adaptor.getDout(), q)))
     return failure();
   types.append({q, k, k});
@@ -122,9 +163,13 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
 
 ShardingRule AttentionGradOp::getShardingRule() {
   ShardingRule rule =
-      makeEquationRule(*this, "bS(gr)D,bTgD,bTgD,bS(gr)D,b(gr)S,bS(gr)D->bS(gr)D,bTgD,bTgD");
+      getAttentionRule(*this, "bS(gr)D,bTgD,bTgD,bS(gr)D,b(gr)S,bS(gr)D->bS(gr)D,bTgD,bTgD");
   rule.linearOperands = {{5}};
   return rule;
+}
+
+DictionaryAttr AttentionGradOp::getKernelAttributes() {
+  return getAttentionKernelAttributes(*this);
 }
 
 double AttentionGradOp::getFlops() {
@@ -136,10 +181,16 @@ double AttentionGradOp::getFlops() {
 // CrossEntropyOp
 //===----------------------------------------------------------------------===//
 
-/// Checks that the labels have the shape of the logits without its last dimension.
+/// Checks that the labels have the shape of the logits without its last dimension, and the amount
+/// of smoothing.
 template <typename OpT>
-static LogicalResult expectLabels(std::optional<Location> location, Value logits, Value labels) {
-  RankedTensorType type = getTensorType(logits);
+static LogicalResult expectLabels(std::optional<Location> location, typename OpT::Adaptor adaptor) {
+  double smoothing = adaptor.getLabelSmoothing();
+  if (!(smoothing >= 0 && smoothing < 1))
+    return inferenceError<OpT>(location, "label_smoothing is ", smoothing,
+                               ", expected at least 0 and less than 1");
+  RankedTensorType type = getTensorType(adaptor.getLogits());
+  Value labels = adaptor.getLabels();
   if (type.getRank() > 0 && dropLastDim(type).getShape() == getTensorType(labels).getShape())
     return success();
   return inferenceError<OpT>(location, "logits have type ", type,
@@ -149,9 +200,9 @@ static LogicalResult expectLabels(std::optional<Location> location, Value logits
 
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  if (failed(expectLabels<CrossEntropyOp>(location, adaptor.getLogits(), adaptor.getLabels())))
+  if (failed(expectLabels<CrossEntropyOp>(location, adaptor)))
     return failure();
-  types.append(2, dropLastDim(getTensorType(adaptor.getLogits())));
+  types.append(2, dropLastDim(getWideTensor(getTensorType(adaptor.getLogits()))));
   return success();
 }
 
@@ -161,23 +212,34 @@ ShardingRule CrossEntropyOp::getShardingRule() {
 
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value x = getLogits();
+  Value x = b.widen(getLogits());
   Value max = b.reduceLast(ReduceKind::Max, x);
   Value exp = b.create<ExpOp>(b.sub(x, b.broadcastLeading(max, x)));
   Value lse = b.add(b.create<LogOp>(b.reduceLast(ReduceKind::Sum, exp)), max);
-  return SmallVector<Value>{b.sub(lse, b.create<PickOp>(x, getLabels())), lse};
+  Value label = b.create<PickOp>(x, getLabels());
+  double smoothing = getLabelSmoothing();
+  if (smoothing == 0)
+    return SmallVector<Value>{b.sub(lse, label), lse};
+  Value loss = b.sub(lse, b.scale(label, 1 - smoothing));
+  return SmallVector<Value>{b.sub(loss, b.scale(b.meanLast(x), smoothing)), lse};
 }
 
 LogicalResult CrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                        MutableArrayRef<Value> gradients) {
   ValueBuilder b(builder, getLoc());
   Value x = getLogits();
+  auto gradient = [&](Value labels, Value cotangent, double smoothing) {
+    IntegerAttr classes;
+    if (smoothing > 0)
+      classes = builder.getI64IntegerAttr(getTensorType(x).getShape().back());
+    return b.create<CrossEntropyGradOp>(x, labels, getLse(), cotangent,
+                                        builder.getF64FloatAttr(smoothing), classes);
+  };
   if (cotangents[0])
-    gradients[0] = b.create<CrossEntropyGradOp>(x, getLabels(), getLse(), cotangents[0]);
+    gradients[0] = gradient(getLabels(), cotangents[0], getLabelSmoothing());
   if (cotangents[1]) {
-    // The gradient of lse is the softmax.
-    Value softmax = b.create<ExpOp>(b.sub(x, b.broadcastLeading(getLse(), x)));
-    Value byLse = b.mul(b.broadcastLeading(cotangents[1], x), softmax);
+    // The gradient of lse is the softmax: that of the loss if no class is the label.
+    Value byLse = gradient(b.splat(getLabels(), -1), cotangents[1], 0);
     gradients[0] = gradients[0] ? b.add(gradients[0], byLse) : byLse;
   }
   return success();
@@ -190,11 +252,12 @@ LogicalResult CrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange cotangents
 LogicalResult CrossEntropyGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                    Adaptor adaptor, SmallVectorImpl<Type> &types) {
   using Op = CrossEntropyGradOp;
-  if (failed(expectLabels<Op>(location, adaptor.getLogits(), adaptor.getLabels())))
+  if (failed(expectLabels<Op>(location, adaptor)))
     return failure();
   RankedTensorType logits = getTensorType(adaptor.getLogits());
-  if (failed(expectType<Op>(location, "lse", adaptor.getLse(), dropLastDim(logits))) ||
-      failed(expectType<Op>(location, "dloss", adaptor.getDloss(), dropLastDim(logits))))
+  RankedTensorType row = dropLastDim(getWideTensor(logits));
+  if (failed(expectType<Op>(location, "lse", adaptor.getLse(), row)) ||
+      failed(expectType<Op>(location, "dloss", adaptor.getDloss(), row)))
     return failure();
   types.push_back(logits);
   return success();

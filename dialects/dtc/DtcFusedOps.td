@@ -30,14 +30,24 @@ def Dtc_RotaryOp : Dtc_InPlaceOp<"rotary", "{0, 0}", [
   let hasVerifier = 1;
 }
 
+/// The dropout of attention, and where a shard of it lies (see Dtc_DropoutOp).
+defvar Dtc_AttentionDropout = (ins DefaultValuedAttr<Dtc_F64Attr, "0.0">:$dropout,
+                                   DefaultValuedAttr<I64Attr, "0">:$number,
+                                   OptionalAttr<DenseI64ArrayAttr>:$shape,
+                                   OptionalAttr<StrArrayAttr>:$sharding);
+
 def Dtc_AttentionOp : Dtc_Op<"attention", [
-    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
+    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
+    Dtc_Differentiable]> {
   let summary = "Scaled dot-product attention";
   let description = [{
-    `q F[b,s,h,d], k F[b,t,g,d], v F[b,t,g,d] -> out F[b,s,h,d], lse F[b,h,s]`, g divides h. Query
+    `q F[b,s,h,d], k F[b,t,g,d], v F[b,t,g,d] -> out F[b,s,h,d], lse W[b,h,s]`, g divides h. Query
     head i attends to key-value head i / (h/g): out = softmax(scale q k^T) v. Causal: query i sees
     the keys j <= i + (t - s). The lse is the log of the sum of exponentials of the scaled scores;
     the gradient needs it, it has none itself.
+
+    With `dropout`, the probability that an element of the softmax is dropped, and a `key`, as in
+    `dtc.dropout`, the softmax is multiplied by the mask of the random op `number` over [b,h,s,t].
 
     Source: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2.1; grouped
     heads: Ainslie et al., "GQA" (arXiv:2305.13245), section 2.2; without the scores in memory: Dao
@@ -49,28 +59,37 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
         -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
     ```
   }];
-  let arguments = (ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v, BoolAttr:$causal,
-                       Dtc_F64Attr:$scale);
-  let results = (outs Dtc_FloatTensor:$out, Dtc_FloatTensor:$lse);
-  let assemblyFormat = "$q `,` $k `,` $v attr-dict `:` functional-type(operands, results)";
+  let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
+                            Optional<Dtc_IndexTensor>:$key, BoolAttr:$causal, Dtc_F64Attr:$scale),
+                       Dtc_AttentionDropout);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let results = (outs Dtc_FloatTensor:$out, Dtc_WideTensor:$lse);
+  let builders = [OpBuilder<(ins "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v,
+                                 "bool":$causal, "double":$scale)>];
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`key` $key^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
-    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<>]> {
+    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>]> {
   let summary = "The gradient of attention";
   let description = [{
-    `q, k, v, out, lse, dout -> dq, dk, dv`, shapes as those of `attention`. With p = exp(scale q
+    `q, k, v, out, lse, dout -> dq, dk, dv`, types as those of `attention`. With p = exp(scale q
     k^T - lse), computed again: dv = p^T dout, ds = p (dout v^T - sum(dout out)), dq = scale ds k,
-    dk = scale ds^T q.
+    dk = scale ds^T q. With dropout, p is masked and scaled in dv, and so is dout v^T in ds.
 
     Source: Dao et al., "FlashAttention" (arXiv:2205.14135), appendix B.2.
   }];
-  let arguments = (ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
-                       Dtc_FloatTensor:$out, Dtc_FloatTensor:$lse, Dtc_FloatTensor:$dout,
-                       BoolAttr:$causal, Dtc_F64Attr:$scale);
+  let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
+                            Dtc_FloatTensor:$out, Dtc_WideTensor:$lse, Dtc_FloatTensor:$dout,
+                            Optional<Dtc_IndexTensor>:$key, BoolAttr:$causal, Dtc_F64Attr:$scale),
+                       Dtc_AttentionDropout);
+  let extraClassDeclaration = Dtc_LowPrecision<"operand == 4">.declaration;
   let results = (outs Dtc_FloatTensor:$dq, Dtc_FloatTensor:$dk, Dtc_FloatTensor:$dv);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`key` $key^)? attr-dict `:`
+    functional-type(operands, results)
   }];
 }
 
@@ -78,17 +97,22 @@ def Dtc_CrossEntropyOp : Dtc_Op<"cross_entropy", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "-log softmax(logits)[label]";
   let description = [{
-    `logits F[...,v], labels i32[...] -> loss F[...], lse F[...]`. lse = log(sum(exp(logits))) over
-    v, loss = lse - logits[label], where a label outside [0, v) counts 0 for the second term. Both
-    results have gradients: that of lse serves a z-loss.
+    `logits F[...,v], labels i32[...] -> loss W[...], lse W[...]`. lse = log(sum(exp(logits))) over
+    v, loss = lse - (1 - label_smoothing) logits[label] - label_smoothing mean(logits), where a
+    label outside [0, v) has a logit of 0. Both results have gradients: that of lse serves a z-loss.
+
+    Source of label smoothing: Szegedy et al., "Rethinking the Inception Architecture"
+    (arXiv:1512.00567), section 7.
 
     ```mlir
     %loss, %lse = dtc.cross_entropy %logits, %labels
         : (tensor<16x128x256xf32>, tensor<16x128xi32>) -> (tensor<16x128xf32>, tensor<16x128xf32>)
     ```
   }];
-  let arguments = (ins Dtc_FloatTensor:$logits, Dtc_IndexTensor:$labels);
-  let results = (outs Dtc_FloatTensor:$loss, Dtc_FloatTensor:$lse);
+  let arguments = (ins Dtc_FloatTensor:$logits, Dtc_IndexTensor:$labels,
+                       DefaultValuedAttr<Dtc_F64Attr, "0.0">:$label_smoothing);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let results = (outs Dtc_WideTensor:$loss, Dtc_WideTensor:$lse);
   let assemblyFormat = "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
 }
 
@@ -96,12 +120,16 @@ def Dtc_CrossEntropyGradOp : Dtc_InPlaceOp<"cross_entropy_grad", "{0, 0}", [
     Dtc_InferType, Dtc_Sharded<>]> {
   let summary = "The gradient of cross_entropy by its loss";
   let description = [{
-    `logits F[...,v], labels i32[...], lse F[...], dloss F[...] -> dlogits F[...,v]`. dlogits =
-    (exp(logits - lse) - onehot(label)) dloss. Needs no other element of the row than its own, so v
-    can be sharded.
+    `logits F[...,v], labels i32[...], lse W[...], dloss W[...] -> dlogits F[...,v]`. dlogits =
+    (exp(logits - lse) - (1 - label_smoothing) onehot(label) - label_smoothing / classes) dloss.
+    `classes` is the whole number of classes, v if it is absent. Needs no other element of the row
+    than its own, so v can be sharded.
   }];
-  let arguments = (ins Dtc_FloatTensor:$logits, Dtc_IndexTensor:$labels, Dtc_FloatTensor:$lse,
-                       Dtc_FloatTensor:$dloss);
+  let arguments = (ins Dtc_FloatTensor:$logits, Dtc_IndexTensor:$labels, Dtc_WideTensor:$lse,
+                       Dtc_WideTensor:$dloss,
+                       DefaultValuedAttr<Dtc_F64Attr, "0.0">:$label_smoothing,
+                       OptionalAttr<I64Attr>:$classes);
+  let extraClassDeclaration = Dtc_LowPrecision<"operand == 2 || operand == 3">.declaration;
   let results = (outs Dtc_FloatTensor:$dlogits);
   let assemblyFormat =
       "$logits `,` $labels `,` $lse `,` $dloss attr-dict `:` functional-type(operands, results)";

@@ -33,8 +33,8 @@ ShardingRule EmbeddingOp::getShardingRule() {
 
 LogicalResult EmbeddingOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                     MutableArrayRef<Value> gradients) {
-  gradients[0] =
-      EmbeddingGradOp::create(builder, getLoc(), getTable().getType(), getIds(), cotangents[0]);
+  gradients[0] = EmbeddingGradOp::create(builder, getLoc(), getWideTensor(getTable().getType()),
+                                         getIds(), cotangents[0]);
   return success();
 }
 
@@ -47,10 +47,11 @@ LogicalResult EmbeddingGradOp::verify() {
   if (dy.getRank() == 0 || dropLastDim(dy).getShape() != getIds().getType().getShape())
     return emitOpError() << "dy has type " << dy << ", expected the dimensions of ids, "
                          << getIds().getType() << ", and one more";
+  Type wide = getWideType(dy.getElementType());
   if (result.getRank() != 2 || result.getDimSize(1) != dy.getShape().back() ||
-      result.getElementType() != dy.getElementType())
+      result.getElementType() != wide)
     return emitOpError() << "result has type " << result << ", expected tensor<vx"
-                         << dy.getShape().back() << "x" << dy.getElementType() << "> for some v";
+                         << dy.getShape().back() << "x" << wide << "> for some v";
   return success();
 }
 

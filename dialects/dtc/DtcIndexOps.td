@@ -32,11 +32,14 @@ def Dtc_EmbeddingOp : Dtc_Op<"embedding", [
 def Dtc_EmbeddingGradOp : Dtc_Op<"embedding_grad", [Dtc_Sharded<>, Dtc_Kernel<>]> {
   let summary = "The gradient of embedding by its table";
   let description = [{
-    `ids i32[...], dy F[...,d] -> F[v,d]`. Row i is the sum of the rows of dy whose index is i;
+    `ids i32[...], dy F[...,d] -> W[v,d]`. Row i is the sum of the rows of dy whose index is i;
     indices outside [0, v) are skipped.
   }];
   let arguments = (ins Dtc_IndexTensor:$ids, Dtc_FloatTensor:$dy);
-  let results = (outs Dtc_FloatTensor:$result);
+  let extraClassDeclaration = [{
+    bool widenResults() { return true; }
+  }];
+  let results = (outs Dtc_WideTensor:$result);
   let assemblyFormat = "$ids `,` $dy attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }

@@ -40,7 +40,8 @@ DictionaryAttr dtc::inherentAttributes(Operation *op) {
   NamedAttrList attributes;
   for (StringAttr name : op->getName().getAttributeNames()) {
     Attribute value = op->getInherentAttr(name).value_or(Attribute());
-    if (!value)
+    // What a unit attribute says shows in the types.
+    if (!value || isa<UnitAttr>(value))
       continue;
     auto string = [&](StringRef text) -> Attribute { return StringAttr::get(context, text); };
     value = llvm::TypeSwitch<Attribute, Attribute>(value)

@@ -15,6 +15,13 @@
 
 namespace dtc {
 
+/// What an op does with 16-bit floats (see PrecisionOpInterface).
+enum class PrecisionClass {
+  Low,    ///< made for them: it reads 16 bits where it can, and computes inside in the wide type
+  Follow, ///< takes the type of its operands, the widest if they differ
+  Wide,   ///< loses too much in 16 bits: it computes on wide operands
+};
+
 /// Builds the op with other operands and result types, at the same location. All its attributes are
 /// kept but `dist.sharding`, which described the old types.
 mlir::Operation *cloneWithTypes(mlir::OpBuilder &builder, mlir::Operation *op,
@@ -23,7 +30,8 @@ mlir::Operation *cloneWithTypes(mlir::OpBuilder &builder, mlir::Operation *op,
 /// The number of elements of the largest operand or result.
 double defaultFlops(mlir::Operation *op);
 
-/// The op's inherent attributes as a kernel takes them: an enum becomes its name, a string.
+/// The op's inherent attributes as a kernel takes them: an enum becomes its name, a string; unit
+/// attributes are left out.
 mlir::DictionaryAttr inherentAttributes(mlir::Operation *op);
 
 /// Checks the op's result types; the error says which result has which type and which is expected.

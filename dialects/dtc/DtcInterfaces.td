@@ -99,15 +99,41 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
   ];
 }
 
+def Dtc_PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::dtc";
+  let description = [{
+    Which of an op's floats may have 16 bits in mixed precision. Every op of the dialect has it; by
+    default an op follows its operands.
+  }];
+  let methods = [
+    InterfaceMethod<"What the op does with 16-bit floats.",
+      "::dtc::PrecisionClass", "getPrecisionClass", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return ::dtc::PrecisionClass::Follow; }]>,
+    InterfaceMethod<"Whether operand `operand` has the wide type whatever the others have.",
+      "bool", "isWideOperand", (ins "unsigned":$operand),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return false; }]>,
+    InterfaceMethod<[{
+        Has the op give its results in the wide type, if it can do so on 16-bit operands without
+        rounding them first; some ops always do. Returns whether it can.
+      }],
+      "bool", "widenResults", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return false; }]>
+  ];
+}
+
 def Dtc_OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
   let cppNamespace = "::dtc";
   let description = [{
-    An op that updates a parameter. Operand `p` is the parameter, `g` its gradient; other operands are the parts of the
-    optimizer's state for it, and scalars.
+    An op that updates a parameter. Operand `p` is the parameter, `g` its gradient; other operands
+    are the parts of the optimizer's state for it, and scalars. Result `new_p` is the parameter
+    after the update.
   }];
   let methods = [
-    InterfaceMethod<"The parameter before the update.", "::mlir::Value", "getParameter", (ins),
-      /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op.getP(); }]>,
+    InterfaceMethod<"The parameter before the update.", "::mlir::OpOperand &",
+      "getParameterMutable", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op.getPMutable(); }]>,
+    InterfaceMethod<"The parameter after the update.", "::mlir::Value", "getNewParameter", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op.getNewP(); }]>,
     InterfaceMethod<"The gradient.", "::mlir::OpOperand &", "getGradientMutable", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op.getGMutable(); }]>
   ];

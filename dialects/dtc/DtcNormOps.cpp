@@ -46,11 +46,11 @@ ShardingRule SoftmaxOp::getShardingRule() { return makeEquationRule(*this, "...N
 
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value x = getOperand();
+  Value x = b.widen(getOperand());
   Value max = b.broadcastLeading(b.reduceLast(ReduceKind::Max, x), x);
   Value exp = b.create<ExpOp>(b.sub(x, max));
   Value sum = b.broadcastLeading(b.reduceLast(ReduceKind::Sum, exp), x);
-  return SmallVector<Value>{b.div(exp, sum)};
+  return SmallVector<Value>{b.convertLike(b.div(exp, sum), getOperand())};
 }
 
 LogicalResult SoftmaxOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
@@ -73,8 +73,11 @@ ShardingRule SoftmaxGradOp::getShardingRule() {
 
 FailureOr<SmallVector<Value>> SoftmaxGradOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value sum = b.reduceLast(ReduceKind::Sum, b.mul(getY(), getDy()));
-  return SmallVector<Value>{b.mul(getY(), b.sub(getDy(), b.broadcastLeading(sum, getDy())))};
+  Value y = b.widen(getY());
+  Value dy = b.widen(getDy());
+  Value sum = b.reduceLast(ReduceKind::Sum, b.mul(y, dy));
+  Value dx = b.mul(y, b.sub(dy, b.broadcastLeading(sum, dy)));
+  return SmallVector<Value>{b.convertLike(dx, getY())};
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,7 +92,8 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       failed(expectEpsilon<LayerNormOp>(location, adaptor.getEps())))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
-  types.append({x, dropLastDim(x), dropLastDim(x)});
+  RankedTensorType statistic = dropLastDim(getWideTensor(x));
+  types.append({x, statistic, statistic});
   return success();
 }
 
@@ -99,14 +103,17 @@ ShardingRule LayerNormOp::getShardingRule() {
 
 FailureOr<SmallVector<Value>> LayerNormOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value x = getX();
+  Value x = b.widen(getX());
+  Value gamma = b.widen(getGamma());
+  Value beta = b.widen(getBeta());
   Value mean = b.meanLast(x);
   Value centered = b.sub(x, b.broadcastLeading(mean, x));
   Value variance = b.meanLast(b.mul(centered, centered));
   Value rstd = b.create<RsqrtOp>(b.add(variance, b.splat(variance, getEps())));
   Value normalized = b.mul(centered, b.broadcastLeading(rstd, x));
-  Value scaled = b.mul(normalized, b.broadcastTrailing(getGamma(), x));
-  return SmallVector<Value>{b.add(scaled, b.broadcastTrailing(getBeta(), x)), mean, rstd};
+  Value scaled = b.mul(normalized, b.broadcastTrailing(gamma, x));
+  Value y = b.add(scaled, b.broadcastTrailing(beta, x));
+  return SmallVector<Value>{b.convertLike(y, getX()), mean, rstd};
 }
 
 LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
@@ -129,11 +136,13 @@ LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
   if (failed(expectRows<Op>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
-  if (failed(expectType<Op>(location, "mean", adaptor.getMean(), dropLastDim(x))) ||
-      failed(expectType<Op>(location, "rstd", adaptor.getRstd(), dropLastDim(x))) ||
+  RankedTensorType statistic = dropLastDim(getWideTensor(x));
+  if (failed(expectType<Op>(location, "mean", adaptor.getMean(), statistic)) ||
+      failed(expectType<Op>(location, "rstd", adaptor.getRstd(), statistic)) ||
       failed(expectType<Op>(location, "dy", adaptor.getDy(), x)))
     return failure();
-  types.append({x, adaptor.getGamma().getType(), adaptor.getGamma().getType()});
+  RankedTensorType sum = getWideTensor(getTensorType(adaptor.getGamma()));
+  types.append({x, sum, sum});
   return success();
 }
 
@@ -145,14 +154,19 @@ ShardingRule LayerNormGradOp::getShardingRule() {
 
 FailureOr<SmallVector<Value>> LayerNormGradOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value x = getX(), dy = getDy(), rstd = b.broadcastLeading(getRstd(), x);
+  Value x = b.widen(getX());
+  Value dy = b.widen(getDy());
+  Value gamma = b.widen(getGamma());
+  Value rstd = b.broadcastLeading(getRstd(), x);
   Value normalized = b.mul(b.sub(x, b.broadcastLeading(getMean(), x)), rstd);
-  Value scaled = b.mul(dy, b.broadcastTrailing(getGamma(), x));
+  Value scaled = b.mul(dy, b.broadcastTrailing(gamma, x));
   Value mean = b.broadcastLeading(b.meanLast(scaled), x);
   Value projection = b.broadcastLeading(b.meanLast(b.mul(scaled, normalized)), x);
   Value parallel = b.mul(normalized, projection);
   Value dx = b.mul(rstd, b.sub(b.sub(scaled, mean), parallel));
-  return SmallVector<Value>{dx, b.sumLeading(b.mul(dy, normalized)), b.sumLeading(dy)};
+  dx = b.convertLike(dx, getX());
+  Value dgamma = b.sumLeading(b.mul(dy, normalized));
+  return SmallVector<Value>{dx, dgamma, b.sumLeading(dy)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -165,7 +179,7 @@ LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *, std::optional<Location>
       failed(expectEpsilon<RmsNormOp>(location, adaptor.getEps())))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
-  types.append({x, dropLastDim(x)});
+  types.append({x, dropLastDim(getWideTensor(x))});
   return success();
 }
 
@@ -173,11 +187,13 @@ ShardingRule RmsNormOp::getShardingRule() { return makeEquationRule(*this, "...N
 
 FailureOr<SmallVector<Value>> RmsNormOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value x = getX();
+  Value x = b.widen(getX());
+  Value gamma = b.widen(getGamma());
   Value square = b.meanLast(b.mul(x, x));
   Value rstd = b.create<RsqrtOp>(b.add(square, b.splat(square, getEps())));
   Value normalized = b.mul(x, b.broadcastLeading(rstd, x));
-  return SmallVector<Value>{b.mul(normalized, b.broadcastTrailing(getGamma(), x)), rstd};
+  Value y = b.mul(normalized, b.broadcastTrailing(gamma, x));
+  return SmallVector<Value>{b.convertLike(y, getX()), rstd};
 }
 
 LogicalResult RmsNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
@@ -200,10 +216,10 @@ LogicalResult RmsNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Locat
   if (failed(expectRows<Op>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
-  if (failed(expectType<Op>(location, "rstd", adaptor.getRstd(), dropLastDim(x))) ||
+  if (failed(expectType<Op>(location, "rstd", adaptor.getRstd(), dropLastDim(getWideTensor(x)))) ||
       failed(expectType<Op>(location, "dy", adaptor.getDy(), x)))
     return failure();
-  types.append({x, adaptor.getGamma().getType()});
+  types.append({x, getWideTensor(getTensorType(adaptor.getGamma()))});
   return success();
 }
 
@@ -215,10 +231,14 @@ ShardingRule RmsNormGradOp::getShardingRule() {
 
 FailureOr<SmallVector<Value>> RmsNormGradOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value x = getX(), dy = getDy(), rstd = b.broadcastLeading(getRstd(), x);
+  Value x = b.widen(getX());
+  Value dy = b.widen(getDy());
+  Value gamma = b.widen(getGamma());
+  Value rstd = b.broadcastLeading(getRstd(), x);
   Value normalized = b.mul(x, rstd);
-  Value scaled = b.mul(dy, b.broadcastTrailing(getGamma(), x));
+  Value scaled = b.mul(dy, b.broadcastTrailing(gamma, x));
   Value projection = b.broadcastLeading(b.meanLast(b.mul(scaled, normalized)), x);
   Value dx = b.mul(rstd, b.sub(scaled, b.mul(normalized, projection)));
+  dx = b.convertLike(dx, getX());
   return SmallVector<Value>{dx, b.sumLeading(b.mul(dy, normalized))};
 }

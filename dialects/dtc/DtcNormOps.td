@@ -25,6 +25,7 @@ def Dtc_SoftmaxOp : Dtc_InPlaceOp<"softmax", "{0, 0}", [
     ```
   }];
   let arguments = (ins Dtc_FloatTensor:$operand);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -37,6 +38,7 @@ def Dtc_SoftmaxGradOp : Dtc_InPlaceOp<"softmax_grad", "{1, 0}", [
     `y F[...,n], dy F[...,n] -> dx F[...,n]`. dx = y (dy - sum(y dy)); y is the result of softmax.
   }];
   let arguments = (ins Dtc_FloatTensor:$y, Dtc_FloatTensor:$dy);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$y `,` $dy attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -46,7 +48,7 @@ def Dtc_LayerNormOp : Dtc_Op<"layer_norm", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "Normalizes rows to mean 0 and variance 1";
   let description = [{
-    `x F[...,n], gamma F[n], beta F[n] -> y F[...,n], mean F[...], rstd F[...]`. mean = sum(x) / n,
+    `x F[...,n], gamma F[n], beta F[n] -> y F[...,n], mean W[...], rstd W[...]`. mean = sum(x) / n,
     rstd = 1 / sqrt(sum((x - mean)^2) / n + eps), y = (x - mean) rstd gamma + beta. The mean and
     rstd are what the gradient needs; they have no gradient themselves.
 
@@ -60,7 +62,8 @@ def Dtc_LayerNormOp : Dtc_Op<"layer_norm", [
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$beta,
                        Dtc_F64Attr:$eps);
-  let results = (outs Dtc_FloatTensor:$y, Dtc_FloatTensor:$mean, Dtc_FloatTensor:$rstd);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let results = (outs Dtc_FloatTensor:$y, Dtc_WideTensor:$mean, Dtc_WideTensor:$rstd);
   let assemblyFormat = "$x `,` $gamma `,` $beta attr-dict `:` functional-type(operands, results)";
 }
 
@@ -68,13 +71,14 @@ def Dtc_LayerNormGradOp : Dtc_Op<"layer_norm_grad", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>]> {
   let summary = "The gradient of layer_norm";
   let description = [{
-    `x F[...,n], gamma F[n], mean F[...], rstd F[...], dy F[...,n] -> dx F[...,n], dgamma F[n],
-    dbeta F[n]`. With h = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / n - h sum(g h) /
+    `x F[...,n], gamma F[n], mean W[...], rstd W[...], dy F[...,n] -> dx F[...,n], dgamma W[n],
+    dbeta W[n]`. With h = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / n - h sum(g h) /
     n); dgamma = sum of dy h and dbeta = sum of dy over the leading dimensions.
   }];
-  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$mean,
-                       Dtc_FloatTensor:$rstd, Dtc_FloatTensor:$dy);
-  let results = (outs Dtc_FloatTensor:$dx, Dtc_FloatTensor:$dgamma, Dtc_FloatTensor:$dbeta);
+  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_WideTensor:$mean,
+                       Dtc_WideTensor:$rstd, Dtc_FloatTensor:$dy);
+  let extraClassDeclaration = Dtc_LowPrecision<"operand == 2 || operand == 3">.declaration;
+  let results = (outs Dtc_FloatTensor:$dx, Dtc_WideTensor:$dgamma, Dtc_WideTensor:$dbeta);
   let assemblyFormat = [{
     $x `,` $gamma `,` $mean `,` $rstd `,` $dy attr-dict `:` functional-type(operands, results)
   }];
@@ -84,7 +88,7 @@ def Dtc_RmsNormOp : Dtc_Op<"rms_norm", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "Normalizes rows to mean square 1";
   let description = [{
-    `x F[...,n], gamma F[n] -> y F[...,n], rstd F[...]`. rstd = 1 / sqrt(sum(x^2) / n + eps), y = x
+    `x F[...,n], gamma F[n] -> y F[...,n], rstd W[...]`. rstd = 1 / sqrt(sum(x^2) / n + eps), y = x
     rstd gamma. The rstd is what the gradient needs; it has no gradient itself.
 
     Source: Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv:1910.07467), section
@@ -96,7 +100,8 @@ def Dtc_RmsNormOp : Dtc_Op<"rms_norm", [
     ```
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_F64Attr:$eps);
-  let results = (outs Dtc_FloatTensor:$y, Dtc_FloatTensor:$rstd);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let results = (outs Dtc_FloatTensor:$y, Dtc_WideTensor:$rstd);
   let assemblyFormat = "$x `,` $gamma attr-dict `:` functional-type(operands, results)";
 }
 
@@ -104,13 +109,14 @@ def Dtc_RmsNormGradOp : Dtc_Op<"rms_norm_grad", [
     Dtc_InferType, Dtc_Sharded<["decompose"]>, Dtc_Kernel<>]> {
   let summary = "The gradient of rms_norm";
   let description = [{
-    `x F[...,n], gamma F[n], rstd F[...], dy F[...,n] -> dx F[...,n], dgamma F[n]`. With h = x rstd
+    `x F[...,n], gamma F[n], rstd W[...], dy F[...,n] -> dx F[...,n], dgamma W[n]`. With h = x rstd
     and g = dy gamma: dx = rstd (g - h sum(g h) / n); dgamma = sum of dy h over the leading
     dimensions.
   }];
-  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$rstd,
+  let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_WideTensor:$rstd,
                        Dtc_FloatTensor:$dy);
-  let results = (outs Dtc_FloatTensor:$dx, Dtc_FloatTensor:$dgamma);
+  let extraClassDeclaration = Dtc_LowPrecision<"operand == 2">.declaration;
+  let results = (outs Dtc_FloatTensor:$dx, Dtc_WideTensor:$dgamma);
   let assemblyFormat =
       "$x `,` $gamma `,` $rstd `,` $dy attr-dict `:` functional-type(operands, results)";
 }

@@ -58,7 +58,21 @@ def Dtc_InferType : TraitList<[
 
 /// Every op of the dialect. `traits` include Dtc_Sharded and, where there is a kernel, Dtc_Kernel.
 class Dtc_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Dtc_Dialect, mnemonic, !listconcat([Pure], traits)>;
+    : Op<Dtc_Dialect, mnemonic, !listconcat([Pure, Dtc_PrecisionOpInterface], traits)>;
+
+/// Declarations of an op that computes on 16-bit floats, of whose operands those numbered in `wide`
+/// (a C++ condition on `operand`) are wide all the same.
+class Dtc_LowPrecision<string wide = "false"> {
+  code declaration = [{
+    ::dtc::PrecisionClass getPrecisionClass() { return ::dtc::PrecisionClass::Low; }
+    bool isWideOperand(unsigned operand) { return }] # wide # [{; }
+  }];
+}
+
+/// Declarations of an op that computes on wide operands.
+defvar Dtc_WidePrecision = [{
+    ::dtc::PrecisionClass getPrecisionClass() { return ::dtc::PrecisionClass::Wide; }
+}];
 
 /// An op with a kernel that may work in place: `inPlace` lists pairs {operand, result}.
 class Dtc_InPlaceOp<string mnemonic, string inPlace, list<Trait> traits = []>

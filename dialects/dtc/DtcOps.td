@@ -14,6 +14,7 @@ include "dialects/dtc/DtcFusedOps.td"
 include "dialects/dtc/DtcIndexOps.td"
 include "dialects/dtc/DtcNormOps.td"
 include "dialects/dtc/DtcOptimizerOps.td"
+include "dialects/dtc/DtcRandomOps.td"
 include "dialects/dtc/DtcShapeOps.td"
 
 #endif // DTC_DIALECTS_DTC_DTCOPS_TD

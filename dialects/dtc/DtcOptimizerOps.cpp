@@ -15,18 +15,20 @@
 using namespace mlir;
 using namespace dtc;
 
-/// Checks that the operands called so are tensors as p, or scalars of its elements.
+/// Checks that the operands called so are tensors as p, the scalars of its elements, and `apply`
+/// one truth value.
 template <typename OpT>
-static LogicalResult expectOperands(std::optional<Location> location, RankedTensorType p,
+static LogicalResult expectOperands(std::optional<Location> location, typename OpT::Adaptor adaptor,
                                     ArrayRef<std::pair<StringRef, Value>> tensors,
                                     ArrayRef<std::pair<StringRef, Value>> scalars) {
+  RankedTensorType p = getTensorType(adaptor.getP()), scalar = withShape(p, {});
   for (auto [name, value] : tensors)
     if (failed(expectType<OpT>(location, name, value, p)))
       return failure();
   for (auto [name, value] : scalars)
-    if (failed(expectType<OpT>(location, name, value, withShape(p, {}))))
+    if (failed(expectType<OpT>(location, name, value, scalar)))
       return failure();
-  return success();
+  return expectType<OpT>(location, "apply", adaptor.getApply(), getMaskType(scalar));
 }
 
 /// Checks that a hyperparameter is in [0, limit).
@@ -42,32 +44,57 @@ static LogicalResult expectInRange(std::optional<Location> location, StringRef n
                              limit);
 }
 
-LogicalResult AdamwOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
-                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  RankedTensorType p = getTensorType(adaptor.getP());
-  if (failed(expectOperands<AdamwOp>(
-          location, p, {{"g", adaptor.getG()}, {"m", adaptor.getM()}, {"v", adaptor.getV()}},
+template <typename OpT>
+static LogicalResult inferAdamFamily(std::optional<Location> location,
+                                     typename OpT::Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(expectOperands<OpT>(
+          location, adaptor, {{"g", adaptor.getG()}, {"m", adaptor.getM()}, {"v", adaptor.getV()}},
           {{"lr", adaptor.getLr()},
            {"step", adaptor.getStep()},
            {"grad_scale", adaptor.getGradScale()}})) ||
-      failed(expectInRange<AdamwOp>(location, "beta1", adaptor.getBeta1(), 1)) ||
-      failed(expectInRange<AdamwOp>(location, "beta2", adaptor.getBeta2(), 1)) ||
-      failed(expectInRange<AdamwOp>(location, "eps", adaptor.getEps(), INFINITY)) ||
-      failed(expectInRange<AdamwOp>(location, "weight_decay", adaptor.getWeightDecay(), INFINITY)))
+      failed(expectInRange<OpT>(location, "beta1", adaptor.getBeta1(), 1)) ||
+      failed(expectInRange<OpT>(location, "beta2", adaptor.getBeta2(), 1)) ||
+      failed(expectInRange<OpT>(location, "eps", adaptor.getEps(), INFINITY)) ||
+      failed(expectInRange<OpT>(location, "weight_decay", adaptor.getWeightDecay(), INFINITY)))
     return failure();
-  types.append(3, p);
+  types.append(3, adaptor.getP().getType());
+  return success();
+}
+
+LogicalResult AdamwOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferAdamFamily<AdamwOp>(location, adaptor, types);
+}
+
+LogicalResult AdamOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                       Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferAdamFamily<AdamOp>(location, adaptor, types);
+}
+
+/// Checks what the optimizers with one buffer share.
+template <typename OpT>
+static LogicalResult inferMomentum(std::optional<Location> location, typename OpT::Adaptor adaptor,
+                                   SmallVectorImpl<Type> &types) {
+  if (failed(
+          expectOperands<OpT>(location, adaptor, {{"g", adaptor.getG()}, {"m", adaptor.getM()}},
+                              {{"lr", adaptor.getLr()}, {"grad_scale", adaptor.getGradScale()}})) ||
+      failed(expectInRange<OpT>(location, "weight_decay", adaptor.getWeightDecay(), INFINITY)))
+    return failure();
+  types.append(2, adaptor.getP().getType());
   return success();
 }
 
 LogicalResult SgdOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                       Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  RankedTensorType p = getTensorType(adaptor.getP());
-  if (failed(expectOperands<SgdOp>(
-          location, p, {{"g", adaptor.getG()}, {"m", adaptor.getM()}},
-          {{"lr", adaptor.getLr()}, {"grad_scale", adaptor.getGradScale()}})) ||
-      failed(expectInRange<SgdOp>(location, "momentum", adaptor.getMomentum(), INFINITY)) ||
-      failed(expectInRange<SgdOp>(location, "weight_decay", adaptor.getWeightDecay(), INFINITY)))
+  if (failed(inferMomentum<SgdOp>(location, adaptor, types)))
     return failure();
-  types.append(2, p);
-  return success();
+  return expectInRange<SgdOp>(location, "momentum", adaptor.getMomentum(), INFINITY);
+}
+
+LogicalResult LionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                       Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(inferMomentum<LionOp>(location, adaptor, types)) ||
+      failed(expectInRange<LionOp>(location, "beta1", adaptor.getBeta1(), 1)))
+    return failure();
+  return expectInRange<LionOp>(location, "beta2", adaptor.getBeta2(), 1);
 }

@@ -3,48 +3,90 @@
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+//
+// Each takes `p, g` and the state's parts, all W[s], scalars of W, and `apply: i1`; it gives the
+// new p and the new parts. g' = g grad_scale. Where `apply` is false the results are the operands.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef DTC_DIALECTS_DTC_DTCOPTIMIZEROPS_TD
 #define DTC_DIALECTS_DTC_DTCOPTIMIZEROPS_TD
 
 include "dialects/dtc/DtcElementwiseOps.td"
 
-def Dtc_AdamwOp : Dtc_ElementwiseOp<"adamw", "", "{0, 0}, {2, 1}, {3, 2}", [Dtc_InferType, DeclareOpInterfaceMethods<Dtc_OptimizerOpInterface>]> {
-  let summary = "A step of AdamW";
-  let description = [{
-    `p, g, m, v: F[s]; lr, step, grad_scale: F scalar -> p, m, v: F[s]`. With g' = g grad_scale: m =
-    beta1 m + (1 - beta1) g', v = beta2 v + (1 - beta2) g'^2, p = p - lr weight_decay p - lr (m / (1
-    - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps). The first step is 1.
+class Dtc_OptimizerOp<string mnemonic, string inPlace>
+    : Dtc_ElementwiseOp<mnemonic, "", inPlace, [
+        Dtc_InferType, DeclareOpInterfaceMethods<Dtc_OptimizerOpInterface>]> {
+  let extraClassDeclaration = Dtc_WidePrecision;
+}
 
-    Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization" (arXiv:1711.05101),
-    algorithm 2, as PyTorch's AdamW.
-  }];
-  let arguments = (ins Dtc_FloatTensor:$p, Dtc_FloatTensor:$g, Dtc_FloatTensor:$m,
-                       Dtc_FloatTensor:$v, Dtc_FloatTensor:$lr, Dtc_FloatTensor:$step,
-                       Dtc_FloatTensor:$grad_scale, Dtc_F64Attr:$beta1, Dtc_F64Attr:$beta2,
+/// Of the family of Adam: two moments, corrected by the number of the step.
+class Dtc_AdamFamilyOp<string mnemonic>
+    : Dtc_OptimizerOp<mnemonic, "{0, 0}, {2, 1}, {3, 2}"> {
+  let arguments = (ins Dtc_WideTensor:$p, Dtc_WideTensor:$g, Dtc_WideTensor:$m, Dtc_WideTensor:$v,
+                       Dtc_WideTensor:$lr, Dtc_WideTensor:$step, Dtc_WideTensor:$grad_scale,
+                       Dtc_MaskTensor:$apply, Dtc_F64Attr:$beta1, Dtc_F64Attr:$beta2,
                        Dtc_F64Attr:$eps, Dtc_F64Attr:$weight_decay);
-  let results = (outs Dtc_FloatTensor:$new_p, Dtc_FloatTensor:$new_m, Dtc_FloatTensor:$new_v);
+  let results = (outs Dtc_WideTensor:$new_p, Dtc_WideTensor:$new_m, Dtc_WideTensor:$new_v);
   let assemblyFormat = [{
-    $p `,` $g `,` $m `,` $v `,` $lr `,` $step `,` $grad_scale attr-dict
+    $p `,` $g `,` $m `,` $v `,` $lr `,` $step `,` $grad_scale `,` $apply attr-dict
     `:` functional-type(operands, results)
   }];
 }
 
-def Dtc_SgdOp : Dtc_ElementwiseOp<"sgd", "", "{0, 0}, {2, 1}", [Dtc_InferType, DeclareOpInterfaceMethods<Dtc_OptimizerOpInterface>]> {
+def Dtc_AdamwOp : Dtc_AdamFamilyOp<"adamw"> {
+  let summary = "A step of AdamW";
+  let description = [{
+    m = beta1 m + (1 - beta1) g', v = beta2 v + (1 - beta2) g'^2, p = p - lr weight_decay p - lr (m
+    / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps). The first step is 1.
+
+    Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization" (arXiv:1711.05101),
+    algorithm 2, as PyTorch's AdamW.
+  }];
+}
+
+def Dtc_AdamOp : Dtc_AdamFamilyOp<"adam"> {
+  let summary = "A step of Adam";
+  let description = [{
+    As `adamw`, but the decay is a part of the gradient: g' = g grad_scale + weight_decay p, and p =
+    p - lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps).
+
+    Source: Kingma and Ba, "Adam" (arXiv:1412.6980), algorithm 1, as PyTorch's Adam.
+  }];
+}
+
+/// One buffer of momentum.
+class Dtc_MomentumOp<string mnemonic, dag settings>
+    : Dtc_OptimizerOp<mnemonic, "{0, 0}, {2, 1}"> {
+  let arguments = !con((ins Dtc_WideTensor:$p, Dtc_WideTensor:$g, Dtc_WideTensor:$m,
+                            Dtc_WideTensor:$lr, Dtc_WideTensor:$grad_scale, Dtc_MaskTensor:$apply),
+                       settings);
+  let results = (outs Dtc_WideTensor:$new_p, Dtc_WideTensor:$new_m);
+  let assemblyFormat = [{
+    $p `,` $g `,` $m `,` $lr `,` $grad_scale `,` $apply attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Dtc_SgdOp : Dtc_MomentumOp<"sgd", (ins Dtc_F64Attr:$momentum, Dtc_F64Attr:$weight_decay)> {
   let summary = "A step of stochastic gradient descent with momentum";
   let description = [{
-    `p, g, m: F[s]; lr, grad_scale: F scalar -> p, m: F[s]`. With g' = g grad_scale + weight_decay
-    p: m = momentum m + g', p = p - lr m, as PyTorch's SGD.
+    With g' = g grad_scale + weight_decay p: m = momentum m + g', p = p - lr m, as PyTorch's SGD.
 
     Source: Sutskever et al., "On the importance of initialization and momentum in deep learning"
     (ICML 2013), section 2, in the form of PyTorch.
   }];
-  let arguments = (ins Dtc_FloatTensor:$p, Dtc_FloatTensor:$g, Dtc_FloatTensor:$m,
-                       Dtc_FloatTensor:$lr, Dtc_FloatTensor:$grad_scale, Dtc_F64Attr:$momentum,
-                       Dtc_F64Attr:$weight_decay);
-  let results = (outs Dtc_FloatTensor:$new_p, Dtc_FloatTensor:$new_m);
-  let assemblyFormat = [{
-    $p `,` $g `,` $m `,` $lr `,` $grad_scale attr-dict `:` functional-type(operands, results)
+}
+
+def Dtc_LionOp : Dtc_MomentumOp<"lion", (ins Dtc_F64Attr:$beta1, Dtc_F64Attr:$beta2,
+                                             Dtc_F64Attr:$weight_decay)> {
+  let summary = "A step of Lion";
+  let description = [{
+    u = sign(beta1 m + (1 - beta1) g'), p = p - lr (u + weight_decay p), m = beta2 m + (1 - beta2)
+    g'. The sign of 0 is 0.
+
+    Source: Chen et al., "Symbolic Discovery of Optimization Algorithms" (arXiv:2302.06675),
+    algorithm 2.
   }];
 }
 

@@ -55,6 +55,16 @@ static SmallVector<int64_t> range(int64_t first, int64_t last) {
   return llvm::to_vector(llvm::seq<int64_t>(first, last));
 }
 
+Value ValueBuilder::widen(Value x) {
+  Type wide = getWideType(getTensorType(x).getElementType());
+  return wide == getTensorType(x).getElementType() ? x : create<ConvertOp>(x, wide);
+}
+
+Value ValueBuilder::convertLike(Value x, Value like) {
+  Type element = getTensorType(like).getElementType();
+  return element == getTensorType(x).getElementType() ? x : create<ConvertOp>(x, element);
+}
+
 Value ValueBuilder::splat(Value like, double value) {
   return create<ConstantOp>(getTensorType(like), value);
 }

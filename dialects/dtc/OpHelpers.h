@@ -40,6 +40,27 @@ mlir::LogicalResult expectType(std::optional<mlir::Location> location, llvm::Str
                              expected);
 }
 
+/// Checks the type of the key of a random op, tensor<2xi32>.
+template <typename OpT>
+mlir::LogicalResult expectRandomKey(std::optional<mlir::Location> location, mlir::Value key) {
+  auto expected = mlir::RankedTensorType::get({2}, mlir::IntegerType::get(key.getContext(), 32));
+  return expectType<OpT>(location, "key", key, expected);
+}
+
+/// Adds what the kernel of a random op needs to know to draw its mask over a tensor of which the op
+/// has a shard of shape `local`: the op's number, the shape of the whole tensor and its sharding.
+template <typename OpT>
+void addRandomKernelAttributes(OpT op, llvm::ArrayRef<int64_t> local,
+                               mlir::NamedAttrList &attributes) {
+  mlir::Builder builder(op.getContext());
+  mlir::DenseI64ArrayAttr shape = op.getShapeAttr();
+  mlir::ArrayAttr sharding = op.getShardingAttr();
+  llvm::SmallVector<llvm::StringRef> whole(local.size(), "");
+  attributes.set("op", op.getNumberAttr());
+  attributes.set("shape", shape ? shape : builder.getDenseI64ArrayAttr(local));
+  attributes.set("sharding", sharding ? sharding : builder.getStrArrayAttr(whole));
+}
+
 inline mlir::RankedTensorType getTensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
@@ -81,6 +102,11 @@ public:
   mlir::Value sub(mlir::Value x, mlir::Value y) { return create<SubOp>(x, y); }
   mlir::Value mul(mlir::Value x, mlir::Value y) { return create<MulOp>(x, y); }
   mlir::Value div(mlir::Value x, mlir::Value y) { return create<DivOp>(x, y); }
+
+  /// x with elements of their wide type.
+  mlir::Value widen(mlir::Value x);
+  /// x with elements as those of `like`.
+  mlir::Value convertLike(mlir::Value x, mlir::Value like);
 
   /// A constant of the type of `like`.
   mlir::Value splat(mlir::Value like, double value);

@@ -66,6 +66,14 @@ struct ShardingRule {
   };
   llvm::SmallVector<IndexedFactor> indexedFactors;
 
+  /// The dimensions of the tensor over which the op draws random numbers, each as a dimension of an
+  /// operand; empty for other ops. What a device draws depends on where its shard lies in that
+  /// tensor, so a shard of the op is told, in its attributes `shape` and `sharding`.
+  struct TensorDim {
+    unsigned operand, dim;
+  };
+  llvm::SmallVector<TensorDim> randomDims;
+
   unsigned addFactor(int64_t size, FactorReduction reduction = FactorReduction::None) {
     factors.push_back({size, /*whole=*/false, reduction});
     return factors.size() - 1;

@@ -140,9 +140,10 @@ LogicalResult StateOp::verify() {
 }
 
 LogicalResult InputOp::verify() {
-  if (getRole() != "data" && getRole() != "learning_rate" && getRole() != "step")
+  StringRef known[] = {"data", "learning_rate", "step", "loss_scale", "random_key"};
+  if (!llvm::is_contained(known, getRole()))
     return emitOpError() << "has the role '" << getRole()
-                         << "', expected 'data', 'learning_rate' or 'step'";
+                         << "', expected data, learning_rate, step, loss_scale or random_key";
   return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
 }
 

@@ -14,7 +14,7 @@ include "mlir/IR/SymbolInterfaces.td"
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
-def Exec_Buffer : MemRefOf<[F32, F64, I32, I1]>;
+def Exec_Buffer : MemRefOf<[F32, F64, BF16, F16, I32, I1]>;
 
 def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, NoRegionArguments, NoTerminator,
                                          SingleBlock]> {
@@ -64,13 +64,14 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
   let description = [{
     The buffer holds this device's shard (`shape` is the global one) of a parameter, or, where `parameter` is given, of
     a part of the optimizer's state for it. `file_shape` is the shape in a weights file, with the same elements in the
-    same order; `init` is one of the dtc dialect's initializers.
+    same order; `init` is one of the dtc dialect's initializers. A `master` is the parameter itself in full precision:
+    it starts as the parameter, and weights files are written from it.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name, OptionalAttr<StrAttr>:$parameter,
                        DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$file_shape, Dist_ShardingAttr:$sharding,
-                       OptionalAttr<AnyAttr>:$init);
+                       OptionalAttr<AnyAttr>:$init, UnitAttr:$master);
   let assemblyFormat = [{
-    $state_name (`of` $parameter^)? `=` $buffer `shape` $shape `file_shape` $file_shape `sharding` $sharding
+    $state_name (`master` $master^)? (`of` $parameter^)? `=` $buffer `shape` $shape `file_shape` $file_shape `sharding` $sharding
     (`init` `(` $init^ `)`)? attr-dict `:` type($buffer)
   }];
   let hasVerifier = 1;
@@ -79,13 +80,15 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
 def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
   let summary = "A value that the caller gives for each step";
   let description = [{
-    `role` is "data", "learning_rate" or "step". The buffer holds this device's shard, all microbatches of it. Where
-    `index_limit` is given, the elements are indices in [0, index_limit).
+    `role` is "data", "learning_rate", "step", "loss_scale" or "random_key". The buffer holds this device's shard, all microbatches of it. Where
+    `index_limit` is given, the elements are indices in [0, index_limit), or `ignored_index`.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$input_name, StrAttr:$role, DenseI64ArrayAttr:$shape,
-                       Dist_ShardingAttr:$sharding, OptionalAttr<I64Attr>:$index_limit);
+                       Dist_ShardingAttr:$sharding, OptionalAttr<I64Attr>:$index_limit,
+                       OptionalAttr<I64Attr>:$ignored_index);
   let assemblyFormat = [{
-    $role $input_name `=` $buffer `shape` $shape `sharding` $sharding (`limit` $index_limit^)? attr-dict
+    $role $input_name `=` $buffer `shape` $shape `sharding` $sharding (`limit` $index_limit^)?
+    (`ignored` $ignored_index^)? attr-dict
     `:` type($buffer)
   }];
   let hasVerifier = 1;
@@ -108,7 +111,7 @@ def Exec_TransferOp : Exec_Op<"transfer", [Symbol, HasParent<"ProgramOp">]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_TransferKindAttr:$kind, I64Attr:$peer, I64Attr:$channel,
                        Variadic<Exec_Buffer>:$buffers);
-  let assemblyFormat = "$sym_name $kind $peer `channel` $channel `(` $buffers `)` attr-dict `:` type($buffers)";
+  let assemblyFormat = "$sym_name `` $kind $peer `channel` $channel `(` $buffers `)` attr-dict `:` type($buffers)";
   let hasVerifier = 1;
 }
 
@@ -133,12 +136,12 @@ def Exec_TaskOp : Exec_Op<"task", [Symbol, HasParent<"ProgramOp">, NoRegionArgum
   let summary = "Instructions that run in order";
   let description = [{
     Holds kernels, collectives and transfers of the program's buffers. `pass` and `stage` say what the task does in a
-    pipeline, `seconds` how long one execution is estimated to take without waiting for other devices.
+    pipeline; `seconds` is how long one execution is estimated to take without waiting for other devices.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Dist_PassAttr>:$pass, OptionalAttr<I64Attr>:$stage,
                        OptionalAttr<F64Attr>:$seconds);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name (`pass` $pass^ $stage)? (`seconds` $seconds^)? attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name (`pass` `` $pass^ $stage)? (`seconds` $seconds^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 

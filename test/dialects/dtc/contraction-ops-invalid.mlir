@@ -153,7 +153,7 @@ func.func @einsum_result(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_integers(%x: tensor<4xi32>, %y: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.einsum' op operand #0 must be ranked tensor of f32 or f64}}
+  // expected-error@+1 {{'dtc.einsum' op operand #0 must be ranked tensor of f32, f64, bf16 or f16}}
   %0 = dtc.einsum "a,a->" %x, %y : (tensor<4xi32>, tensor<4xi32>) -> tensor<i32>
   return
 }
@@ -161,7 +161,7 @@ func.func @einsum_integers(%x: tensor<4xi32>, %y: tensor<4xi32>) {
 // -----
 
 func.func @einsum_overflow(%x: tensor<1099511627776xf32>, %y: tensor<1099511627776xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op result #0 must be ranked tensor of f32 or f64 with static sizes of at least 1}}
+  // expected-error@+1 {{'dtc.einsum' op result #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1}}
   %0 = dtc.einsum "a,b->ab" %x, %y : (tensor<1099511627776xf32>, tensor<1099511627776xf32>) -> tensor<1099511627776x1099511627776xf32>
   return
 }
@@ -218,7 +218,7 @@ func.func @reduce_result(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @reduce_integers(%x: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.reduce' op operand #0 must be ranked tensor of f32 or f64}}
+  // expected-error@+1 {{'dtc.reduce' op operand #0 must be ranked tensor of f32, f64, bf16 or f16}}
   %0 = dtc.reduce sum %x dims [0] : (tensor<4xi32>) -> tensor<i32>
   return
 }

@@ -142,6 +142,42 @@ func.func @cross_entropy(%logits: tensor<2x3x8xf32>, %labels: tensor<2x3xi32>) -
   return %0#0, %0#1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
+// (1 - s) of the label's logit, and s of the mean of all.
+// CHECK-LABEL: func.func @label_smoothing(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<3x8xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3xi32>
+// CHECK: %[[LSE:[^ ,:)]+]] = dtc.add
+// CHECK: %[[LABEL:[^ ,:)]+]] = dtc.pick %[[ARG0]], %[[ARG1]]
+// CHECK: %[[REST:[^ ,:)]+]] = dtc.constant dense<7.500000e-01> : tensor<3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.mul %[[LABEL]], %[[REST]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.sub %[[LSE]], %[[V0]]
+// CHECK: %[[SUM:[^ ,:)]+]] = dtc.reduce sum %[[ARG0]] dims [1]
+// CHECK: %[[EIGHTH:[^ ,:)]+]] = dtc.constant dense<1.250000e-01> : tensor<3xf32>
+// CHECK: %[[MEAN:[^ ,:)]+]] = dtc.mul %[[SUM]], %[[EIGHTH]]
+// CHECK: %[[SMOOTHING:[^ ,:)]+]] = dtc.constant dense<2.500000e-01> : tensor<3xf32>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.mul %[[MEAN]], %[[SMOOTHING]]
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.sub %[[V1]], %[[V2]]
+// CHECK: return %[[V3]], %[[LSE]]
+func.func @label_smoothing(%logits: tensor<3x8xf32>, %labels: tensor<3xi32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  %0:2 = dtc.cross_entropy %logits, %labels {label_smoothing = 0.25} : (tensor<3x8xf32>, tensor<3xi32>) -> (tensor<3xf32>, tensor<3xf32>)
+  return %0#0, %0#1 : tensor<3xf32>, tensor<3xf32>
+}
+
+// 16-bit floats are widened first, and the result is rounded once; statistics are not rounded.
+// CHECK-LABEL: func.func @rms_norm_low(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<3x4xbf16>, %[[ARG1:[^ ,:)]+]]: tensor<4xbf16>
+// CHECK: %[[X:[^ ,:)]+]] = dtc.convert %[[ARG0]] : (tensor<3x4xbf16>) -> tensor<3x4xf32>
+// CHECK: %[[GAMMA:[^ ,:)]+]] = dtc.convert %[[ARG1]] : (tensor<4xbf16>) -> tensor<4xf32>
+// CHECK: dtc.mul %[[X]], %[[X]] : tensor<3x4xf32>
+// CHECK: %[[RSTD:[^ ,:)]+]] = dtc.rsqrt %{{.*}} : tensor<3xf32>
+// CHECK: dtc.broadcast %[[GAMMA]]
+// CHECK: %[[Y:[^ ,:)]+]] = dtc.mul %{{.*}} : tensor<3x4xf32>
+// CHECK: %[[ROUNDED:[^ ,:)]+]] = dtc.convert %[[Y]] : (tensor<3x4xf32>) -> tensor<3x4xbf16>
+// CHECK: return %[[ROUNDED]], %[[RSTD]]
+func.func @rms_norm_low(%x: tensor<3x4xbf16>, %gamma: tensor<4xbf16>) -> (tensor<3x4xbf16>, tensor<3xf32>) {
+  %0:2 = dtc.rms_norm %x, %gamma {eps = 1.0e-5} : (tensor<3x4xbf16>, tensor<4xbf16>) -> (tensor<3x4xbf16>, tensor<3xf32>)
+  return %0#0, %0#1 : tensor<3x4xbf16>, tensor<3xf32>
+}
+
 // Other ops have no simpler form.
 // CHECK-LABEL: func.func @attention(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xf32>

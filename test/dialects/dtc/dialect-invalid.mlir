@@ -10,7 +10,7 @@ func.func @param_no_string(%x: tensor<4xf32> {dtc.param = 1}) { return }
 
 // -----
 
-// expected-error@+1 {{argument #0 is the parameter "x" and has type 'tensor<4xi32>', expected a ranked tensor of f32 or f64 with static sizes of at least 1}}
+// expected-error@+1 {{argument #0 is the parameter "x" and has type 'tensor<4xi32>', expected a ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1}}
 func.func @param_of_indices(%x: tensor<4xi32> {dtc.param = "x"}) { return }
 
 // -----

@@ -1,23 +1,23 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics
 
 func.func @integers(%x: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.exp' op operand #0 must be ranked tensor of f32 or f64 with static sizes of at least 1, but got 'tensor<4xi32>'}}
+  // expected-error@+1 {{'dtc.exp' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got 'tensor<4xi32>'}}
   %0 = dtc.exp %x : tensor<4xi32>
   return
 }
 
 // -----
 
-func.func @half(%x: tensor<4xf16>) {
-  // expected-error@+1 {{'dtc.neg' op operand #0 must be ranked tensor of f32 or f64 with static sizes of at least 1, but got 'tensor<4xf16>'}}
-  %0 = dtc.neg %x : tensor<4xf16>
+func.func @half(%x: tensor<4xf8E4M3FN>) {
+  // expected-error@+1 {{'dtc.neg' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got 'tensor<4xf8E4M3FN>'}}
+  %0 = dtc.neg %x : tensor<4xf8E4M3FN>
   return
 }
 
 // -----
 
 func.func @dynamic(%x: tensor<4x?xf32>) {
-  // expected-error@+1 {{'dtc.relu' op operand #0 must be ranked tensor of f32 or f64 with static sizes of at least 1, but got 'tensor<4x?xf32>'}}
+  // expected-error@+1 {{'dtc.relu' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got 'tensor<4x?xf32>'}}
   %0 = dtc.relu %x : tensor<4x?xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @unranked(%x: tensor<*xf32>) {
 // -----
 
 func.func @empty(%x: tensor<4x0xf32>) {
-  // expected-error@+1 {{'dtc.abs' op operand #0 must be ranked tensor of f32 or f64 with static sizes of at least 1, but got 'tensor<4x0xf32>'}}
+  // expected-error@+1 {{'dtc.abs' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got 'tensor<4x0xf32>'}}
   %0 = dtc.abs %x : tensor<4x0xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @empty(%x: tensor<4x0xf32>) {
 // -----
 
 func.func @too_large(%x: tensor<4294967296x4294967296xf32>) {
-  // expected-error@+1 {{'dtc.abs' op operand #0 must be ranked tensor of f32 or f64 with static sizes of at least 1, but got }}
+  // expected-error@+1 {{'dtc.abs' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got }}
   %0 = dtc.abs %x : tensor<4294967296x4294967296xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @too_large(%x: tensor<4294967296x4294967296xf32>) {
 // -----
 
 func.func @encoding(%x: tensor<4xf32, "sparse">) {
-  // expected-error@+1 {{'dtc.abs' op operand #0 must be ranked tensor of f32 or f64 with static sizes of at least 1, but got }}
+  // expected-error@+1 {{'dtc.abs' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got }}
   %0 = dtc.abs %x : tensor<4xf32, "sparse">
   return
 }
@@ -98,7 +98,7 @@ func.func @convert_shape(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @convert_element(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.convert' op result #0 must be ranked tensor of f32, f64, i32 or i1 with static sizes of at least 1, but got 'tensor<4x8xi64>'}}
+  // expected-error@+1 {{'dtc.convert' op result #0 must be ranked tensor of f32, f64, bf16, f16, i32 or i1 with static sizes of at least 1, but got 'tensor<4x8xi64>'}}
   %0 = dtc.convert %x : (tensor<4x8xf32>) -> tensor<4x8xi64>
   return
 }
@@ -122,7 +122,7 @@ func.func @add_elements(%x: tensor<4x8xf32>, %y: tensor<4x8xf64>) {
 // -----
 
 func.func @add_masks(%x: tensor<4xi1>) {
-  // expected-error@+1 {{'dtc.add' op operand #0 must be ranked tensor of f32, f64 or i32 with static sizes of at least 1, but got 'tensor<4xi1>'}}
+  // expected-error@+1 {{'dtc.add' op operand #0 must be ranked tensor of f32, f64, bf16, f16 or i32 with static sizes of at least 1, but got 'tensor<4xi1>'}}
   %0 = dtc.add %x, %x : tensor<4xi1>
   return
 }
@@ -130,7 +130,7 @@ func.func @add_masks(%x: tensor<4xi1>) {
 // -----
 
 func.func @div_integers(%x: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.div' op operand #0 must be ranked tensor of f32 or f64 with static sizes of at least 1, but got 'tensor<4xi32>'}}
+  // expected-error@+1 {{'dtc.div' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got 'tensor<4xi32>'}}
   %0 = dtc.div %x, %x : tensor<4xi32>
   return
 }
@@ -155,7 +155,7 @@ func.func @compare_result(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @compare_masks(%x: tensor<4xi1>) {
-  // expected-error@+1 {{custom op 'dtc.compare' 'lhs' must be ranked tensor of f32, f64 or i32}}
+  // expected-error@+1 {{custom op 'dtc.compare' 'lhs' must be ranked tensor of f32, f64, bf16, f16 or i32}}
   %0 = dtc.compare eq %x, %x : tensor<4xi1>
   return
 }

@@ -213,3 +213,84 @@ func.func @cross_entropy_grad_result(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>
   %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
+
+// -----
+
+func.func @attention_dropout_rate(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // expected-error@+1 {{'dtc.attention' op dropout is 1.000000e+00, expected at least 0 and less than 1}}
+  %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 1.0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_dropout_negative(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // expected-error@+1 {{'dtc.attention' op dropout is -5.000000e-01, expected at least 0 and less than 1}}
+  %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = -0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_dropout_nan(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // expected-error@+1 {{'dtc.attention' op dropout is nan, expected at least 0 and less than 1}}
+  %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 0x7FF8000000000000 : f64} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+// Neither dropout nor a key is there without the other.
+func.func @attention_no_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op dropout is 5.000000e-01 and there is no key, expected both dropout and a key or none of them}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_no_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // expected-error@+1 {{'dtc.attention' op dropout is 0.000000e+00 and there is a key, expected both dropout and a key or none of them}}
+  %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<3xi32>) {
+  // expected-error@+1 {{'dtc.attention' op key has type 'tensor<3xi32>', expected 'tensor<2xi32>'}}
+  %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<3xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_no_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op dropout is 5.000000e-01 and there is no key, expected both dropout and a key or none of them}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @smoothing_of_one(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>) {
+  // expected-error@+1 {{'dtc.cross_entropy' op label_smoothing is 1.000000e+00, expected at least 0 and less than 1}}
+  %0:2 = dtc.cross_entropy %logits, %labels {label_smoothing = 1.0} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @smoothing_negative(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>) {
+  // expected-error@+1 {{'dtc.cross_entropy' op label_smoothing is -1.250000e-01, expected at least 0 and less than 1}}
+  %0:2 = dtc.cross_entropy %logits, %labels {label_smoothing = -0.125} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @smoothing_of_gradient(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>, %x: tensor<4xf32>) {
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op label_smoothing is 2.000000e+00, expected at least 0 and less than 1}}
+  %0 = dtc.cross_entropy_grad %logits, %labels, %x, %x {label_smoothing = 2.0} : (tensor<4x8xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x8xf32>
+  return
+}

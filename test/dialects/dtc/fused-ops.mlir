@@ -43,3 +43,27 @@ func.func @cross_entropy(%logits: tensor<4x8x32xf32>, %labels: tensor<4x8xi32>) 
       -> tensor<4x8x32xf32>
   return
 }
+
+// Attention whose softmax drops out has a key; a shard says where it lies in [batch, heads, queries, keys].
+// CHECK-LABEL: func.func @attention_dropout
+func.func @attention_dropout(%q: tensor<2x8x4x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} key {{%[^ ,]+}} {causal = true, dropout = 1.000000e-01 : f64, number = 7 : i64, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %out, %lse = dtc.attention %q, %k, %k key %key {causal = true, scale = 2.500000e-01 : f64, dropout = 1.000000e-01 : f64, number = 7} :
+      (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>)
+      -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention_grad {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} key {{%[^ ,]+}} {causal = true, dropout = 1.000000e-01 : f64, number = 7 : i64, scale = 2.500000e-01 : f64, shape = array<i64: 4, 8, 8, 9>, sharding = ["dp", "tp", "", ""]} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>, tensor<2xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q key %key {causal = true, scale = 2.500000e-01 : f64, dropout = 1.000000e-01 : f64, number = 7, shape = array<i64: 4, 8, 8, 9>, sharding = ["dp", "tp", "", ""]} :
+      (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>, tensor<2xi32>)
+      -> (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// Smoothing of labels; the gradient of a shard knows the whole number of classes.
+// CHECK-LABEL: func.func @label_smoothing
+func.func @label_smoothing(%logits: tensor<4x32xf32>, %labels: tensor<4xi32>) {
+  // CHECK: dtc.cross_entropy {{%[^ ,]+}}, {{%[^ ,]+}} {label_smoothing = 1.000000e-01 : f64} : (tensor<4x32xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %loss, %lse = dtc.cross_entropy %logits, %labels {label_smoothing = 1.000000e-01 : f64} : (tensor<4x32xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  // CHECK: dtc.cross_entropy_grad {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {classes = 64 : i64, label_smoothing = 1.000000e-01 : f64} : (tensor<4x32xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x32xf32>
+  %0 = dtc.cross_entropy_grad %logits, %labels, %lse, %loss {classes = 64, label_smoothing = 1.000000e-01 : f64} : (tensor<4x32xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x32xf32>
+  return
+}

@@ -475,12 +475,10 @@ func.func @cross_entropy_loss(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (te
 // CHECK-LABEL: func.func @cross_entropy_lse_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>
 // CHECK: %[[LOSS:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.cross_entropy %[[ARG0]], %[[ARG1]]
-// CHECK: %[[V0:[^ ,:)]+]] = dtc.broadcast %[[LSE]] dims [0, 1]
-// CHECK: %[[V1:[^ ,:)]+]] = dtc.sub %[[ARG0]], %[[V0]]
-// CHECK: %[[V2:[^ ,:)]+]] = dtc.exp %[[V1]]
-// CHECK: %[[V3:[^ ,:)]+]] = dtc.broadcast %[[ARG2]] dims [0, 1]
-// CHECK: %[[V4:[^ ,:)]+]] = dtc.mul %[[V3]], %[[V2]]
-// CHECK: return %[[V4]]
+// No class is the label: the gradient of lse is the softmax.
+// CHECK: %[[NONE:[^ ,:)]+]] = dtc.constant dense<-1> : tensor<2x4xi32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.cross_entropy_grad %[[ARG0]], %[[NONE]], %[[LSE]], %[[ARG2]] :
+// CHECK: return %[[V0]]
 func.func @cross_entropy_lse(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (tensor<2x4xf32>) {
   %loss, %lse = dtc.cross_entropy %x, %l : (tensor<2x4x5xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
   return %lse : tensor<2x4xf32>
@@ -490,14 +488,70 @@ func.func @cross_entropy_lse(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (ten
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x4xf32>
 // CHECK: %[[LOSS:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.cross_entropy %[[ARG0]], %[[ARG1]]
 // CHECK: %[[V0:[^ ,:)]+]] = dtc.cross_entropy_grad %[[ARG0]], %[[ARG1]], %[[LSE]], %[[ARG2]]
-// CHECK: %[[V1:[^ ,:)]+]] = dtc.broadcast %[[LSE]] dims [0, 1]
-// CHECK: %[[V2:[^ ,:)]+]] = dtc.sub %[[ARG0]], %[[V1]]
-// CHECK: %[[V3:[^ ,:)]+]] = dtc.exp %[[V2]]
-// CHECK: %[[V4:[^ ,:)]+]] = dtc.broadcast %[[ARG3]] dims [0, 1]
-// CHECK: %[[V5:[^ ,:)]+]] = dtc.mul %[[V4]], %[[V3]]
-// CHECK: %[[V6:[^ ,:)]+]] = dtc.add %[[V0]], %[[V5]]
-// CHECK: return %[[V6]]
+// CHECK: %[[NONE:[^ ,:)]+]] = dtc.constant dense<-1> : tensor<2x4xi32>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.cross_entropy_grad %[[ARG0]], %[[NONE]], %[[LSE]], %[[ARG3]] :
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.add %[[V0]], %[[V1]]
+// CHECK: return %[[V2]]
 func.func @cross_entropy_both(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   %loss, %lse = dtc.cross_entropy %x, %l : (tensor<2x4x5xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
   return %loss, %lse : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// The smoothing is that of the loss alone, and the gradient knows the number of classes, which a shard of it does not.
+// CHECK-LABEL: func.func @label_smoothing_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x4xf32>
+// CHECK: %[[LOSS:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.cross_entropy %[[ARG0]], %[[ARG1]] {label_smoothing = 2.500000e-01 : f64}
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.cross_entropy_grad %[[ARG0]], %[[ARG1]], %[[LSE]], %[[ARG2]] {classes = 5 : i64, label_smoothing = 2.500000e-01 : f64}
+// CHECK: %[[NONE:[^ ,:)]+]] = dtc.constant dense<-1> : tensor<2x4xi32>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.cross_entropy_grad %[[ARG0]], %[[NONE]], %[[LSE]], %[[ARG3]] :
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.add %[[V0]], %[[V1]]
+// CHECK: return %[[V2]]
+func.func @label_smoothing(%x: tensor<2x4x5xf32>, %l: tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %loss, %lse = dtc.cross_entropy %x, %l {label_smoothing = 0.25} : (tensor<2x4x5xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  return %loss, %lse : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// The gradient draws the mask again: the same op with the same number.
+// CHECK-LABEL: func.func @dropout_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.dropout %[[ARG0]], %[[ARG1]] {number = 3 : i64, rate = 2.500000e-01 : f64}
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.dropout %[[ARG2]], %[[ARG1]] {number = 3 : i64, rate = 2.500000e-01 : f64}
+// CHECK: return %[[V1]]
+func.func @dropout(%x: tensor<2x3xf32>, %key: tensor<2xi32>) -> (tensor<2x3xf32>) {
+  %y = dtc.dropout %x, %key {number = 3, rate = 0.25} : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @attention_dropout_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x2x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2xi32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4x2xf32>
+// CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG1]], %[[ARG1]] key %[[ARG2]] {causal = true, dropout = 2.500000e-01 : f64, number = 5 : i64, scale = 1.000000e+00 : f64}
+// CHECK: %[[DQ:[^ ,:)]+]], %[[DK:[^ ,:)]+]], %[[DV:[^ ,:)]+]] = dtc.attention_grad %[[ARG0]], %[[ARG1]], %[[ARG1]], %[[OUT]], %[[LSE]], %[[ARG3]] key %[[ARG2]] {causal = true, dropout = 2.500000e-01 : f64, number = 5 : i64, scale = 1.000000e+00 : f64}
+// CHECK: %[[SUM:[^ ,:)]+]] = dtc.add %[[DK]], %[[DV]]
+// CHECK: return %[[DQ]], %[[SUM]]
+func.func @attention_dropout(%q: tensor<2x3x4x2xf32>, %k: tensor<2x3x2x2xf32>, %key: tensor<2xi32>) -> (tensor<2x3x4x2xf32>) {
+  %o, %l = dtc.attention %q, %k, %k key %key {causal = true, scale = 1.0, dropout = 0.25, number = 5} : (tensor<2x3x4x2xf32>, tensor<2x3x2x2xf32>, tensor<2x3x2x2xf32>, tensor<2xi32>) -> (tensor<2x3x4x2xf32>, tensor<2x4x3xf32>)
+  return %o : tensor<2x3x4x2xf32>
+}
+
+// The cotangent of a wide result is rounded, and spread over the elements then.
+// CHECK-LABEL: func.func @reduce_low_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xbf16>, %[[ARG1:[^ ,:)]+]]: tensor<2xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.convert %[[ARG1]] : (tensor<2xf32>) -> tensor<2xbf16>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.broadcast %[[V0]] dims [0] : (tensor<2xbf16>) -> tensor<2x3xbf16>
+// CHECK: return %[[V1]]
+func.func @reduce_low(%x: tensor<2x3xbf16>) -> tensor<2xf32> {
+  %y = dtc.reduce sum %x dims [1] : (tensor<2x3xbf16>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+
+// CHECK-LABEL: func.func @einsum_wide_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf16>, %[[ARG1:[^ ,:)]+]]: tensor<3x4xf16>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>
+// CHECK: dtc.einsum "bi,io->bo" %[[ARG0]], %[[ARG1]] {wide}
+// CHECK: %[[DY:[^ ,:)]+]] = dtc.convert %[[ARG2]] : (tensor<2x4xf32>) -> tensor<2x4xf16>
+// CHECK: %[[DX:[^ ,:)]+]] = dtc.einsum "bo,io->bi" %[[DY]], %[[ARG1]] : (tensor<2x4xf16>, tensor<3x4xf16>) -> tensor<2x3xf16>
+// CHECK: %[[DW:[^ ,:)]+]] = dtc.einsum "bi,bo->io" %[[ARG0]], %[[DY]] : (tensor<2x3xf16>, tensor<2x4xf16>) -> tensor<3x4xf16>
+// CHECK: return %[[DX]], %[[DW]]
+func.func @einsum_wide(%x: tensor<2x3xf16>, %w: tensor<3x4xf16>) -> tensor<2x4xf32> {
+  %y = dtc.einsum "bi,io->bo" %x, %w {wide} : (tensor<2x3xf16>, tensor<3x4xf16>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
 }

@@ -154,19 +154,50 @@ func.func @fused(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %logits: te
   %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   // expected-remark@+1 {{attention_grad {causal = true, scale = 2.500000e-01 : f64} flops 69120.}}
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
-  // expected-remark@+1 {{cross_entropy {} flops 1024.}}
+  // expected-remark@+1 {{cross_entropy {label_smoothing = 0.000000e+00 : f64} flops 1024.}}
   %loss, %lse1 = dtc.cross_entropy %logits, %labels : (tensor<4x8x32xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
-  // expected-remark@+1 {{cross_entropy_grad {} 0=>0 flops 1024.}}
+  // expected-remark@+1 {{cross_entropy_grad {label_smoothing = 0.000000e+00 : f64} 0=>0 flops 1024.}}
   %dlogits = dtc.cross_entropy_grad %logits, %labels, %lse1, %loss : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
   return
 }
 
-func.func @optimizer(%p: tensor<4x8xf32>, %s: tensor<f32>) {
+func.func @optimizer(%p: tensor<4x8xf32>, %s: tensor<f32>, %ap: tensor<i1>) {
   // expected-remark@+1 {{adamw {beta1 = 9.000000e-01 : f64, beta2 = 0.99899999999999999 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64} 0=>0 2=>1 3=>2 flops 32.}}
-  %0:3 = dtc.adamw %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  %0:3 = dtc.adamw %p, %p, %p, %p, %s, %s, %s, %ap {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
   // expected-remark@+1 {{sgd {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64} 0=>0 2=>1 flops 32.}}
-  %1:2 = dtc.sgd %p, %p, %p, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %1:2 = dtc.sgd %p, %p, %p, %s, %s, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
   // expected-remark@+1 {{sgd {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64} 0=>0 2=>1 flops 1.}}
-  %2:2 = dtc.sgd %s, %s, %s, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %2:2 = dtc.sgd %s, %s, %s, %s, %s, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>)
+  // expected-remark@+1 {{adam {beta1 = 9.000000e-01 : f64, beta2 = 0.99899999999999999 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64} 0=>0 2=>1 3=>2 flops 32.}}
+  %3:3 = dtc.adam %p, %p, %p, %p, %s, %s, %s, %ap {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{lion {beta1 = 9.000000e-01 : f64, beta2 = 0.98999999999999999 : f64, weight_decay = 0.000000e+00 : f64} 0=>0 2=>1 flops 32.}}
+  %4:2 = dtc.lion %p, %p, %p, %s, %s, %ap {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  return
+}
+
+// A kernel is told of which tensor its mask is a part: of its own, if nothing else is said.
+func.func @random(%x: tensor<4x8xf32>, %key: tensor<2xi32>) {
+  // expected-remark@+1 {{dropout {op = 3 : i64, rate = 5.000000e-01 : f64, shape = array<i64: 4, 8>, sharding = ["", ""]} 0=>0 flops 32.}}
+  %0 = dtc.dropout %x, %key {number = 3, rate = 0.5} : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<4x8xf32>
+  // expected-remark@+1 {{dropout {op = 3 : i64, rate = 5.000000e-01 : f64, shape = array<i64: 16, 8>, sharding = ["micro,dp", ""]} 0=>0 flops 32.}}
+  %1 = dtc.dropout %x, %key {number = 3, rate = 0.5, shape = array<i64: 16, 8>, sharding = ["micro,dp", ""]} : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<4x8xf32>
+  return
+}
+
+// The mask of attention is over [batch, heads, queries, keys]. The number of operations is that without dropout.
+func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // expected-remark@+1 {{attention {causal = true, dropout = 5.000000e-01 : f64, op = 7 : i64, scale = 2.500000e-01 : f64, shape = array<i64: 2, 6, 8, 9>, sharding = ["", "", "", ""]} flops 27648.}}
+  %out, %lse = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 0.5, number = 7} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention_grad {causal = true, dropout = 5.000000e-01 : f64, op = 7 : i64, scale = 2.500000e-01 : f64, shape = array<i64: 4, 12, 8, 9>, sharding = ["dp", "tp", "", ""]} flops 69120.}}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q key %key {causal = true, scale = 0.25, dropout = 0.5, number = 7, shape = array<i64: 4, 12, 8, 9>, sharding = ["dp", "tp", "", ""]} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// What an op is told of its result is told to its kernel.
+func.func @smoothing(%logits: tensor<4x32xf32>, %labels: tensor<4xi32>, %x: tensor<4xf32>) {
+  // expected-remark@+1 {{cross_entropy {label_smoothing = 1.000000e-01 : f64} flops 128.}}
+  %0:2 = dtc.cross_entropy %logits, %labels {label_smoothing = 0.1} : (tensor<4x32xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  // expected-remark@+1 {{cross_entropy_grad {classes = 64 : i64, label_smoothing = 1.000000e-01 : f64} 0=>0 flops 128.}}
+  %1 = dtc.cross_entropy_grad %logits, %labels, %x, %x {label_smoothing = 0.1, classes = 64} : (tensor<4x32xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x32xf32>
   return
 }

@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics
 
 func.func @constant_element() {
-  // expected-error@+1 {{'dtc.constant' op result #0 must be ranked tensor of f32, f64, i32 or i1 with static sizes of at least 1, but got 'tensor<4xi64>'}}
+  // expected-error@+1 {{'dtc.constant' op result #0 must be ranked tensor of f32, f64, bf16, f16, i32 or i1 with static sizes of at least 1, but got 'tensor<4xi64>'}}
   %0 = dtc.constant dense<1> : tensor<4xi64>
   return
 }

@@ -171,12 +171,44 @@ func.func @fused(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %logits: te
   return
 }
 
-func.func @optimizer(%p: tensor<4x8xf32>, %s: tensor<f32>) {
-  // expected-remark@+1 {{ab,ab,ab,ab,,,->ab,ab,ab a=4 b=8.}}
-  %0:3 = dtc.adamw %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
-  // expected-remark@+1 {{ab,ab,ab,,->ab,ab a=4 b=8.}}
-  %1:2 = dtc.sgd %p, %p, %p, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
-  // expected-remark@+1 {{,,,,->,.}}
-  %2:2 = dtc.sgd %s, %s, %s, %s, %s {momentum = 0.9, weight_decay = 0.0} : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+func.func @optimizer(%p: tensor<4x8xf32>, %s: tensor<f32>, %ap: tensor<i1>) {
+  // expected-remark@+1 {{ab,ab,ab,ab,,,,->ab,ab,ab a=4 b=8.}}
+  %0:3 = dtc.adamw %p, %p, %p, %p, %s, %s, %s, %ap {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{ab,ab,ab,,,->ab,ab a=4 b=8.}}
+  %1:2 = dtc.sgd %p, %p, %p, %s, %s, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{,,,,,->,.}}
+  %2:2 = dtc.sgd %s, %s, %s, %s, %s, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>)
+  // expected-remark@+1 {{ab,ab,ab,ab,,,,->ab,ab,ab a=4 b=8.}}
+  %3:3 = dtc.adam %p, %p, %p, %p, %s, %s, %s, %ap {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  // expected-remark@+1 {{ab,ab,ab,,,->ab,ab a=4 b=8.}}
+  %4:2 = dtc.lion %p, %p, %p, %s, %s, %ap {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  return
+}
+
+// Each element is dropped on its own: every dimension may be split, and the mask of a sum over devices is the same on each
+// of them. The key is whole everywhere.
+func.func @random(%x: tensor<4x8xf32>, %key: tensor<2xi32>) {
+  // expected-remark@+1 {{ab,c->ab a=4 b=8 c=2 whole linear {0}.}}
+  %dropout = dtc.dropout %x, %key {number = 0, rate = 0.5} : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<4x8xf32>
+  return
+}
+
+// A key is one more operand of attention, and changes nothing else.
+func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // expected-remark@+1 {{ab(cd)e,afce,afce,g->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole g=2 whole.}}
+  %out, %lse = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e,g->ab(cd)e,afce,afce a=2 b=8 whole c=2 d=3 sum e=16 whole f=9 whole g=2 whole linear {5}.}}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// A partial sum is complete before it is rounded to 16 bits; widening it is exact.
+func.func @rounding(%x: tensor<4x8xf32>, %b: tensor<4x8xbf16>, %d: tensor<4x8xf64>) {
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %0 = dtc.convert %x : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %1 = dtc.convert %d : (tensor<4x8xf64>) -> tensor<4x8xf16>
+  // expected-remark@+1 {{ab->ab a=4 b=8 linear {0}.}}
+  %2 = dtc.convert %b : (tensor<4x8xbf16>) -> tensor<4x8xf32>
   return
 }

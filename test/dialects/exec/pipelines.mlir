@@ -1,6 +1,10 @@
 // RUN: dtc-opt %s | dtc-opt | FileCheck %s
 // RUN: dtc-opt %s --mlir-print-op-generic | dtc-opt | FileCheck %s
 // RUN: dtc-opt %s --emit-bytecode | dtc-opt | FileCheck %s
+// RUN: dtc-opt %s | FileCheck %s --check-prefix SPACES --strict-whitespace
+
+// SPACES: exec.transfer @channel.0 send_to 1 channel 0
+// SPACES: exec.task @forward.0 pass forward 0 seconds
 
 dist.mesh @mesh <"pp"=2 pipeline, "micro"=4 temporal>
 
