@@ -108,19 +108,47 @@ static int64_t place(llvm::ArrayRef<Lifetime> lifetimes, std::vector<int64_t> &o
   return gaps.size();
 }
 
+/// Places the largest first, each at the lowest offset at which it is disjoint from those that are
+/// placed and alive with it. Takes the square of their number. Returns the size of the arena.
+static int64_t placeBySize(llvm::ArrayRef<Lifetime> lifetimes, std::vector<int64_t> &offsets) {
+  std::vector<unsigned> order(lifetimes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    const Lifetime &l = lifetimes[a], &r = lifetimes[b];
+    return std::make_tuple(-l.bytes, l.first - l.last, a) <
+           std::make_tuple(-r.bytes, r.first - r.last, b);
+  });
+  struct Placed {
+    int64_t offset, end;
+    int first, last;
+  };
+  std::vector<Placed> placed; // by offset
+  int64_t size = 0;
+  offsets.assign(lifetimes.size(), 0);
+  for (unsigned index : order) {
+    const Lifetime &lifetime = lifetimes[index];
+    if (lifetime.bytes == 0)
+      continue;
+    int64_t offset = 0;
+    for (const Placed &other : placed) {
+      if (other.offset - offset >= lifetime.bytes)
+        break;
+      if (other.first <= lifetime.last && lifetime.first <= other.last)
+        offset = std::max(offset, other.end);
+    }
+    offsets[index] = offset;
+    Placed own{offset, offset + lifetime.bytes, lifetime.first, lifetime.last};
+    size = std::max(size, own.end);
+    placed.insert(
+        llvm::upper_bound(placed, own,
+                          [](const Placed &a, const Placed &b) { return a.offset < b.offset; }),
+        own);
+  }
+  return size;
+}
+
 ArenaPlan dtc::planArena(llvm::ArrayRef<Lifetime> lifetimes) {
   ArenaPlan plan;
-  plan.arenaBytes = place(lifetimes, plan.offsets);
-
-  std::vector<Lifetime> reversed;
-  for (const Lifetime &lifetime : lifetimes)
-    reversed.push_back({lifetime.bytes, -lifetime.last, -lifetime.first});
-  std::vector<int64_t> offsets;
-  if (int64_t bytes = place(reversed, offsets); bytes < plan.arenaBytes) {
-    plan.arenaBytes = bytes;
-    plan.offsets = offsets;
-  }
-
   std::map<int, int64_t> change;
   for (const Lifetime &lifetime : lifetimes) {
     change[lifetime.first] += lifetime.bytes;
@@ -134,5 +162,24 @@ ArenaPlan dtc::planArena(llvm::ArrayRef<Lifetime> lifetimes) {
       plan.peak = instant;
     }
   }
+
+  plan.arenaBytes = place(lifetimes, plan.offsets);
+  auto attempt = [&](auto place, llvm::ArrayRef<Lifetime> lifetimes) {
+    if (plan.arenaBytes == plan.lowerBound)
+      return;
+    std::vector<int64_t> offsets;
+    if (int64_t bytes = place(lifetimes, offsets); bytes < plan.arenaBytes) {
+      plan.arenaBytes = bytes;
+      plan.offsets = std::move(offsets);
+    }
+  };
+  std::vector<Lifetime> reversed;
+  for (const Lifetime &lifetime : lifetimes)
+    reversed.push_back({lifetime.bytes, -lifetime.last, -lifetime.first});
+  attempt(place, reversed);
+  // What is left to gain is worth less time in large programs.
+  constexpr size_t kMostBySize = 4096;
+  if (lifetimes.size() <= kMostBySize)
+    attempt(placeBySize, lifetimes);
   return plan;
 }

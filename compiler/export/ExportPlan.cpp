@@ -11,6 +11,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -81,6 +82,10 @@ static plan::DType toDType(Type type) {
     return plan::F32;
   if (type.isF64())
     return plan::F64;
+  if (type.isBF16())
+    return plan::BF16;
+  if (type.isF16())
+    return plan::F16;
   if (type.isInteger(32))
     return plan::I32;
   return plan::BOOL;
@@ -252,18 +257,24 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       exportSharding(state.getSharding(), *out->mutable_sharding());
       exportInit(state.getInitAttr(), *out->mutable_init());
       out->set_buffer(indexOf(state.getBuffer()));
+      out->set_master(state.getMaster());
     } else if (auto input = dyn_cast<exec::InputOp>(entry)) {
       plan::Input *out = program->add_inputs();
       out->set_name(input.getInputName().str());
-      out->set_role(input.getRole() == "learning_rate" ? plan::Input::LEARNING_RATE
-                    : input.getRole() == "step"        ? plan::Input::STEP
-                                                       : plan::Input::DATA);
+      out->set_role(llvm::StringSwitch<plan::Input::Role>(input.getRole())
+                        .Case("learning_rate", plan::Input::LEARNING_RATE)
+                        .Case("step", plan::Input::STEP)
+                        .Case("loss_scale", plan::Input::LOSS_SCALE)
+                        .Case("random_key", plan::Input::RANDOM_KEY)
+                        .Default(plan::Input::DATA));
       for (int64_t size : input.getShape())
         out->add_shape(size);
       out->set_dtype(toDType(cast<MemRefType>(input.getBuffer().getType()).getElementType()));
       exportSharding(input.getSharding(), *out->mutable_sharding());
       out->set_buffer(indexOf(input.getBuffer()));
       out->set_index_limit(input.getIndexLimit().value_or(0));
+      if (auto ignored = input.getIgnoredIndex())
+        out->set_ignored_index(*ignored);
     } else if (auto output = dyn_cast<exec::OutputOp>(entry)) {
       plan::Output *out = program->add_outputs();
       out->set_name(output.getOutputName().str());
@@ -304,7 +315,7 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
 }
 
 LogicalResult Exporter::run(StringRef modelName) {
-  plan.set_version(3);
+  plan.set_version(4);
   plan.set_producer("dtc-compile " DTC_VERSION);
   plan.set_model(modelName.str());
   sources["unknown"] = 0;

@@ -189,20 +189,12 @@ void ConfigReader::requireAnyOf(llvm::StringRef field, llvm::ArrayRef<llvm::Stri
           llvm::join(accepted, ", ") + ", or the field left out");
 }
 
-void ConfigReader::warnAboutDropout(llvm::ArrayRef<std::pair<llvm::StringRef, double>> fields) {
-  std::string rates;
-  for (const auto &[field, fallback] : fields) {
-    double rate = getNonNegative(field, fallback);
-    if (rate > 1)
-      error(quote(field) + " is " + show(rate) + ", expected a rate from 0 to 1");
-    if (rate == 0)
-      continue;
-    rates += (rates.empty() ? "" : ", ") + quote(field) + " " + show(rate);
-    rates += has(field) ? "" : " (the default)";
-  }
-  if (!rates.empty())
-    warning("there is no dropout yet: " + rates +
-            " ignored, the model trains without; set to 0 to silence this warning");
+double ConfigReader::getDropoutRate(llvm::StringRef field, double fallback) {
+  double rate = getNonNegative(field, fallback);
+  if (rate < 1)
+    return rate;
+  error(quote(field) + " is " + show(rate) + ", expected a rate of at least 0 and less than 1");
+  return 0;
 }
 
 void ConfigReader::warnAboutMisspellings() {

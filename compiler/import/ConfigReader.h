@@ -76,9 +76,8 @@ public:
   /// Reports the field if it is a list that is not empty and has none of `accepted`.
   void requireAnyOf(llvm::StringRef field, llvm::ArrayRef<llvm::StringRef> accepted);
 
-  /// Warns, in one line, about those of the fields that are not zero: dropout rates that are
-  /// ignored. A field is given with the rate that transformers takes where it is absent.
-  void warnAboutDropout(llvm::ArrayRef<std::pair<llvm::StringRef, double>> fields);
+  /// A rate of dropout, at least 0 and less than 1.
+  double getDropoutRate(llvm::StringRef field, double fallback);
 
   /// Warns about fields that were not asked for and whose names are nearly those of fields that
   /// were.

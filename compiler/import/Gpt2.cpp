@@ -29,6 +29,7 @@ struct Gpt2Config {
   Activation activation = Activation::GeluTanh;
   double eps = 1e-5;
   double initializerRange = 0.02;
+  double residualDropout = 0.1, embeddingDropout = 0.1, attentionDropout = 0.1;
   bool scaleByHeadSize = true;
   bool scaleByLayer = false;
   bool tied = true;
@@ -62,7 +63,9 @@ static Gpt2Config readConfig(ConfigReader &reader, const ImportOptions &options)
   reader.getBool("reorder_and_upcast_attn", false);
 
   checkCommonFields(reader, {"GPT2LMHeadModel", "GPT2Model"});
-  reader.warnAboutDropout({{"resid_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"attn_pdrop", 0.1}});
+  config.residualDropout = reader.getDropoutRate("resid_pdrop", config.residualDropout);
+  config.embeddingDropout = reader.getDropoutRate("embd_pdrop", config.embeddingDropout);
+  config.attentionDropout = reader.getDropoutRate("attn_pdrop", config.attentionDropout);
   return config;
 }
 
@@ -91,13 +94,14 @@ static Value buildAttention(ModelBuilder &model, const Gpt2Config &config, int64
   double scale = config.scaleByHeadSize ? 1 / std::sqrt(double(config.headSize.size)) : 1.0;
   if (config.scaleByLayer)
     scale /= double(layer + 1);
-  Value out = model.causalAttention(q, k, v, scale);
+  Value out = model.causalAttention(q, k, v, scale, config.attentionDropout);
 
   out =
       model.einsum("bshe,hed->bsd", out,
                    model.addParameter("c_proj.weight",
                                       {{config.heads, config.headSize}, {config.embed}}, residual));
-  return model.addBias(out, model.addParameter("c_proj.bias", {{config.embed}}, Init::zeros()));
+  out = model.addBias(out, model.addParameter("c_proj.bias", {{config.embed}}, Init::zeros()));
+  return model.dropout(out, config.residualDropout);
 }
 
 /// x [B, S, D] -> [B, S, D]
@@ -111,7 +115,8 @@ static Value buildMlp(ModelBuilder &model, const Gpt2Config &config, Value x) {
   Value y =
       model.einsum("bsf,fd->bsd", h,
                    model.addParameter("c_proj.weight", {{config.mlp}, {config.embed}}, residual));
-  return model.addBias(y, model.addParameter("c_proj.bias", {{config.embed}}, Init::zeros()));
+  y = model.addBias(y, model.addParameter("c_proj.bias", {{config.embed}}, Init::zeros()));
+  return model.dropout(y, config.residualDropout);
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> dtc::importGpt2(mlir::MLIRContext &context, ConfigReader &reader,
@@ -128,7 +133,8 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importGpt2(mlir::MLIRContext &context, Co
   Value x = model.embed(wte);
   model.beginLayer("wpe");
   Value wpe = model.addParameter("weight", {{config.positions}, {config.embed}}, normal);
-  x = model.residual(model.addBias(x, model.takeFirst(wpe, options.seq)));
+  x = model.addBias(x, model.takeFirst(wpe, options.seq));
+  x = model.residual(model.dropout(x, config.embeddingDropout));
 
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "h." + std::to_string(layer);
@@ -149,5 +155,5 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importGpt2(mlir::MLIRContext &context, Co
       config.tied ? wte : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
   Value logits = model.einsum("bsd,vd->bsv", x, head);
   model.beginTopLevelLayer("loss");
-  return model.finish(model.meanCrossEntropy(logits));
+  return model.finish(model.meanLoss(logits));
 }

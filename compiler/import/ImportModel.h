@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,15 @@ struct ImportOptions {
   int64_t seq = 1;
   /// Compute in f64 instead of f32.
   bool doublePrecision = false;
+  /// Whether the model drops out as its configuration says; otherwise nowhere.
+  bool dropout = true;
+  /// The part of the loss that asks for all classes alike (Szegedy et al. 2016, section 7).
+  double labelSmoothing = 0;
+  /// How much of the mean squared log of the softmax's denominator is added to the loss (Chowdhery
+  /// et al., "PaLM", arXiv:2204.02311, section 5).
+  double zLoss = 0;
+  /// The label of tokens that do not count; the loss is the mean over the others.
+  std::optional<int64_t> ignoreIndex;
 };
 
 /// What an import has to say to its user, one line each.

@@ -32,6 +32,7 @@ struct LlamaConfig {
   double eps = 1e-6;
   double initializerRange = 0.02;
   double ropeTheta = 10000;
+  double attentionDropout = 0;
   bool attentionBias = false;
   bool mlpBias = false;
   bool tied = false;
@@ -118,7 +119,7 @@ static LlamaConfig readConfig(ConfigReader &reader, const ImportOptions &options
     reader.find("sliding_window"); // there, but unused
   else
     reader.requireOneOf("sliding_window", {});
-  reader.warnAboutDropout({{"attention_dropout", 0.0}});
+  config.attentionDropout = reader.getDropoutRate("attention_dropout", config.attentionDropout);
   if (const json *pad = reader.find("pad_token_id"); pad && !pad->is_null())
     reader.warning("'pad_token_id' is " + ConfigReader::show(*pad) +
                    ": transformers does not train the embedding of that token, dtc does");
@@ -142,7 +143,8 @@ static Value buildAttention(ModelBuilder &model, const LlamaConfig &config, Valu
   Value v = project("v_proj", config.kvHeads);
   q = model.rotary(q, config.ropeTheta);
   k = model.rotary(k, config.ropeTheta);
-  Value out = model.causalAttention(q, k, v, /*scale=*/1 / std::sqrt(double(config.headSize.size)));
+  double scale = 1 / std::sqrt(double(config.headSize.size));
+  Value out = model.causalAttention(q, k, v, scale, config.attentionDropout);
   out = model.einsum("bshe,dhe->bsd", out,
                      model.addParameter("o_proj.weight",
                                         {{config.embed}, {config.heads, config.headSize}}, normal));
@@ -200,5 +202,5 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importLlama(mlir::MLIRContext &context, C
       config.tied ? table : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
   Value logits = model.einsum("bsd,vd->bsv", x, head);
   model.beginTopLevelLayer("loss");
-  return model.finish(model.meanCrossEntropy(logits));
+  return model.finish(model.meanLoss(logits));
 }

@@ -24,7 +24,7 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
                            StringRef parameterPrefix)
     : builder(&context), modelPrefix(parameterPrefix.str() + "."),
-      loc(NameLoc::get(builder.getStringAttr("model"))) {
+      loc(NameLoc::get(builder.getStringAttr("model"))), options(options) {
   context.loadDialect<DtcDialect, func::FuncDialect>();
   elementType = options.doublePrecision ? Type(builder.getF64Type()) : builder.getF32Type();
   module = ModuleOp::create(loc);
@@ -36,6 +36,11 @@ ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
   auto indexType = RankedTensorType::get({options.batch, options.seq}, builder.getI32Type());
   tokens = addArgument(0, indexType, DtcDialect::kInputAttrName, "tokens", {"batch", "seq"}, {});
   labels = addArgument(1, indexType, DtcDialect::kInputAttrName, "labels", {"batch", "seq"}, {});
+  if (options.ignoreIndex) {
+    NamedAttrList attrs(argumentAttrs[1]);
+    attrs.set(DtcDialect::kIgnoredIndexAttrName, builder.getI64IntegerAttr(*options.ignoreIndex));
+    argumentAttrs[1] = attrs.getDictionary(&context);
+  }
 }
 
 void ModelBuilder::beginLayer(const Twine &name) {
@@ -195,13 +200,70 @@ Value ModelBuilder::rotary(Value x, double theta) {
   return RotaryOp::create(builder, loc, x, theta, /*inverse=*/false);
 }
 
-Value ModelBuilder::causalAttention(Value q, Value k, Value v, double scale) {
-  return AttentionOp::create(builder, loc, q, k, v, /*causal=*/true, scale).getOut();
+/// The argument that says, together with an op's number, which elements drop out.
+Value ModelBuilder::randomKey() {
+  if (key)
+    return key;
+  auto type = RankedTensorType::get({2}, builder.getI32Type());
+  argumentAttrs.push_back(builder.getDictionaryAttr(
+      builder.getNamedAttr("dtc.scalar", builder.getStringAttr("random_key"))));
+  key = block->addArgument(type, NameLoc::get(builder.getStringAttr("random_key")));
+  return key;
 }
 
-Value ModelBuilder::meanCrossEntropy(Value logits) {
-  Value perToken = CrossEntropyOp::create(builder, loc, logits, labels).getLoss();
-  Value sum = ReduceOp::create(builder, loc, perToken, ReduceKind::Sum, ArrayRef<int64_t>{0, 1});
-  double count = double(shapeOf(perToken)[0]) * double(shapeOf(perToken)[1]);
-  return mul(sum, ConstantOp::create(builder, loc, getType({}), 1 / count));
+Value ModelBuilder::dropout(Value x, double rate) {
+  if (rate == 0 || !options.dropout)
+    return x;
+  Value random = randomKey();
+  return DropoutOp::create(builder, loc, x, random, rate, numRandomOps++, DenseI64ArrayAttr(),
+                           ArrayAttr());
+}
+
+Value ModelBuilder::causalAttention(Value q, Value k, Value v, double scale, double dropout) {
+  if (dropout == 0 || !options.dropout)
+    return AttentionOp::create(builder, loc, q, k, v, /*causal=*/true, scale).getOut();
+  Value random = randomKey();
+  return AttentionOp::create(builder, loc, q, k, v, random, /*causal=*/true, scale, dropout,
+                             numRandomOps++, DenseI64ArrayAttr(), ArrayAttr())
+      .getOut();
+}
+
+Value ModelBuilder::constant(ArrayRef<int64_t> shape, double value) {
+  return ConstantOp::create(builder, loc, getType(shape), value);
+}
+
+Value ModelBuilder::meanLoss(Value logits) {
+  auto entropy = CrossEntropyOp::create(builder, loc, logits, labels,
+                                        builder.getF64FloatAttr(options.labelSmoothing));
+  Value perToken = entropy.getLoss();
+  ArrayRef<int64_t> shape = shapeOf(perToken);
+  if (options.zLoss > 0) {
+    Value square = mul(entropy.getLse(), entropy.getLse());
+    Value weight = constant(shape, options.zLoss);
+    perToken = add(perToken, mul(square, weight));
+  }
+  Value counts; // which labels count, if not all of them do
+  if (options.ignoreIndex) {
+    auto type = cast<RankedTensorType>(labels.getType());
+    Value ignored = ConstantOp::create(builder, loc, type, double(*options.ignoreIndex));
+    counts = CompareOp::create(builder, loc, labels, ignored, ComparePredicate::NotEqual);
+    Value zero = constant(shape, 0);
+    perToken = SelectOp::create(builder, loc, counts, perToken, zero);
+  }
+  // A sum over all tokens, divided by their number.
+  double part = 1 / (double(shape[0]) * double(shape[1]));
+  auto mean = [&](Value value) {
+    Value sum = ReduceOp::create(builder, loc, value, ReduceKind::Sum, ArrayRef<int64_t>{0, 1});
+    Value factor = constant({}, part);
+    return mul(sum, factor);
+  };
+  Value loss = mean(perToken);
+  if (!counts)
+    return loss;
+  // Where no label counts the loss is 0.
+  Value ones = ConvertOp::create(builder, loc, counts, elementType);
+  Value counted = mean(ones);
+  Value least = constant({}, part);
+  counted = MaximumOp::create(builder, loc, counted, least);
+  return DivOp::create(builder, loc, loss, counted);
 }

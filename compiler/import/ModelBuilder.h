@@ -107,11 +107,17 @@ public:
   /// Rotary positions of the heads x [B, S, H, E].
   mlir::Value rotary(mlir::Value x, double theta);
 
-  /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E].
-  mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v, double scale);
+  /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E]. What the softmax
+  /// gives drops out with probability `dropout`.
+  mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v, double scale,
+                              double dropout = 0);
 
-  /// The mean over all tokens of the cross entropy between `logits` [B, S, V] and the labels.
-  mlir::Value meanCrossEntropy(mlir::Value logits);
+  /// `x` whose elements drop out with probability `rate`.
+  mlir::Value dropout(mlir::Value x, double rate);
+
+  /// The mean of the cross entropy between `logits` [B, S, V] and the labels, with what the options
+  /// add to it, over all tokens or over those whose labels count.
+  mlir::Value meanLoss(mlir::Value logits);
 
 private:
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
@@ -119,6 +125,8 @@ private:
                           llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,
                           mlir::Attribute init);
   mlir::Attribute getInit(Init init);
+  mlir::Value constant(llvm::ArrayRef<int64_t> shape, double value);
+  mlir::Value randomKey();
 
   mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -130,6 +138,10 @@ private:
   unsigned numParameters = 0;
   llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs;
   mlir::Value tokens, labels;
+  /// The argument that random ops share, once there is one, and the number of such ops.
+  mlir::Value key;
+  int64_t numRandomOps = 0;
+  const ImportOptions options;
 };
 
 } // namespace dtc

@@ -105,6 +105,19 @@ LogicalResult dtc::checkProgram(func::FuncOp function, StringRef mesh) {
   return failure(checked.wasInterrupted());
 }
 
+FailureOr<dist::MicrobatchLoopOp> dtc::findMicrobatchLoop(func::FuncOp function, const Mesh &mesh,
+                                                          StringRef before) {
+  if (failed(checkProgram(function, mesh.name)))
+    return failure();
+  auto loops = llvm::to_vector(function.getOps<dist::MicrobatchLoopOp>());
+  if (loops.size() == 1 && !loops.front().getSchedule())
+    return loops.front();
+  function.emitOpError() << "has " << loops.size()
+                         << " loops over microbatches, expected one without a schedule; run "
+                         << before << " first";
+  return failure();
+}
+
 LogicalResult dtc::checkShardings(func::FuncOp function) {
   auto check = [&](Operation *op, const Twine &what, Value value) -> LogicalResult {
     auto sharding = dist::getSharding(value);

@@ -28,6 +28,11 @@ mlir::LogicalResult checkProgram(mlir::func::FuncOp function);
 /// Checks as well that all shardings are on `mesh`, the one of the module.
 mlir::LogicalResult checkProgram(mlir::func::FuncOp function, llvm::StringRef mesh);
 
+/// Checks the same of a program whose microbatches are to be scheduled, and returns its one loop
+/// over them, which has no schedule yet. `before` names the passes that make it so.
+mlir::FailureOr<dist::MicrobatchLoopOp>
+findMicrobatchLoop(mlir::func::FuncOp function, const Mesh &mesh, llvm::StringRef before);
+
 /// Checks that every argument and every op's result has a sharding, and that every op has a
 /// sharding rule or is one of the global view's own.
 mlir::LogicalResult checkShardings(mlir::func::FuncOp function);

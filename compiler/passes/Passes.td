@@ -25,23 +25,84 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     From `@loss(parameters, inputs) -> scalar` makes `@train_step(parameters, optimizer state, inputs, learning rate,
     step) -> (loss, gradient norm, updated parameters, updated state)`: reverse-mode gradients through the
     DifferentiableOpInterface, global-norm clipping with the factor min(1, clip / (norm + 1e-6)) (Pascanu et al. 2013,
-    section 3.2; the 1e-6 is PyTorch's), and AdamW (Loshchilov and Hutter 2019, algorithm 2, with bias correction) or
-    SGD with momentum. Weight decay applies to parameters that have at least two dimensions in weights files.
+    section 3.2; the 1e-6 is PyTorch's), and the optimizer's update of each parameter. Weight decay applies to
+    parameters that have at least two dimensions in weights files, and to those of groups as these say.
+
+    Where the gradient's norm is not finite, nothing is updated (`apply` of the optimizers is false): one such element on
+    any device holds back the step on all of them.
+
+    A loss that is a quotient whose divisor does not depend on the parameters, such as a number of labels that count, is
+    differentiated without the divisor, and the gradients are divided by it in the end: the divisor may then be a sum
+    over all microbatches. With `loss-scale` the loss that is differentiated is multiplied by a further argument, and the
+    gradients are divided by it in the end (Micikevicius et al. 2018, section 3.2).
+
+    Frozen parameters have no gradient and no state, and what only their gradients need is not built.
 
     With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, gradients)`.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, sgd or none">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, adam, sgd, lion or none">,
     Option<"clip", "clip", "double", "1.0", "largest norm of the gradient; 0 does not clip">,
-    Option<"beta1", "beta1", "double", "0.9", "AdamW: decay of the first moment">,
-    Option<"beta2", "beta2", "double", "0.95", "AdamW: decay of the second moment">,
-    Option<"eps", "eps", "double", "1e-8", "AdamW: added to the root of the second moment">,
-    Option<"weightDecay", "weight-decay", "double", "0.1", "decoupled weight decay">,
+    Option<"beta1", "beta1", "double", "0.9", "Adam, AdamW: decay of the first moment; Lion: its part in the update">,
+    Option<"beta2", "beta2", "double", "0.95", "Adam, AdamW: decay of the second moment; Lion: decay of the momentum">,
+    Option<"eps", "eps", "double", "1e-8", "Adam, AdamW: added to the root of the second moment">,
+    Option<"weightDecay", "weight-decay", "double", "0.1", "weight decay; decoupled but for Adam and SGD">,
     Option<"momentum", "momentum", "double", "0.9", "SGD: decay of the momentum">,
+    ListOption<"freeze", "freeze", "std::string", "patterns of names of parameters that training does not change">,
+    ListOption<"paramGroup", "param-group", "std::string",
+      "pattern:weight_decay=W,lr_scale=S for parameters that train in another way; the first that matches holds">,
+    Option<"lossScale", "loss-scale", "bool", "false", "scale the loss by a further argument">,
     Option<"numberOps", "number-ops", "bool", "false",
       "leave in dtc.op and dtc.gradient_of which op each gradient belongs to, for dtc-partition-stages">,
   ];
   let dependentDialects = ["::dtc::DtcDialect", "::mlir::func::FuncDialect"];
+}
+
+def MixedPrecisionPass : Pass<"dtc-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "Compute in 16 bits, and keep in 32 what has to be exact";
+  let description = [{
+    From a step in f32 makes one in mixed precision (Micikevicius et al. 2018, section 3): parameters and activations
+    have the type `dtype`. The insides of norms, softmax, losses and attention, sums and what an op computes for each
+    element are f32 whatever the types of the operands, since kernels compute in the wide type. In f32 are further: what
+    the losses give and what is computed from that, exp, log and roots that the model has as ops of their own, means,
+    reciprocals of deviations and logs of sums that a gradient needs, and gradients of parameters, from the op that makes
+    them on: they are summed over microbatches and between devices in f32.
+
+    Each parameter that trains has a master copy in f32, a part of the optimizer's state. The optimizer updates that one;
+    the parameter is made from it by rounding, once a step, on the shards that the optimizer has. So ZeRO gathers 16-bit
+    parameters. A frozen parameter has no master copy. Without an optimizer there are only the 16-bit parameters.
+
+    Runs behind dtc-build-train-step. Integers are left alone; a model whose floats are not all f32 is refused.
+  }];
+  let options = [
+    Option<"dtype", "dtype", "std::string", "\"bf16\"", "bf16 or f16">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect"];
+}
+
+def NarrowGradientReductionsPass : Pass<"dtc-narrow-gradient-reductions", "::mlir::ModuleOp"> {
+  let summary = "Sum gradients between devices in 16 bits";
+  let description = [{
+    A gradient that is complete on its device, over all microbatches, is rounded to `dtype` before it is summed between
+    devices, and widened behind that: half of the bytes move. Each sum still adds up in f32 and is rounded once.
+  }];
+  let options = [
+    Option<"dtype", "dtype", "std::string", "\"bf16\"", "bf16 or f16">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect"];
+}
+
+def VerifyPrecisionPass : Pass<"dtc-verify-precision", "::mlir::ModuleOp"> {
+  let summary = "Refuse a program in which something that needs f32 has lost it";
+  let description = [{
+    Names each op that computes on 16-bit floats what has to be wide (`exp`, `log`, `sqrt`, `rsqrt`), and, unless
+    `allow-narrow-reductions`, each gradient that is summed between devices in 16 bits. (That kernels sum and norms
+    divide in f32, and that sums over microbatches and optimizers are f32, is in the types of the ops.)
+  }];
+  let options = [
+    Option<"allowNarrowReductions", "allow-narrow-reductions", "bool", "false",
+      "gradients may be summed between devices in 16 bits">,
+  ];
 }
 
 def SplitMeshAxesPass : Pass<"dtc-split-mesh-axes", "::mlir::ModuleOp"> {

@@ -29,16 +29,23 @@ static bool hasPipeline(const CompileOptions &options) {
   return hasAxis(options, kPipelineAxis) || options.modelHasPipeline;
 }
 
-/// A pipeline works on microbatches, also on one, and so does what decides about recomputation.
-static bool hasMicrobatchAxis(const CompileOptions &options) {
-  if (options.modelHasMesh)
-    return false; // or one of another name, which the model's own shardings name
-  return options.microbatches > 1 || hasPipeline(options) || options.recompute != "none";
-}
-
 /// Whether something has to know which stage and pass an op belongs to.
 static bool marksStages(const CompileOptions &options) {
   return hasPipeline(options) || options.recompute != "none";
+}
+
+/// Whether the command line's mesh has an axis of microbatches. A pipeline works on them, also on
+/// one, and so does what decides about recomputation.
+static bool hasMicrobatchAxis(const CompileOptions &options) {
+  return !options.modelHasMesh && (options.microbatches > 1 || marksStages(options));
+}
+
+/// The axis of microbatches over which every batch is split, empty if there is none. Over one of
+/// the model's own mesh only its own shardings split, unless it has one microbatch, which is all.
+static std::string microbatchAxis(const CompileOptions &options) {
+  if (hasMicrobatchAxis(options))
+    return kMicrobatchAxis;
+  return marksStages(options) ? options.modelMicrobatchAxis : "";
 }
 
 std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
@@ -46,8 +53,8 @@ std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
   for (const char *axis : {"dp", "fsdp"})
     if (hasAxis(options, axis))
       batch.push_back(axis);
-  if (hasMicrobatchAxis(options))
-    batch.push_back(kMicrobatchAxis);
+  if (std::string micro = microbatchAxis(options); !micro.empty())
+    batch.push_back(micro);
   if (!batch.empty())
     map.push_back("batch=" + llvm::join(batch, "+"));
   if (hasAxis(options, "tp")) {
@@ -124,8 +131,17 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
     train.eps = options.eps;
     train.weightDecay = options.weightDecay;
     train.momentum = options.momentum;
+    train.freeze.assign(options.freeze.begin(), options.freeze.end());
+    train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
+    // Gradients in bf16 have the range of those in f32.
+    train.lossScale = options.dtype == "f16" && train.optimizer != "none";
     train.numberOps = marksStages(options);
     manager.addPass(createBuildTrainStepPass(train));
+  }
+  if (options.dtype != "f32") {
+    MixedPrecisionPassOptions precision;
+    precision.dtype = options.dtype;
+    manager.addPass(createMixedPrecisionPass(precision));
   }
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
@@ -133,15 +149,16 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
   PropagateShardingsPassOptions propagate;
   std::vector<std::string> shard = options.shard;
   // A batch that the user maps to devices is split into microbatches as well.
+  std::string micro = microbatchAxis(options);
   for (std::string &entry : shard) {
     auto [map, priority] = StringRef(entry).split('@');
-    if (!hasMicrobatchAxis(options) || !map.consume_front("batch="))
+    if (micro.empty() || !map.consume_front("batch="))
       continue;
     SmallVector<StringRef> axes;
     map.split(axes, '+', -1, /*KeepEmpty=*/false);
-    if (llvm::is_contained(axes, kMicrobatchAxis))
+    if (llvm::is_contained(axes, micro))
       continue;
-    axes.push_back(kMicrobatchAxis);
+    axes.push_back(micro);
     entry = "batch=" + llvm::join(axes, "+") + (priority.empty() ? "" : "@" + priority.str());
   }
   propagate.shard.assign(shard.begin(), shard.end());
@@ -167,19 +184,31 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
   }
   manager.addPass(createInsertReshardsPass());
   manager.addPass(createSpmdPartitionPass());
+  if (options.gradReduceDtype != "f32") {
+    NarrowGradientReductionsPassOptions narrow;
+    narrow.dtype = options.gradReduceDtype;
+    manager.addPass(createNarrowGradientReductionsPass(narrow));
+  }
+  VerifyPrecisionPassOptions verify;
+  verify.allowNarrowReductions = options.gradReduceDtype != "f32";
+  manager.addPass(createVerifyPrecisionPass(verify));
   manager.addPass(createCSEPass());
+}
+
+RecomputeActivationsPassOptions dtc::recomputeOptions(const CompileOptions &options,
+                                                      ArrayRef<int64_t> keepBytes) {
+  RecomputeActivationsPassOptions recompute;
+  recompute.mode = options.recompute;
+  recompute.keepBytes.assign(keepBytes.begin(), keepBytes.end());
+  recompute.schedule = options.schedule;
+  recompute.chunks = chunksOf(options);
+  return recompute;
 }
 
 void dtc::buildLowering(OpPassManager &manager, const CompileOptions &options,
                         ArrayRef<int64_t> keepBytes) {
-  if (options.recompute != "none") {
-    RecomputeActivationsPassOptions recompute;
-    recompute.mode = options.recompute;
-    recompute.keepBytes.assign(keepBytes.begin(), keepBytes.end());
-    recompute.schedule = options.schedule;
-    recompute.chunks = chunksOf(options);
-    manager.addPass(createRecomputeActivationsPass(recompute));
-  }
+  if (options.recompute != "none")
+    manager.addPass(createRecomputeActivationsPass(recomputeOptions(options, keepBytes)));
   std::vector<std::string> zero = zeroAxes(options);
   if (options.zero == 3) {
     RegatherParametersPassOptions regather;

@@ -21,6 +21,8 @@ namespace plan {
 class Plan;
 } // namespace plan
 
+struct RecomputeActivationsPassOptions;
+
 /// What dtc-compile is asked for; the defaults are its defaults.
 struct CompileOptions {
   enum class Mode {
@@ -51,8 +53,10 @@ struct CompileOptions {
   std::string schedule = "1f1b"; ///< or "auto": the fastest that fits
   int64_t chunks = 0;            ///< 0: as few as the rule has
   std::string stages;
-  /// Set by compile(): the model declares a mesh, which may have a pipeline axis.
+  /// Set by compile(): the model declares a mesh, which may have a pipeline axis, and a temporal
+  /// axis of size 1.
   bool modelHasMesh = false, modelHasPipeline = false;
+  std::string modelMicrobatchAxis;
   /// What is computed again instead of being kept for the backward pass: none, selective, full or
   /// auto, the least with which a device needs at most `memoryLimit` bytes (0: no limit).
   std::string recompute = "none";
@@ -60,6 +64,12 @@ struct CompileOptions {
   /// What a device is taken to do, for estimates: floating point operations and bytes of memory a
   /// second; 0: the default of the mesh.
   double deviceFlops = 0, deviceBandwidth = 0;
+  /// The type that the model computes in: f32, bf16 or f16, the latter with a scaled loss. And that
+  /// in which gradients are summed between devices: f32 or `dtype`.
+  std::string dtype = "f32", gradReduceDtype = "f32";
+  /// Patterns of parameters that do not train, and "pattern:weight_decay=W,lr_scale=S" for those
+  /// that train in another way (see dtc-build-train-step).
+  std::vector<std::string> freeze, paramGroups;
   std::string optimizer = "adamw";
   double clip = 1.0;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, momentum = 0.9;
@@ -87,6 +97,10 @@ int64_t chunksOf(const CompileOptions &options);
 
 /// Adds the passes from a model to the local view of the whole program.
 void buildPartitioning(mlir::OpPassManager &manager, const CompileOptions &options);
+
+/// What dtc-recompute-activations, the first of the passes from there, is asked for.
+RecomputeActivationsPassOptions recomputeOptions(const CompileOptions &options,
+                                                 llvm::ArrayRef<int64_t> keepBytes);
 
 /// Adds the passes from there to exec IR with planned memory. The schedule is not "auto".
 /// `keepBytes`: see dtc-recompute-activations.

@@ -116,6 +116,21 @@ const Case kCases[] = {
      "(tensor<2x3x4xf64>, "
      "tensor<2x3xf64>)",
      "2x3x4"},
+    {"dropout", "4x5", "",
+     "%k = dtc.constant dense<[7, 3]> : tensor<2xi32>\n"
+     "%r = dtc.dropout %p0, %k {number = 2, rate = 0.4} : (tensor<4x5xf64>, tensor<2xi32>) -> "
+     "tensor<4x5xf64>",
+     "4x5"},
+    {"attention_dropout", "2x3x4x2 2x3x2x2 2x3x2x2", "",
+     "%k = dtc.constant dense<[7, 3]> : tensor<2xi32>\n"
+     "%r, %l = dtc.attention %p0, %p1, %p2 key %k {causal = true, scale = 7.0e-1 : f64, "
+     "dropout = 0.3, number = 1} : (tensor<2x3x4x2xf64>, tensor<2x3x2x2xf64>, "
+     "tensor<2x3x2x2xf64>, tensor<2xi32>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)",
+     "2x3x4x2"},
+    {"cross_entropy_smoothed", "2x3x5", "2x3",
+     "%r, %l = dtc.cross_entropy %p0, %i0 {label_smoothing = 0.2} : (tensor<2x3x5xf64>, "
+     "tensor<2x3xi32>) -> (tensor<2x3xf64>, tensor<2x3xf64>)",
+     "2x3"},
     {"rotary", "2x3x2x4", "",
      "%r = dtc.rotary %p0 {theta = 1.0e+4 : f64, inverse = false} : tensor<2x3x2x4xf64>",
      "2x3x2x4"},

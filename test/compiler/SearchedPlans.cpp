@@ -106,19 +106,16 @@ double dtc::test::secondsOf(const plan::Plan &plan) {
 double dtc::test::flopsOf(const plan::Plan &plan) { return runtime::summarizePlan(plan).flops; }
 
 CompileOptions dtc::test::searchedLayout(const std::string &text) {
-  std::string rest, recompute = "none";
+  std::string rest;
   int64_t limit = 0;
   llvm::SmallVector<llvm::StringRef> parts;
   llvm::StringRef(text).split(parts, ' ', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef part : parts)
-    if (part.consume_front("recompute="))
-      recompute = part.str();
-    else if (part.consume_front("limit="))
+    if (part.consume_front("limit="))
       EXPECT_FALSE(part.getAsInteger(10, limit)) << text;
     else
       rest += part.str() + " ";
   CompileOptions options = layout(rest);
-  options.recompute = recompute;
   options.memoryLimit = limit;
   return options;
 }

@@ -44,7 +44,7 @@ double secondsOf(const plan::Plan &plan);
 /// Floating point operations in a step, summed over the programs.
 double flopsOf(const plan::Plan &plan);
 
-/// As layout(), with "recompute=full" and "limit=65536" (bytes) among the parts.
+/// As layout(), with "limit=65536" (bytes) among the parts.
 CompileOptions searchedLayout(const std::string &text);
 
 /// Two decoder layers each.

@@ -53,9 +53,9 @@ mlir::OwningOpRef<mlir::ModuleOp> Compiler::import(const std::string &configPath
   return importText((*buffer)->getBuffer(), configPath, batch, seq);
 }
 
-mlir::OwningOpRef<mlir::ModuleOp>
-Compiler::importText(llvm::StringRef config, const std::string &path, int64_t batch, int64_t seq) {
-  ImportOptions options;
+mlir::OwningOpRef<mlir::ModuleOp> Compiler::importText(llvm::StringRef config,
+                                                       const std::string &path, int64_t batch,
+                                                       int64_t seq, ImportOptions options) {
   options.batch = batch;
   options.seq = seq;
   ImportLog log;
@@ -67,8 +67,9 @@ Compiler::importText(llvm::StringRef config, const std::string &path, int64_t ba
 
 std::unique_ptr<runtime::Session> Compiler::importAndOpen(const std::string &config, int64_t batch,
                                                           int64_t seq,
-                                                          const CompileOptions &options) {
-  auto module = importText(config, "config.json", batch, seq);
+                                                          const CompileOptions &options,
+                                                          ImportOptions import) {
+  auto module = importText(config, "config.json", batch, seq, import);
   return module ? open(*module, options) : nullptr;
 }
 
@@ -95,8 +96,10 @@ static bool setField(llvm::StringRef part, CompileOptions &options) {
                                                            {"zero=", &options.zero},
                                                            {"chunks=", &options.chunks},
                                                            {"bucket=", &options.bucketBytes}};
-  const std::pair<llvm::StringRef, std::string *> texts[] = {{"schedule=", &options.schedule},
-                                                             {"stages=", &options.stages}};
+  const std::pair<llvm::StringRef, std::string *> texts[] = {
+      {"schedule=", &options.schedule},     {"stages=", &options.stages},
+      {"recompute=", &options.recompute},   {"dtype=", &options.dtype},
+      {"grads=", &options.gradReduceDtype}, {"optimizer=", &options.optimizer}};
   for (auto [name, field] : numbers)
     if (part.consume_front(name)) {
       if (part.getAsInteger(10, *field))
@@ -153,18 +156,6 @@ int64_t dtc::test::axisSize(const CompileOptions &options, llvm::StringRef axis)
     if (name == axis)
       return size;
   return 1;
-}
-
-double dtc::test::element(const runtime::HostTensor &tensor, int64_t index) {
-  return tensor.type.dtype == runtime::DType::F64 ? tensor.as<double>()[index]
-                                                  : double(tensor.as<float>()[index]);
-}
-
-void dtc::test::setElement(runtime::HostTensor &tensor, int64_t index, double value) {
-  if (tensor.type.dtype == runtime::DType::F64)
-    tensor.as<double>()[index] = value;
-  else
-    tensor.as<float>()[index] = float(value);
 }
 
 double dtc::test::relativeDifference(const runtime::HostTensor &a, const runtime::HostTensor &b,

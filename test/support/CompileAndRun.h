@@ -7,6 +7,7 @@
 #ifndef DTC_TEST_SUPPORT_COMPILEANDRUN_H
 #define DTC_TEST_SUPPORT_COMPILEANDRUN_H
 
+#include "compiler/import/ImportModel.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "runtime/executor/Session.h"
 
@@ -33,7 +34,8 @@ public:
   /// Imports the text of a configuration, compiles it and opens a session on the CPU backend; null,
   /// with diagnostics(), if one of these fails.
   std::unique_ptr<runtime::Session> importAndOpen(const std::string &config, int64_t batch,
-                                                  int64_t seq, const CompileOptions &options);
+                                                  int64_t seq, const CompileOptions &options,
+                                                  ImportOptions import = {});
   /// Compiles a copy of the module and opens a session on the CPU backend; null, with
   /// diagnostics(), if that fails.
   std::unique_ptr<runtime::Session> open(mlir::ModuleOp module, const CompileOptions &options,
@@ -42,16 +44,18 @@ public:
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> importText(llvm::StringRef config, const std::string &path,
-                                               int64_t batch, int64_t seq);
+                                               int64_t batch, int64_t seq,
+                                               ImportOptions options = {});
 
   std::string messages;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
 };
 
 /// "dp=2,tp=2,pp=2 m=2" -> options with that mesh and that many microbatches. There may follow, in
-/// any order, "zero=3", "sp" (sequence parallel), "shard:batch=dp+tp", "bucket=4096" (bytes) and,
-/// of a pipeline, "schedule=zb-v", "chunks=2" and "stages=h.0|h.1-h.3" (without spaces). A layout
-/// that does not parse ends the program.
+/// any order, "zero=3", "sp" (sequence parallel), "shard:batch=dp+tp", "bucket=4096" (bytes),
+/// "recompute=full", "dtype=bf16", "grads=bf16" (their type while they are summed),
+/// "optimizer=lion" and, of a pipeline, "schedule=zb-v", "chunks=2" and "stages=h.0|h.1-h.3"
+/// (without spaces). A layout that does not parse ends the program.
 CompileOptions layout(const std::string &text);
 
 /// The product of the mesh's axes, and the size of one, 1 if it is not there.
@@ -63,9 +67,10 @@ int64_t axisSize(const CompileOptions &options, llvm::StringRef axis);
 double relativeDifference(const runtime::HostTensor &a, const runtime::HostTensor &b,
                           double floor = 1e-8);
 
-/// Element `index` of a float tensor.
-double element(const runtime::HostTensor &tensor, int64_t index = 0);
-void setElement(runtime::HostTensor &tensor, int64_t index, double value);
+/// Element `index` of a tensor.
+inline double element(const runtime::HostTensor &tensor, int64_t index = 0) {
+  return runtime::elementAt(tensor, index);
+}
 
 /// Float tensors uniform in [-1, 1), integer ones in [0, limit), from `seed` and `name` alone.
 runtime::HostTensor randomTensor(const runtime::TensorType &type, uint64_t seed,

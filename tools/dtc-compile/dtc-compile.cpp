@@ -74,6 +74,7 @@ struct Arguments {
   std::vector<std::string> links;
   std::optional<std::string> bucketBytes, commBudget, memoryLimit;
   bool printIr = false, timing = false, remarks = false;
+  std::optional<double> beta2;
   std::optional<uint64_t> budget; ///< of --comm-budget
   CompileOptions compile;
 };
@@ -186,22 +187,41 @@ static void addOptions(CLI::App &app, Arguments &args) {
          "train, gradients, or forward: the function as it is")
       ->check(CLI::IsMember({"train", "gradients", "forward"}))
       ->default_str("train");
-  app.add_option("--optimizer", options.optimizer, "adamw or sgd")
-      ->check(CLI::IsMember({"adamw", "sgd"}))
+  app.add_option("--dtype", options.dtype,
+                 "What the model computes in: f32, bf16, or f16 with a scaled loss; what needs f32 "
+                 "keeps it")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
+  app.add_option("--grad-reduce-dtype", options.gradReduceDtype,
+                 "What gradients are in while they are summed between devices: f32, or 16 bits as "
+                 "--dtype")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->capture_default_str();
+  app.add_option("--optimizer", options.optimizer, "adamw, adam, sgd or lion")
+      ->check(CLI::IsMember({"adamw", "adam", "sgd", "lion"}))
+      ->capture_default_str();
+  app.add_option("--freeze", options.freeze,
+                 "Parameters that do not train, such as 'transformer.wte.*'; may be given again")
+      ->allow_extra_args(false);
+  app.add_option("--param-group", options.paramGroups,
+                 "Parameters that train in another way, such as "
+                 "'*.bias:weight_decay=0.1,lr_scale=0.5'; the first group that matches holds")
+      ->allow_extra_args(false);
   app.add_option("--clip", options.clip, "Largest norm of the gradient; 0 does not clip")
       ->check(notNegative)
       ->capture_default_str();
   app.add_option("--weight-decay", options.weightDecay, "Of parameters with two or more dimensions")
       ->check(notNegative)
       ->capture_default_str();
-  app.add_option("--beta1", options.beta1, "AdamW: decay of the first moment")
+  app.add_option("--beta1", options.beta1,
+                 "Adam, AdamW: decay of the first moment; Lion: its part in the update")
       ->check(belowOne)
       ->capture_default_str();
-  app.add_option("--beta2", options.beta2, "AdamW: decay of the second moment")
-      ->check(belowOne)
-      ->capture_default_str();
-  app.add_option("--eps", options.eps, "AdamW: added to the root of the second moment")
+  app.add_option("--beta2", args.beta2,
+                 "Adam, AdamW: decay of the second moment; Lion: decay of the momentum (default: "
+                 "0.95, Lion: 0.99)")
+      ->check(belowOne);
+  app.add_option("--eps", options.eps, "Adam, AdamW: added to the root of the second moment")
       ->check(notNegative)
       ->capture_default_str();
   app.add_option("--momentum", options.momentum, "SGD: decay of the momentum")
@@ -250,7 +270,7 @@ static std::string readLinksAndSizes(Arguments &args) {
   return "";
 }
 
-int main(int argc, char **argv) {
+static int runMain(int argc, char **argv) {
   CLI::App app("Compiles model IR for a mesh of devices and writes a plan for dtc-run.",
                "dtc-compile");
   app.set_version_flag("--version", std::string("dtc-compile ") + DTC_VERSION);
@@ -267,6 +287,11 @@ int main(int argc, char **argv) {
     return fail("--sequence-parallel: --mesh has no axis 'tp' to split sequences over; add one");
   if (!args.compile.zeroAxes.empty() && args.compile.zero == 0)
     return fail("--zero-axes: ZeRO is off; choose a stage with --zero");
+  if (args.compile.gradReduceDtype != "f32" && args.compile.gradReduceDtype != args.compile.dtype)
+    return fail("--grad-reduce-dtype " + args.compile.gradReduceDtype + ": the model computes in " +
+                args.compile.dtype + "; expected f32 or the --dtype");
+  // The values that the optimizers' papers use.
+  args.compile.beta2 = args.beta2.value_or(args.compile.optimizer == "lion" ? 0.99 : 0.95);
   if (std::string problem = readLinksAndSizes(args); !problem.empty())
     return fail(problem);
   if (args.output.empty()) {
@@ -328,3 +353,5 @@ int main(int argc, char **argv) {
   }
   return 0;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

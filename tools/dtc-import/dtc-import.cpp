@@ -35,7 +35,20 @@ static runtime::MaybeError writeText(const std::string &path, const std::string 
   return file->commit();
 }
 
-int main(int argc, char **argv) {
+/// A number in that range; NaN is in none.
+static CLI::Validator numberBetween(double least, double most) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
+          return std::string();
+        return "found " + text + ", expected a number from " + std::to_string(least) + " to " +
+               std::to_string(most);
+      },
+      "");
+}
+
+static int runMain(int argc, char **argv) {
   CLI::App app("Turns a Hugging Face config.json into model IR: one function, @loss, as one device "
                "would compute it. Model types: " +
                    llvm::join(getKnownModelTypes(), ", ") + ".",
@@ -43,6 +56,7 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", std::string("dtc-import ") + DTC_VERSION);
   std::string input, output = "-", elementType = "f32";
   ImportOptions options;
+  bool noDropout = false;
   app.add_option("config", input, "The configuration; - is the standard input")->required();
   app.add_option("--batch", options.batch,
                  "Sequences in a batch, over all devices and microbatches")
@@ -54,11 +68,27 @@ int main(int argc, char **argv) {
   app.add_option("--dtype", elementType, "What to compute in: f32 or f64")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "f64"}));
+  app.add_flag("--no-dropout", noDropout, "Leave out the configuration's dropout");
+  app.add_option("--label-smoothing", options.labelSmoothing,
+                 "The part of the loss that asks for all classes alike")
+      ->check(numberBetween(0, 0.999))
+      ->capture_default_str();
+  app.add_option("--z-loss", options.zLoss,
+                 "Add so much of the squared log of the softmax's denominator to the loss, such as "
+                 "1e-4")
+      ->check(numberBetween(0, 1e6))
+      ->capture_default_str();
+  app.add_option(
+         "--ignore-index", options.ignoreIndex,
+         "The label of tokens that do not count, such as -100; the loss is the mean over the "
+         "others")
+      ->check(CLI::Range(int64_t{INT32_MIN}, int64_t{INT32_MAX}));
   app.add_option("-o,--output", output, "The file to write; - is the standard output")
       ->capture_default_str();
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
   options.doublePrecision = elementType == "f64";
+  options.dropout = !noDropout;
 
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)
@@ -84,3 +114,5 @@ int main(int argc, char **argv) {
     return fail(problem->message);
   return 0;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

@@ -158,7 +158,7 @@ exec::TaskOp Lowering::beginTask(const Twine &name) {
 }
 
 void Lowering::endTask() {
-  if (task && program.getPipeline())
+  if (task)
     task.setSecondsAttr(builder.getF64FloatAttr(seconds));
   seconds = 0;
 }

@@ -87,16 +87,14 @@ void Lowering::markGradients() {
           cast<OpResult>(value).getResultNumber()));
     else if (isa<dist::ReceiveOp>(op))
       continue;
-    else if (isa<ReshapeOp>(op) || isa<dist::DistDialect>(op->getDialect()))
+    else if (isa<ReshapeOp, ConvertOp>(op) || isa<dist::DistDialect>(op->getDialect()))
       worklist.push_back(op->getOperand(0));
   }
 }
 
 exec::BufferKind Lowering::kindOf(Value value) {
-  if (updates.contains(value))
-    return function.getArgAttr(updates[value].getArgNumber(), "dtc.param")
-               ? exec::BufferKind::Parameter
-               : exec::BufferKind::OptimizerState;
+  if (auto it = updates.find(value); it != updates.end())
+    return bufferOf.at(it->second).getDefiningOp<exec::BufferOp>().getKind();
   if (returned.contains(value))
     return exec::BufferKind::Output;
   if (gradients.contains(value))

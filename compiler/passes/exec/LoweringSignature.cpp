@@ -31,9 +31,11 @@ LogicalResult Lowering::lowerArguments() {
       return function.emitOpError() << "argument " << index
                                     << " is a part of the optimizer's state and does not "
                                        "say of which parameter; give it dtc.slot_of";
-    auto kind = param  ? exec::BufferKind::Parameter
-                : slot ? exec::BufferKind::OptimizerState
-                       : exec::BufferKind::Input;
+    bool isMaster = slot && slot.getValue() == "master";
+    auto kind = param      ? exec::BufferKind::Parameter
+                : isMaster ? exec::BufferKind::MasterWeight
+                : slot     ? exec::BufferKind::OptimizerState
+                           : exec::BufferKind::Input;
     Value buffer = allocate(arg, kind, /*reusable=*/false);
     if (param || slot) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
@@ -42,11 +44,12 @@ LogicalResult Lowering::lowerArguments() {
       auto name = slot ? builder.getStringAttr(of.getValue() + "." + slot.getValue()) : param;
       exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
                             fileShape ? fileShape : shape, sharding,
-                            function.getArgAttr(index, "dtc.init"));
+                            function.getArgAttr(index, "dtc.init"), isMaster);
     } else {
       exec::InputOp::create(declare, arg.getLoc(), buffer, input ? input : scalar,
                             input ? builder.getStringAttr("data") : scalar, shape, sharding,
-                            function.getArgAttrOfType<IntegerAttr>(index, "dtc.index_limit"));
+                            function.getArgAttrOfType<IntegerAttr>(index, "dtc.index_limit"),
+                            function.getArgAttrOfType<IntegerAttr>(index, "dtc.ignored_index"));
     }
   }
   return success();

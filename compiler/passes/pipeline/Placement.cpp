@@ -27,13 +27,15 @@ DeviceSet &Placement::needOf(Value value) {
   return needed.try_emplace(value, none()).first->second;
 }
 
-/// Whether the op makes less than the largest thing that it reads.
+/// Whether the op makes fewer elements than the largest thing that it reads has. Elements, not
+/// bytes: what is a scalar in and out is made again rather than sent.
 static bool reduces(Operation &op) {
+  auto elements = [](Type type) { return cast<RankedTensorType>(type).getNumElements(); };
   int64_t results = 0, largest = 0;
   for (Type type : op.getResultTypes())
-    results += tensorBytes(type);
+    results += elements(type);
   for (Type type : op.getOperandTypes())
-    largest = std::max(largest, tensorBytes(type));
+    largest = std::max(largest, elements(type));
   return results < largest;
 }
 

@@ -21,14 +21,11 @@ using namespace dtc;
 
 static LogicalResult schedulePipeline(func::FuncOp function, const Mesh &mesh,
                                       const PipelineShape &shape, const ScheduleRule &rule) {
-  if (failed(checkProgram(function, mesh.name)))
+  FailureOr<dist::MicrobatchLoopOp> found =
+      findMicrobatchLoop(function, mesh, "dtc-spmd-partition");
+  if (failed(found))
     return failure();
-  auto loops = llvm::to_vector(function.getOps<dist::MicrobatchLoopOp>());
-  if (loops.size() != 1 || loops.front().getSchedule())
-    return function.emitOpError() << "has " << loops.size()
-                                  << " loops over microbatches, expected one without a schedule; "
-                                     "run dtc-spmd-partition first";
-  dist::MicrobatchLoopOp loop = loops.front();
+  dist::MicrobatchLoopOp loop = *found;
   StageAssignment assignment(loop, rule.splitsWeight);
   if (assignment.numStages() != shape.stages())
     return loop.emitOpError() << "has " << assignment.numStages() << " stages, expected "

@@ -4,19 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/analysis/DescribeLocation.h"
-#include "compiler/analysis/LocalCost.h"
+#include "compiler/passes/recompute/RecomputeActivations.h"
+
 #include "compiler/analysis/PipelineSimulation.h"
-#include "compiler/analysis/Recompute.h"
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/pipeline/StageAssignment.h"
+#include "compiler/passes/recompute/DeviceRecompute.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <cmath>
 #include <limits>
 
 #define DEBUG_TYPE "dtc-recompute-activations"
@@ -29,234 +26,6 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-namespace {
-
-enum class Mode { None, Selective, Full, Auto };
-
-/// Chooses and recomputes for one device: a coordinate on the pipeline axis, or the only one.
-class DeviceRecompute {
-public:
-  DeviceRecompute(dist::MicrobatchLoopOp loop, const Mesh &mesh, const StageAssignment &assignment,
-                  std::vector<int> microbatchesInFlight, llvm::DenseSet<int64_t> stages)
-      : body(loop.getBody().front()), mesh(mesh), assignment(assignment),
-        inFlight(std::move(microbatchesInFlight)), stages(std::move(stages)) {
-    buildProblem();
-    findSegments();
-  }
-  RecomputeChoice choose(Mode mode, int64_t keepBytes);
-  void apply(const RecomputeChoice &choice);
-
-private:
-  void buildProblem();
-  int valueIndex(Value value, int64_t stage);
-  void findSegments();
-  bool isCheap(Operation *op) const;
-  bool leavesSegment(Operation *op) const;
-  Value recomputed(Value value, int64_t stage, Operation *before);
-  bool isForward(Operation *op) const {
-    dist::StageAttr stage = assignment.of(op);
-    return stage && stage.getPass() == dist::Pass::Forward && stages.contains(stage.getIndex());
-  }
-
-  Block &body;
-  const Mesh &mesh;
-  const StageAssignment &assignment;
-  std::vector<int> inFlight; ///< by stage
-  llvm::DenseSet<int64_t> stages;
-  SmallVector<Operation *> ops; ///< of the forward passes of the stages
-  RecomputeProblem problem;
-  /// Each stage keeps what it gets from another one by itself.
-  llvm::DenseMap<std::pair<Value, int64_t>, int> indexOf;
-  /// Parts of the forward pass that are computed again one at a time. What goes from one to another
-  /// is kept: if it were computed again, all that comes before it would be, and be there at once.
-  llvm::DenseMap<Operation *, int> segmentOf;
-  llvm::DenseSet<Operation *> again;
-  llvm::DenseMap<Value, Value> clones;
-};
-
-} // namespace
-
-/// Kernels repeat what a broadcast repeats, and a reshape is another view: keeping the result is
-/// keeping the operand.
-static bool isView(Operation *op) { return isa<BroadcastOp, ReshapeOp>(op); }
-
-int DeviceRecompute::valueIndex(Value value, int64_t stage) {
-  for (Operation *view = value.getDefiningOp();
-       view && isView(view) && isForward(view) && assignment.of(view).getIndex() == stage;
-       view = value.getDefiningOp())
-    value = view->getOperand(0);
-  auto [it, fresh] = indexOf.try_emplace({value, stage}, int(problem.values.size()));
-  if (!fresh)
-    return it->second;
-  RecomputeValue entry;
-  // What comes from outside the loop is there, what has no stage is made again anyway, and what the
-  // backward pass makes is not kept for it.
-  Operation *definer = value.getDefiningOp();
-  definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
-  dist::StageAttr made = definer ? assignment.of(definer) : dist::StageAttr();
-  if (made && made.getPass() == dist::Pass::Forward)
-    entry.bytes = llvm::alignTo(tensorBytes(value.getType()), 64) * inFlight[stage];
-  problem.values.push_back(entry);
-  return it->second;
-}
-
-void DeviceRecompute::buildProblem() {
-  for (Operation &op : body.without_terminator()) {
-    dist::StageAttr stage = assignment.of(&op);
-    if (!stage || !stages.contains(stage.getIndex()) || (isForward(&op) && isView(&op)))
-      continue;
-    RecomputeOp entry;
-    for (Value operand : op.getOperands())
-      entry.operands.push_back(valueIndex(operand, stage.getIndex()));
-    if (stage.getPass() != dist::Pass::Forward) {
-      for (int operand : entry.operands)
-        problem.values[operand].usedBackward = true;
-      continue;
-    }
-    for (Value result : op.getResults()) {
-      entry.results.push_back(valueIndex(result, stage.getIndex()));
-      problem.values[entry.results.back()].producer = int(ops.size());
-    }
-    entry.seconds = localSeconds(mesh, &op);
-    ops.push_back(&op);
-    problem.ops.push_back(std::move(entry));
-  }
-}
-
-/// Whether computing the op takes little for what its result takes to keep: fewer than two floating
-/// point operations for each byte that it reads or writes. Contractions do more.
-bool DeviceRecompute::isCheap(Operation *op) const {
-  if (dist::isBucketable(op))
-    return false;
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  double bytes = 0;
-  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
-                                         SmallVector<Value>(op->getResults())))
-    bytes += double(tensorBytes(value.getType()));
-  return !rule || rule.getFlops() < 2 * bytes;
-}
-
-/// The ops that read the op's results, also as views.
-static SmallVector<Operation *> readersOf(Operation *op) {
-  SmallVector<Operation *> readers, worklist{op};
-  while (!worklist.empty())
-    for (Operation *user : worklist.pop_back_val()->getUsers())
-      (isView(user) ? worklist : readers).push_back(user);
-  return readers;
-}
-
-/// Segments are the layers that locations name. Where they name none, they are about as many as
-/// each has ops that take time (Chen et al. 2016, section 4.1), cut where the fewest values cross.
-void DeviceRecompute::findSegments() {
-  auto layerOf = [](Operation *op) { return LayerName(nameOf(op->getLoc())); };
-  if (llvm::any_of(ops, [&](Operation *op) { return !layerOf(op).prefix.empty(); })) {
-    int segment = 0;
-    for (auto [index, op] : llvm::enumerate(ops)) {
-      segment += index > 0 && layerOf(op).layer() != layerOf(ops[index - 1]).layer();
-      segmentOf[op] = segment;
-    }
-    return;
-  }
-  llvm::DenseMap<Operation *, size_t> numbers;
-  for (auto [index, op] : llvm::enumerate(ops))
-    numbers[op] = index;
-  std::vector<int> change(ops.size() + 1, 0), crossing(ops.size(), 0);
-  for (auto [index, op] : llvm::enumerate(ops)) {
-    size_t last = index;
-    for (Operation *user : readersOf(op))
-      if (auto it = numbers.find(user); it != numbers.end())
-        last = std::max(last, it->second);
-    change[index + 1] += last > index;
-    change[last + 1] -= last > index;
-  }
-  int sum = 0, fewest = std::numeric_limits<int>::max();
-  for (size_t index = 0; index < ops.size(); ++index) {
-    crossing[index] = sum += change[index];
-    if (index > 0)
-      fewest = std::min(fewest, sum);
-  }
-  auto takesTime = [&](size_t index) { return problem.ops[index].seconds > 0; };
-  int all = 0, passed = 0, segment = 0;
-  for (size_t index = 0; index < ops.size(); ++index)
-    all += takesTime(index);
-  int each = std::max(1, int(std::sqrt(double(all)) + 0.5));
-  for (auto [index, op] : llvm::enumerate(ops)) {
-    if (index > 0 && crossing[index] == fewest && passed >= each) {
-      ++segment;
-      passed = 0;
-    }
-    segmentOf[op] = segment;
-    passed += takesTime(index);
-  }
-}
-
-/// Whether a result of the op is used in the forward pass of another segment or stage.
-bool DeviceRecompute::leavesSegment(Operation *op) const {
-  return llvm::any_of(readersOf(op), [&](Operation *user) {
-    auto it = segmentOf.find(user);
-    return it != segmentOf.end() && it->second != segmentOf.lookup(op);
-  });
-}
-
-RecomputeChoice DeviceRecompute::choose(Mode mode, int64_t keepBytes) {
-  std::vector<bool> all(ops.size(), true);
-  switch (mode) {
-  case Mode::None:
-    return evaluateRecompute(problem, std::vector<bool>(ops.size(), false));
-  case Mode::Full:
-    for (auto [index, op] : llvm::enumerate(ops))
-      all[index] = !leavesSegment(op);
-    return evaluateRecompute(problem, all);
-  case Mode::Selective:
-    for (auto [index, op] : llvm::enumerate(ops))
-      problem.ops[index].allowed = isCheap(op);
-    return keepLeast(problem);
-  case Mode::Auto:
-    for (auto [index, op] : llvm::enumerate(ops))
-      problem.ops[index].allowed = !leavesSegment(op);
-    return chooseRecompute(problem, keepBytes);
-  }
-  llvm_unreachable("unknown mode");
-}
-
-/// The value, computed again if that was chosen, before `before`.
-Value DeviceRecompute::recomputed(Value value, int64_t stage, Operation *before) {
-  Operation *definer = value.getDefiningOp();
-  if (!definer || !isForward(definer) || assignment.of(definer).getIndex() != stage)
-    return value;
-  if (!isView(definer) && !again.contains(definer))
-    return value;
-  if (Value clone = clones.lookup(value))
-    return clone;
-  IRMapping map;
-  for (Value operand : definer->getOperands())
-    map.map(operand, recomputed(operand, stage, before));
-  // A view of what is kept stays.
-  if (isView(definer) && map.lookup(definer->getOperand(0)) == definer->getOperand(0))
-    return value;
-  OpBuilder builder(before);
-  Operation *clone = builder.clone(*definer, map);
-  clone->setAttr(dist::kStageAttrName,
-                 dist::StageAttr::get(before->getContext(), stage, dist::Pass::Backward));
-  for (auto [from, to] : llvm::zip_equal(definer->getResults(), clone->getResults()))
-    clones[from] = to;
-  return clones.lookup(value);
-}
-
-void DeviceRecompute::apply(const RecomputeChoice &choice) {
-  for (auto [index, op] : llvm::enumerate(ops))
-    if (choice.recompute[index])
-      again.insert(op);
-  // Just before the first op that needs it: so little is there at once.
-  for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
-    dist::StageAttr stage = assignment.of(&op);
-    if (!stage || !stages.contains(stage.getIndex()) || stage.getPass() == dist::Pass::Forward)
-      continue;
-    for (OpOperand &operand : op.getOpOperands())
-      operand.set(recomputed(operand.get(), stage.getIndex(), &op));
-  }
-}
-
 /// A loop over one microbatch is its body.
 static void inlineLoop(dist::MicrobatchLoopOp loop) {
   Block &body = loop.getBody().front();
@@ -267,87 +36,106 @@ static void inlineLoop(dist::MicrobatchLoopOp loop) {
   loop.erase();
 }
 
+static FailureOr<std::vector<DeviceKeeps>>
+recompute(func::FuncOp function, const Mesh &mesh, RecomputeMode mode, const ScheduleRule &rule,
+          const RecomputeActivationsPassOptions &options) {
+  FailureOr<dist::MicrobatchLoopOp> found =
+      findMicrobatchLoop(function, mesh, "dtc-partition-stages and dtc-spmd-partition");
+  if (failed(found))
+    return failure();
+  dist::MicrobatchLoopOp loop = *found;
+  StageAssignment assignment(loop, /*splitWeights=*/false);
+  std::optional<unsigned> axis = mesh.pipelineAxis();
+  std::optional<unsigned> time = mesh.find(loop.getAxis());
+  PipelineShape shape{axis ? int(mesh.axes[*axis].size) : 1, int(options.chunks),
+                      int(mesh.axes[*time].size)};
+  std::vector<int> inFlight(std::max<int64_t>(assignment.numStages(), 1), 1);
+  PipelineSchedule schedule;
+  if (axis) {
+    if (auto problem = explainUnsupportedShape(shape, rule)) {
+      function.emitError() << *problem;
+      return failure();
+    }
+    if (assignment.numStages() != shape.stages()) {
+      loop.emitOpError() << "has " << assignment.numStages() << " stages, expected "
+                         << shape.stages() << "; run dtc-partition-stages with as many chunks";
+      return failure();
+    }
+    schedule = buildSchedule(shape, rule);
+    std::vector<StageSeconds> units(shape.stages());
+    auto channels = linkChannels(schedule, chainLinks(shape));
+    inFlight = simulateSchedule(schedule, units, channels).stageInFlight;
+  }
+  std::vector<DeviceKeeps> keeps;
+  for (int device = 0; device < shape.devices; ++device) {
+    llvm::DenseSet<int64_t> stages;
+    for (int64_t stage = 0; stage < assignment.numStages(); ++stage)
+      if (!axis || schedule.device(int(stage)) == device)
+        stages.insert(stage);
+    DeviceRecompute work(loop, mesh, assignment, inFlight, stages);
+    const auto &bounds = options.keepBytes;
+    int64_t limit = bounds.empty() ? std::numeric_limits<int64_t>::max()
+                                   : bounds[std::min<size_t>(device, bounds.size() - 1)];
+    RecomputeChoice choice = work.choose(mode, limit);
+    RecomputeChoice none = work.choose(RecomputeMode::None, 0);
+    emitRemark(function.getLoc())
+        << (axis ? "device " + std::to_string(device) + " of the pipeline keeps "
+                 : std::string("a device keeps "))
+        << choice.keptBytes << " of " << none.keptBytes
+        << " bytes for the backward pass and computes " << llvm::count(choice.recompute, true)
+        << " ops again, which is estimated to take "
+        << llvm::formatv("{0:f1} us for each microbatch", choice.seconds * 1e6).str();
+    work.apply(choice);
+    keeps.push_back({choice.keptBytes, choice.seconds, work.forwardSeconds()});
+  }
+  if (!axis && shape.microbatches == 1)
+    inlineLoop(loop);
+  return keeps;
+}
+
+FailureOr<std::vector<DeviceKeeps>>
+dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions &options) {
+  auto mode = llvm::StringSwitch<std::optional<RecomputeMode>>(options.mode)
+                  .Case("none", RecomputeMode::None)
+                  .Case("selective", RecomputeMode::Selective)
+                  .Case("full", RecomputeMode::Full)
+                  .Case("auto", RecomputeMode::Auto)
+                  .Default(std::nullopt);
+  if (!mode) {
+    module.emitError() << "there is no mode '" << options.mode
+                       << "'; there are none, selective, full and auto";
+    return failure();
+  }
+  std::optional<ScheduleRule> rule = findScheduleRule(options.schedule);
+  if (!rule) {
+    module.emitError() << "there is no schedule '" << options.schedule << "'; there are "
+                       << listScheduleNames();
+    return failure();
+  }
+  std::vector<DeviceKeeps> all;
+  auto work = [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
+    auto keeps = recompute(function, mesh, *mode, *rule, options);
+    if (succeeded(keeps))
+      llvm::append_range(all, *keeps);
+    return keeps;
+  };
+  if (failed(forEachFunction(module, work)))
+    return failure();
+  return all;
+}
+
 namespace {
 struct RecomputeActivationsPass
     : dtc::impl::RecomputeActivationsPassBase<RecomputeActivationsPass> {
   using Base::Base;
 
-  LogicalResult recompute(func::FuncOp function, const Mesh &mesh, Mode mode,
-                          const ScheduleRule &rule) {
-    if (failed(checkProgram(function, mesh.name)))
-      return failure();
-    auto loops = llvm::to_vector(function.getOps<dist::MicrobatchLoopOp>());
-    if (loops.size() != 1 || loops.front().getSchedule())
-      return function.emitOpError() << "has " << loops.size()
-                                    << " loops over microbatches, expected one without a schedule; "
-                                       "run dtc-partition-stages and dtc-spmd-partition first";
-    dist::MicrobatchLoopOp loop = loops.front();
-    StageAssignment assignment(loop, /*splitWeights=*/false);
-    std::optional<unsigned> axis = mesh.pipelineAxis();
-    std::optional<unsigned> time = mesh.find(loop.getAxis());
-    PipelineShape shape{axis ? int(mesh.axes[*axis].size) : 1, int(chunks),
-                        int(mesh.axes[*time].size)};
-    std::vector<int> inFlight(std::max<int64_t>(assignment.numStages(), 1), 1);
-    PipelineSchedule schedule;
-    if (axis) {
-      if (auto problem = explainUnsupportedShape(shape, rule))
-        return function.emitError() << *problem;
-      if (assignment.numStages() != shape.stages())
-        return loop.emitOpError() << "has " << assignment.numStages() << " stages, expected "
-                                  << shape.stages()
-                                  << "; run dtc-partition-stages with as many chunks";
-      schedule = buildSchedule(shape, rule);
-      std::vector<StageSeconds> units(shape.stages());
-      auto channels = linkChannels(schedule, chainLinks(shape));
-      inFlight = simulateSchedule(schedule, units, channels).stageInFlight;
-    }
-    for (int device = 0; device < shape.devices; ++device) {
-      llvm::DenseSet<int64_t> stages;
-      for (int64_t stage = 0; stage < assignment.numStages(); ++stage)
-        if (!axis || schedule.device(int(stage)) == device)
-          stages.insert(stage);
-      DeviceRecompute work(loop, mesh, assignment, inFlight, stages);
-      int64_t limit = keepBytes.empty() ? std::numeric_limits<int64_t>::max()
-                                        : keepBytes[std::min<size_t>(device, keepBytes.size() - 1)];
-      RecomputeChoice choice = work.choose(mode, limit);
-      RecomputeChoice none = work.choose(Mode::None, 0);
-      emitRemark(function.getLoc())
-          << (axis ? "device " + std::to_string(device) + " of the pipeline keeps "
-                   : std::string("a device keeps "))
-          << choice.keptBytes << " of " << none.keptBytes
-          << " bytes for the backward pass and computes " << llvm::count(choice.recompute, true)
-          << " ops again, which is estimated to take "
-          << llvm::formatv("{0:f1} us for each microbatch", choice.seconds * 1e6).str();
-      work.apply(choice);
-    }
-    if (!axis && shape.microbatches == 1)
-      inlineLoop(loop);
-    return success();
-  }
-
   void runOnOperation() override {
-    auto error = [&] {
-      signalPassFailure();
-      return getOperation().emitError();
-    };
-    auto found = llvm::StringSwitch<std::optional<Mode>>(mode)
-                     .Case("none", Mode::None)
-                     .Case("selective", Mode::Selective)
-                     .Case("full", Mode::Full)
-                     .Case("auto", Mode::Auto)
-                     .Default(std::nullopt);
-    if (!found) {
-      error() << "there is no mode '" << mode << "'; there are none, selective, full and auto";
-      return;
-    }
-    std::optional<ScheduleRule> rule = findScheduleRule(schedule);
-    if (!rule) {
-      error() << "there is no schedule '" << schedule << "'; there are " << listScheduleNames();
-      return;
-    }
-    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &mesh) {
-          return recompute(function, mesh, *found, *rule);
-        })))
+    RecomputeActivationsPassOptions options;
+    options.mode = mode;
+    options.keepBytes.assign(keepBytes.begin(), keepBytes.end());
+    options.schedule = schedule;
+    options.chunks = chunks;
+    if (failed(recomputeActivations(getOperation(), options)))
       signalPassFailure();
   }
 };

@@ -52,6 +52,9 @@ private:
   double localBytes(Type type, const Layout &layout) const;
   /// Whether every user of `value` could take it as a partial sum.
   bool usersAreLinear(Value value);
+  bool hasLateOperand(Operation *op) const {
+    return llvm::any_of(op->getOperands(), [&](Value operand) { return late.contains(operand); });
+  }
   /// Notes of which stage of a pipeline the op's results are sums over microbatches.
   void noteStage(Operation *op);
   /// Whether sums over microbatches of several stages of a pipeline meet in `op`: they are
@@ -65,6 +68,8 @@ private:
   llvm::DenseMap<Value, Layout> layouts;
   llvm::DenseMap<Value, Layout> wanted; ///< what propagation gave the results of ops
   llvm::DenseMap<Value, std::optional<Layout>> completions;
+  /// Sums over all microbatches, and what is computed from them: known after the last one.
+  llvm::DenseSet<Value> late;
   llvm::DenseMap<Value, int64_t> stages; ///< of a pipeline, where values have one
   llvm::DenseMap<Value, SmallVector<std::pair<Layout, Value>, 1>> reshards;
 };
@@ -108,6 +113,11 @@ Value ReshardInserter::reshard(Value value, const Layout &layout, Operation *use
   op->setAttr(dist::kReasonAttrName, describeReason(mesh, value, from, layout, user));
   layouts[op.getResult()] = layout;
   reshards[value].push_back({layout, op.getResult()});
+  auto isSummedLater = [&](unsigned axis) {
+    return mesh.isTemporal(axis) && !layout.isPartialOver(axis);
+  };
+  if (late.contains(value) || llvm::any_of(from.partial, isSummedLater))
+    late.insert(op.getResult());
   noteStage(op);
   return op.getResult();
 }
@@ -308,7 +318,8 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   AxisList kept;
   for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
     ArrayRef<unsigned> set = splits(axis) ? ArrayRef<unsigned>() : partialSet(rule, actual, axis);
-    if (set.empty() || (mesh.isTemporal(axis) && joinsStages(op, set)))
+    // With a sum over all microbatches an op works on sums over all of them.
+    if (set.empty() || (mesh.isTemporal(axis) && (joinsStages(op, set) || hasLateOperand(op))))
       continue;
     operandBytes = 0;
     bool linearUsers = true;
@@ -336,6 +347,8 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   }
   for (auto [index, layout] : llvm::enumerate(required))
     op->setOperand(index, reshard(op->getOperand(index), layout, op));
+  if (hasLateOperand(op))
+    late.insert(op->result_begin(), op->result_end());
   noteStage(op);
   return success();
 }

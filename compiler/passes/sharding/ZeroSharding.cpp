@@ -50,6 +50,21 @@ static std::optional<unsigned> chooseDim(const Mesh &mesh, RankedTensorType type
   return largest - local.begin();
 }
 
+/// The parameter that an optimizer updates, be it by its master weights; null if that is no
+/// argument.
+static BlockArgument getUpdatedParameter(func::FuncOp function, OptimizerOpInterface op) {
+  auto updated = dyn_cast<BlockArgument>(op.getParameterMutable().get());
+  if (!updated)
+    return {};
+  auto master = function.getArgAttrOfType<StringAttr>(updated.getArgNumber(), "dtc.slot_of");
+  if (!master)
+    return updated;
+  for (BlockArgument arg : function.getArguments())
+    if (function.getArgAttr(arg.getArgNumber(), "dtc.param") == master)
+      return arg;
+  return {};
+}
+
 LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options) {
   const Mesh &mesh = propagation.getMesh();
   SmallVector<OptimizerOpInterface> optimizers;
@@ -61,7 +76,7 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
            << " splits the optimizer's state, but the function has no optimizer; compile a train "
               "step, or leave ZeRO out";
   for (OptimizerOpInterface op : optimizers) {
-    auto parameter = dyn_cast<BlockArgument>(op.getParameter());
+    BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);
     if (!parameter)
       continue;
     Layout layout = propagation.layoutOf(parameter);
@@ -86,7 +101,7 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
     OpOperand &gradient = op.getGradientMutable();
     for (OpOperand &operand : op->getOpOperands())
       if (isa<BlockArgument>(operand.get()) && operand.get() != parameter &&
-          operand.get().getType() == type)
+          cast<RankedTensorType>(operand.get().getType()).getShape() == type.getShape())
         split(operand.get());
     if (options.stage >= 3)
       split(parameter);

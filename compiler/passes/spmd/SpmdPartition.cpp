@@ -9,6 +9,8 @@
 #include "compiler/passes/SignatureAttributes.h"
 #include "compiler/passes/spmd/Partitioner.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #define DEBUG_TYPE "dtc-spmd-partition"
 
 namespace dtc {
@@ -120,6 +122,21 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
   local->removeAttr(dist::kFactorsAttrName);
   if (auto stage = dist::getStage(op))
     local->setAttr(dist::kStageAttrName, stage);
+  if (!rule.randomDims.empty()) {
+    SmallVector<int64_t> shape;
+    SmallVector<std::string> sharding;
+    for (auto [operand, dim] : rule.randomDims) {
+      Value value = op->getOperand(operand);
+      shape.push_back(cast<RankedTensorType>(value.getType()).getDimSize(dim));
+      SmallVector<StringRef> names;
+      for (unsigned axis : layoutOf(value).dims[dim])
+        names.push_back(mesh.axes[axis].name);
+      sharding.push_back(llvm::join(names, ","));
+    }
+    SmallVector<StringRef> texts(sharding.begin(), sharding.end());
+    local->setAttr("shape", builder.getDenseI64ArrayAttr(shape));
+    local->setAttr("sharding", builder.getStrArrayAttr(texts));
+  }
   locals.map(op->getResults(), local->getResults());
   return success();
 }

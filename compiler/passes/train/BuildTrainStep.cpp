@@ -7,6 +7,8 @@
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/Gradients.h"
+#include "compiler/passes/train/Optimizers.h"
+#include "compiler/passes/train/ParameterSettings.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -32,6 +34,10 @@ public:
 
 private:
   LogicalResult check();
+  void peelDivisor();
+  void buildArguments();
+  void buildUpdates(ArrayRef<Value> gradients);
+  void buildOutputs(ArrayRef<Value> gradients);
   Value scalar(double value) {
     return ConstantOp::create(builder, function.getLoc(), RankedTensorType::get({}, elementType),
                               value);
@@ -53,8 +59,15 @@ private:
   const BuildTrainStepPassOptions &options;
   OpBuilder builder;
   Type elementType;
+  const OptimizerKind *optimizer = nullptr; ///< null: gradients alone
+  std::optional<ParameterSettings> settings;
   Value loss;
-  SmallVector<BlockArgument> params;
+  /// What is differentiated, and what the gradients are divided by in the end (null: 1).
+  Value differentiated, divisor;
+  SmallVector<BlockArgument> params; ///< that train
+  OptimizerScalars scalars;
+  BlockArgument lossScale;          ///< null: the loss is not scaled
+  SmallVector<BlockArgument> slots; ///< those of the first parameter, then of the next
   struct NewArgument {
     Type type;
     DictionaryAttr attrs;
@@ -87,9 +100,10 @@ static LogicalResult checkNumbers(func::FuncOp function, const BuildTrainStepPas
 LogicalResult TrainStepBuilder::check() {
   if (failed(checkNumbers(function, options)))
     return failure();
-  if (options.optimizer != "adamw" && options.optimizer != "sgd" && options.optimizer != "none")
-    return function.emitError() << "unknown optimizer '" << options.optimizer
-                                << "'; known are adamw, sgd and none";
+  optimizer = findOptimizer(options.optimizer);
+  if (!optimizer && options.optimizer != "none")
+    return function.emitError() << "unknown optimizer '" << options.optimizer << "'; known are "
+                                << optimizerNames() << " and none";
   if (failed(checkProgram(function)))
     return failure();
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
@@ -99,7 +113,12 @@ LogicalResult TrainStepBuilder::check() {
     return function.emitOpError() << "has results (" << function.getResultTypes()
                                   << "), expected one scalar, the loss";
   elementType = type.getElementType();
-  loss = ret.getOperand(0);
+  loss = differentiated = ret.getOperand(0);
+  auto read = ParameterSettings::read(function, options.freeze, options.paramGroup);
+  if (failed(read))
+    return failure();
+  settings = std::move(*read);
+  bool any = false;
   for (BlockArgument arg : function.getArguments()) {
     if (!function.getArgAttr(arg.getArgNumber(), "dtc.param"))
       continue;
@@ -111,11 +130,35 @@ LogicalResult TrainStepBuilder::check() {
     if (int64_t rank = cast<RankedTensorType>(arg.getType()).getRank(); rank > 26)
       return function.emitOpError()
              << "has a parameter of rank " << rank << ", expected at most 26";
-    params.push_back(arg);
+    any = true;
+    if (!settings->isFrozen(arg))
+      params.push_back(arg);
   }
-  if (params.empty())
+  if (!any)
     return function.emitOpError() << "has no parameter; mark arguments with dtc.param";
+  if (params.empty())
+    return function.emitOpError() << "has no parameter that trains: all of them are frozen";
   return success();
+}
+
+/// Takes a divisor off the loss that depends on no parameter and is not known yet.
+void TrainStepBuilder::peelDivisor() {
+  auto quotient = loss.getDefiningOp<DivOp>();
+  if (!quotient || quotient.getRhs().getDefiningOp<ConstantOp>())
+    return;
+  SmallVector<Value> worklist{quotient.getRhs()};
+  llvm::DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (llvm::is_contained(params, value))
+      return;
+    if (Operation *op = value.getDefiningOp())
+      llvm::append_range(worklist, op->getOperands());
+  }
+  differentiated = quotient.getLhs();
+  divisor = quotient.getRhs();
 }
 
 Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
@@ -171,79 +214,112 @@ SmallVector<BlockArgument> TrainStepBuilder::insertArguments() {
   return SmallVector<BlockArgument>(function.getArguments().drop_front(first));
 }
 
+/// Adds the arguments of a train step: scalars, then the state of each parameter.
+void TrainStepBuilder::buildArguments() {
+  declareScalar("learning_rate");
+  if (optimizer->countsSteps)
+    declareScalar("step");
+  if (options.lossScale)
+    declareScalar("loss_scale");
+  for (BlockArgument param : params)
+    for (StringRef slot : optimizer->slots)
+      declareSlot(param, slot);
+  SmallVector<BlockArgument> added = insertArguments();
+  ArrayRef<BlockArgument> next = added;
+  auto take = [&] {
+    BlockArgument argument = next.front();
+    next = next.drop_front();
+    return argument;
+  };
+  scalars.learningRate = take();
+  if (optimizer->countsSteps)
+    scalars.step = take();
+  if (options.lossScale)
+    lossScale = take();
+  slots.assign(next.begin(), next.end());
+}
+
+/// Adds the norm of the gradients, of which `gradients` are a known multiple, and all updates.
+void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
+  Value norm = gradientNorm(gradients);
+  Location loc = norm.getLoc();
+  Value factor = divisor;
+  if (lossScale)
+    factor = factor ? Value(MulOp::create(builder, loc, factor, lossScale)) : lossScale;
+  if (factor) {
+    // A divisor may be negative; a norm is not.
+    Value magnitude = divisor ? Value(AbsOp::create(builder, loc, factor)) : factor;
+    norm = DivOp::create(builder, loc, norm, magnitude);
+  }
+  addResult(norm, "dtc.output", builder.getStringAttr("grad_norm"));
+  // False of infinity and of NaN.
+  scalars.apply = CompareOp::create(builder, loc, norm, scalar(INFINITY), ComparePredicate::Less);
+  Value scale = scalar(1.0);
+  if (options.clip > 0) {
+    Value bounded = AddOp::create(builder, loc, norm, scalar(1e-6));
+    scale = MinimumOp::create(builder, loc, scale,
+                              DivOp::create(builder, loc, scalar(options.clip), bounded));
+  }
+  scalars.gradScale = factor ? Value(DivOp::create(builder, loc, scale, factor)) : scale;
+
+  ArrayRef<BlockArgument> next = slots;
+  for (auto [param, gradient] : llvm::zip_equal(params, gradients)) {
+    unsigned index = param.getArgNumber();
+    auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
+    int64_t rank = fileShape ? fileShape.size() : cast<RankedTensorType>(param.getType()).getRank();
+    ParameterGroup group = settings->groupOf(param);
+    OptimizerSettings own{options.beta1, options.beta2, options.eps,
+                          group.weightDecay.value_or(rank >= 2 ? options.weightDecay : 0.0),
+                          options.momentum};
+    Location at = NameLoc::get(function.getArgAttrOfType<StringAttr>(index, "dtc.param"));
+    OptimizerScalars ownScalars = scalars;
+    if (group.learningRateScale != 1)
+      ownScalars.learningRate =
+          MulOp::create(builder, at, scalars.learningRate, scalar(group.learningRateScale));
+    auto parts = next.take_front(optimizer->slots.size());
+    next = next.drop_front(parts.size());
+    SmallVector<Value> state(parts.begin(), parts.end());
+    ValueRange updated = optimizer->build(builder, at, param, gradient, state, ownScalars, own);
+    update(param, updated.front());
+    for (auto [slot, value] : llvm::zip_equal(parts, updated.drop_front()))
+      update(slot, value);
+  }
+}
+
+/// Returns the gradients themselves.
+void TrainStepBuilder::buildOutputs(ArrayRef<Value> gradients) {
+  for (auto [param, gradient] : llvm::zip_equal(params, gradients)) {
+    auto name = function.getArgAttrOfType<StringAttr>(param.getArgNumber(), "dtc.param");
+    Value value = gradient;
+    if (divisor) {
+      Value all = BroadcastOp::create(builder, param.getLoc(), gradient.getType(), divisor,
+                                      ArrayRef<int64_t>());
+      value = DivOp::create(builder, param.getLoc(), gradient, all);
+    }
+    addResult(value, "dtc.output", builder.getStringAttr("grad:" + name.getValue()));
+  }
+}
+
 LogicalResult TrainStepBuilder::run() {
   if (failed(check()))
     return failure();
   Block &block = function.front();
   Operation *ret = block.getTerminator();
   builder.setInsertionPoint(ret);
+  peelDivisor();
+  if (optimizer)
+    buildArguments();
   SmallVector<Value> wrt(params.begin(), params.end());
   FailureOr<SmallVector<Value>> gradients =
-      buildGradients(builder, block, loss, wrt, options.numberOps);
+      buildGradients(builder, block, differentiated, wrt, lossScale, options.numberOps);
   if (failed(gradients))
     return failure();
-
   addResult(loss, "dtc.output", builder.getStringAttr("loss"));
-  auto nameOf = [&](BlockArgument param) {
-    return function.getArgAttrOfType<StringAttr>(param.getArgNumber(), "dtc.param");
-  };
-  if (options.optimizer == "none") {
-    for (auto [param, gradient] : llvm::zip_equal(params, *gradients))
-      addResult(gradient, "dtc.output", builder.getStringAttr("grad:" + nameOf(param).getValue()));
-    function.setSymName("gradients");
-  } else {
-    Value norm = gradientNorm(*gradients);
-    addResult(norm, "dtc.output", builder.getStringAttr("grad_norm"));
-    Value scale = scalar(1.0);
-    if (options.clip > 0) {
-      Location loc = norm.getLoc();
-      Value bounded = AddOp::create(builder, loc, norm, scalar(1e-6));
-      scale = MinimumOp::create(builder, loc, scale,
-                                DivOp::create(builder, loc, scalar(options.clip), bounded));
-    }
-    bool adamw = options.optimizer == "adamw";
-    SmallVector<StringRef> slots = {"momentum_buffer"};
-    if (adamw)
-      slots = {"exp_avg", "exp_avg_sq"};
-    declareScalar("learning_rate");
-    if (adamw)
-      declareScalar("step");
-    for (BlockArgument param : params)
-      for (StringRef slot : slots)
-        declareSlot(param, slot);
-    SmallVector<BlockArgument> added = insertArguments();
-    ArrayRef<BlockArgument> next = added;
-    auto take = [&] {
-      BlockArgument argument = next.front();
-      next = next.drop_front();
-      return argument;
-    };
-    BlockArgument rate = take();
-    BlockArgument step = adamw ? take() : BlockArgument();
-    for (auto [param, gradient] : llvm::zip_equal(params, *gradients)) {
-      auto fileShape =
-          function.getArgAttrOfType<DenseI64ArrayAttr>(param.getArgNumber(), "dtc.file_shape");
-      int64_t rank =
-          fileShape ? fileShape.size() : cast<RankedTensorType>(param.getType()).getRank();
-      double decay = rank >= 2 ? options.weightDecay : 0.0;
-      Location loc = NameLoc::get(nameOf(param));
-      BlockArgument m = take();
-      if (adamw) {
-        BlockArgument v = take();
-        auto op = AdamwOp::create(builder, loc, param, gradient, m, v, rate, step, scale,
-                                  options.beta1, options.beta2, options.eps, decay);
-        update(param, op.getNewP());
-        update(m, op.getNewM());
-        update(v, op.getNewV());
-      } else {
-        auto op =
-            SgdOp::create(builder, loc, param, gradient, m, rate, scale, options.momentum, decay);
-        update(param, op.getNewP());
-        update(m, op.getNewM());
-      }
-    }
-    function.setSymName("train_step");
-  }
+  if (optimizer)
+    buildUpdates(*gradients);
+  else
+    buildOutputs(*gradients);
+  function.setSymName(optimizer ? "train_step" : "gradients");
 
   func::ReturnOp::create(builder, ret->getLoc(), results);
   ret->erase();
@@ -258,8 +334,18 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
   using Base::Base;
 
   void runOnOperation() override {
-    BuildTrainStepPassOptions options{optimizer, clip,        beta1,    beta2,
-                                      eps,       weightDecay, momentum, numberOps};
+    BuildTrainStepPassOptions options;
+    options.optimizer = optimizer;
+    options.clip = clip;
+    options.beta1 = beta1;
+    options.beta2 = beta2;
+    options.eps = eps;
+    options.weightDecay = weightDecay;
+    options.momentum = momentum;
+    options.freeze.assign(freeze.begin(), freeze.end());
+    options.paramGroup.assign(paramGroup.begin(), paramGroup.end());
+    options.lossScale = lossScale;
+    options.numberOps = numberOps;
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     if (functions.size() != 1) {
       getOperation().emitError() << "the module has " << functions.size()

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace dtc;
 
 FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &block, Value loss,
-                                                  ValueRange wrt, bool numberOps) {
+                                                  ValueRange wrt, Value seed, bool numberOps) {
   // Only what depends on `wrt` has a gradient that is of use.
   llvm::DenseSet<Value> active(wrt.begin(), wrt.end());
   SmallVector<Operation *> forward;
@@ -28,11 +28,16 @@ FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &blo
 
   llvm::DenseMap<Value, Value> cotangents;
   auto contribute = [&](Value value, Value gradient, Location loc) {
+    // Sums over many elements are wide; a value's gradient has its own type.
+    if (gradient.getType() != value.getType())
+      gradient = ConvertOp::create(builder, loc, value.getType(), gradient);
     Value &total = cotangents[value];
     total = total ? AddOp::create(builder, loc, total, gradient).getResult() : gradient;
   };
   cotangents[loss] =
-      ConstantOp::create(builder, loss.getLoc(), cast<RankedTensorType>(loss.getType()), 1.0);
+      seed ? seed
+           : ConstantOp::create(builder, loss.getLoc(), cast<RankedTensorType>(loss.getType()), 1.0)
+                 .getResult();
 
   if (numberOps)
     for (auto [number, op] : llvm::enumerate(forward))

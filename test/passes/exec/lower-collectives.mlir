@@ -7,7 +7,7 @@
 // CHECK: %[[A:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK: %[[R:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK: %[[O:[^ :]*]] = exec.buffer output : memref<4xf32>
-// CHECK: exec.task @step {
+// CHECK: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[X]]) to(%[[A]]) {}
 // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[A]], %[[X]]) to(%[[A]], %[[R]]) dims [0, 0] split_dims [0, 0] {reasons = [{op = "dtc.exp", producer = "{{.*}}lower-collectives.mlir:{{[0-9]+:[0-9]+}}"}, {}]} : (memref<4xf32>, memref<4xf32>) -> (memref<4xf32>, memref<4xf32>)
 // CHECK-NEXT: exec.kernel "add"(%[[A]], %[[R]]) to(%[[O]])
@@ -115,14 +115,15 @@ func.func @dimensions(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = a
 
 // In the loop. Gradients are gradients through a bucket: before it, in it and behind it. An empty bucket is nothing.
 // CHECK-LABEL: exec.program @loop
-// CHECK: exec.task @microbatch {
+// CHECK: exec.task @microbatch seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "shard_slice"(%{{.*}}) to(%[[S:[^ ,)]*]]) {axes = ["micro"], dim = 0 : i64}
 // CHECK-NEXT: exec.kernel "neg"(%[[S]]) to(%[[N:[^ ,)]*]])
 // CHECK-NEXT: exec.kernel "exp"(%[[S]]) to(%[[S]])
 // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[S]], %[[N]]) to(%[[S]], %[[N]])
 // CHECK-NEXT: exec.kernel "accumulate"(%[[S]]) to(%[[SUM:[^ ,)]*]]) {axis = "micro"}
 // CHECK-NEXT: exec.kernel "accumulate"(%[[N]]) to(%[[OUT:[^ ,)]*]]) {axis = "micro"}
-// CHECK: exec.task @update {
+// CHECK: exec.task @update seconds {{.*}} {
+// CHECK-NEXT: exec.kernel "fill"
 // CHECK-NEXT: exec.kernel "sgd"
 dist.mesh @mesh <"dp"=2, "micro"=3 temporal>
 func.func @loop(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -145,7 +146,8 @@ func.func @loop(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = array<i64
     }
     dist.yield %0#0, %0#1 : tensor<2xf32>, tensor<2xf32>
   }
-  %w2, %m2 = dtc.sgd %w, %grad, %m, %lr, %lr {momentum = 0.9, weight_decay = 0.0} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %ap = dtc.constant dense<true> : tensor<i1>
+  %w2, %m2 = dtc.sgd %w, %grad, %m, %lr, %lr, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<2xf32>, tensor<2xf32>)
   return %sums, %w2, %m2 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
 }
 
@@ -172,8 +174,9 @@ func.func @gradients(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = arra
     %b = dist.all_reduce sum %gv over @mesh ["dp"] : tensor<2xf32>
     dist.yield %a, %b : tensor<2xf32>, tensor<2xf32>
   }
-  %w2, %m2 = dtc.sgd %w, %0#0, %m, %lr, %lr {momentum = 0.9, weight_decay = 0.0} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>)
-  %v2, %k2 = dtc.sgd %v, %0#1, %k, %lr, %lr {momentum = 0.9, weight_decay = 0.0} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %ap = dtc.constant dense<true> : tensor<i1>
+  %w2, %m2 = dtc.sgd %w, %0#0, %m, %lr, %lr, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<2xf32>, tensor<2xf32>)
+  %v2, %k2 = dtc.sgd %v, %0#1, %k, %lr, %lr, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<2xf32>, tensor<2xf32>)
   return %w2, %m2, %v2, %k2 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
 }
 
@@ -198,7 +201,7 @@ func.func @padding(%x: tensor<5xf32> {dtc.input = "x", dtc.global_shape = array<
 // What a collective of the loop makes is added to its sum when the next collective comes, or at the end: until then it
 // may run. A value that is yielded twice is added twice, one from outside the loop is added at the end.
 // CHECK-LABEL: exec.program @accumulate
-// CHECK: exec.task @microbatch {
+// CHECK: exec.task @microbatch seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "shard_slice"(%{{.*}}) to(%[[S:[^ ,)]*]])
 // CHECK-NEXT: exec.kernel "exp"(%[[S]]) to(%[[A:[^ ,)]*]])
 // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[A]]) to(%[[A]])

@@ -11,7 +11,7 @@
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK-NEXT: exec.output "y" = %[[V4]] shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: exec.output "result1" = %[[V3]] shape [4] sharding <@mesh, [{}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "neg"(%[[V1]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "exp"(%[[V1]]) to(%[[V2]]) {}
@@ -39,13 +39,15 @@ func.func @in_place(%x: tensor<4xf32> {dtc.input = "x", dtc.index_limit = 7 : i6
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer input : memref<f32>
 // CHECK-NEXT: exec.input "learning_rate" "learning_rate" = %[[V1]] shape [] sharding <@mesh, []>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer activation : memref<4xf32>
+// CHECK-NEXT: %[[AP:[^ :]*]] = exec.buffer constant : memref<i1>
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK-NEXT: exec.output "result0" = %[[V5]] shape [4] sharding <@mesh, [{}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V2]]) {}
-// CHECK-NEXT: exec.kernel "adamw"(%[[V0]], %[[V0]], %[[V2]], %[[V2]], %[[V1]], %[[V1]], %[[V1]]) to(%[[V3]], %[[V2]], %[[V4]]) {beta1 = 9.000000e-01 : f64, beta2 = 9.000000e-01 : f64, eps = 1.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "fill"() to(%[[AP]]) {value = 1.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "adamw"(%[[V0]], %[[V0]], %[[V2]], %[[V2]], %[[V1]], %[[V1]], %[[V1]], %[[AP]]) to(%[[V3]], %[[V2]], %[[V4]]) {beta1 = 9.000000e-01 : f64, beta2 = 9.000000e-01 : f64, eps = 1.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V5]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <>
@@ -53,7 +55,8 @@ func.func @one_buffer_once(%p: tensor<4xf32> {dtc.input = "p", dtc.global_shape 
                            %s: tensor<f32> {dtc.scalar = "learning_rate", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>})
     -> (tensor<4xf32> {dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
   %m = dtc.exp %p : tensor<4xf32>
-  %0:3 = dtc.adamw %p, %p, %m, %m, %s, %s, %s {beta1 = 0.9, beta2 = 0.9, eps = 0.1, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  %ap = dtc.constant dense<true> : tensor<i1>
+  %0:3 = dtc.adamw %p, %p, %m, %m, %s, %s, %s, %ap {beta1 = 0.9, beta2 = 0.9, eps = 0.1, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   %1 = dtc.neg %0#2 : tensor<4xf32>
   return %1 : tensor<4xf32>
 }
@@ -70,7 +73,7 @@ func.func @one_buffer_once(%p: tensor<4xf32> {dtc.input = "p", dtc.global_shape 
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.view %[[V3]] : memref<4x2xf32> to memref<8xf32>
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer output : memref<8xf32>
 // CHECK-NEXT: exec.output "result0" = %[[V5]] shape [8] sharding <@mesh, [{}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "neg"(%[[V1]]) to(%[[V3]]) {}
 // CHECK-NEXT: exec.kernel "mul"(%[[V2]], %[[V4]]) to(%[[V5]]) {}
@@ -101,7 +104,7 @@ func.func @views(%x: tensor<4x2xf32> {dtc.input = "x", dtc.global_shape = array<
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
 // CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer output : memref<2x4xf32>
 // CHECK-NEXT: exec.output "result0" = %[[V6]] shape [2, 4] sharding <@mesh, [{}, {}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "add"(%[[V0]], %[[V1]]) to(%[[V3]]) {rhs_dims = array<i64: 1>}
 // CHECK-NEXT: exec.kernel "maximum"(%[[V2]], %[[V1]]) to(%[[V4]]) {lhs_dims = array<i64>, rhs_dims = array<i64: 1>}
 // CHECK-NEXT: exec.kernel "broadcast"(%[[V1]]) to(%[[V5]]) {dims = array<i64: 1>}
@@ -140,12 +143,14 @@ func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = a
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer optimizer_state : memref<4xf32>
 // CHECK-NEXT: exec.state "p.momentum_buffer" of "p" = %[[V3]] shape [8] file_shape [8] sharding <@mesh, [{"tp"}]>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer gradient : memref<4xf32>
+// CHECK-NEXT: %[[AP:[^ :]*]] = exec.buffer constant : memref<i1>
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK-NEXT: exec.output "late" = %[[V6]] shape [8] sharding <@mesh, [{"tp"}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.collective all_reduce reducing sum over ["tp"](%[[V1]]) to(%[[V4]]) dims [0] split_dims [0] {reasons = [{}]} :
-// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V4]], %[[V3]], %[[V2]], %[[V2]]) to(%[[V5]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "fill"() to(%[[AP]]) {value = 1.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V4]], %[[V3]], %[[V2]], %[[V2]], %[[AP]]) to(%[[V5]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V6]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V0]]) {}
 // CHECK: exec.run @step
@@ -158,7 +163,8 @@ func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.
         tensor<4xf32> {dtc.updates = 3 : i64, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
         tensor<4xf32> {dtc.output = "late", dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>}) {
   %grad = dist.all_reduce sum %g over @mesh ["tp"] : tensor<4xf32>
-  %p2, %m2 = dtc.sgd %p, %grad, %m, %lr, %lr {momentum = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %ap = dtc.constant dense<true> : tensor<i1>
+  %p2, %m2 = dtc.sgd %p, %grad, %m, %lr, %lr, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
   %late = dtc.exp %p : tensor<4xf32>
   return %p2, %m2, %late : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
@@ -173,7 +179,7 @@ func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK-NEXT: exec.output "old" = %[[V2]] shape [4] sharding <@mesh, [{}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V0]]) to(%[[V2]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V1]]) to(%[[V0]]) {}
@@ -197,7 +203,7 @@ func.func @old_value(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.view %[[V1]] : memref<2x2xf32> to memref<4xf32>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<2x2xf32>
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer activation : memref<4xf32>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "copy"(%[[V2]]) to(%[[V4]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V3]]) to(%[[V5]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V4]]) to(%[[V1]]) {}
@@ -221,7 +227,7 @@ func.func @swap(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64
 // CHECK-NEXT: exec.state "a" = %[[V0]] shape [4] file_shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: exec.state "b" = %[[V1]] shape [4] file_shape [4] sharding <@mesh, [{}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V0]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V0]]) to(%[[V1]]) {}
 // CHECK: exec.run @step
@@ -259,7 +265,7 @@ func.func @unchanged(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer output : memref<4x4xf32>
 // CHECK-NEXT: exec.output "result0" = %[[V4]] shape [4, 8] sharding <@mesh, [{}, {"tp"}]>
-// CHECK-NEXT: exec.task @step {
+// CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.collective all_reduce reducing max over ["dp", "tp"](%[[V0]]) to(%[[V1]]) dims [0] split_dims [0] {reasons = [{}]} :
 // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[V1]]) to(%[[V1]]) dims [0] split_dims [0] {reasons = [{}]} :
 // CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"](%[[V1]]) to(%[[V2]]) dims [1] split_dims [0] {reasons = [{}]} :
@@ -299,10 +305,11 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: %[[V9:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[V10:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[V11:[^ :]*]] = exec.buffer activation : memref<f32>
+// CHECK-NEXT: %[[AP:[^ :]*]] = exec.buffer constant : memref<i1>
 // CHECK-NEXT: exec.output "loss" = %[[V5]] shape [] sharding <@mesh, []>
-// CHECK-NEXT: exec.task @prepare {
+// CHECK-NEXT: exec.task @prepare seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V4]]) {}
-// CHECK: exec.task @microbatch {
+// CHECK: exec.task @microbatch seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "shard_slice"(%[[V1]]) to(%[[V7]]) {axes = ["micro"], dim = 0 : i64}
 // CHECK-NEXT: exec.kernel "shard_offset"() to(%[[V8]]) {axes = ["micro"], size = 6 : i64}
 // CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V9]]) {}
@@ -311,8 +318,9 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: exec.kernel "accumulate"(%[[V9]]) to(%[[V6]]) {axis = "micro"}
 // CHECK-NEXT: exec.kernel "reduce"(%[[V7]]) to(%[[V11]]) {dims = array<i64: 0, 1>, kind = "sum"}
 // CHECK-NEXT: exec.kernel "accumulate"(%[[V11]]) to(%[[V5]]) {axis = "micro"}
-// CHECK: exec.task @update {
-// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V6]], %[[V3]], %[[V2]], %[[V2]]) to(%[[V0]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
+// CHECK: exec.task @update seconds {{.*}} {
+// CHECK-NEXT: exec.kernel "fill"() to(%[[AP]]) {value = 1.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V6]], %[[V3]], %[[V2]], %[[V2]], %[[AP]]) to(%[[V0]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK: exec.run @prepare
 // CHECK-NEXT: exec.run @microbatch
 // CHECK-NEXT: exec.run @microbatch microbatch 1
@@ -336,7 +344,8 @@ func.func @tasks(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i6
     %6 = dtc.reduce sum %2 dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
     dist.yield %6, %5 : tensor<f32>, tensor<4xf32>
   }
-  %w2, %m2 = dtc.sgd %w, %grad, %m, %lr, %lr {momentum = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %ap = dtc.constant dense<true> : tensor<i1>
+  %w2, %m2 = dtc.sgd %w, %grad, %m, %lr, %lr, %ap {momentum = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
   return %loss, %w2, %m2 : tensor<f32>, tensor<4xf32>, tensor<4xf32>
 }
 

@@ -1,9 +1,9 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics --dtc-build-train-step
-// RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=optimizer=lion 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
+// RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=optimizer=adagrad 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
 // RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=clip=-1.0 2>&1 | FileCheck %s --check-prefix=CLIP
 // RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=beta2=1.0 2>&1 | FileCheck %s --check-prefix=BETA
 
-// OPTIMIZER: error: unknown optimizer 'lion'; known are adamw, sgd and none
+// OPTIMIZER: error: unknown optimizer 'adagrad'; known are adamw, adam, sgd, lion and none
 // CLIP: error: the option clip is -1{{.*}}, expected a finite number that is not negative
 // BETA: error: the option beta2 is 1{{.*}}, expected at least 0 and less than 1
 

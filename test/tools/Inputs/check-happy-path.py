@@ -20,6 +20,7 @@ with open(sys.argv[1]) as file:
     for number, line in enumerate(file, 1):
         metrics = json.loads(line)
         assert list(metrics) == ["step", "loss", "grad_norm", "lr", "step_seconds",
-                                 "tokens_per_second", "peak_bytes"], metrics
+                                 "tokens_per_second", "peak_bytes", "skipped_steps"], metrics
+        assert metrics["skipped_steps"] == 0
         assert metrics["step"] == number and metrics["lr"] == 1e-2
         assert metrics["step_seconds"] > 0 and metrics["peak_bytes"] > 0

@@ -1,0 +1,62 @@
+//===- KeepSearch.h - How much a device can keep --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A device that keeps more for the backward pass computes less again. How large its arena is then,
+// is known only from the planned memory, and hardly less than exactly: what is computed again is
+// there for a while too, so that the arena does not always grow with what is kept. This searches
+// for the bound on what is kept that fits a limit and computes least, with few plans.
+//
+// All bounds between what a plan keeps and the bound that it was made with lead to that plan, and
+// no plan between two others computes less again than the one that keeps more. So what is worth a
+// try lies in the gaps between known plans whose upper end computes enough less than the best that
+// fits. Arenas are taken to change along a gap as straight lines do, one byte a byte where only one
+// end is known: first comes the gap in which such a line crosses the limit, then the one that would
+// have to leave the line least.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_ANALYSIS_KEEPSEARCH_H
+#define DTC_COMPILER_ANALYSIS_KEEPSEARCH_H
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace dtc {
+
+/// A plan for one device.
+struct KeepPlan {
+  int64_t bound = 0;  ///< on the bytes that are kept
+  int64_t kept = 0;   ///< of it, not more unless nothing keeps so little
+  int64_t arena = 0;  ///< bytes that the device needs in all
+  double seconds = 0; ///< of what is computed again
+};
+
+class KeepSearch {
+public:
+  /// `tolerance`: seconds that are not worth another plan.
+  KeepSearch(int64_t limit, double tolerance) : limit(limit), tolerance(tolerance) {}
+
+  /// Takes note of a plan. Of two that keep the same, the larger arena counts.
+  void add(KeepPlan plan);
+
+  /// The bound to try next, at first the highest there is; nullopt where no gap is worth a try.
+  std::optional<int64_t> next() const;
+
+  /// The plan that fits and computes least again; null if none fits.
+  const KeepPlan *best() const;
+
+private:
+  bool fits(const KeepPlan &plan) const { return plan.arena <= limit; }
+
+  int64_t limit;
+  double tolerance;
+  std::vector<KeepPlan> plans; ///< by what they keep
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_ANALYSIS_KEEPSEARCH_H

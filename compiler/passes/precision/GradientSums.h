@@ -1,0 +1,20 @@
+//===- GradientSums.h - Where gradients are summed between devices --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_PRECISION_GRADIENTSUMS_H
+#define DTC_COMPILER_PASSES_PRECISION_GRADIENTSUMS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace dtc {
+
+/// The collectives of a partitioned function that sum gradients of parameters which an optimizer
+/// reads, in the order of the program.
+llvm::SmallVector<mlir::Operation *> findGradientSums(mlir::func::FuncOp function);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_PRECISION_GRADIENTSUMS_H

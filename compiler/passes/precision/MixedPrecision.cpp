@@ -1,0 +1,307 @@
+//===- MixedPrecision.cpp - Compute in 16 bits, train in 32 ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Works on the whole step, forward and backward, in which every float is f32 so far. Parameters
+// become 16 bits wide; from there each op takes the types that its PrecisionClass asks for, and
+// conversions appear where an op and its operand disagree. Two things run against that flow: what
+// leads to a gradient that an optimizer reads, or to a result of the function, stays wide from the
+// op that makes it on; and constants take whatever type their user has.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+#define DEBUG_TYPE "dtc-mixed-precision"
+
+namespace dtc {
+#define GEN_PASS_DEF_MIXEDPRECISIONPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+static Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+static bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
+
+namespace {
+
+class PrecisionAssigner {
+public:
+  PrecisionAssigner(func::FuncOp function, Type low)
+      : function(function), builder(function.getContext()), low(low), wide(builder.getF32Type()) {}
+  LogicalResult run();
+
+private:
+  LogicalResult check();
+  void demand();
+  void retypeParameters();
+  LogicalResult retype(Operation *op);
+  LogicalResult inferResults(Operation *op);
+  bool isNeutral(Value value);
+  Value as(Value value, Type element, Operation *user);
+  Value copyNeutral(Value value, Type element, Operation *user);
+  void keepMasters();
+
+  func::FuncOp function;
+  OpBuilder builder;
+  Type low, wide;
+  /// Values that have to be wide, and are so without having been rounded on the way.
+  llvm::DenseSet<Value> demanded;
+  llvm::DenseMap<std::pair<Value, Type>, Value> converted;
+  SmallVector<OptimizerOpInterface> optimizers;
+};
+
+} // namespace
+
+LogicalResult PrecisionAssigner::check() {
+  if (failed(checkProgram(function)))
+    return failure();
+  auto checkType = [&](Value value) -> LogicalResult {
+    Type element = elementOf(value);
+    if (!isa<FloatType>(element) || element == wide)
+      return success();
+    return emitError(value.getLoc())
+           << "has elements of " << element << "; mixed precision starts from a model in f32";
+  };
+  for (BlockArgument arg : function.getArguments())
+    if (failed(checkType(arg)))
+      return failure();
+  for (Operation &op : function.front().without_terminator()) {
+    for (Value result : op.getResults())
+      if (failed(checkType(result)))
+        return failure();
+    if (!isa<PrecisionOpInterface>(op))
+      return op.emitOpError() << "says nothing of 16-bit floats; implement PrecisionOpInterface";
+    if (auto optimizer = dyn_cast<OptimizerOpInterface>(op))
+      optimizers.push_back(optimizer);
+  }
+  return success();
+}
+
+/// Finds what has to stay wide, from the gradients that optimizers read and the results of the
+/// function, back through ops that follow their operands.
+void PrecisionAssigner::demand() {
+  SmallVector<Value> worklist;
+  for (OptimizerOpInterface optimizer : optimizers)
+    worklist.push_back(optimizer.getGradientMutable().get());
+  auto ret = cast<func::ReturnOp>(function.front().getTerminator());
+  for (auto [index, value] : llvm::enumerate(ret.getOperands()))
+    if (!function.getResultAttr(index, "dtc.updates"))
+      worklist.push_back(value);
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (!isFloat(value) || isa<BlockArgument>(value) || !demanded.insert(value).second)
+      continue;
+    auto op = cast<PrecisionOpInterface>(value.getDefiningOp());
+    if (op.getPrecisionClass() == PrecisionClass::Follow && !op.widenResults())
+      llvm::append_range(worklist, op->getOperands());
+  }
+}
+
+/// Parameters that the program computes with have 16 bits.
+void PrecisionAssigner::retypeParameters() {
+  for (BlockArgument arg : function.getArguments())
+    if (function.getArgAttr(arg.getArgNumber(), DtcDialect::kParamAttrName))
+      arg.setType(cast<RankedTensorType>(arg.getType()).clone(low));
+}
+
+/// Whether the value has no type of its own: a constant, a conversion of integers, or what is made
+/// from them by changes of shape.
+bool PrecisionAssigner::isNeutral(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<ConstantOp>(op))
+    return true;
+  if (auto convert = dyn_cast<ConvertOp>(op))
+    return !isFloat(convert.getOperand());
+  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op) && isNeutral(op->getOperand(0));
+}
+
+Value PrecisionAssigner::copyNeutral(Value value, Type element, Operation *user) {
+  Operation *op = value.getDefiningOp();
+  auto type = cast<RankedTensorType>(value.getType()).clone(element);
+  Value operand;
+  if (isNeutral(value) && op->getNumOperands() > 0 && isFloat(op->getOperand(0)))
+    operand = as(op->getOperand(0), element, user);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(user);
+  if (auto constant = dyn_cast<ConstantOp>(op)) {
+    auto elements = cast<DenseFPElementsAttr>(constant.getValue());
+    auto rounded = elements.mapValues(element, [&](const APFloat &number) {
+      APFloat copy = number;
+      bool losesInfo;
+      copy.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &losesInfo);
+      return copy.bitcastToAPInt();
+    });
+    return ConstantOp::create(builder, op->getLoc(), cast<DenseElementsAttr>(rounded));
+  }
+  Operation *copy = cloneWithTypes(builder, op, operand ? ValueRange(operand) : op->getOperands(),
+                                   TypeRange(type));
+  return copy->getResult(0);
+}
+
+/// The value with elements of that type, for `user`. Conversions count as the user's own work: they
+/// are found again by users that come later.
+Value PrecisionAssigner::as(Value value, Type element, Operation *user) {
+  if (elementOf(value) == element)
+    return value;
+  Value &entry = converted[{value, element}];
+  if (entry)
+    return entry;
+  Value result;
+  if (isNeutral(value)) {
+    result = copyNeutral(value, element, user);
+  } else {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(user);
+    result = ConvertOp::create(builder, value.getLoc(), value, element);
+  }
+  for (StringRef name : {StringRef(kOpNumberAttrName), StringRef(kGradientOfAttrName)})
+    if (Attribute attr = user->getAttr(name))
+      result.getDefiningOp()->setAttr(name, attr);
+  // Making it may have added other entries.
+  return converted[{value, element}] = result;
+}
+
+LogicalResult PrecisionAssigner::inferResults(Operation *op) {
+  if (auto inferring = dyn_cast<InferTypeOpInterface>(op)) {
+    SmallVector<Type> types;
+    if (failed(inferring.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(),
+                                          op->getDiscardableAttrDictionary(),
+                                          op->getPropertiesStorage(), op->getRegions(), types)))
+      return failure();
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
+      result.setType(type);
+    return success();
+  }
+  // The others give what they are given; sums over many elements are wide.
+  for (Value operand : op->getOperands())
+    if (isFloat(operand)) {
+      Type element = elementOf(operand);
+      if (cast<PrecisionOpInterface>(op).widenResults())
+        element = getWideType(element);
+      for (Value result : op->getResults())
+        result.setType(cast<RankedTensorType>(result.getType()).clone(element));
+      return success();
+    }
+  return success();
+}
+
+LogicalResult PrecisionAssigner::retype(Operation *op) {
+  auto precision = cast<PrecisionOpInterface>(op);
+  if (isa<ConvertOp>(op) && isFloat(op->getResult(0)))
+    return success(); // the model's own: it says what it gives
+  bool anyLow = false, anyWide = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isFloat(operand.get()) || isNeutral(operand.get()) ||
+        precision.isWideOperand(operand.getOperandNumber()))
+      continue;
+    (elementOf(operand.get()) == low ? anyLow : anyWide) = true;
+  }
+  bool isDemanded =
+      llvm::any_of(op->getResults(), [&](Value result) { return demanded.contains(result); });
+  PrecisionClass kind = precision.getPrecisionClass();
+  // An op that can sum 16-bit operands into a wide result keeps them as they are.
+  bool widened = isDemanded && anyLow && precision.widenResults();
+  bool computesLow = anyLow && kind == PrecisionClass::Low;
+  if (kind == PrecisionClass::Follow)
+    computesLow = anyLow && !anyWide && (widened || !isDemanded);
+  for (OpOperand &operand : op->getOpOperands())
+    if (isFloat(operand.get())) {
+      bool isLow = computesLow && !precision.isWideOperand(operand.getOperandNumber());
+      operand.set(as(operand.get(), isLow ? low : wide, op));
+    }
+  return inferResults(op);
+}
+
+/// Gives each parameter that trains a copy in full precision, which is what the optimizer updates:
+/// the parameter is that copy, rounded once a step, on the shards that the optimizer has.
+void PrecisionAssigner::keepMasters() {
+  auto ret = cast<func::ReturnOp>(function.front().getTerminator());
+  for (OptimizerOpInterface optimizer : optimizers) {
+    Operation *op = optimizer;
+    OpOperand &parameter = optimizer.getParameterMutable();
+    // Where the parameter was converted for its optimizer, the master takes the place of that.
+    auto convert = parameter.get().getDefiningOp<ConvertOp>();
+    auto arg = dyn_cast<BlockArgument>(convert ? convert.getOperand() : parameter.get());
+    if (!arg || elementOf(arg) != low)
+      continue;
+    unsigned from = arg.getArgNumber(), index = function.getNumArguments();
+    NamedAttrList attrs;
+    attrs.set("dtc.slot", builder.getStringAttr("master"));
+    attrs.set("dtc.slot_of", function.getArgAttr(from, DtcDialect::kParamAttrName));
+    for (StringRef inherited :
+         {StringRef("dtc.axes"), StringRef("dtc.file_shape"), StringRef(dist::kShardingAttrName)})
+      if (Attribute attr = function.getArgAttr(from, inherited))
+        attrs.set(inherited, attr);
+    (void)function.insertArgument(index, cast<RankedTensorType>(arg.getType()).clone(wide),
+                                  attrs.getDictionary(builder.getContext()), arg.getLoc());
+    parameter.set(function.getArgument(index));
+    if (convert && convert.use_empty())
+      convert.erase();
+    Value updated = optimizer.getNewParameter();
+    builder.setInsertionPointAfter(op);
+    Value rounded = ConvertOp::create(builder, updated.getLoc(), updated, low);
+    for (unsigned result = 0, e = ret.getNumOperands(); result < e; ++result)
+      if (ret.getOperand(result) == updated)
+        ret.setOperand(result, rounded);
+    function.insertResult(ret.getNumOperands(), updated.getType(),
+                          builder.getDictionaryAttr(builder.getNamedAttr(
+                              "dtc.updates", builder.getI64IntegerAttr(index))));
+    ret.getOperandsMutable().append(updated);
+  }
+}
+
+LogicalResult PrecisionAssigner::run() {
+  if (failed(check()))
+    return failure();
+  demand();
+  retypeParameters();
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops)
+    if (failed(retype(op)))
+      return failure();
+  auto ret = cast<func::ReturnOp>(function.front().getTerminator());
+  keepMasters();
+  for (OpOperand &operand : ret->getOpOperands())
+    if (isFloat(operand.get()) &&
+        !function.getResultAttr(operand.getOperandNumber(), "dtc.updates"))
+      operand.set(as(operand.get(), wide, ret));
+  function.setType(FunctionType::get(function.getContext(), function.front().getArgumentTypes(),
+                                     ret.getOperandTypes()));
+  return success();
+}
+
+namespace {
+struct MixedPrecisionPass : dtc::impl::MixedPrecisionPassBase<MixedPrecisionPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    Type low;
+    if (dtype == "bf16")
+      low = BFloat16Type::get(&getContext());
+    else if (dtype == "f16")
+      low = Float16Type::get(&getContext());
+    if (!low) {
+      getOperation().emitError() << "unknown dtype '" << dtype << "'; known are bf16 and f16";
+      return signalPassFailure();
+    }
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(PrecisionAssigner(function, low).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

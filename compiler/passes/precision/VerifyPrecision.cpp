@@ -1,0 +1,84 @@
+//===- VerifyPrecision.cpp - What needs f32 and lost it -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/precision/GradientSums.h"
+
+#define DEBUG_TYPE "dtc-verify-precision"
+
+namespace dtc {
+#define GEN_PASS_DEF_VERIFYPRECISIONPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+/// Whether the value is a tensor of 16-bit floats.
+static bool isLow(Value value) {
+  return isFloatTensor(value.getType()) && !isWideTensor(value.getType());
+}
+
+SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
+  llvm::DenseSet<Operation *> found, seen;
+  SmallVector<Value> worklist;
+  function.walk([&](OptimizerOpInterface optimizer) {
+    worklist.push_back(optimizer.getGradientMutable().get());
+  });
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    auto reduce = dyn_cast<dist::AllReduceOp>(op);
+    auto scatter = dyn_cast<dist::ReduceScatterOp>(op);
+    if ((reduce && reduce.getKind() == dist::ReductionKind::Sum) ||
+        (scatter && scatter.getKind() == dist::ReductionKind::Sum))
+      found.insert(op);
+    // What moves or converts it, and what adds it to another part.
+    bool passes = isa<ReshapeOp, ConvertOp, AddOp>(op) ||
+                  (isa<dist::DistDialect>(op->getDialect()) && op->getNumRegions() == 0);
+    if (passes)
+      llvm::append_range(worklist, op->getOperands());
+  }
+  SmallVector<Operation *> ordered;
+  function.walk([&](Operation *op) {
+    if (found.contains(op))
+      ordered.push_back(op);
+  });
+  return ordered;
+}
+
+namespace {
+struct VerifyPrecisionPass : dtc::impl::VerifyPrecisionPassBase<VerifyPrecisionPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    bool failed = false;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      function.walk([&](Operation *op) {
+        if (auto precision = dyn_cast<PrecisionOpInterface>(op))
+          if (precision.getPrecisionClass() == PrecisionClass::Wide &&
+              llvm::any_of(op->getOperands(), isLow)) {
+            op->emitOpError() << "computes on 16-bit floats, in which it loses too much; convert "
+                                 "its operand to f32 first";
+            failed = true;
+          }
+      });
+      if (allowNarrowReductions)
+        continue;
+      for (Operation *sum : findGradientSums(function))
+        if (isLow(sum->getOperand(0))) {
+          sum->emitError() << "a gradient of type " << sum->getOperand(0).getType()
+                           << " is summed between devices, which needs f32; say so if 16 bits will "
+                              "do (--grad-reduce-dtype)";
+          failed = true;
+        }
+    }
+    if (failed)
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,208 @@
+//===- DeviceRecompute.cpp - What one device computes again ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/recompute/DeviceRecompute.h"
+
+#include "compiler/analysis/DescribeLocation.h"
+#include "compiler/analysis/LocalCost.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <cmath>
+#include <limits>
+
+#define DEBUG_TYPE "dtc-recompute-activations"
+
+using namespace mlir;
+using namespace dtc;
+
+/// Kernels repeat what a broadcast repeats, and a reshape is another view: keeping the result is
+/// keeping the operand.
+static bool isView(Operation *op) { return isa<BroadcastOp, ReshapeOp>(op); }
+
+int DeviceRecompute::valueIndex(Value value, int64_t stage) {
+  for (Operation *view = value.getDefiningOp();
+       view && isView(view) && isForward(view) && assignment.of(view).getIndex() == stage;
+       view = value.getDefiningOp())
+    value = view->getOperand(0);
+  auto [it, fresh] = indexOf.try_emplace({value, stage}, int(problem.values.size()));
+  if (!fresh)
+    return it->second;
+  RecomputeValue entry;
+  // What comes from outside the loop is there, what has no stage is made again anyway, and what the
+  // backward pass makes is not kept for it.
+  Operation *definer = value.getDefiningOp();
+  definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
+  dist::StageAttr made = definer ? assignment.of(definer) : dist::StageAttr();
+  if (made && made.getPass() == dist::Pass::Forward)
+    entry.bytes = llvm::alignTo(tensorBytes(value.getType()), 64) * inFlight[stage];
+  problem.values.push_back(entry);
+  return it->second;
+}
+
+void DeviceRecompute::buildProblem() {
+  for (Operation &op : body.without_terminator()) {
+    dist::StageAttr stage = assignment.of(&op);
+    if (!stage || !stages.contains(stage.getIndex()) || (isForward(&op) && isView(&op)))
+      continue;
+    RecomputeOp entry;
+    for (Value operand : op.getOperands())
+      entry.operands.push_back(valueIndex(operand, stage.getIndex()));
+    if (stage.getPass() != dist::Pass::Forward) {
+      for (int operand : entry.operands)
+        problem.values[operand].usedBackward = true;
+      continue;
+    }
+    for (Value result : op.getResults()) {
+      entry.results.push_back(valueIndex(result, stage.getIndex()));
+      problem.values[entry.results.back()].producer = int(ops.size());
+    }
+    entry.seconds = localSeconds(mesh, &op);
+    ops.push_back(&op);
+    problem.ops.push_back(std::move(entry));
+  }
+}
+
+/// Whether computing the op takes little for what its result takes to keep: fewer than two floating
+/// point operations for each byte that it reads or writes. Contractions do more.
+bool DeviceRecompute::isCheap(Operation *op) const {
+  if (dist::isBucketable(op))
+    return false;
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  double bytes = 0;
+  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
+                                         SmallVector<Value>(op->getResults())))
+    bytes += double(tensorBytes(value.getType()));
+  return !rule || rule.getFlops() < 2 * bytes;
+}
+
+/// The ops that read the op's results, also as views.
+static SmallVector<Operation *> readersOf(Operation *op) {
+  SmallVector<Operation *> readers, worklist{op};
+  while (!worklist.empty())
+    for (Operation *user : worklist.pop_back_val()->getUsers())
+      (isView(user) ? worklist : readers).push_back(user);
+  return readers;
+}
+
+/// Segments are the layers that locations name. Where they name none, they are about as many as
+/// each has ops that take time (Chen et al. 2016, section 4.1), cut where the fewest values cross.
+void DeviceRecompute::findSegments() {
+  auto layerOf = [](Operation *op) { return LayerName(nameOf(op->getLoc())); };
+  if (llvm::any_of(ops, [&](Operation *op) { return !layerOf(op).prefix.empty(); })) {
+    int segment = 0;
+    for (auto [index, op] : llvm::enumerate(ops)) {
+      segment += index > 0 && layerOf(op).layer() != layerOf(ops[index - 1]).layer();
+      segmentOf[op] = segment;
+    }
+    return;
+  }
+  llvm::DenseMap<Operation *, size_t> numbers;
+  for (auto [index, op] : llvm::enumerate(ops))
+    numbers[op] = index;
+  std::vector<int> change(ops.size() + 1, 0), crossing(ops.size(), 0);
+  for (auto [index, op] : llvm::enumerate(ops)) {
+    size_t last = index;
+    for (Operation *user : readersOf(op))
+      if (auto it = numbers.find(user); it != numbers.end())
+        last = std::max(last, it->second);
+    change[index + 1] += last > index;
+    change[last + 1] -= last > index;
+  }
+  int sum = 0, fewest = std::numeric_limits<int>::max();
+  for (size_t index = 0; index < ops.size(); ++index) {
+    crossing[index] = sum += change[index];
+    if (index > 0)
+      fewest = std::min(fewest, sum);
+  }
+  auto takesTime = [&](size_t index) { return problem.ops[index].seconds > 0; };
+  int all = 0, passed = 0, segment = 0;
+  for (size_t index = 0; index < ops.size(); ++index)
+    all += takesTime(index);
+  int each = std::max(1, int(std::sqrt(double(all)) + 0.5));
+  for (auto [index, op] : llvm::enumerate(ops)) {
+    if (index > 0 && crossing[index] == fewest && passed >= each) {
+      ++segment;
+      passed = 0;
+    }
+    segmentOf[op] = segment;
+    passed += takesTime(index);
+  }
+}
+
+/// Whether a result of the op is used in the forward pass of another segment or stage.
+bool DeviceRecompute::leavesSegment(Operation *op) const {
+  return llvm::any_of(readersOf(op), [&](Operation *user) {
+    auto it = segmentOf.find(user);
+    return it != segmentOf.end() && it->second != segmentOf.lookup(op);
+  });
+}
+
+RecomputeChoice DeviceRecompute::choose(RecomputeMode mode, int64_t keepBytes) {
+  std::vector<bool> all(ops.size(), true);
+  switch (mode) {
+  case RecomputeMode::None:
+    return evaluateRecompute(problem, std::vector<bool>(ops.size(), false));
+  case RecomputeMode::Full:
+    for (auto [index, op] : llvm::enumerate(ops))
+      all[index] = !leavesSegment(op);
+    return evaluateRecompute(problem, all);
+  case RecomputeMode::Selective:
+    for (auto [index, op] : llvm::enumerate(ops))
+      problem.ops[index].allowed = isCheap(op);
+    return keepLeast(problem);
+  case RecomputeMode::Auto:
+    for (auto [index, op] : llvm::enumerate(ops))
+      problem.ops[index].allowed = !leavesSegment(op);
+    return chooseRecompute(problem, keepBytes);
+  }
+  llvm_unreachable("unknown mode");
+}
+
+double DeviceRecompute::forwardSeconds() const {
+  double seconds = 0;
+  for (const RecomputeOp &op : problem.ops)
+    seconds += op.seconds;
+  return seconds;
+}
+
+/// The value, computed again if that was chosen, before `before`.
+Value DeviceRecompute::recomputed(Value value, int64_t stage, Operation *before) {
+  Operation *definer = value.getDefiningOp();
+  if (!definer || !isForward(definer) || assignment.of(definer).getIndex() != stage)
+    return value;
+  if (!isView(definer) && !again.contains(definer))
+    return value;
+  if (Value clone = clones.lookup(value))
+    return clone;
+  IRMapping map;
+  for (Value operand : definer->getOperands())
+    map.map(operand, recomputed(operand, stage, before));
+  // A view of what is kept stays.
+  if (isView(definer) && map.lookup(definer->getOperand(0)) == definer->getOperand(0))
+    return value;
+  OpBuilder builder(before);
+  Operation *clone = builder.clone(*definer, map);
+  clone->setAttr(dist::kStageAttrName,
+                 dist::StageAttr::get(before->getContext(), stage, dist::Pass::Backward));
+  for (auto [from, to] : llvm::zip_equal(definer->getResults(), clone->getResults()))
+    clones[from] = to;
+  return clones.lookup(value);
+}
+
+void DeviceRecompute::apply(const RecomputeChoice &choice) {
+  for (auto [index, op] : llvm::enumerate(ops))
+    if (choice.recompute[index])
+      again.insert(op);
+  // Just before the first op that needs it: so little is there at once.
+  for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
+    dist::StageAttr stage = assignment.of(&op);
+    if (!stage || !stages.contains(stage.getIndex()) || stage.getPass() == dist::Pass::Forward)
+      continue;
+    for (OpOperand &operand : op.getOpOperands())
+      operand.set(recomputed(operand.get(), stage.getIndex(), &op));
+  }
+}

@@ -1,0 +1,69 @@
+//===- DeviceRecompute.h - What one device computes again -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_RECOMPUTE_DEVICERECOMPUTE_H
+#define DTC_COMPILER_PASSES_RECOMPUTE_DEVICERECOMPUTE_H
+
+#include "compiler/analysis/Layout.h"
+#include "compiler/analysis/Recompute.h"
+#include "compiler/passes/pipeline/StageAssignment.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace dtc {
+
+enum class RecomputeMode { None, Selective, Full, Auto };
+
+/// Chooses and recomputes for one device: a coordinate on the pipeline axis, or the only one.
+class DeviceRecompute {
+public:
+  DeviceRecompute(dist::MicrobatchLoopOp loop, const Mesh &mesh, const StageAssignment &assignment,
+                  std::vector<int> microbatchesInFlight, llvm::DenseSet<int64_t> stages)
+      : body(loop.getBody().front()), mesh(mesh), assignment(assignment),
+        inFlight(std::move(microbatchesInFlight)), stages(std::move(stages)) {
+    buildProblem();
+    findSegments();
+  }
+  /// `keepBytes` is for RecomputeMode::Auto.
+  RecomputeChoice choose(RecomputeMode mode, int64_t keepBytes);
+  /// Computes again what was chosen.
+  void apply(const RecomputeChoice &choice);
+
+  /// Seconds of the forward passes of all stages for one microbatch.
+  double forwardSeconds() const;
+
+private:
+  void buildProblem();
+  int valueIndex(mlir::Value value, int64_t stage);
+  void findSegments();
+  bool isCheap(mlir::Operation *op) const;
+  bool leavesSegment(mlir::Operation *op) const;
+  mlir::Value recomputed(mlir::Value value, int64_t stage, mlir::Operation *before);
+  bool isForward(mlir::Operation *op) const {
+    dist::StageAttr stage = assignment.of(op);
+    return stage && stage.getPass() == dist::Pass::Forward && stages.contains(stage.getIndex());
+  }
+
+  mlir::Block &body;
+  const Mesh &mesh;
+  const StageAssignment &assignment;
+  std::vector<int> inFlight; ///< by stage
+  llvm::DenseSet<int64_t> stages;
+  llvm::SmallVector<mlir::Operation *> ops; ///< of the forward passes of the stages
+  RecomputeProblem problem;
+  /// Each stage keeps what it gets from another one by itself.
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> indexOf;
+  /// Parts of the forward pass that are computed again one at a time. What goes from one to another
+  /// is kept: if it were computed again, all that comes before it would be, and be there at once.
+  llvm::DenseMap<mlir::Operation *, int> segmentOf;
+  llvm::DenseSet<mlir::Operation *> again;
+  llvm::DenseMap<mlir::Value, mlir::Value> clones;
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_RECOMPUTE_DEVICERECOMPUTE_H

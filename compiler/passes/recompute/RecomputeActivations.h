@@ -1,0 +1,30 @@
+//===- RecomputeActivations.h - Keep less for the backward pass -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_RECOMPUTE_RECOMPUTEACTIVATIONS_H
+#define DTC_COMPILER_PASSES_RECOMPUTE_RECOMPUTEACTIVATIONS_H
+
+#include "compiler/passes/Passes.h"
+
+#include <vector>
+
+namespace dtc {
+
+/// What was chosen for a device. All is estimated.
+struct DeviceKeeps {
+  int64_t bytes = 0;         ///< kept for the backward pass, of all microbatches in flight
+  double seconds = 0;        ///< of what is computed again, for a microbatch
+  double forwardSeconds = 0; ///< of the forward pass, for a microbatch
+};
+
+/// dtc-recompute-activations as a function, for those who want to know what it chose: the devices
+/// of a pipeline by coordinate, or one for all. Fails with a diagnostic.
+mlir::FailureOr<std::vector<DeviceKeeps>>
+recomputeActivations(mlir::ModuleOp module, const RecomputeActivationsPassOptions &options);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_RECOMPUTE_RECOMPUTEACTIVATIONS_H

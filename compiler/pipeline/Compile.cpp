@@ -1,0 +1,152 @@
+//===- Compile.cpp - A model to a plan, or why there is none --------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/export/ExportPlan.h"
+#include "compiler/pipeline/MemoryReport.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/pipeline/PlanSearch.h"
+#include "dialects/dist/Dist.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/support/Format.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace dtc;
+
+static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) {
+  for (Diagnostic &diagnostic : diagnostics)
+    context->getDiagEngine().emit(std::move(diagnostic));
+  diagnostics.clear();
+}
+
+namespace {
+struct Change {
+  std::string what;
+  CompileOptions options;
+  bool isOneOfTwo = false; ///< the next is said as well where this fits
+};
+} // namespace
+
+/// What the user could change, the cheapest first.
+static std::vector<Change> changesOf(const CompileOptions &options) {
+  std::vector<Change> changes;
+  auto add = [&](const std::string &what, auto change) {
+    CompileOptions changed = options;
+    change(changed);
+    changes.push_back({what, changed});
+    return &changes.back();
+  };
+  auto hasAxis = [&](StringRef axis) {
+    return llvm::any_of(options.mesh, [&](auto &entry) { return entry.first == axis; });
+  };
+  if (options.recompute != "selective") {
+    auto *change = add("--recompute selective", [](auto &o) { o.recompute = "selective"; });
+    change->isOneOfTwo = options.recompute != "auto";
+  }
+  if (options.recompute != "auto")
+    add("--recompute auto", [](CompileOptions &o) { o.recompute = "auto"; });
+  if (hasAxis("dp") || hasAxis("fsdp") || !options.zeroAxes.empty())
+    for (int64_t stage = options.zero + 1; stage <= 3; ++stage)
+      add(llvm::formatv("--zero {0}", stage), [&](CompileOptions &o) { o.zero = stage; });
+  if (options.recompute != "auto" && options.zero < 3 && (hasAxis("dp") || hasAxis("fsdp")))
+    add("--zero 3 --recompute auto", [](CompileOptions &o) {
+      o.zero = 3;
+      o.recompute = "auto";
+    });
+  for (int64_t factor : {2, 4})
+    add(llvm::formatv("--microbatches {0}", options.microbatches * factor),
+        [&](CompileOptions &o) { o.microbatches *= factor; });
+  for (int64_t factor : {2, 4}) {
+    CompileOptions changed = options;
+    auto axis =
+        llvm::find_if(changed.mesh, [](auto &entry) { return entry.first == kPipelineAxis; });
+    if (axis == changed.mesh.end())
+      axis = changed.mesh.insert(changed.mesh.end(), {kPipelineAxis, 1});
+    axis->second *= factor;
+    changes.push_back({llvm::formatv("--mesh with pp={0}", axis->second).str(), changed});
+  }
+  return changes;
+}
+
+static void explainMemory(ModuleOp model, StringRef name, const CompileOptions &options,
+                          Candidate &closest) {
+  MemoryPeak peak = findPeak(*closest.module);
+  InFlightDiagnostic error = emitError(peak.where)
+                             << "the plan needs " << runtime::formatBytes(peak.bytes) << " on "
+                             << peak.device << ", more than the limit of "
+                             << runtime::formatBytes(options.memoryLimit)
+                             << "; the most is in use at " << peak.moment;
+  for (const MemoryPeak::Tensor &tensor : peak.largest)
+    error.attachNote(tensor.where)
+        << runtime::formatBytes(tensor.bytes) << " of that: " << tensor.what;
+  bool fits = false;
+  for (const Change &change : changesOf(options)) {
+    PlanSearch search(model, name);
+    std::optional<Candidate> found = search.run(change.options);
+    const Candidate *candidate = found ? &*found : search.closest ? &*search.closest : nullptr;
+    if (!candidate || (!found && candidate->peak() >= closest.peak()))
+      continue;
+    error.attachNote(model.getLoc()) << (found ? "fits: " : "does not fit: ") << change.what
+                                     << " needs " << runtime::formatBytes(candidate->peak());
+    fits |= found.has_value();
+    if (found && !change.isOneOfTwo)
+      break;
+  }
+  if (!fits)
+    error.attachNote(model.getLoc())
+        << "no single change of these is enough; combine them, or use more or larger devices";
+}
+
+LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
+                           plan::Plan &plan) {
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  if (functions.size() != 1)
+    return module.emitError() << "the model has " << functions.size()
+                              << " functions, expected one, func.func @loss";
+  if (functions.front().isExternal())
+    return functions.front().emitOpError() << "has no body, expected one that computes the loss";
+  CompileOptions effective = options;
+  if (options.mode == CompileOptions::Mode::Forward)
+    effective.recompute = "none"; // nothing is kept
+  // The model's own mesh decides where the options have none.
+  effective.modelHasMesh = !module.getOps<dist::MeshOp>().empty();
+  for (auto mesh : module.getOps<dist::MeshOp>())
+    for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>()) {
+      effective.modelHasPipeline |= axis.getPipeline();
+      if (axis.getTemporal() && axis.getSize() == 1)
+        effective.modelMicrobatchAxis = axis.getName().str();
+      if (effective.zero > 0 && effective.zeroAxes.empty() && options.mesh.empty() &&
+          axis.getName() == "fsdp")
+        effective.zeroAxes = {"fsdp"};
+    }
+  if (options.schedule != "auto" && options.memoryLimit == 0) {
+    if (failed(declareMesh(module, effective)) ||
+        failed(runPasses(module, [&](OpPassManager &manager) {
+          buildPartitioning(manager, effective);
+          buildLowering(manager, effective);
+        })))
+      return failure();
+    return exportPlan(module, modelName, plan);
+  }
+  PlanSearch search(module, modelName);
+  std::optional<Candidate> best = search.run(effective);
+  if (!best && search.closest)
+    return explainMemory(module, modelName, effective, *search.closest), failure();
+  if (!best)
+    return emitAll(module.getContext(), search.failure), failure();
+  emitAll(module.getContext(), search.partitionDiagnostics(best->options));
+  emitAll(module.getContext(), best->diagnostics);
+  if (options.schedule == "auto")
+    emitRemark(module.getLoc()) << "the schedule is " << best->options.schedule << ": "
+                                << llvm::formatv("{0:f1}", best->seconds * 1e6).str()
+                                << " us a step by estimate, " << runtime::formatBytes(best->peak());
+  module.getBodyRegion().takeBody(best->module->getBodyRegion());
+  plan = std::move(best->plan);
+  return success();
+}
