@@ -107,6 +107,17 @@ static const char *kZero3Layouts[] = {
     "dp=2,fsdp=2,tp=4 m=3 zero=3 sp",
 };
 
+/// What is computed again has the same bits.
+static const char *kRecomputeLayouts[] = {
+    "recompute=full",
+    "m=3 recompute=selective",
+    "dp=2 m=2 recompute=full",
+    "dp=2,tp=2 recompute=full sp",
+    "dp=2 zero=2 m=2 recompute=selective",
+    "dp=2,fsdp=2 zero=3 m=2 recompute=full",
+    "fsdp=2,tp=3 zero=3 m=3 recompute=selective sp",
+};
+
 /// 16 samples divide; of 13 or 14 the last devices have fewer, and the eighth one has none.
 static const char *kEvenLayouts[] = {"dp=4",      "dp=8",         "dp=4,tp=2",
                                      "dp=2,tp=4", "dp=16 zero=1", "dp=16 zero=3"};
@@ -135,6 +146,9 @@ INSTANTIATE_TEST_SUITE_P(EvenBatch, LayoutEquivalence,
                          Combine(Values(kGpt2, kLlama), ValuesIn(kEvenLayouts)), nameOf);
 INSTANTIATE_TEST_SUITE_P(OddBatch, LayoutEquivalence,
                          Combine(Values(kGpt2Odd, kLlamaOdd, kLlamaOneKv), ValuesIn(kOddLayouts)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Recompute, LayoutEquivalence,
+                         Combine(Values(kGpt2, kLlama, kLlamaOdd), ValuesIn(kRecomputeLayouts)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Zero3, LayoutEquivalence,
                          Combine(Values(kGpt2, kGpt2Odd, kLlama, kLlamaOdd, kLlamaOneKv),

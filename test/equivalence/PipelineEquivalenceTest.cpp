@@ -61,7 +61,8 @@ bool isTied(const Model &model) {
   return model.config == kGpt2.config || model.config == kLlamaOdd.config;
 }
 
-/// The layout without its pipeline; `pipeline` is what it has instead: "" or "pp=2".
+/// The layout without its pipeline and without recomputation; `pipeline` is what it has instead: ""
+/// or "pp=2".
 std::string withoutPipeline(const std::string &text, const std::string &pipeline) {
   std::string mesh = pipeline, rest;
   llvm::SmallVector<llvm::StringRef> parts, axes;
@@ -72,7 +73,7 @@ std::string withoutPipeline(const std::string &text, const std::string &pipeline
       mesh += (mesh.empty() ? "" : ",") + axis.str();
   for (llvm::StringRef part : llvm::drop_begin(parts))
     if (!part.starts_with("schedule=") && !part.starts_with("chunks=") &&
-        !part.starts_with("stages="))
+        !part.starts_with("stages=") && !part.starts_with("recompute="))
       rest += " " + part.str();
   return mesh + rest;
 }
@@ -167,6 +168,27 @@ static const char *kZeroLayouts[] = {
     "dp=2,fsdp=2,tp=2,pp=2 m=2 zero=3 sp",
 };
 
+/// What a stage computes again, of every form and schedule; fewer microbatches than stages, and
+/// uneven stages.
+static const char *kRecomputeLayouts[] = {
+    "pp=2 m=4 recompute=full",
+    "pp=4 m=2 recompute=selective",
+    "pp=3 m=7 recompute=full schedule=interleaved chunks=3",
+    "pp=4 m=3 recompute=full schedule=zb-h1",
+    "pp=2,dp=2 m=4 zero=1 recompute=selective schedule=zb-v",
+    "dp=2,pp=4 zero=3 recompute=full",
+    "dp=2,pp=2,tp=2 m=3 sp recompute=full",
+    "dp=2,pp=2,tp=2 zero=2 m=1 sp recompute=selective schedule=gpipe",
+};
+static const char *kGpt2RecomputePins[] = {
+    "pp=2 m=3 stages=h.0|h.1-h.6 recompute=full",
+    "pp=4,dp=2 m=3 stages=wte|h.0-h.4|h.5|h.6 zero=1 recompute=selective schedule=zb-h1",
+};
+static const char *kLlamaRecomputePins[] = {
+    "pp=2,dp=2 m=4 zero=3 stages=layers.0-layers.3|layers.4 recompute=full",
+    "pp=3,tp=2 m=2 stages=embed_tokens|layers.0-layers.4|norm,lm_head,loss recompute=full",
+};
+
 /// The user's stages: uneven ones, cuts around the embedding and before the loss, one layer each.
 static const char *kGpt2Pins[] = {
     "pp=2 m=3 stages=h.0|h.1-h.6",
@@ -211,6 +233,12 @@ INSTANTIATE_TEST_SUITE_P(PipelineZero, PipelineEquivalence,
 // the parts of the gradient are joined when all microbatches are summed and not for each of them.
 INSTANTIATE_TEST_SUITE_P(PipelineZero, PipelineRounding,
                          Combine(Values(kGpt2, kGpt2Odd), ValuesIn(kZeroLayouts)), nameOf);
+INSTANTIATE_TEST_SUITE_P(PipelineRecompute, PipelineEquivalence,
+                         Combine(Values(kGpt2, kLlama), ValuesIn(kRecomputeLayouts)), nameOf);
+INSTANTIATE_TEST_SUITE_P(PipelineRecomputePinsGpt2, PipelineEquivalence,
+                         Combine(Values(kGpt2), ValuesIn(kGpt2RecomputePins)), nameOf);
+INSTANTIATE_TEST_SUITE_P(PipelineRecomputePinsLlama, PipelineEquivalence,
+                         Combine(Values(kLlama), ValuesIn(kLlamaRecomputePins)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelinePinsGpt2, PipelineEquivalence,
                          Combine(Values(kGpt2), ValuesIn(kGpt2Pins)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelinePinsLlama, PipelineEquivalence,

@@ -18,12 +18,30 @@ using namespace dtc::test;
 
 void dtc::test::PrintTo(const Model &model, std::ostream *os) { *os << model.name; }
 
+/// Labels below 32 of which sample i has about i / batch that count.
+static runtime::HostTensor unevenLabels(const Model &model, int step) {
+  runtime::TensorType type{runtime::DType::I32, {model.batch, model.seq}};
+  runtime::HostTensor labels = randomTensor(type, step, "labels", 32);
+  runtime::HostTensor chances = randomTensor(type, step, "counts", model.batch);
+  for (int64_t i = 0; i < type.numElements(); ++i)
+    if (chances.as<int32_t>()[i] >= i / model.seq)
+      labels.as<int32_t>()[i] = -100;
+  return labels;
+}
+
 TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   TrainingRun run;
   Compiler compiler;
   CompileOptions options = layout;
   options.eps = model.eps;
-  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options);
+  options.freeze = model.freeze;
+  ImportOptions import;
+  if (model.losses) {
+    import.labelSmoothing = 0.1;
+    import.zLoss = 1e-2;
+    import.ignoreIndex = -100;
+  }
+  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options, import);
   EXPECT_TRUE(session) << compiler.diagnostics();
   if (!session)
     return run;
@@ -31,6 +49,12 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   EXPECT_FALSE(session->initializeStates(/*seed=*/7));
   for (int step = 1; step <= kSteps; ++step) {
     auto problem = setRandomInputs(*session, /*seed=*/step);
+    if (!problem && model.losses)
+      problem = session->setInput("labels", unevenLabels(model, step));
+    if (!problem)
+      problem = session->setRandomKey({7, uint32_t(step)});
+    if (!problem && options.dtype == "f16")
+      problem = session->setLossScale(1024);
     if (!problem)
       problem = session->step(/*learningRate=*/1e-2, step);
     EXPECT_FALSE(problem) << problem->message;
@@ -75,6 +99,16 @@ void dtc::test::expectClose(const TrainingRun &expected, const TrainingRun &actu
       }
     EXPECT_LT(relativeDifference(a, b), kTolerance) << name;
   }
+}
+
+void dtc::test::expectLossesNear(const TrainingRun &expected, const TrainingRun &actual,
+                                 double tolerance) {
+  ASSERT_EQ(expected.losses.size(), size_t(kSteps));
+  ASSERT_EQ(actual.losses.size(), size_t(kSteps));
+  for (int step = 0; step < kSteps; ++step)
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], tolerance * expected.losses[step])
+        << "at step " << step + 1;
+  EXPECT_NEAR(actual.norms.front(), expected.norms.front(), tolerance * expected.norms.front());
 }
 
 void dtc::test::expectSameBits(const TrainingRun &expected, const TrainingRun &actual) {
