@@ -10,11 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/CpuBackend.h"
+#include "benchmarks/runtime/KernelRun.h"
 
-#include <algorithm>
 #include <benchmark/benchmark.h>
-#include <cmath>
 #include <functional>
 
 using namespace dtc::runtime;
@@ -27,37 +25,15 @@ using SignatureOf = std::function<KernelSignature(const TensorType &x)>;
 
 void runKernel(benchmark::State &state, const SignatureOf &signatureOf) {
   TensorType x{static_cast<DType>(state.range(1)), {state.range(0), width}};
-  KernelSignature signature = signatureOf(x);
-  auto kernel = createCpuBackend()->prepare(signature);
-  if (!kernel) {
-    state.SkipWithError(kernel.error().message.c_str());
+  dtc::benchmarks::KernelRun kernel(signatureOf(x));
+  if (!kernel.error().empty()) {
+    state.SkipWithError(kernel.error().c_str());
     return;
   }
-  std::vector<HostTensor> tensors;
-  for (const auto *types : {&signature.inputs, &signature.outputs})
-    for (const TensorType &type : *types) {
-      HostTensor &tensor = tensors.emplace_back(type);
-      int64_t first = std::min(width, type.numElements());
-      for (int64_t i = 0; i < first; ++i)
-        setElement(tensor, i, std::sin(static_cast<double>(i)));
-      size_t period = static_cast<size_t>(first) * byteWidth(type.dtype);
-      for (size_t i = period; i < tensor.bytes.size(); ++i)
-        tensor.bytes[i] = tensor.bytes[i - period];
-    }
-  std::vector<void *> operands;
-  int64_t bytes = 0;
-  for (HostTensor &tensor : tensors) {
-    operands.push_back(tensor.bytes.data());
-    bytes += static_cast<int64_t>(tensor.bytes.size());
-  }
-  std::span<void *const> all(operands);
-  std::vector<std::byte> workspace((*kernel)->workspaceBytes(1) + 64);
-  void *aligned = workspace.data() + (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
-  size_t inputs = signature.inputs.size();
   for (auto _ : state)
-    (*kernel)->run({all.first(inputs), all.subspan(inputs), {}, aligned, 1});
+    kernel.run();
   state.SetItemsProcessed(state.iterations() * x.numElements());
-  state.SetBytesProcessed(state.iterations() * bytes);
+  state.SetBytesProcessed(state.iterations() * kernel.bytes());
   state.SetLabel(name(x.dtype));
 }
 

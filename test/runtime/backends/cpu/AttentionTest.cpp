@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/cpu/MaskReference.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace dtc::runtime::test {
@@ -22,9 +24,13 @@ struct Case {
   AttributeMap attributes() const { return {{"causal", causal}, {"scale", scale}}; }
 };
 
+/// What the weight of query i of head h and key j is multiplied by.
+using Factor = std::function<double(int64_t b, int64_t h, int64_t i, int64_t j)>;
+double noDropout(int64_t, int64_t, int64_t, int64_t) { return 1; }
+
 /// out and lse, one element of a score at a time.
 std::pair<Values, Values> reference(const Case &c, const Values &q, const Values &k,
-                                    const Values &v) {
+                                    const Values &v, const Factor &factor = noDropout) {
   Values out(static_cast<size_t>(count(c.query())), 0.0);
   Values lse(static_cast<size_t>(c.b * c.h * c.s), -std::numeric_limits<double>::infinity());
   auto query = [&](int64_t b, int64_t i, int64_t h, int64_t d) {
@@ -51,7 +57,8 @@ std::pair<Values, Values> reference(const Case &c, const Values &q, const Values
         lse[static_cast<size_t>((b * c.h + h) * c.s + i)] = std::log(total);
         for (int64_t j = 0; j < c.t; ++j)
           for (int64_t d = 0; d < c.d; ++d)
-            out[query(b, i, h, d)] += weights[static_cast<size_t>(j)] / total * v[key(b, j, h, d)];
+            out[query(b, i, h, d)] +=
+                weights[static_cast<size_t>(j)] / total * factor(b, h, i, j) * v[key(b, j, h, d)];
       }
   return {out, lse};
 }
@@ -130,6 +137,173 @@ TEST(Attention, LargeGradient) {
   }
 }
 
+TEST(Attention, Halves) {
+  std::vector<Case> all = cases();
+  all.push_back({2, 150, 150, 4, 2, 16, true, 0.3});
+  all.push_back({1, 131, 200, 3, 3, 24, false, 0.25});
+  all.push_back({1, 160, 20, 2, 1, 8, true, 0.3});
+  for (const Case &c : all)
+    for (DType dtype : halfTypes) {
+      Random random(23);
+      HostTensor q = random.floats(dtype, c.query(), -2, 2), dout = random.floats(dtype, c.query());
+      HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
+      TensorType lse{DType::F32, {c.b, c.h, c.s}};
+      KernelCall forward{"attention", {q, k, v}, {q.type, lse}, c.attributes()};
+      expectRounded(forward);
+      std::vector<HostTensor> results = forward.run(1);
+      expectRounded({"attention_grad",
+                     {q, k, v, results[0], results[1], dout},
+                     {q.type, k.type, k.type},
+                     c.attributes()});
+    }
+}
+
+/// A case with dropout, on a device of a mesh or alone.
+struct DropoutCase {
+  Case shape;
+  double rate;
+  Shape whole; // b, h, s, t
+  std::vector<std::string> sharding;
+  std::vector<AxisPosition> mesh;
+  Shape offset; // of the device's block
+
+  static constexpr int32_t seed = -77, iteration = 5;
+  static constexpr uint32_t op = 9;
+
+  AttributeMap attributes() const {
+    AttributeMap result = shape.attributes();
+    result["dropout"] = rate;
+    result["op"] = int64_t{op};
+    result["shape"] = whole;
+    result["sharding"] = sharding;
+    return result;
+  }
+  double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    int64_t element =
+        (((b + offset[0]) * whole[1] + h + offset[1]) * whole[2] + i + offset[2]) * whole[3] + j +
+        offset[3];
+    bool kept =
+        maskKeeps(rate, static_cast<uint32_t>(seed), op, iteration, static_cast<uint64_t>(element));
+    return kept ? 1 / (1 - rate) : 0;
+  }
+  HostTensor key() const { return makeTensor(DType::I32, {2}, {seed, iteration}); }
+};
+
+std::vector<DropoutCase> dropoutCases() {
+  std::vector<DropoutCase> all;
+  for (const Case &c : cases())
+    all.push_back({c, 0.3, {c.b, c.h, c.s, c.t}, {"", "", "", ""}, {}, {0, 0, 0, 0}});
+  // A block of a batch of 5 over "dp" and "micro", and of 8 heads over "tp".
+  std::vector<AxisPosition> mesh = {
+      {"dp", 2, 1, false}, {"tp", 2, 1, false}, {"micro", 2, 0, true}};
+  all.push_back({{2, 5, 7, 4, 2, 3, true, 0.6},
+                 0.5,
+                 {5, 8, 5, 7},
+                 {"dp,micro", "tp", "", ""},
+                 mesh,
+                 {3, 4, 0, 0}});
+  return all;
+}
+
+TEST(Attention, Dropout) {
+  std::vector<DropoutCase> all = dropoutCases();
+  // Rows of more than one stretch of a mask, and blocks of rows.
+  all.push_back({{1, 140, 1100, 2, 1, 4, true, 0.3},
+                 0.2,
+                 {1, 2, 140, 1100},
+                 {"", "", "", ""},
+                 {},
+                 {0, 0, 0, 0}});
+  for (const DropoutCase &d : all)
+    for (DType dtype : floatTypes) {
+      const Case &c = d.shape;
+      Random random(24);
+      HostTensor q = random.floats(dtype, c.query(), -2, 2);
+      HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
+      auto [out, lse] =
+          reference(c, valuesOf(q), valuesOf(k), valuesOf(v),
+                    [&](auto b, auto h, auto i, auto j) { return d.factor(b, h, i, j); });
+      expectKernel({"attention",
+                    {q, k, v, d.key()},
+                    {q.type, TensorType{dtype, {c.b, c.h, c.s}}},
+                    d.attributes(),
+                    d.mesh},
+                   {out, lse}, 2e-15);
+    }
+}
+
+TEST(Attention, DropoutGradient) {
+  for (const DropoutCase &d : dropoutCases()) {
+    const Case &c = d.shape;
+    Random random(25);
+    DType dtype = DType::F64;
+    HostTensor q = random.floats(dtype, c.query(), -2, 2), dout = random.floats(dtype, c.query());
+    HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
+    Values qs = valuesOf(q), ks = valuesOf(k), vs = valuesOf(v), douts = valuesOf(dout);
+    auto out = [&](const Values &a, const Values &b, const Values &c2) {
+      return reference(c, a, b, c2, [&](auto... at) { return d.factor(at...); }).first;
+    };
+    std::vector<Values> expected = {
+        numericGradient([&](const Values &x) { return out(x, ks, vs); }, qs, douts),
+        numericGradient([&](const Values &x) { return out(qs, x, vs); }, ks, douts),
+        numericGradient([&](const Values &x) { return out(qs, ks, x); }, vs, douts)};
+    KernelCall forward{"attention",
+                       {q, k, v, d.key()},
+                       {q.type, TensorType{dtype, {c.b, c.h, c.s}}},
+                       d.attributes(),
+                       d.mesh};
+    std::vector<HostTensor> results = forward.run(1);
+    KernelCall backward{"attention_grad",
+                        {q, k, v, results[0], results[1], dout, d.key()},
+                        {q.type, k.type, k.type},
+                        d.attributes(),
+                        d.mesh};
+    expectKernel(backward, expected, 1e-9);
+    // f32 against f64, and 16 bits against f32.
+    for (DType half : halfTypes) {
+      KernelCall narrow = backward;
+      for (HostTensor &input : narrow.inputs)
+        if (input.type.dtype == DType::F64)
+          input = makeTensor(input.type.rank() == 3 ? DType::F32 : half, input.type.shape,
+                             valuesOf(input));
+      for (TensorType &type : narrow.outputs)
+        type.dtype = half;
+      expectRounded(narrow);
+      KernelCall single = narrow;
+      std::vector<Values> wide;
+      for (HostTensor &input : single.inputs)
+        if (input.type.dtype == half)
+          input = makeTensor(DType::F32, input.type.shape, valuesOf(input));
+      KernelCall twice = single;
+      for (HostTensor &input : twice.inputs)
+        if (input.type.dtype == DType::F32)
+          input = makeTensor(DType::F64, input.type.shape, valuesOf(input));
+      for (size_t i = 0; i < 3; ++i) {
+        single.outputs[i].dtype = DType::F32;
+        twice.outputs[i].dtype = DType::F64;
+      }
+      for (const HostTensor &result : twice.run(1))
+        wide.push_back(valuesOf(result));
+      expectKernel(single, wide, 1e-14);
+    }
+  }
+}
+
+TEST(Attention, NoDropoutIsTheSame) {
+  Case c{2, 20, 20, 4, 2, 8, true, 0.4};
+  Random random(26);
+  HostTensor q = random.floats(DType::F32, c.query()), k = random.floats(DType::F32, c.key());
+  KernelCall call{
+      "attention", {q, k, k}, {q.type, TensorType{DType::F32, {c.b, c.h, c.s}}}, c.attributes()};
+  std::vector<HostTensor> without = call.run(2);
+  // A rate of 0 has no key.
+  call.attributes["dropout"] = 0.0;
+  call.attributes["op"] = int64_t{1};
+  std::vector<HostTensor> zero = call.run(2);
+  EXPECT_EQ(without[0].bytes, zero[0].bytes);
+  EXPECT_EQ(without[1].bytes, zero[1].bytes);
+}
+
 TEST(Attention, Empty) {
   for (const Case &c : {Case{0, 4, 4, 2, 2, 3, true, 1}, Case{2, 0, 4, 2, 2, 3, true, 1},
                         Case{2, 4, 0, 2, 2, 3, true, 1}, Case{2, 3, 4, 0, 2, 3, true, 1}}) {
@@ -165,6 +339,21 @@ TEST(Attention, Refuses) {
   TensorType flat{DType::F32, {2, 5, 32}};
   expectRefused({"attention", {flat, flat, flat}, {flat, lse}, attributes, {}},
                 "input 0 is f32[2,5,32], expected 4 dimensions");
+  AttributeMap dropout = attributes;
+  dropout["dropout"] = 0.5;
+  TensorType key{DType::I32, {2}};
+  expectRefused({"attention", {q, k, k}, {q, lse}, dropout, {}}, "has 3 inputs, expected 4");
+  expectRefused({"attention", {q, k, k, key}, {q, lse}, dropout, {}},
+                "attribute 'op' is missing, expected an integer");
+  dropout["op"] = int64_t{1};
+  dropout["shape"] = Shape{2, 4, 5, 7};
+  dropout["sharding"] = std::vector<std::string>(4);
+  expectRefused({"attention", {q, k, k, key}, {q, lse}, dropout, {}},
+                "attribute 'shape' is [2, 4, 5, 7], expected a shape whose dimension 3");
+  expectRefused({"attention_grad", {q, k, k, q, lse, q, q}, {q, k, k}, dropout, {}},
+                "input 6 is f32[2,5,4,8], expected i32[2]");
+  expectRefused({"attention", {q, k, k, key}, {q, lse}, attributes, {}},
+                "has 4 inputs, expected 3");
   expectRefused({"attention_grad", {q, k, k, q, lse}, {q, k, k}, attributes, {}},
                 "has 5 inputs, expected 6");
   expectRefused({"attention_grad", {q, k, k, q, lse, k}, {q, k, k}, attributes, {}},

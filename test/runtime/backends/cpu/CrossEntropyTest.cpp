@@ -54,6 +54,46 @@ TEST(CrossEntropy, ForwardAndGradient) {
     }
 }
 
+/// As the cross entropy of a softmax with a target distribution: what remains of the label's 1, and
+/// an equal share of the smoothing for every class.
+TEST(CrossEntropy, LabelSmoothing) {
+  for (const Shape &shape : {Shape{4, 1}, Shape{5, 7}, Shape{2, 3, 33}, Shape{3, 2051}})
+    for (double smoothing : {0.0, 0.1, 0.75})
+      for (DType dtype : floatTypes) {
+        Random random(82);
+        Shape rowShape(shape.begin(), shape.end() - 1);
+        auto rows = static_cast<size_t>(count(rowShape)), width = static_cast<size_t>(shape.back());
+        HostTensor logits = random.floats(dtype, shape, -4, 4);
+        HostTensor labels = random.integers(DType::I32, rowShape, -1, shape.back());
+        HostTensor dloss = random.floats(dtype, rowShape);
+        Values x = valuesOf(logits), label = valuesOf(labels), dy = valuesOf(dloss);
+        Values lse = logSumExp(x, rows), loss(rows), dx(x.size());
+        for (size_t row = 0; row < rows; ++row) {
+          bool valid = label[row] >= 0 && label[row] < static_cast<double>(width);
+          // Without a label its part of the target is missing, and the rest of lse stays.
+          loss[row] = valid ? 0 : (1 - smoothing) * lse[row];
+          for (size_t i = 0; i < width; ++i) {
+            double target = smoothing / static_cast<double>(width);
+            if (valid && static_cast<double>(i) == label[row])
+              target += 1 - smoothing;
+            double logProbability = x[row * width + i] - lse[row];
+            loss[row] -= target * logProbability;
+            dx[row * width + i] = (std::exp(logProbability) - target) * dy[row];
+          }
+        }
+        AttributeMap attributes{{"label_smoothing", smoothing}};
+        expectKernel({"cross_entropy", {logits, labels}, {dloss.type, dloss.type}, attributes},
+                     {loss, lse});
+        expectKernel({"cross_entropy_grad",
+                      {logits, labels, makeTensor(dtype, rowShape, lse), dloss},
+                      {logits.type},
+                      attributes,
+                      {},
+                      {{0, 0}}},
+                     {dx}, 3e-15);
+      }
+}
+
 TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
   for (DType dtype : floatTypes) {
     HostTensor logits = makeTensor(dtype, {1, 2}, {2000, 2000});
@@ -85,6 +125,17 @@ TEST(CrossEntropy, Refuses) {
   TensorType logits{DType::F32, {2, 5}}, labels{DType::I32, {2}}, row{DType::F32, {2}};
   expectRefused({"cross_entropy", {logits, row}, {row, row}, {}, {}},
                 "input 1 is f32[2], expected i32[2]");
+  for (double smoothing : {1.0, -0.1, std::nan("")})
+    for (bool grad : {false, true}) {
+      AttributeMap attributes{{"label_smoothing", smoothing}};
+      KernelSignature forward{"cross_entropy", {logits, labels}, {row, row}, attributes, {}};
+      KernelSignature backward{
+          "cross_entropy_grad", {logits, labels, row, row}, {logits}, attributes, {}};
+      expectRefused(grad ? backward : forward, "attribute 'label_smoothing' is");
+    }
+  TensorType half{DType::BF16, {2, 5}}, halfRow{DType::BF16, {2}};
+  expectRefused({"cross_entropy", {half, labels}, {halfRow, row}, {}, {}},
+                "output 0 is bf16[2], expected f32[2]");
   expectRefused({"cross_entropy", {logits, labels}, {row}, {}, {}}, "has 1 outputs, expected 2");
   expectRefused({"cross_entropy", {logits, labels}, {row, logits}, {}, {}},
                 "output 1 is f32[2,5], expected f32[2]");

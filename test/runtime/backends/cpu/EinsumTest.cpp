@@ -7,6 +7,7 @@
 #include "test/runtime/backends/cpu/KernelTest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace dtc::runtime::test {
@@ -56,6 +57,57 @@ Values reference(const Terms &terms, const Sizes &sizes, const Values &lhs, cons
   return out;
 }
 
+/// The result of `call` on f64, given the elements or their magnitudes.
+Values inDouble(KernelCall call, bool magnitudes) {
+  for (HostTensor &input : call.inputs) {
+    Values values = valuesOf(input);
+    for (double &value : values)
+      value = magnitudes ? std::fabs(value) : value;
+    input = makeTensor(DType::F64, input.type.shape, values);
+  }
+  call.outputs[0].dtype = DType::F64;
+  return valuesOf(call.run(1)[0]);
+}
+
+/// Checks an einsum of bf16 and of f16, with results of that type and of f32. Products of two
+/// numbers of 16 bits are exact in f32, and each addition has an error of at most 2^-24 of the sum
+/// of all magnitudes. The sum is then rounded once: the result lies between the ends of that
+/// interval, rounded.
+void checkHalves(const std::string &equation, const Sizes &sizes, uint64_t seed) {
+  Terms terms = split(equation);
+  double additions = 1;
+  for (auto [letter, size] : sizes)
+    if (terms.out.find(letter) == std::string::npos)
+      additions *= static_cast<double>(size);
+  for (DType dtype : halfTypes) {
+    Random random(seed);
+    HostTensor lhs = random.floats(dtype, shapeOf(terms.lhs, sizes));
+    HostTensor rhs = random.floats(dtype, shapeOf(terms.rhs, sizes));
+    for (DType result : {dtype, DType::F32}) {
+      TensorType type{result, shapeOf(terms.out, sizes)};
+      KernelCall call{"einsum", {lhs, rhs}, {type}, {{"equation", equation}}};
+      Values low = inDouble(call, false), high = low, magnitudes = inDouble(call, true);
+      for (size_t i = 0; i < low.size(); ++i) {
+        double error = additions * 0x1p-24 * magnitudes[i] * (1 + 0x1p-20);
+        low[i] -= error;
+        high[i] += error;
+      }
+      low = valuesOf(makeTensor(result, type.shape, low));
+      high = valuesOf(makeTensor(result, type.shape, high));
+      for (int threads : {1, 2, 3}) {
+        HostTensor first = call.run(threads)[0];
+        EXPECT_EQ(first.bytes, call.run(threads)[0].bytes) << "a rerun gives another result";
+        Values found = valuesOf(first);
+        for (size_t i = 0; i < found.size(); ++i)
+          ASSERT_TRUE(found[i] >= low[i] && found[i] <= high[i])
+              << equation << " " << lhs.type.str() << " " << rhs.type.str() << " -> " << type.str()
+              << ", " << threads << " threads, element " << i << ": " << found[i] << ", expected "
+              << low[i] << " to " << high[i];
+      }
+    }
+  }
+}
+
 void checkEinsum(const std::string &equation, const Sizes &allSizes, uint64_t seed) {
   SCOPED_TRACE(equation);
   Terms terms = split(equation);
@@ -73,6 +125,7 @@ void checkEinsum(const std::string &equation, const Sizes &allSizes, uint64_t se
                   {{"equation", equation}}},
                  {reference(terms, sizes, valuesOf(lhs), valuesOf(rhs))}, 1e-14);
   }
+  checkHalves(equation, sizes, seed);
 }
 
 TEST(Einsum, Matrices) {
@@ -185,6 +238,43 @@ TEST(Einsum, LargeMatrices) {
   }
 }
 
+TEST(Einsum, LargeMatricesOfHalves) {
+  // All transposes, sizes that no tile divides, and more than a block that is widened.
+  Sizes sizes{{'m', 133}, {'n', 201}, {'k', 77}};
+  for (const char *equation : {"mk,kn->mn", "mk,nk->mn", "km,kn->mn", "km,nk->mn", "mk,kn->nm",
+                               "mk,nk->nm", "km,kn->nm", "km,nk->nm"})
+    checkHalves(equation, sizes, 17);
+  checkHalves("mk,kn->mn", {{'m', 520}, {'n', 530}, {'k', 1030}}, 18);
+  checkHalves("mk,nk->mn", {{'m', 1}, {'n', 700}, {'k', 600}}, 18);
+  checkHalves("mk,kn->mn", {{'m', 700}, {'n', 1}, {'k', 600}}, 18);
+  checkHalves("mk,kn->mn", {{'m', 300}, {'n', 300}, {'k', 1}}, 18);
+  Sizes heads{{'b', 2}, {'s', 67}, {'t', 70}, {'h', 3}, {'e', 24}, {'d', 72}};
+  for (const char *equation : {"bshe,bthe->bhst", "bhst,bthe->bshe", "bsd,dhe->bshe",
+                               "bshe,dhe->bsd", "bsd,bshe->dhe", "bsd,dhe->hbse"}) {
+    Sizes used;
+    for (auto [letter, size] : heads)
+      if (std::string(equation).find(letter) != std::string::npos)
+        used[letter] = size;
+    checkHalves(equation, used, 19);
+  }
+}
+
+TEST(Einsum, RandomProductsOfHalves) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 engine(seed);
+    auto shuffled = [&](std::string letters) {
+      std::shuffle(letters.begin(), letters.end(), engine);
+      return letters;
+    };
+    std::string batch = seed % 3 == 0 ? "b" : "";
+    Terms terms{shuffled(batch + "mk"), shuffled(batch + "kn"), shuffled(batch + "mn")};
+    Sizes sizes;
+    for (char letter : batch + "mnk")
+      sizes[letter] = 1 + static_cast<int64_t>(engine() % (letter == 'b' ? 4 : 130));
+    checkHalves(terms.equation(), sizes, seed);
+  }
+}
+
 TEST(Einsum, Refuses) {
   TensorType a{DType::F32, {2, 3}}, b{DType::F32, {3, 4}}, c{DType::F32, {2, 4}};
   auto refuse = [&](const std::string &equation, const std::string &message) {
@@ -199,6 +289,12 @@ TEST(Einsum, Refuses) {
   refuse("ab,bc->ca", "output 0 is f32[2,4], expected the sizes of \"ca\"");
   expectRefused({"einsum", {a, {DType::F64, {3, 4}}}, {c}, {{"equation", "ab,bc->ac"}}, {}},
                 "input 1 is f64[3,4], expected f32[3,4]");
+  TensorType half{DType::BF16, {2, 3}}, other{DType::BF16, {3, 4}};
+  for (DType dtype : {DType::F16, DType::F64})
+    expectRefused({"einsum", {half, other}, {{dtype, {2, 4}}}, {{"equation", "ab,bc->ac"}}, {}},
+                  "expected bf16[2,4]");
+  expectRefused({"einsum", {half, b}, {c}, {{"equation", "ab,bc->ac"}}, {}},
+                "input 1 is f32[3,4], expected bf16[3,4]");
   expectRefused({"einsum", {a, b}, {c}, {}, {}}, "attribute 'equation' is missing");
   expectRefused({"einsum", {a}, {c}, {{"equation", "ab,bc->ac"}}, {}}, "has 1 inputs, expected 2");
 }

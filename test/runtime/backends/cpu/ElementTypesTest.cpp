@@ -20,48 +20,6 @@
 namespace dtc::runtime::test {
 namespace {
 
-constexpr DType halves[] = {DType::BF16, DType::F16};
-
-bool is16Bits(DType dtype) { return isFloat(dtype) && byteWidth(dtype) == 2; }
-
-/// The same elements as f32, if they have 16 bits.
-HostTensor widened(const HostTensor &tensor) {
-  if (!is16Bits(tensor.type.dtype))
-    return tensor;
-  return makeTensor(DType::F32, tensor.type.shape, valuesOf(tensor));
-}
-
-/// Equal elements; any two NaN are equal.
-void expectSame(const HostTensor &found, const HostTensor &expected, const std::string &how) {
-  ASSERT_EQ(found.type, expected.type) << how;
-  for (int64_t i = 0; i < found.type.numElements(); ++i) {
-    double a = elementAt(found, i), b = elementAt(expected, i);
-    ASSERT_TRUE((a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b)))
-        << how << ": " << found.type.str() << " element " << i << " is " << a << ", expected " << b;
-  }
-}
-
-/// Runs the call in all its ways and on f32.
-void expectRounded(const KernelCall &call) {
-  KernelCall wide = call;
-  for (HostTensor &input : wide.inputs)
-    input = widened(input);
-  for (TensorType &output : wide.outputs)
-    output.dtype = wideType(output.dtype);
-  auto check = [&](int threads, const std::vector<std::pair<size_t, size_t>> &shared) {
-    std::vector<HostTensor> results = call.run(threads, shared), expected = wide.run(threads);
-    for (size_t i = 0; i < results.size(); ++i)
-      expectSame(results[i],
-                 makeTensor(call.outputs[i].dtype, call.outputs[i].shape, valuesOf(expected[i])),
-                 call.kernel + " with " + std::to_string(threads) + " threads" +
-                     (shared.empty() ? "" : ", in place"));
-  };
-  for (int threads : {1, 2, 3})
-    check(threads, {});
-  for (const auto &pair : call.inPlace)
-    check(2, {pair});
-}
-
 /// All values of a type with 16 bits.
 HostTensor everyValue(DType dtype) {
   HostTensor tensor(TensorType{dtype, {256, 256}});
@@ -79,7 +37,7 @@ HostTensor otherValues(DType dtype) {
 }
 
 TEST(ElementTypes, UnaryOfEveryValue) {
-  for (DType dtype : halves) {
+  for (DType dtype : halfTypes) {
     HostTensor x = everyValue(dtype);
     for (const char *kernel :
          {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "silu"})
@@ -90,7 +48,7 @@ TEST(ElementTypes, UnaryOfEveryValue) {
 }
 
 TEST(ElementTypes, Gradients) {
-  for (DType dtype : halves) {
+  for (DType dtype : halfTypes) {
     HostTensor x = everyValue(dtype), dy = otherValues(dtype);
     for (const char *approximate : {"none", "tanh"})
       expectRounded(
@@ -100,7 +58,7 @@ TEST(ElementTypes, Gradients) {
 }
 
 TEST(ElementTypes, BinaryOfEveryValue) {
-  for (DType dtype : halves)
+  for (DType dtype : halfTypes)
     for (const char *kernel : {"add", "sub", "mul", "div", "maximum", "minimum"}) {
       HostTensor a = everyValue(dtype), b = otherValues(dtype);
       expectRounded({kernel, {a, b}, {a.type}, {}, {}, {{0, 0}, {1, 0}}});
@@ -121,7 +79,7 @@ TEST(ElementTypes, BinaryThatRepeats) {
                                             {{3000, 2}, {0, 1}, {1}},
                                             {{1, 7, 1, 6}, {1, 2}, {0, 3}},
                                             {{0, 3}, {0, 1}, {1}}})
-    for (DType dtype : halves) {
+    for (DType dtype : halfTypes) {
       Random random(8);
       auto operand = [&](const Shape &operandDims) {
         Shape shape;
@@ -137,7 +95,7 @@ TEST(ElementTypes, BinaryThatRepeats) {
 }
 
 TEST(ElementTypes, CompareAndSelect) {
-  for (DType dtype : halves) {
+  for (DType dtype : halfTypes) {
     HostTensor a = everyValue(dtype), b = otherValues(dtype);
     for (int i = 0; i < 65536; i += 3)
       b.as<uint16_t>()[i] = a.as<uint16_t>()[i];
@@ -186,7 +144,7 @@ TEST(ElementTypes, ConvertsEveryPair) {
 
 /// Values beside the points halfway between neighbours, which a detour over f32 would move there.
 TEST(ElementTypes, ConvertsDoublesAndIntegersInOneRounding) {
-  for (DType dtype : halves) {
+  for (DType dtype : halfTypes) {
     // The last place of 1 is worth 2^-7 in bf16 and 2^-10 in f16.
     double place = dtype == DType::BF16 ? 0x1p-7 : 0x1p-10;
     double tie = 1 + place / 2;
@@ -213,7 +171,7 @@ TEST(ElementTypes, Reduce) {
                                          {{4, 5}, {}},
                                          {{4, 0}, {1}},
                                          {{}, {}}})
-    for (DType dtype : halves)
+    for (DType dtype : halfTypes)
       for (const char *kind : {"sum", "max", "min"})
         for (DType result : {dtype, DType::F32}) {
           Random random(11);
@@ -229,7 +187,7 @@ TEST(ElementTypes, Reduce) {
 /// 4096 times 1: from 256 on, a sum that is kept in bf16 would stay as it is.
 TEST(ElementTypes, SumsAreNotRoundedInBetween) {
   for (int64_t dim : {0, 1})
-    for (DType dtype : halves)
+    for (DType dtype : halfTypes)
       for (DType result : {dtype, DType::F32}) {
         Shape shape = dim == 0 ? Shape{4096, 20} : Shape{20, 4096};
         HostTensor ones = makeTensor(dtype, shape, Values(4096 * 20, 1));
@@ -240,7 +198,7 @@ TEST(ElementTypes, SumsAreNotRoundedInBetween) {
 }
 
 TEST(ElementTypes, Softmax) {
-  for (DType dtype : halves)
+  for (DType dtype : halfTypes)
     for (const Shape &shape : {Shape{5, 1}, Shape{300, 3}, Shape{37, 1025}, Shape{3, 5003},
                                Shape{0, 4}, Shape{70, 600}}) {
       Random random(12);
@@ -250,8 +208,26 @@ TEST(ElementTypes, Softmax) {
     }
 }
 
+TEST(ElementTypes, CrossEntropy) {
+  for (DType dtype : halfTypes)
+    for (const Shape &shape : {Shape{5, 1}, Shape{300, 3}, Shape{37, 1025}, Shape{2, 3, 5003},
+                               Shape{0, 4}, Shape{70, 600}})
+      for (double smoothing : {0.0, 0.1}) {
+        Random random(16);
+        Shape rows(shape.begin(), shape.end() - 1);
+        HostTensor x = random.floats(dtype, shape, -8, 8);
+        HostTensor labels = random.integers(DType::I32, rows, -1, shape.back());
+        HostTensor lse = random.floats(DType::F32, rows, 8, 9);
+        HostTensor dloss = random.floats(DType::F32, rows);
+        AttributeMap attributes{{"label_smoothing", smoothing}};
+        expectRounded({"cross_entropy", {x, labels}, {lse.type, lse.type}, attributes});
+        expectRounded(
+            {"cross_entropy_grad", {x, labels, lse, dloss}, {x.type}, attributes, {}, {{0, 0}}});
+      }
+}
+
 TEST(ElementTypes, Norms) {
-  for (DType dtype : halves)
+  for (DType dtype : halfTypes)
     for (const Shape &shape : {Shape{5, 1}, Shape{600, 3}, Shape{37, 1025}, Shape{3, 5003},
                                Shape{0, 4}, Shape{70, 600}}) {
       Random random(13);
@@ -270,7 +246,7 @@ TEST(ElementTypes, Norms) {
 }
 
 TEST(ElementTypes, Rotary) {
-  for (DType dtype : halves)
+  for (DType dtype : halfTypes)
     for (const Shape &shape : {Shape{2, 300, 3, 8}, Shape{1, 5, 40, 64}, Shape{1, 2, 1, 2050}}) {
       Random random(14);
       HostTensor x = random.floats(dtype, shape);
@@ -281,7 +257,7 @@ TEST(ElementTypes, Rotary) {
 }
 
 TEST(ElementTypes, Indexing) {
-  for (DType dtype : halves) {
+  for (DType dtype : halfTypes) {
     Random random(15);
     HostTensor ids = random.integers(DType::I32, {50, 40}, -1, 7);
     HostTensor table = random.floats(dtype, {7, 33}), dy = random.floats(dtype, {50, 40, 33});
@@ -295,7 +271,7 @@ TEST(ElementTypes, Indexing) {
 
 /// The bits are moved as they are, those of a NaN too.
 TEST(ElementTypes, DataMovement) {
-  for (DType dtype : halves) {
+  for (DType dtype : halfTypes) {
     HostTensor x = everyValue(dtype);
     auto bitsAfter = [&](const KernelCall &call) { return call.run(2)[0]; };
     TensorType square = x.type, flat{dtype, {65536}}, wider{dtype, {258, 300}};
@@ -328,7 +304,7 @@ TEST(ElementTypes, DataMovement) {
 TEST(ElementTypes, Sharding) {
   double infinity = std::numeric_limits<double>::infinity();
   using Axes = std::vector<std::string>;
-  for (DType dtype : halves) {
+  for (DType dtype : halfTypes) {
     HostTensor x = makeTensor(dtype, {5}, {1, 2, 3, 4, 5});
     std::vector<AxisPosition> mesh = {{"dp", 2, 1, false}};
     AttributeMap slice = {{"dim", int64_t{0}}, {"axes", Axes{"dp"}}};

@@ -196,6 +196,42 @@ std::vector<HostTensor> runInAllWays(const KernelCall &call) {
   return results;
 }
 
+/// The same elements as f32, if they have 16 bits.
+static HostTensor widened(const HostTensor &tensor) {
+  if (!is16Bits(tensor.type.dtype))
+    return tensor;
+  return makeTensor(DType::F32, tensor.type.shape, valuesOf(tensor));
+}
+
+void expectSame(const HostTensor &found, const HostTensor &expected, const std::string &how) {
+  ASSERT_EQ(found.type, expected.type) << how;
+  for (int64_t i = 0; i < found.type.numElements(); ++i) {
+    double a = elementAt(found, i), b = elementAt(expected, i);
+    ASSERT_TRUE((a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b)))
+        << how << ": " << found.type.str() << " element " << i << " is " << a << ", expected " << b;
+  }
+}
+
+void expectRounded(const KernelCall &call) {
+  KernelCall wide = call;
+  for (HostTensor &input : wide.inputs)
+    input = widened(input);
+  for (TensorType &output : wide.outputs)
+    output.dtype = wideType(output.dtype);
+  auto check = [&](int threads, const std::vector<std::pair<size_t, size_t>> &shared) {
+    std::vector<HostTensor> results = call.run(threads, shared), expected = wide.run(threads);
+    for (size_t i = 0; i < results.size(); ++i)
+      expectSame(results[i],
+                 makeTensor(call.outputs[i].dtype, call.outputs[i].shape, valuesOf(expected[i])),
+                 call.kernel + " with " + std::to_string(threads) + " threads" +
+                     (shared.empty() ? "" : ", in place"));
+  };
+  for (int threads : {1, 2, 3})
+    check(threads, {});
+  for (const auto &pair : call.inPlace)
+    check(2, {pair});
+}
+
 void expectRefused(const KernelSignature &signature, const std::string &message) {
   Expected<std::unique_ptr<Kernel>> prepared = backend().prepare(signature);
   ASSERT_FALSE(prepared) << "expected the error: " << message;

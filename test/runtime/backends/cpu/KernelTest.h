@@ -28,6 +28,11 @@ using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;
 
 inline constexpr DType floatTypes[] = {DType::F32, DType::F64};
+inline constexpr DType halfTypes[] = {DType::BF16, DType::F16};
+inline bool is16Bits(DType dtype) { return isFloat(dtype) && byteWidth(dtype) == 2; }
+
+/// Expects equal types and elements; any two NaN are equal. `how` begins messages.
+void expectSame(const HostTensor &found, const HostTensor &expected, const std::string &how);
 
 /// A tensor with these elements, converted to its type.
 HostTensor makeTensor(DType dtype, Shape shape, const Values &values);
@@ -75,6 +80,10 @@ void expectKernel(const KernelCall &call, const std::vector<Values> &expected,
 
 /// Runs in all ways and checks that the results agree; gives them.
 std::vector<HostTensor> runInAllWays(const KernelCall &call);
+
+/// Runs a call on elements of 16 bits in all its ways, and expects exactly the results of the same
+/// call on f32, given the widened operands, rounded.
+void expectRounded(const KernelCall &call);
 
 /// Expects that prepare refuses the call with a message that contains `message`.
 void expectRefused(const KernelSignature &signature, const std::string &message);

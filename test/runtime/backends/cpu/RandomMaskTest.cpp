@@ -7,9 +7,9 @@
 #include "runtime/backends/cpu/RandomMask.h"
 
 #include "runtime/backends/cpu/Simd.h"
-#include "runtime/support/Philox.h"
 #include "runtime/support/ShardExtent.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/cpu/MaskReference.h"
 
 #include <cmath>
 #include <limits>
@@ -18,15 +18,6 @@ namespace dtc::runtime::test {
 namespace {
 
 using namespace cpu;
-
-/// Of one element, as docs/kernels.md says it.
-bool keeps(double rate, uint32_t seed, uint32_t op, uint32_t iteration, uint64_t element) {
-  uint64_t block = element / 4;
-  PhiloxCounter counter = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-                           iteration, 0};
-  return philox4x32(counter, {seed, op})[element % 4] >=
-         static_cast<uint64_t>(std::llround(rate * 0x1p32));
-}
 
 std::vector<uint8_t> stretch(const MaskWords &words, int64_t first, int64_t count) {
   std::vector<uint8_t> result(static_cast<size_t>(count));
@@ -53,8 +44,9 @@ TEST(RandomMask, StretchesAreThoseOfPhilox) {
     int64_t count = 1 + static_cast<int64_t>(engine() % KeepBuffer::capacity);
     std::vector<uint8_t> found = stretch(words, first, count);
     for (int64_t i = 0; i < count; ++i)
-      ASSERT_EQ(found[static_cast<size_t>(i)], keeps(rate, words.seed, words.op, words.iteration,
-                                                     static_cast<uint64_t>(first + i)))
+      ASSERT_EQ(
+          found[static_cast<size_t>(i)],
+          maskKeeps(rate, words.seed, words.op, words.iteration, static_cast<uint64_t>(first + i)))
           << "element " << first + i << " at rate " << rate;
   }
 }
@@ -144,8 +136,9 @@ TEST(RandomMask, BlocksArePartsOfTheWhole) {
             stride *= c.shape[dim];
           }
           if (exists) {
-            ASSERT_EQ(found[static_cast<size_t>(element)],
-                      keeps(0.4, static_cast<uint32_t>(-5), op, 17, static_cast<uint64_t>(whole)))
+            ASSERT_EQ(
+                found[static_cast<size_t>(element)],
+                maskKeeps(0.4, static_cast<uint32_t>(-5), op, 17, static_cast<uint64_t>(whole)))
                 << TensorType{DType::Bool, c.shape}.str() << " at " << at << " element " << element;
           }
         }
