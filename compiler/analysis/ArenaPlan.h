@@ -34,8 +34,8 @@ struct ArenaPlan {
 /// their first instant go to the smallest free gap that holds them, longest-lived first among those
 /// of one instant. Where that needs more than the lower bound, it is done backwards in time, and
 /// then, for up to 4096 buffers, the largest go first to the lowest offset that is free throughout
-/// their life, O(n^2); the smallest arena is taken. (Offline dynamic storage allocation is NP-hard: Garey and Johnson
-/// 1979, problem SR2.)
+/// their life, O(n^2); the smallest arena is taken. (Offline dynamic storage allocation is NP-hard:
+/// Garey and Johnson 1979, problem SR2.)
 ArenaPlan planArena(llvm::ArrayRef<Lifetime> lifetimes);
 
 } // namespace dtc

@@ -98,14 +98,10 @@ private:
     out.arenaBytes = program.arena_bytes();
     out.arenaLowerBound = program.arena_lower_bound();
     const std::map<std::string, uint64_t PeakMemory::*> members = {
-        {"parameter", &PeakMemory::parameters},
-        {"master_weight", &PeakMemory::masterWeights},
-        {"gradient", &PeakMemory::gradients},
-        {"optimizer_state", &PeakMemory::optimizerState},
-        {"activation", &PeakMemory::activations},
-        {"constant", &PeakMemory::constants},
-        {"input", &PeakMemory::inputsAndOutputs},
-        {"output", &PeakMemory::inputsAndOutputs}};
+        {"parameter", &PeakMemory::parameters},   {"master_weight", &PeakMemory::masterWeights},
+        {"gradient", &PeakMemory::gradients},     {"optimizer_state", &PeakMemory::optimizerState},
+        {"activation", &PeakMemory::activations}, {"constant", &PeakMemory::constants},
+        {"input", &PeakMemory::inputsAndOutputs}, {"output", &PeakMemory::inputsAndOutputs}};
     for (const auto &[kind, bytes] : program.memory_by_kind()) {
       auto member = members.find(kind);
       out.peak.*(member == members.end() ? &PeakMemory::other : member->second) += bytes;

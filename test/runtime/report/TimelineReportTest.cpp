@@ -86,7 +86,8 @@ TEST(TimelineReport, ANumberIsWholeOrNotThere) {
 TEST(TimelineReport, OtherWork) {
   Timeline timeline = timelineOf(gpipePlan({.devices = 2, .microbatches = 2}));
   double end = timeline.step().end;
-  timeline.programs[0].push_back({99, timeline.taskNames[0].size(), 0, plan::Task::OTHER, 0, end, end + 2});
+  timeline.programs[0].push_back(
+      {99, timeline.taskNames[0].size(), 0, plan::Task::OTHER, 0, end, end + 2});
   timeline.taskNames[0].push_back("update");
   EXPECT_TRUE(contains(formatTimeline(timeline, 46), "B1---=========="));
   EXPECT_TRUE(contains(formatTimeline(timeline, 46), "= other"));
