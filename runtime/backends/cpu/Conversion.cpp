@@ -56,20 +56,11 @@ template <typename To, typename From> std::unique_ptr<Kernel> makeConvert(int64_
 
 /// Calls function(T()) with the element type that `dtype` names.
 template <typename Function> auto withType(DType dtype, const Function &function) {
-  switch (dtype) {
-  case DType::F64:
-    return function(double());
-  case DType::I32:
+  if (dtype == DType::I32)
     return function(int32_t());
-  case DType::Bool:
+  if (dtype == DType::Bool)
     return function(BoolByte());
-  case DType::BF16:
-    return function(BFloat16());
-  case DType::F16:
-    return function(Float16());
-  default:
-    return function(float());
-  }
+  return withFloatType(dtype, function);
 }
 
 PrepareResult prepareConvert(const KernelSignature &signature) {
