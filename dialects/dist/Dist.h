@@ -59,6 +59,10 @@ inline constexpr llvm::StringLiteral kStageAttrName = "dist.stage";
 /// name of the rule, and `stages`, how many the model has.
 inline constexpr llvm::StringLiteral kPipelineAttrName = "dist.pipeline";
 
+/// The name of the attribute of a function that was cut into stages: the numbers of the first op of
+/// each stage but the first.
+inline constexpr llvm::StringLiteral kStageStartsAttrName = "dist.stage_starts";
+
 /// The op's #dist.stage, or null.
 StageAttr getStage(mlir::Operation *op);
 

@@ -115,6 +115,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if ((attr.getName() == kReasonAttrName || attr.getName() == kPipelineAttrName) &&
       isa<DictionaryAttr>(attr.getValue()))
     return success();
+  if (attr.getName() == kStageStartsAttrName && isa<DenseI64ArrayAttr>(attr.getValue()))
+    return success();
   if (attr.getName() == kStageAttrName) {
     if (!isa<StageAttr>(attr.getValue()))
       return op->emitOpError() << "has '" << kStageAttrName << "' = " << attr.getValue()

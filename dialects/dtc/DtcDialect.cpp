@@ -6,11 +6,15 @@
 
 #include "dialects/dtc/DtcDialect.h"
 #include "dialects/dtc/DtcOps.h"
+#include "dialects/dtc/LoraAttribute.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace dtc;
@@ -192,11 +196,11 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
     bool onResult, onArgument;
   };
   static constexpr Known table[] = {
-      {"dtc.slot", String, false, true},          {"dtc.slot_of", String, false, true},
-      {"dtc.scalar", String, false, true},        {"dtc.file_shape", Integers, false, true},
-      {"dtc.index_limit", Integer, false, true},  {"dtc.ignored_index", Integer, false, true},
-      {"dtc.global_shape", Integers, true, true}, {"dtc.output", String, true, false},
-      {"dtc.updates", Integer, true, false},
+      {"dtc.slot", String, false, true},           {"dtc.slot_of", String, false, true},
+      {"dtc.cache", String, false, true},          {"dtc.scalar", String, false, true},
+      {"dtc.file_shape", Integers, false, true},   {"dtc.index_limit", Integer, false, true},
+      {"dtc.ignored_index", Integer, false, true}, {"dtc.global_shape", Integers, true, true},
+      {"dtc.output", String, true, false},         {"dtc.updates", Integer, true, false},
   };
   for (const Known &known : table) {
     if (attribute.getName() != known.name || !(result ? known.onResult : known.onArgument))
@@ -221,8 +225,28 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
   return std::nullopt;
 }
 
+/// Checks `dtc.lora`.
+static LogicalResult verifyLora(Operation *op, Attribute value) {
+  auto lora = dyn_cast<DictionaryAttr>(value);
+  auto rank = lora ? lora.getAs<IntegerAttr>("rank") : IntegerAttr();
+  auto alpha = lora ? lora.getAs<FloatAttr>("alpha") : FloatAttr();
+  auto dropout = lora ? lora.getAs<FloatAttr>("dropout") : FloatAttr();
+  auto targets = lora ? lora.getAs<ArrayAttr>("targets") : ArrayAttr();
+  if (isa<ModuleOp>(op) && rank && rank.getType().isSignlessInteger(64) && rank.getInt() >= 1 &&
+      alpha && alpha.getValueAsDouble() > 0 && std::isfinite(alpha.getValueAsDouble()) && dropout &&
+      dropout.getValueAsDouble() >= 0 && dropout.getValueAsDouble() < 1 && targets &&
+      llvm::all_of(targets, llvm::IsaPred<StringAttr>))
+    return success();
+  return op->emitOpError() << "'" << kLoraAttrName << "' is " << value
+                           << ", expected on a module {rank = an i64 of at least 1, alpha = a "
+                              "finite float above 0, dropout = a float of at least 0 and less than "
+                              "1, targets = an array of strings}";
+}
+
 LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
+  if (name == kLoraAttrName)
+    return verifyLora(op, attribute.getValue());
   if (name == kAxesAttrName) {
     if (op->getNumResults() != 1)
       return op->emitOpError() << "'" << name << "' on an operation with " << op->getNumResults()

@@ -34,11 +34,13 @@ def Dtc_Dialect : Dialect {
       the logical name of each dimension, `""` for none.
     - `dtc.init = #dtc.normal<2.0e-2>` on a parameter: how it starts.
     - `dtc.frozen` on a parameter: training does not change it.
+    - `dtc.cache = "name"` on a function argument: a tensor that lives across steps, is zero at first
+      and is neither a parameter nor of an optimizer, such as the keys of earlier tokens.
     - `dtc.ignored_index = -100` on an input of indices: an element that stands for none.
 
     Passes that make a step add to its signature, on arguments: `dtc.slot` and `dtc.slot_of` (a part
     of the optimizer's state and the parameter that it is for; the slot "master" is the parameter in
-    full precision), `dtc.scalar` ("learning_rate", "step", "loss_scale" or "random_key"), `dtc.file_shape` (a parameter's shape in weights files, where it differs),
+    full precision), `dtc.scalar` ("learning_rate", "step", "loss_scale", "random_key" or "batches"), `dtc.file_shape` (a parameter's shape in weights files, where it differs),
     `dtc.index_limit` (an input's elements lie in [0, limit)); on results: `dtc.output = "name"` or
     `dtc.updates = n` (the new value of argument n); on both, once they are local,
     `dtc.global_shape`.

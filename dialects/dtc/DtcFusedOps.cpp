@@ -15,17 +15,31 @@ using namespace dtc;
 // RotaryOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult RotaryOp::verify() {
-  if (getType().getRank() != 4 || getType().getDimSize(3) % 2 != 0)
-    return emitOpError() << "operand has type " << getType()
-                         << ", expected rank 4 and an even last dimension";
-  if (!std::isfinite(getTheta()) || getTheta() <= 0)
-    return emitOpError() << "theta is " << getTheta() << ", expected a finite positive number";
-  return success();
+LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  RankedTensorType x = getTensorType(adaptor.getOperand());
+  if (x.getRank() != 4 || x.getDimSize(3) % 2 != 0)
+    return inferenceError<RotaryOp>(location, "operand has type ", x,
+                                    ", expected rank 4 and an even last dimension");
+  // The parser infers the type before there are attributes; the verifier does it again.
+  if (FloatAttr theta = adaptor.getProperties().theta;
+      theta && (!theta.getValue().isFinite() || theta.getValueAsDouble() <= 0))
+    return inferenceError<RotaryOp>(location, "theta is ", theta.getValueAsDouble(),
+                                    ", expected a finite positive number");
+  types.push_back(x);
+  if (!adaptor.getPositions())
+    return success();
+  auto expected = RankedTensorType::get({x.getDimSize(0)}, IntegerType::get(context, 32));
+  return expectType<RotaryOp>(location, "positions", adaptor.getPositions(), expected);
+}
+
+void RotaryOp::build(OpBuilder &builder, OperationState &state, Value operand, double theta,
+                     bool inverse) {
+  build(builder, state, operand, /*positions=*/Value(), theta, inverse);
 }
 
 ShardingRule RotaryOp::getShardingRule() {
-  ShardingRule rule = makeEquationRule(*this, "bShD->bShD");
+  ShardingRule rule = makeEquationRule(*this, getPositions() ? "bShD,b->bShD" : "bShD->bShD");
   rule.linearOperands = {{0}};
   return rule;
 }
@@ -33,7 +47,8 @@ ShardingRule RotaryOp::getShardingRule() {
 /// A rotation's transpose is its inverse.
 LogicalResult RotaryOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                  MutableArrayRef<Value> gradients) {
-  gradients[0] = RotaryOp::create(builder, getLoc(), cotangents[0], getTheta(), !getInverse());
+  gradients[0] =
+      RotaryOp::create(builder, getLoc(), cotangents[0], getPositions(), getTheta(), !getInverse());
   return success();
 }
 
@@ -46,17 +61,7 @@ template <typename OpT>
 static LogicalResult expectAttention(std::optional<Location> location,
                                      typename OpT::Adaptor adaptor) {
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
-  if (q.getRank() != 4)
-    return inferenceError<OpT>(location, "q has type ", q, ", expected rank 4");
-  if (k.getRank() != 4 || k.getDimSize(0) != q.getDimSize(0) ||
-      k.getDimSize(3) != q.getDimSize(3) || k.getElementType() != q.getElementType())
-    return inferenceError<OpT>(location, "k has type ", k, ", expected tensor<", q.getDimSize(0),
-                               "xtxgx", q.getDimSize(3), "x", q.getElementType(),
-                               "> for some t and g");
-  if (q.getDimSize(2) % k.getDimSize(2) != 0)
-    return inferenceError<OpT>(location, "k has ", k.getDimSize(2),
-                               " heads, expected a divisor of the ", q.getDimSize(2), " of q");
-  if (failed(expectType<OpT>(location, "v", adaptor.getV(), k)))
+  if (failed(expectHeads<OpT>(location, q, k, adaptor.getV())))
     return failure();
   if (adaptor.getCausal() && k.getDimSize(1) < q.getDimSize(1))
     return inferenceError<OpT>(location, "causal with ", q.getDimSize(1), " queries and ",

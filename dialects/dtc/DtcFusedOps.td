@@ -10,12 +10,12 @@
 include "dialects/dtc/DtcOpBase.td"
 
 def Dtc_RotaryOp : Dtc_InPlaceOp<"rotary", "{0, 0}", [
-    SameOperandsAndResultType, Dtc_Sharded<>, Dtc_Differentiable]> {
+    Dtc_InferType, Dtc_Sharded<>, Dtc_Differentiable]> {
   let summary = "Rotary position embedding";
   let description = [{
     `x F[b,s,h,d] -> F[b,s,h,d]`, d even. Rotates each pair of elements (i, i + d/2) by the angle
-    position * theta^(-2i/d), where the position is the index on s; `inverse` rotates by the
-    negative angle.
+    position * theta^(-2i/d), where the position is the index on s, counted from positions[n] in
+    sample n where there are `positions i32[b]`; `inverse` rotates by the negative angle.
 
     Source: Su et al., "RoFormer" (arXiv:2104.09864), section 3.4.2, with the pairs of Hugging
     Face's rotate_half.
@@ -24,10 +24,13 @@ def Dtc_RotaryOp : Dtc_InPlaceOp<"rotary", "{0, 0}", [
     %y = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x128x12x64xf32>
     ```
   }];
-  let arguments = (ins Dtc_FloatTensor:$operand, Dtc_F64Attr:$theta, BoolAttr:$inverse);
+  let arguments = (ins Dtc_FloatTensor:$operand, Optional<Dtc_IndexTensor>:$positions,
+                       Dtc_F64Attr:$theta, BoolAttr:$inverse);
   let results = (outs Dtc_FloatTensor:$result);
-  let assemblyFormat = "$operand attr-dict `:` type($result)";
-  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$operand, "double":$theta, "bool":$inverse)>];
+  let assemblyFormat = [{
+    $operand (`from` $positions^ `:` type($positions))? attr-dict `:` type($operand)
+  }];
 }
 
 /// The dropout of attention, and where a shard of it lies (see Dtc_DropoutOp).

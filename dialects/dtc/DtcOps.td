@@ -8,6 +8,7 @@
 #define DTC_DIALECTS_DTC_DTCOPS_TD
 
 include "dialects/dtc/DtcBlockOps.td"
+include "dialects/dtc/DtcCacheOps.td"
 include "dialects/dtc/DtcContractionOps.td"
 include "dialects/dtc/DtcElementwiseOps.td"
 include "dialects/dtc/DtcFusedOps.td"

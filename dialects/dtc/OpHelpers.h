@@ -47,6 +47,23 @@ mlir::LogicalResult expectRandomKey(std::optional<mlir::Location> location, mlir
   return expectType<OpT>(location, "key", key, expected);
 }
 
+/// Checks the types of queries q [b,s,h,d], and of keys and values k, v [b,t,g,d] for them.
+template <typename OpT>
+mlir::LogicalResult expectHeads(std::optional<mlir::Location> location, mlir::RankedTensorType q,
+                                mlir::RankedTensorType k, mlir::Value v) {
+  if (q.getRank() != 4)
+    return inferenceError<OpT>(location, "q has type ", q, ", expected rank 4");
+  if (k.getRank() != 4 || k.getDimSize(0) != q.getDimSize(0) ||
+      k.getDimSize(3) != q.getDimSize(3) || k.getElementType() != q.getElementType())
+    return inferenceError<OpT>(location, "k has type ", k, ", expected tensor<", q.getDimSize(0),
+                               "xtxgx", q.getDimSize(3), "x", q.getElementType(),
+                               "> for some t and g");
+  if (q.getDimSize(2) % k.getDimSize(2) != 0)
+    return inferenceError<OpT>(location, "k has ", k.getDimSize(2),
+                               " heads, expected a divisor of the ", q.getDimSize(2), " of q");
+  return expectType<OpT>(location, "v", v, k);
+}
+
 /// Adds what the kernel of a random op needs to know to draw its mask over a tensor of which the op
 /// has a shard of shape `local`: the op's number, the shape of the whole tensor and its sharding.
 template <typename OpT>

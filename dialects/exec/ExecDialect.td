@@ -32,7 +32,7 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer holds", [
     I32EnumAttrCase<"OptimizerState", 3, "optimizer_state">, I32EnumAttrCase<"Activation", 4, "activation">,
     I32EnumAttrCase<"Input", 5, "input">, I32EnumAttrCase<"Constant", 6, "constant">,
     I32EnumAttrCase<"Output", 7, "output">,
-    I32EnumAttrCase<"MasterWeight", 8, "master_weight">]> {
+    I32EnumAttrCase<"MasterWeight", 8, "master_weight">, I32EnumAttrCase<"Cache", 9, "cache">]> {
   let cppNamespace = "::dtc::exec";
   let genSpecializedAttr = 0;
 }

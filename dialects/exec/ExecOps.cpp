@@ -51,10 +51,16 @@ LogicalResult ProgramOp::verifyRegions() {
                                 << ", which is not an exec.transfer of this program";
     }
   }
-  for (auto run : getOps<RunOp>())
+  bool beforeLoop = true, inLoop = false;
+  for (auto run : getOps<RunOp>()) {
     if (!tasks.contains(run.getTask()))
       return run.emitOpError() << "runs @" << run.getTask()
                                << ", which is not an exec.task of this program";
+    if (run.getInLoop() && !inLoop && !beforeLoop)
+      return run.emitOpError() << "is in_loop behind a run that is not, expected one loop";
+    inLoop = run.getInLoop();
+    beforeLoop &= !inLoop;
+  }
   return success();
 }
 
@@ -140,10 +146,11 @@ LogicalResult StateOp::verify() {
 }
 
 LogicalResult InputOp::verify() {
-  StringRef known[] = {"data", "learning_rate", "step", "loss_scale", "random_key"};
+  StringRef known[] = {"data", "learning_rate", "step", "loss_scale", "random_key", "batches"};
   if (!llvm::is_contained(known, getRole()))
-    return emitOpError() << "has the role '" << getRole()
-                         << "', expected data, learning_rate, step, loss_scale or random_key";
+    return emitOpError()
+           << "has the role '" << getRole()
+           << "', expected data, learning_rate, step, loss_scale, random_key or batches";
   return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
 }
 

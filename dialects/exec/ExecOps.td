@@ -24,12 +24,15 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove,
     the offsets of its buffers refer to, `arena_lower_bound` the most bytes that are live at one moment, and
     `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned. The programs of a
     pipeline stand in the order of their coordinates on the pipeline axis; `pipeline` is the function's `dist.pipeline`.
+
+    A plan may have further entry points, which work on the same states: their programs, as many as those without an
+    `entry`, have its name. Once memory is planned, all programs of a coordinate have the same states at the same offsets.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh, OptionalAttr<I64Attr>:$arena_bytes,
                        OptionalAttr<I64Attr>:$arena_lower_bound, OptionalAttr<DictionaryAttr>:$memory_by_kind,
-                       OptionalAttr<DictionaryAttr>:$pipeline);
+                       OptionalAttr<DictionaryAttr>:$pipeline, OptionalAttr<StrAttr>:$entry);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `on` $mesh attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `on` $mesh (`entry` $entry^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
@@ -65,13 +68,14 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
     The buffer holds this device's shard (`shape` is the global one) of a parameter, or, where `parameter` is given, of
     a part of the optimizer's state for it. `file_shape` is the shape in a weights file, with the same elements in the
     same order; `init` is one of the dtc dialect's initializers. A `master` is the parameter itself in full precision:
-    it starts as the parameter, and weights files are written from it.
+    it starts as the parameter, and weights files are written from it. A `cache` is neither a parameter nor of an
+    optimizer: what an earlier step has left for the next ones.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name, OptionalAttr<StrAttr>:$parameter,
                        DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$file_shape, Dist_ShardingAttr:$sharding,
-                       OptionalAttr<AnyAttr>:$init, UnitAttr:$master);
+                       OptionalAttr<AnyAttr>:$init, UnitAttr:$master, UnitAttr:$cache);
   let assemblyFormat = [{
-    $state_name (`master` $master^)? (`of` $parameter^)? `=` $buffer `shape` $shape `file_shape` $file_shape `sharding` $sharding
+    $state_name (`cache` $cache^)? (`master` $master^)? (`of` $parameter^)? `=` $buffer `shape` $shape `file_shape` $file_shape `sharding` $sharding
     (`init` `(` $init^ `)`)? attr-dict `:` type($buffer)
   }];
   let hasVerifier = 1;
@@ -80,7 +84,7 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
 def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
   let summary = "A value that the caller gives for each step";
   let description = [{
-    `role` is "data", "learning_rate", "step", "loss_scale" or "random_key". The buffer holds this device's shard, all microbatches of it. Where
+    `role` is "data", "learning_rate", "step", "loss_scale", "random_key" or "batches". The buffer holds this device's shard, all microbatches of it. Where
     `index_limit` is given, the elements are indices in [0, index_limit), or `ignored_index`.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$input_name, StrAttr:$role, DenseI64ArrayAttr:$shape,
@@ -194,9 +198,12 @@ def Exec_WaitOp : Exec_Op<"wait", [HasParent<"TaskOp">]> {
 
 def Exec_RunOp : Exec_Op<"run", [HasParent<"ProgramOp">]> {
   let summary = "One execution of a task";
-  let description = [{Runs in program order follow each other. `microbatch` is the coordinate on the temporal axis.}];
-  let arguments = (ins FlatSymbolRefAttr:$task, DefaultValuedAttr<I64Attr, "0">:$microbatch);
-  let assemblyFormat = "$task (`microbatch` $microbatch^)? attr-dict";
+  let description = [{
+    Runs in program order follow each other. `microbatch` is the coordinate on the temporal axis. The runs `in_loop`, which
+    stand together, are the loop over microbatches: it may run again, over other data, before what follows it.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$task, DefaultValuedAttr<I64Attr, "0">:$microbatch, UnitAttr:$in_loop);
+  let assemblyFormat = "$task (`microbatch` $microbatch^)? (`in_loop` $in_loop^)? attr-dict";
   let hasVerifier = 1;
 }
 

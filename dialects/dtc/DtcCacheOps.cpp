@@ -1,0 +1,95 @@
+//===- DtcCacheOps.cpp - What decoding keeps of earlier tokens ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dtc/OpHelpers.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace dtc;
+
+/// Checks that `value` has one index for each sample of `x`.
+template <typename OpT>
+static LogicalResult expectIndexForEach(std::optional<Location> location, StringRef name,
+                                        Value value, RankedTensorType x) {
+  auto expected =
+      RankedTensorType::get({x.getDimSize(0)}, IntegerType::get(value.getContext(), 32));
+  return expectType<OpT>(location, name, value, expected);
+}
+
+//===----------------------------------------------------------------------===//
+// CacheUpdateOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CacheUpdateOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                              Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  RankedTensorType cache = getTensorType(adaptor.getCache()),
+                   rows = getTensorType(adaptor.getRows());
+  if (cache.getRank() < 2)
+    return inferenceError<CacheUpdateOp>(location, "cache has type ", cache,
+                                         ", expected at least 2 dimensions: samples and rows");
+  if (rows.getRank() != cache.getRank() || rows.getElementType() != cache.getElementType() ||
+      rows.getDimSize(0) != cache.getDimSize(0) ||
+      rows.getShape().drop_front(2) != cache.getShape().drop_front(2))
+    return inferenceError<CacheUpdateOp>(location, "rows have type ", rows, ", expected those of ",
+                                         cache, " but for dimension 1");
+  types.push_back(cache);
+  return expectIndexForEach<CacheUpdateOp>(location, "positions", adaptor.getPositions(), cache);
+}
+
+ShardingRule CacheUpdateOp::getShardingRule() {
+  return makeEquationRule(*this, "bT...,bS...,b->bT...");
+}
+
+//===----------------------------------------------------------------------===//
+// CachedAttentionOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CachedAttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                  Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  using OpT = CachedAttentionOp;
+  RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
+  if (failed(expectHeads<OpT>(location, q, k, adaptor.getV())) ||
+      failed(expectIndexForEach<OpT>(location, "positions", adaptor.getPositions(), q)))
+    return failure();
+  if (!std::isfinite(adaptor.getScale()))
+    return inferenceError<OpT>(location, "scale is ", adaptor.getScale(),
+                               ", expected a finite number");
+  types.push_back(q);
+  return success();
+}
+
+ShardingRule CachedAttentionOp::getShardingRule() {
+  return makeEquationRule(*this, "bS(gr)D,bTgD,bTgD,b->bS(gr)D");
+}
+
+/// The products q k^T and p v, with half of the keys: how many a query sees is known when it runs.
+double CachedAttentionOp::getFlops() {
+  return 2.0 * static_cast<double>(getQ().getType().getNumElements()) *
+         static_cast<double>(getK().getType().getDimSize(1));
+}
+
+//===----------------------------------------------------------------------===//
+// SelectRowOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SelectRowOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  RankedTensorType x = getTensorType(adaptor.getX());
+  if (x.getRank() < 2)
+    return inferenceError<SelectRowOp>(location, "x has type ", x,
+                                       ", expected at least 2 dimensions: samples and rows");
+  SmallVector<int64_t> shape(x.getShape());
+  shape[1] = 1;
+  types.push_back(withShape(x, shape));
+  return expectIndexForEach<SelectRowOp>(location, "rows", adaptor.getRows(), x);
+}
+
+ShardingRule SelectRowOp::getShardingRule() {
+  ShardingRule rule = makeEquationRule(*this, "bS...,b->bR...");
+  rule.linearOperands = {{0}};
+  return rule;
+}

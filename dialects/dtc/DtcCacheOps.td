@@ -1,0 +1,70 @@
+//===- DtcCacheOps.td - What decoding keeps of earlier tokens -*- tablegen -*-===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_DTC_DTCCACHEOPS_TD
+#define DTC_DIALECTS_DTC_DTCCACHEOPS_TD
+
+include "dialects/dtc/DtcOpBase.td"
+
+def Dtc_CacheUpdateOp : Dtc_InPlaceOp<"cache_update", "{0, 0}", [Dtc_InferType, Dtc_Sharded<>]> {
+  let summary = "Writes rows of each sample at a position of its own";
+  let description = [{
+    `cache F[b,t,...], rows F[b,s,...], positions i32[b] -> F[b,t,...]`. The cache with row i of
+    sample n at positions[n] + i; rows that would lie outside [0, t) are dropped.
+
+    ```mlir
+    %c = dtc.cache_update %cache, %k, %positions
+        : (tensor<4x256x8x64xf32>, tensor<4x1x8x64xf32>, tensor<4xi32>) -> tensor<4x256x8x64xf32>
+    ```
+  }];
+  let arguments = (ins Dtc_FloatTensor:$cache, Dtc_FloatTensor:$rows, Dtc_IndexTensor:$positions);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let results = (outs Dtc_FloatTensor:$result);
+  let assemblyFormat =
+      "$cache `,` $rows `,` $positions attr-dict `:` functional-type(operands, results)";
+}
+
+def Dtc_CachedAttentionOp : Dtc_Op<"cached_attention", [
+    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<>]> {
+  let summary = "Attention over the keys and values of a cache";
+  let description = [{
+    `q F[b,s,h,d], k F[b,t,g,d], v F[b,t,g,d], positions i32[b] -> F[b,s,h,d]`, g divides h. As
+    `dtc.attention`, but query i of sample n, which is the token at positions[n] + i, sees the keys
+    j <= positions[n] + i.
+
+    Source: the cache of keys and values of Shazeer, "Fast Transformer Decoding"
+    (arXiv:1911.02150), section 2.4.
+
+    ```mlir
+    %out = dtc.cached_attention %q, %k, %v, %positions {scale = 0.125}
+        : (tensor<4x1x8x64xf32>, tensor<4x256x8x64xf32>, tensor<4x256x8x64xf32>, tensor<4xi32>)
+        -> tensor<4x1x8x64xf32>
+    ```
+  }];
+  let arguments = (ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
+                       Dtc_IndexTensor:$positions, Dtc_F64Attr:$scale);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let results = (outs Dtc_FloatTensor:$out);
+  let assemblyFormat =
+      "$q `,` $k `,` $v `,` $positions attr-dict `:` functional-type(operands, results)";
+}
+
+def Dtc_SelectRowOp : Dtc_Op<"select_row", [Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>]> {
+  let summary = "One row of each sample by index";
+  let description = [{
+    `x X[b,s,...], rows i32[b] -> X[b,1,...]`. Row rows[n] of sample n, zeros where it is outside
+    [0, s).
+
+    ```mlir
+    %y = dtc.select_row %x, %rows : (tensor<4x256x64xf32>, tensor<4xi32>) -> tensor<4x1x64xf32>
+    ```
+  }];
+  let arguments = (ins Dtc_AnyTensor:$x, Dtc_IndexTensor:$rows);
+  let results = (outs Dtc_AnyTensor:$result);
+  let assemblyFormat = "$x `,` $rows attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // DTC_DIALECTS_DTC_DTCCACHEOPS_TD

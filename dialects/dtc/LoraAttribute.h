@@ -1,0 +1,21 @@
+//===- LoraAttribute.h - What a module says of its adapters ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_DIALECTS_DTC_LORAATTRIBUTE_H
+#define DTC_DIALECTS_DTC_LORAATTRIBUTE_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace dtc {
+
+/// What a file of adapters needs beside their tensors, on a module: {rank, alpha, dropout,
+/// targets}, an integer, two 64-bit floats and an array of strings. It changes nothing that is
+/// computed.
+inline constexpr llvm::StringLiteral kLoraAttrName = "dtc.lora";
+
+} // namespace dtc
+
+#endif // DTC_DIALECTS_DTC_LORAATTRIBUTE_H
