@@ -40,6 +40,11 @@ public:
   /// The error names the file, and the value and the position where one is out of range.
   virtual Expected<std::map<std::string, HostTensor>> batch(int64_t step) const = 0;
 
+  /// Whole batches that the data hold in their order, none of which shares a sample with another,
+  /// and the one of that number, 0 for the first. Errors as those of batch().
+  virtual int64_t sequentialBatches() const = 0;
+  virtual Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const = 0;
+
   /// What was found, for people: "input.txt: 1115394 bytes of text".
   virtual std::string describe() const = 0;
 };

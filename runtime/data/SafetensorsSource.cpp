@@ -83,6 +83,22 @@ MaybeError SafetensorsSource::checkIndices(const DataInput &input, int64_t row,
 }
 
 Expected<std::map<std::string, HostTensor>> SafetensorsSource::batch(int64_t step) const {
+  return batchOf([&](int64_t sample) {
+    return static_cast<int64_t>(drawSample(seed, step, sample, static_cast<uint64_t>(sampleCount)));
+  });
+}
+
+int64_t SafetensorsSource::sequentialBatches() const {
+  return batchSize > 0 ? sampleCount / batchSize : 0;
+}
+
+Expected<std::map<std::string, HostTensor>>
+SafetensorsSource::sequentialBatch(int64_t index) const {
+  return batchOf([&](int64_t sample) { return index * batchSize + sample; });
+}
+
+Expected<std::map<std::string, HostTensor>>
+SafetensorsSource::batchOf(const std::function<int64_t(int64_t)> &rowOf) const {
   std::map<std::string, HostTensor> result;
   for (const DataInput &input : inputs) {
     HostTensor &tensor = result.emplace(input.name, input.type).first->second;
@@ -91,8 +107,7 @@ Expected<std::map<std::string, HostTensor>> SafetensorsSource::batch(int64_t ste
     int64_t rowElements = input.type.numElements() / batchSize;
     size_t rowBytes = tensor.bytes.size() / static_cast<size_t>(batchSize);
     for (int64_t sample = 0; sample < batchSize; ++sample) {
-      auto row =
-          static_cast<int64_t>(drawSample(seed, step, sample, static_cast<uint64_t>(sampleCount)));
+      int64_t row = rowOf(sample);
       std::byte *out = tensor.bytes.data() + static_cast<size_t>(sample) * rowBytes;
       if (MaybeError error =
               file.read(input.name, row * rowElements, rowElements, input.type.dtype, out))

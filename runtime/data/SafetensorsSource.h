@@ -20,9 +20,14 @@ public:
                                                     std::vector<DataInput> inputs, uint64_t seed);
 
   Expected<std::map<std::string, HostTensor>> batch(int64_t step) const override;
+  int64_t sequentialBatches() const override;
+  Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const override;
   std::string describe() const override;
 
 private:
+  /// A batch whose sample i is row rowOf(i) of the file.
+  Expected<std::map<std::string, HostTensor>>
+  batchOf(const std::function<int64_t(int64_t)> &rowOf) const;
   SafetensorsSource(SafetensorsFile file, std::vector<DataInput> inputs, uint64_t seed)
       : file(std::move(file)), inputs(std::move(inputs)), seed(seed) {}
   MaybeError bindInputs();

@@ -8,7 +8,9 @@
 #define DTC_RUNTIME_DATA_TOKENSOURCE_H
 
 #include "runtime/data/DataSource.h"
-#include "runtime/support/MappedFile.h"
+#include "runtime/data/TokenFile.h"
+
+#include <functional>
 
 namespace dtc::runtime {
 
@@ -19,23 +21,22 @@ public:
                                                     std::vector<DataInput> inputs, uint64_t seed);
 
   Expected<std::map<std::string, HostTensor>> batch(int64_t step) const override;
+  int64_t sequentialBatches() const override;
+  Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const override;
   std::string describe() const override;
 
 private:
-  TokenSource(MappedFile file, uint64_t seed) : file(std::move(file)), seed(seed) {}
-  MaybeError readLayout();
+  /// A batch whose sample i begins at positionOf(i).
+  Expected<std::map<std::string, HostTensor>>
+  batchAt(const std::function<uint64_t(int64_t)> &positionOf) const;
+  TokenSource(TokenFile file, uint64_t seed) : file(std::move(file)), seed(seed) {}
   MaybeError bindInputs(std::vector<DataInput> inputs);
-  int32_t tokenAt(uint64_t position) const;
   /// Copies tokens [position, position + count) to `out`, after a check against the input's limit.
   MaybeError copyTokens(const DataInput &input, uint64_t position, int64_t count,
                         int32_t *out) const;
 
-  MappedFile file;
+  TokenFile file;
   uint64_t seed;
-  const char *format = "bytes of text";
-  size_t dataBegin = 0;  // bytes
-  size_t tokenBytes = 1; // 1 or 2
-  uint64_t tokenCount = 0;
   DataInput tokens;
   std::optional<DataInput> labels;
 };

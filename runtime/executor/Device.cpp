@@ -7,6 +7,7 @@
 #include "runtime/executor/Device.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace dtc::runtime {
 
@@ -28,10 +29,25 @@ double TransferTime::hiddenShare() const { return seconds > 0 ? 1 - exposedSecon
 // Creation
 //===----------------------------------------------------------------------===//
 
+Expected<std::shared_ptr<const DeviceMemory>> DeviceMemory::allocate(size_t arenaBytes,
+                                                                     size_t workspaceBytes) {
+  auto memory = std::make_shared<DeviceMemory>();
+  for (auto [part, bytes] :
+       {std::pair(&memory->arena, arenaBytes), std::pair(&memory->workspace, workspaceBytes)}) {
+    Expected<PageMemory> allocated = PageMemory::allocate(bytes);
+    if (!allocated)
+      return allocated.error();
+    *part = std::move(*allocated);
+  }
+  return std::shared_ptr<const DeviceMemory>(std::move(memory));
+}
+
 Device::Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
-               std::unique_ptr<Communicator> communicator, int threads)
+               std::shared_ptr<const DeviceMemory> memory,
+               std::unique_ptr<Communicator> communicator, const DeviceOptions &options)
     : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
-      communicator(std::move(communicator)), threads(threads) {
+      communicator(std::move(communicator)), threads(options.threads), batches(options.batches),
+      memory(std::move(memory)), arena(this->memory->arena.data()) {
   const Mesh &mesh = this->plan->mesh;
   std::vector<int64_t> coordinates = mesh.coordinates(index);
   for (size_t i = 0; i < mesh.axes().size(); ++i) {
@@ -45,20 +61,14 @@ Device::Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
 
 Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedPlan> plan,
                                                  int64_t index,
+                                                 std::shared_ptr<const DeviceMemory> memory,
                                                  std::unique_ptr<Communicator> communicator,
                                                  std::unique_ptr<Transfers> transfers,
                                                  const DeviceOptions &options) {
   std::unique_ptr<Device> device(
-      new Device(std::move(plan), index, std::move(communicator), options.threads));
+      new Device(std::move(plan), index, std::move(memory), std::move(communicator), options));
+  device->injections = options.injections;
   const PreparedProgram &program = device->program;
-  Expected<PageMemory> arena = PageMemory::allocate(program.program->arena_bytes());
-  if (!arena)
-    return arena.error();
-  Expected<PageMemory> workspace = PageMemory::allocate(program.workspaceBytes);
-  if (!workspace)
-    return workspace.error();
-  device->arena = std::move(*arena);
-  device->workspace = std::move(*workspace);
   for (const std::vector<std::string> &axes : device->plan->groups) {
     Expected<Communicator::Group> group = device->communicator->openGroup(axes);
     if (!group)
@@ -67,9 +77,9 @@ Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedP
   }
   for (const PreparedProgram::Operands &tensor : program.operands)
     device->operands.push_back(
-        {device->arena.data() + tensor.input.offset, device->arena.data() + tensor.output.offset});
-  device->transfers = std::make_unique<DeviceTransfers>(*device->plan, index, device->arena.data(),
-                                                        std::move(transfers));
+        {device->arena + tensor.input.offset, device->arena + tensor.output.offset});
+  device->transfers =
+      std::make_unique<DeviceTransfers>(*device->plan, index, device->arena, std::move(transfers));
   if (size_t maxAsync = program.maxAsync) {
     device->tickets.resize(maxAsync);
     // One more for a collective of the compute thread, which may stand behind them.
@@ -81,12 +91,12 @@ Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedP
     device->timesOfTransfers.resize(program.transfers.size());
   }
   if (options.traceSteps > 0)
-    device->trace = std::make_unique<DeviceTrace>(program, options.traceSteps);
+    device->trace = std::make_unique<DeviceTrace>(program, options.traceSteps, options.batches);
   return device;
 }
 
 std::byte *Device::buffer(uint32_t index) const {
-  return arena.data() + program.program->buffers(static_cast<int>(index)).offset();
+  return arena + program.program->buffers(static_cast<int>(index)).offset();
 }
 
 CommunicatorBytes Device::sent() const {
@@ -137,11 +147,20 @@ void Device::runKernel(size_t index, const PreparedKernel &call) {
   inputs.clear();
   outputs.clear();
   for (const ArenaRange &range : call.inputs)
-    inputs.push_back(arena.data() + range.offsetFor(microbatch));
+    inputs.push_back(arena + range.offsetFor(microbatch));
   for (const ArenaRange &range : call.outputs)
-    outputs.push_back(arena.data() + range.offsetFor(microbatch));
-  call.kernel->run({inputs, outputs, position, workspace.data(), threads});
+    outputs.push_back(arena + range.offsetFor(microbatch));
+  call.kernel->run({inputs, outputs, position, memory->workspace.data(), threads});
   addTime(TraceRow::Compute, index, begin);
+  if (!injections.empty())
+    injectAfter(index);
+}
+
+void Device::injectAfter(size_t index) {
+  for (const PreparedInjection &each : injections)
+    if (each.instruction == index && each.step == currentStep && each.microbatch == microbatch)
+      std::memcpy(arena + each.range.offsetFor(microbatch) + each.byteOffset, each.bytes.data(),
+                  each.width);
 }
 
 /// Of a collective whose operands differ between microbatches. An earlier run of it is over, as a
@@ -150,8 +169,8 @@ void Device::placeOperands(const PreparedCollective &collective) {
   for (size_t i = 0; i < collective.specs.size(); ++i) {
     size_t operand = collective.firstOperand + i;
     const PreparedProgram::Operands &ranges = program.operands[operand];
-    operands[operand] = {arena.data() + ranges.input.offsetFor(microbatch),
-                         arena.data() + ranges.output.offsetFor(microbatch)};
+    operands[operand] = {arena + ranges.input.offsetFor(microbatch),
+                         arena + ranges.output.offsetFor(microbatch)};
   }
 }
 
@@ -255,13 +274,29 @@ MaybeError Device::runEntry(const PreparedProgram::Entry &entry) {
   return std::nullopt;
 }
 
-MaybeError Device::runSchedule() {
-  span.reset();
-  if (trace)
-    trace->beginStep();
-  for (currentEntry = 0; currentEntry < program.schedule.size(); ++currentEntry)
+MaybeError Device::runEntries(size_t begin, size_t end) {
+  for (currentEntry = begin; currentEntry < end; ++currentEntry)
     if (MaybeError error = runEntry(program.schedule[currentEntry]))
       return error;
+  return std::nullopt;
+}
+
+MaybeError Device::runSchedule(const std::function<void(int64_t)> &loadInputs) {
+  span.reset();
+  ++currentStep;
+  if (trace)
+    trace->beginStep();
+  size_t begin = 0, end = program.program->loop_end();
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    if (temporal)
+      temporal->repetition = batch;
+    loadInputs(batch);
+    if (MaybeError error = runEntries(begin, end))
+      return error;
+    begin = program.program->loop_begin();
+  }
+  if (MaybeError error = runEntries(end, program.schedule.size()))
+    return error;
   progress.finish();
   return transfers->checkAllFinished();
 }

@@ -14,10 +14,12 @@
 #include "runtime/executor/DeviceProgress.h"
 #include "runtime/executor/DeviceTrace.h"
 #include "runtime/executor/DeviceTransfers.h"
+#include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/support/Memory.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -57,6 +59,17 @@ struct DeviceOptions {
   int threads = 1; // that kernels may use
   bool profile = false;
   size_t traceSteps = 0; // to record; 0: none
+  int64_t batches = 1;   // of a step
+  std::vector<PreparedInjection> injections = {};
+};
+
+/// The memory of a device. The entry points of a plan share it.
+struct DeviceMemory {
+  PageMemory arena;
+  PageMemory workspace;
+
+  static Expected<std::shared_ptr<const DeviceMemory>> allocate(size_t arenaBytes,
+                                                                size_t workspaceBytes);
 };
 
 /// A device: its memory, its place on the mesh and its ends of the network. Kernels run on the
@@ -64,16 +77,16 @@ struct DeviceOptions {
 /// The communicator passes from one to the other when the stream is idle.
 class Device {
 public:
-  /// Allocates the arena and the workspace, and opens all groups.
-  static Expected<std::unique_ptr<Device>> create(std::shared_ptr<const PreparedPlan> plan,
-                                                  int64_t index,
-                                                  std::unique_ptr<Communicator> communicator,
-                                                  std::unique_ptr<Transfers> transfers,
-                                                  const DeviceOptions &options);
+  /// Opens all groups. The memory is enough for the device's program.
+  static Expected<std::unique_ptr<Device>>
+  create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
+         std::shared_ptr<const DeviceMemory> memory, std::unique_ptr<Communicator> communicator,
+         std::unique_ptr<Transfers> transfers, const DeviceOptions &options);
 
-  /// Runs the schedule once. Fails only if a collective or a transfer does; others may then still
-  /// be running.
-  MaybeError runSchedule();
+  /// Runs the schedule once, with its loop over microbatches once for each batch. Calls
+  /// loadInputs(batch) before the first entry and before each further run of the loop. Fails only
+  /// if a collective or a transfer does; others may then still be running.
+  MaybeError runSchedule(const std::function<void(int64_t batch)> &loadInputs);
   /// Waits for the communication that a failed schedule has left. The network must have been
   /// aborted, and all devices must have drained before the memory of one is freed.
   void drain();
@@ -102,10 +115,13 @@ private:
   using Clock = std::chrono::steady_clock;
 
   Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
-         std::unique_ptr<Communicator> communicator, int threads);
+         std::shared_ptr<const DeviceMemory> memory, std::unique_ptr<Communicator> communicator,
+         const DeviceOptions &options);
+  MaybeError runEntries(size_t begin, size_t end);
   MaybeError runEntry(const PreparedProgram::Entry &entry);
   MaybeError runInstruction(size_t index);
   void runKernel(size_t index, const PreparedKernel &call);
+  void injectAfter(size_t index);
   void placeOperands(const PreparedCollective &collective);
   MaybeError startCollective(size_t index, const PreparedCollective &collective);
   MaybeError runCollective(size_t index);
@@ -125,18 +141,21 @@ private:
   int64_t deviceIndex;
   std::unique_ptr<Communicator> communicator;
   int threads;
-  PageMemory arena;
-  PageMemory workspace;
+  int64_t batches;
+  std::shared_ptr<const DeviceMemory> memory;
+  std::byte *arena; // of `memory`
   std::unique_ptr<DeviceTransfers> transfers;
   std::vector<AxisPosition> position;
   AxisPosition *temporal = nullptr;         // in `position`
   std::vector<Communicator::Group> groups;  // for each of the plan's
   std::vector<CollectiveOperands> operands; // for each of the program's
   std::vector<void *> inputs, outputs;      // scratch of runKernel()
+  std::vector<PreparedInjection> injections;
 
-  size_t currentEntry = 0; // of the schedule
-  uint32_t microbatch = 0; // of the running task
-  double taskWait = 0;     // seconds that the running task has waited for transfers
+  uint64_t currentStep = 0; // from 1
+  size_t currentEntry = 0;  // of the schedule
+  uint32_t microbatch = 0;  // of the running task
+  double taskWait = 0;      // seconds that the running task has waited for transfers
   DeviceProgress progress;
   std::vector<InstructionTime> instructionTimes;
   std::vector<TransferTime> timesOfTransfers;

@@ -37,21 +37,23 @@ static RowSizes eventsOfStep(const PreparedProgram &program) {
   return sizes;
 }
 
-uint64_t DeviceTrace::bytesFor(const PreparedProgram &program, size_t steps) {
+uint64_t DeviceTrace::bytesFor(const PreparedProgram &program, size_t steps, int64_t batches) {
   uint64_t events = 0, bytes = 0;
   for (uint64_t size : eventsOfStep(program))
     events += size;
   if (__builtin_mul_overflow(events, sizeof(TraceEvent), &bytes) ||
-      __builtin_mul_overflow(bytes, steps, &bytes))
+      __builtin_mul_overflow(bytes, steps, &bytes) ||
+      __builtin_mul_overflow(bytes, batches, &bytes))
     return std::numeric_limits<uint64_t>::max();
   return bytes;
 }
 
-DeviceTrace::DeviceTrace(const PreparedProgram &program, size_t steps) : ring(steps) {
+DeviceTrace::DeviceTrace(const PreparedProgram &program, size_t steps, int64_t batches)
+    : ring(steps) {
   RowSizes sizes = eventsOfStep(program);
   for (Step &step : ring)
     for (size_t row = 0; row < step.size(); ++row)
-      step[row].reserve(sizes[row]);
+      step[row].reserve(sizes[row] * static_cast<size_t>(batches));
 }
 
 void DeviceTrace::beginStep() {

@@ -39,9 +39,9 @@ public:
   /// The events of one step, by TraceRow. Those of a row are in the order in which they ended.
   using Step = std::array<std::vector<TraceEvent>, 3>;
 
-  DeviceTrace(const PreparedProgram &program, size_t steps);
+  DeviceTrace(const PreparedProgram &program, size_t steps, int64_t batches);
   /// The memory that the events of a device take, at most the largest number.
-  static uint64_t bytesFor(const PreparedProgram &program, size_t steps);
+  static uint64_t bytesFor(const PreparedProgram &program, size_t steps, int64_t batches);
 
   /// What follows belongs to a new step; the oldest one may be forgotten.
   void beginStep();

@@ -249,6 +249,20 @@ const plan::Instruction &PreparedProgram::source(size_t index) const {
       .instructions(static_cast<int>(index - taskBegin[task]));
 }
 
+uint64_t PreparedPlan::arenaBytes(size_t index) const {
+  uint64_t most = programs[index].program->arena_bytes();
+  for (const auto &companion : companions)
+    most = std::max(most, companion->arenaBytes(index));
+  return most;
+}
+
+uint64_t PreparedPlan::workspaceBytes(size_t index) const {
+  uint64_t most = programs[index].workspaceBytes;
+  for (const auto &companion : companions)
+    most = std::max(most, companion->workspaceBytes(index));
+  return most;
+}
+
 Expected<std::shared_ptr<const PreparedPlan>>
 PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads) {
   auto result = std::make_shared<PreparedPlan>();
@@ -260,6 +274,13 @@ PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &back
   for (int p = 0; p < count; ++p)
     if (MaybeError error = preparer.run(result->plan->programs(p)))
       return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
+  for (const plan::Plan &companion : result->plan->companions()) {
+    // It lives as long as the plan that it is a part of.
+    auto prepared = create({result->plan, &companion}, backend, threads);
+    if (!prepared)
+      return prepared.error().inContext(fmt::format("entry point \"{}\"", companion.entry()));
+    result->companions.push_back(std::move(*prepared));
+  }
   return std::shared_ptr<const PreparedPlan>(std::move(result));
 }
 

@@ -117,13 +117,19 @@ struct PreparedPlan {
   /// use: all devices open all of them.
   std::vector<std::vector<std::string>> groups;
   std::vector<PreparedProgram> programs;
+  /// The plan's other entry points, in its order.
+  std::vector<std::shared_ptr<const PreparedPlan>> companions;
+
+  /// What a device that runs program `index` needs for all entry points, in bytes.
+  uint64_t arenaBytes(size_t index) const;
+  uint64_t workspaceBytes(size_t index) const;
 
   const PreparedProgram &programOf(int64_t device) const {
     return programs[static_cast<size_t>(mesh.programOf(device))];
   }
 
-  /// Prepares all kernels of a valid plan for runs with `threads` threads. The error names the
-  /// task, the instruction and where in the model it came from.
+  /// Prepares all kernels of a valid plan and its companions for runs with `threads` threads. The
+  /// error names the task, the instruction and where in the model it came from.
   static Expected<std::shared_ptr<const PreparedPlan>>
   create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads);
 };

@@ -37,8 +37,20 @@ Session::~Session() = default;
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan,
                                                    std::shared_ptr<const Backend> backend,
                                                    SessionOptions options) {
-  if (MaybeError error = validatePlan(*plan))
+  if (MaybeError error = validatePlan(*plan, /*repeatsLoop=*/options.batches > 1))
     return *error;
+  auto trains = [](const plan::Program &program) {
+    return std::any_of(program.inputs().begin(), program.inputs().end(), [](const auto &input) {
+      return input.role() == plan::Input::LEARNING_RATE;
+    });
+  };
+  if (options.batches > 1 && std::none_of(plan->programs().begin(), plan->programs().end(), trains))
+    return Error{"the plan does not train, so that a step has one batch"};
+  if (options.batches > 1)
+    for (const plan::Program &program : plan->programs())
+      if (program.loop_begin() == program.loop_end())
+        return Error{"the plan does not sum gradients over microbatches, so that a step has one "
+                     "batch; compile with --accumulate, or with --microbatches 2 or more"};
   // Before anything is prepared: what is prepared for a collective grows with its members.
   if (int64_t count = meshOf(*plan).numDevices(); count > maxLocalDevices)
     return Error{fmt::format("the plan is for {} devices; at most {} run in one process", count,
@@ -58,7 +70,9 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Prepare
   std::unique_ptr<Session> session(new Session(std::move(backend), std::move(prepared)));
   if (MaybeError error = session->checkMemory(options))
     return *error;
-  if (MaybeError error = session->allocate(options))
+  if (MaybeError error = session->allocate())
+    return *error;
+  if (MaybeError error = session->open(options))
     return *error;
   return session;
 }
@@ -68,13 +82,14 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
   uint64_t available = physicalMemoryBytes();
   // At most 2^10 devices with three times 2^46 bytes each; what is more is beyond all memory too.
   uint64_t needed = 0, traces = 0;
-  for (const PreparedProgram &program : prepared->programs) {
+  for (size_t i = 0; i < prepared->programs.size(); ++i) {
     uint64_t devices = count / prepared->programs.size();
-    needed += devices * (program.program->arena_bytes() +
-                         std::min<uint64_t>(program.workspaceBytes, maxArenaBytes));
+    needed += devices * (prepared->arenaBytes(i) +
+                         std::min<uint64_t>(prepared->workspaceBytes(i), maxArenaBytes));
     if (options.traceSteps > 0)
-      traces +=
-          devices * std::min(DeviceTrace::bytesFor(program, options.traceSteps), maxArenaBytes);
+      traces += devices * std::min(DeviceTrace::bytesFor(prepared->programs[i], options.traceSteps,
+                                                         options.batches),
+                                   maxArenaBytes);
   }
   if (needed <= available && needed + traces > available)
     return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but this "
@@ -91,11 +106,44 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
                   formatBytes(peakBytes()), formatBytes(workspaceBytes()), formatBytes(available))};
 }
 
-MaybeError Session::allocate(const SessionOptions &options) {
-  world = std::make_shared<LocalWorld>(prepared->mesh);
-  DeviceOptions deviceOptions{options.threadsPerDevice, options.profile, options.traceSteps};
+/// By device.
+Expected<std::vector<std::vector<PreparedInjection>>>
+Session::prepareInjections(const SessionOptions &options) const {
+  std::vector<std::vector<PreparedInjection>> byDevice(static_cast<size_t>(numDevices()));
+  for (const Injection &injection : options.injections) {
+    Expected<PreparedInjection> place = prepareInjection(*prepared, injection);
+    if (!place)
+      return place.error().inContext("what is to be injected");
+    byDevice[static_cast<size_t>(injection.device)].push_back(*place);
+  }
+  return byDevice;
+}
+
+MaybeError Session::allocate() {
   for (int64_t i = 0; i < numDevices(); ++i) {
-    auto device = Device::create(prepared, i, std::make_unique<LocalCommunicator>(world, i),
+    auto program = static_cast<size_t>(prepared->mesh.programOf(i));
+    auto allocated =
+        DeviceMemory::allocate(prepared->arenaBytes(program), prepared->workspaceBytes(program));
+    if (!allocated)
+      return allocated.error().inContext(fmt::format("device {}", i));
+    memory.push_back(std::move(*allocated));
+  }
+  return std::nullopt;
+}
+
+/// Opens the devices of this entry point and of all others.
+MaybeError Session::open(const SessionOptions &options) {
+  Expected<std::vector<std::vector<PreparedInjection>>> injections = prepareInjections(options);
+  if (!injections)
+    return injections.error();
+  world = std::make_shared<LocalWorld>(prepared->mesh);
+  inputs.resize(static_cast<size_t>(options.batches));
+  DeviceOptions deviceOptions{
+      options.threadsPerDevice, options.profile, options.traceSteps, options.batches, {}};
+  for (int64_t i = 0; i < numDevices(); ++i) {
+    deviceOptions.injections = (*injections)[static_cast<size_t>(i)];
+    auto device = Device::create(prepared, i, memory[static_cast<size_t>(i)],
+                                 std::make_unique<LocalCommunicator>(world, i),
                                  std::make_unique<LocalTransfers>(world, i), deviceOptions);
     if (!device)
       return device.error().inContext(fmt::format("device {}", i));
@@ -105,7 +153,24 @@ MaybeError Session::allocate(const SessionOptions &options) {
     stallDetector =
         std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);
   threads = std::make_unique<DeviceThreads>(devices.size(), [this] { world->abort(); });
+  SessionOptions others = options;
+  others.traceSteps = 0;
+  others.batches = 1;
+  others.injections.clear();
+  for (const std::shared_ptr<const PreparedPlan> &companion : prepared->companions) {
+    std::unique_ptr<Session> &added = companions.emplace_back(new Session(backend, companion));
+    added->memory = memory;
+    if (MaybeError error = added->open(others))
+      return error->inContext(fmt::format("entry point \"{}\"", companion->plan->entry()));
+  }
   return std::nullopt;
+}
+
+Session *Session::findEntry(const std::string &name) const {
+  for (const std::unique_ptr<Session> &companion : companions)
+    if (companion->plan().entry() == name)
+      return companion.get();
+  return nullptr;
 }
 
 MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work,
@@ -270,7 +335,7 @@ static MaybeError checkIndices(const plan::Input &input, const HostTensor &value
   return std::nullopt;
 }
 
-MaybeError Session::setInput(const std::string &name, HostTensor value) {
+MaybeError Session::setInput(const std::string &name, HostTensor value, int64_t batch) {
   bool found = false;
   for (const plan::Program &program : plan().programs()) {
     const plan::Input *input = findByName(program.inputs(), name);
@@ -284,12 +349,13 @@ MaybeError Session::setInput(const std::string &name, HostTensor value) {
   }
   if (!found)
     return Error{fmt::format("the plan has no input \"{}\"", name)};
-  inputs.insert_or_assign(name, std::move(value));
+  inputs[static_cast<size_t>(batch)].insert_or_assign(name, std::move(value));
   return std::nullopt;
 }
 
 /// Sets all inputs of the role to these elements.
-MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double> values) {
+MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double> values,
+                            int64_t batch) {
   for (const plan::Input *input : distinctInputs(plan())) {
     if (input->role() != role)
       continue;
@@ -297,7 +363,7 @@ MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double
     int64_t next = 0;
     for (double value : values)
       setElement(tensor, next++, value);
-    if (MaybeError error = setInput(input->name(), std::move(tensor)))
+    if (MaybeError error = setInput(input->name(), std::move(tensor), batch))
       return error;
   }
   return std::nullopt;
@@ -305,16 +371,20 @@ MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double
 
 MaybeError Session::setLossScale(double scale) { return setRole(plan::Input::LOSS_SCALE, {scale}); }
 
-MaybeError Session::setRandomKey(std::array<uint32_t, 2> key) {
+MaybeError Session::setRandomKey(std::array<uint32_t, 2> key, int64_t batch) {
   // The plan's words are signed; the bits are the same.
-  return setRole(plan::Input::RANDOM_KEY, {static_cast<double>(static_cast<int32_t>(key[0])),
-                                           static_cast<double>(static_cast<int32_t>(key[1]))});
+  return setRole(plan::Input::RANDOM_KEY,
+                 {static_cast<double>(static_cast<int32_t>(key[0])),
+                  static_cast<double>(static_cast<int32_t>(key[1]))},
+                 batch);
 }
 
-void Session::loadInputs(const Device &device) const {
+void Session::loadInputs(const Device &device, int64_t batch) const {
+  const auto &own = inputs[static_cast<size_t>(batch)];
   // Every step, because the plan may use the bytes for other things once an input is not needed.
   for (const plan::Input &input : device.getProgram().program->inputs()) {
-    const HostTensor &value = inputs.at(input.name());
+    auto found = own.find(input.name());
+    const HostTensor &value = found != own.end() ? found->second : inputs.front().at(input.name());
     copyToShard(regionOf(prepared->mesh, input, device.index()), byteWidth(value.type.dtype),
                 value.bytes.data(), device.buffer(input.buffer()));
   }
@@ -323,16 +393,17 @@ void Session::loadInputs(const Device &device) const {
 MaybeError Session::step(double learningRate, int64_t stepNumber) {
   if (MaybeError error = setRole(plan::Input::LEARNING_RATE, {learningRate}))
     return error;
+  if (MaybeError error = setRole(plan::Input::BATCHES, {static_cast<double>(inputs.size())}))
+    return error;
   if (MaybeError error = setRole(plan::Input::STEP, {static_cast<double>(stepNumber)}))
     return error;
   for (const plan::Input *input : distinctInputs(plan()))
-    if (!inputs.count(input->name()))
+    if (!inputs.front().count(input->name()))
       return Error{fmt::format("input \"{}\" has no value", input->name())};
   hasRun = true;
   MaybeError error = runOnDevices(
       [&](Device &device) {
-        loadInputs(device);
-        return device.runSchedule();
+        return device.runSchedule([&](int64_t batch) { loadInputs(device, batch); });
       },
       stallDetector ? &stallDetector->begin() : nullptr);
   if (!error)

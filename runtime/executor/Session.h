@@ -11,6 +11,7 @@
 #include "runtime/communicators/Communicator.h"
 #include "runtime/executor/Device.h"
 #include "runtime/executor/DeviceThreads.h"
+#include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/support/Error.h"
@@ -45,6 +46,11 @@ struct SessionOptions {
   std::function<void(const Error &)> onHang = nullptr;
   /// Steps whose events are recorded, the last ones; 0: none.
   size_t traceSteps = 0;
+  /// Batches of a step: gradients are summed over them before the optimizer's update. More than one
+  /// needs a plan with a loop over microbatches, which runs for each.
+  int64_t batches = 1;
+  /// Numbers that are made infinite or NaN, to see what becomes of it.
+  std::vector<Injection> injections = {};
 };
 
 /// The time that one kind of instruction took, summed over its calls and over the devices.
@@ -107,13 +113,14 @@ public:
 
   /// Sets a data input to a whole tensor. It keeps the value for all steps until it is set again.
   /// Indices are checked against the input's index_limit.
-  MaybeError setInput(const std::string &name, HostTensor value);
+  /// Of several batches of a step, each has its own.
+  MaybeError setInput(const std::string &name, HostTensor value, int64_t batch = 0);
 
   /// Sets what the loss is multiplied by, and what random masks are drawn from: the run's seed and
   /// a number that no two iterations share, as unsigned words. Like data inputs, they keep their
   /// values until they are set again; plans without these inputs ignore them.
   MaybeError setLossScale(double scale);
-  MaybeError setRandomKey(std::array<uint32_t, 2> key);
+  MaybeError setRandomKey(std::array<uint32_t, 2> key, int64_t batch = 0);
 
   /// Runs the schedule once on all devices. `stepNumber` is 1 for the first optimizer step that is
   /// applied; it and the learning rate are ignored by plans without these inputs. After an error
@@ -122,6 +129,11 @@ public:
 
   /// The whole tensor that the last step computed.
   Expected<HostTensor> getOutput(const std::string &name) const;
+
+  /// Another entry point of the plan, which works on the states of this session; null if the plan
+  /// has none of that name. It lives as long as the session, and one of the two runs at a time;
+  /// other values than states do not outlive a step of the other.
+  Session *findEntry(const std::string &name) const;
 
   const plan::Plan &plan() const { return *prepared->plan; }
   const PreparedPlan &getPrepared() const { return *prepared; }
@@ -149,12 +161,16 @@ public:
 private:
   Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedPlan> prepared);
   MaybeError checkMemory(const SessionOptions &options) const;
-  MaybeError allocate(const SessionOptions &options);
+  Expected<std::vector<std::vector<PreparedInjection>>>
+  prepareInjections(const SessionOptions &options) const;
+  MaybeError allocate();
+  MaybeError open(const SessionOptions &options);
   MaybeError runOnDevices(const std::function<MaybeError(Device &)> &work,
                           const DeviceThreads::Watch *watch = nullptr);
   template <typename T> int64_t firstHolder(const Device &device, const T &binding) const;
-  MaybeError setRole(plan::Input::Role role, std::initializer_list<double> values);
-  void loadInputs(const Device &device) const;
+  MaybeError setRole(plan::Input::Role role, std::initializer_list<double> values,
+                     int64_t batch = 0);
+  void loadInputs(const Device &device, int64_t batch) const;
   template <typename T>
   Expected<HostTensor> gather(const plan::Program &program, const T &binding,
                               TensorType type) const;
@@ -163,14 +179,17 @@ private:
   std::shared_ptr<const Backend> backend; // outlives the kernels
   std::shared_ptr<const PreparedPlan> prepared;
   std::shared_ptr<LocalWorld> world;
+  std::vector<std::shared_ptr<const DeviceMemory>> memory; // of each device
   std::vector<std::unique_ptr<Device>> devices;
-  /// The values of the inputs that were set, by name.
-  std::map<std::string, HostTensor> inputs;
+  /// For each batch of a step the values of the inputs that were set, by name. What a later batch
+  /// does not set it has from the first.
+  std::vector<std::map<std::string, HostTensor>> inputs;
   PipelineTime pipeline;
   std::unique_ptr<StallDetector> stallDetector; // null without a timeout
   MaybeError failure;
   bool hasRun = false;
-  std::unique_ptr<DeviceThreads> threads; // last: they end before what they use
+  std::unique_ptr<DeviceThreads> threads; // they end before what they use
+  std::vector<std::unique_ptr<Session>> companions;
 };
 
 } // namespace dtc::runtime

@@ -31,15 +31,15 @@ void Session::addPipelineTime() {
 
 uint64_t Session::peakBytes() const {
   uint64_t most = 0;
-  for (const PreparedProgram &program : prepared->programs)
-    most = std::max(most, program.program->arena_bytes());
+  for (size_t i = 0; i < prepared->programs.size(); ++i)
+    most = std::max(most, prepared->arenaBytes(i));
   return most;
 }
 
 uint64_t Session::workspaceBytes() const {
   uint64_t most = 0;
-  for (const PreparedProgram &program : prepared->programs)
-    most = std::max<uint64_t>(most, program.workspaceBytes);
+  for (size_t i = 0; i < prepared->programs.size(); ++i)
+    most = std::max(most, prepared->workspaceBytes(i));
   return most;
 }
 

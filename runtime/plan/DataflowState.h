@@ -48,6 +48,8 @@ public:
   MaybeError finishTransfer(uint32_t number);
   /// An error that says where the first transfer was started that is not finished.
   MaybeError checkAllFinished() const;
+  /// From here on, transfers that were finished may run again.
+  void forgetTransfers() { starts.clear(); }
   /// Whether some byte of the buffer was never written.
   bool isUnwritten(uint32_t buffer);
 

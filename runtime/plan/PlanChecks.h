@@ -103,8 +103,10 @@ MaybeError checkChannels(const std::vector<PlanContext> &programs);
 MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 
 /// Follows the schedule: whatever is read was written, for the same microbatch, and not overwritten
-/// since; nothing touches what is being sent or received. All programs share the budget.
-Expected<ProgramFacts> checkDataflow(const PlanContext &context, WorkBudget &budget);
+/// since; nothing touches what is being sent or received. With `repeatsLoop` this holds however
+/// often the loop over microbatches runs. All programs share the budget.
+Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
+                                     WorkBudget &budget);
 
 /// Runs the transfers of all programs together; the number of messages that a pipeline of one
 /// device for each program sends in a step.

@@ -65,6 +65,15 @@ std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan) {
       plan, [](const plan::Program &program) -> auto & { return program.outputs(); });
 }
 
+const plan::Plan *findEntryPoint(const plan::Plan &plan, const std::string &name) {
+  if (name.empty())
+    return &plan;
+  for (const plan::Plan &companion : plan.companions())
+    if (companion.entry() == name)
+      return &companion;
+  return nullptr;
+}
+
 const plan::State *masteredParameter(const plan::Program &program, const plan::State &state) {
   if (!state.master())
     return nullptr;

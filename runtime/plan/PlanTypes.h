@@ -48,6 +48,9 @@ std::vector<const plan::State *> distinctStates(const plan::Plan &plan);
 std::vector<const plan::Input *> distinctInputs(const plan::Plan &plan);
 std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan);
 
+/// The plan's entry point of that name, the plan itself for the empty one; null if it has none.
+const plan::Plan *findEntryPoint(const plan::Plan &plan, const std::string &name);
+
 /// The parameter whose master weights the state holds; null for any other state.
 const plan::State *masteredParameter(const plan::Program &program, const plan::State &state);
 

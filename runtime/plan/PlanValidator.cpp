@@ -41,6 +41,17 @@ static MaybeError checkLinkFigure(const plan::Axis &axis, const char *what, doub
                            axis.name(), what, value)};
 }
 
+/// What files of adapters will say.
+static MaybeError checkLora(const plan::Lora &lora) {
+  if (lora.rank() >= 1 && std::isfinite(lora.alpha()) && lora.alpha() > 0 && lora.dropout() >= 0 &&
+      lora.dropout() < 1)
+    return std::nullopt;
+  return Error{fmt::format("the adapters have rank {}, alpha {} and dropout {}; expected a rank of "
+                           "at least 1, an alpha above 0 and a dropout of at least 0 and less "
+                           "than 1",
+                           lora.rank(), lora.alpha(), lora.dropout())};
+}
+
 static MaybeError checkAxes(const plan::Plan &plan) {
   if (plan.axes_size() > maxMeshAxes)
     return Error{
@@ -137,8 +148,7 @@ static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &bu
   const plan::Program &program = context.program;
   if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
     return error;
-  if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED ||
-      buffer.kind() > plan::Buffer::MASTER_WEIGHT)
+  if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::CACHE)
     return Error{fmt::format("unknown kind {}", static_cast<int>(buffer.kind()))};
   if (buffer.offset() % bufferAlignment != 0)
     return Error{
@@ -265,9 +275,13 @@ static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
                                       plan.programs_size())};
 }
 
-Expected<PlanFacts> verifyPlan(const plan::Plan &plan) {
+/// Verifies a plan without its companions.
+static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop) {
   if (MaybeError error = checkPlanVersion(plan.version()))
     return *error;
+  if (plan.has_lora())
+    if (MaybeError error = checkLora(plan.lora()))
+      return *error;
   if (MaybeError error = checkAxes(plan))
     return *error;
   Mesh mesh = meshOf(plan);
@@ -290,7 +304,7 @@ Expected<PlanFacts> verifyPlan(const plan::Plan &plan) {
   PlanFacts facts;
   facts.microbatches = microbatchesOf(mesh);
   for (const PlanContext &context : programs) {
-    Expected<ProgramFacts> found = checkDataflow(context, budget);
+    Expected<ProgramFacts> found = checkDataflow(context, repeatsLoop, budget);
     if (!found)
       return inProgram(found.error(), context.number);
     facts.programs.push_back(*found);
@@ -304,8 +318,76 @@ Expected<PlanFacts> verifyPlan(const plan::Plan &plan) {
   return facts;
 }
 
-MaybeError validatePlan(const plan::Plan &plan) {
-  Expected<PlanFacts> facts = verifyPlan(plan);
+static bool isSameAxis(const plan::Axis &a, const plan::Axis &b) {
+  return a.name() == b.name() && a.size() == b.size() && a.temporal() == b.temporal() &&
+         a.pipeline() == b.pipeline();
+}
+
+/// Whether the two programs agree on what and where a state is. Both have passed verifyEntry().
+static bool isSameState(const plan::Program &programA, const plan::State &a,
+                        const plan::Program &programB, const plan::State &b) {
+  return a.name() == b.name() && typeOf(a) == typeOf(b) && fileTypeOf(a) == fileTypeOf(b) &&
+         axesByDim(a.sharding()) == axesByDim(b.sharding()) && a.parameter() == b.parameter() &&
+         a.master() == b.master() &&
+         programA.buffers(static_cast<int>(a.buffer())).offset() ==
+             programB.buffers(static_cast<int>(b.buffer())).offset();
+}
+
+/// The states of a companion lie where those of the plan do. Both have passed verifyEntry().
+static MaybeError checkSharedStates(const plan::Plan &plan, const plan::Plan &companion) {
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    const plan::Program &own = plan.programs(p), &other = companion.programs(p);
+    int count = own.states_size(), found = other.states_size();
+    for (int i = 0; i < std::min(count, found); ++i)
+      if (!isSameState(own, own.states(i), other, other.states(i)))
+        return Error{
+            fmt::format("program {}: state {} is \"{}\", {}, and in the plan's own program "
+                        "\"{}\", {}; expected the same in the same place",
+                        p, i, other.states(i).name(), typeOf(other.states(i)).str(),
+                        own.states(i).name(), typeOf(own.states(i)).str())};
+    if (count != found)
+      return Error{fmt::format("program {} has {} states; expected {}, those of the plan's own "
+                               "program",
+                               p, found, count)};
+  }
+  return std::nullopt;
+}
+
+static MaybeError checkCompanion(const plan::Plan &plan, const plan::Plan &companion) {
+  if (companion.companions_size() > 0)
+    return Error{"has entry points of its own; expected none"};
+  if (!std::equal(plan.axes().begin(), plan.axes().end(), companion.axes().begin(),
+                  companion.axes().end(), isSameAxis))
+    return Error{"its mesh axes are not those of the plan"};
+  if (Expected<PlanFacts> facts = verifyEntry(companion, false); !facts)
+    return facts.error();
+  return checkSharedStates(plan, companion);
+}
+
+Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
+  Expected<PlanFacts> facts = verifyEntry(plan, repeatsLoop);
+  if (!facts)
+    return facts.error();
+  if (!plan.entry().empty())
+    return Error{fmt::format("the plan is the entry point \"{}\" of another one", plan.entry())};
+  if (plan.companions_size() > maxCompanions)
+    return Error{fmt::format("the plan has {} entry points beside its own; at most {} are allowed",
+                             plan.companions_size(), maxCompanions)};
+  std::set<std::string> names;
+  for (const plan::Plan &companion : plan.companions()) {
+    if (companion.entry().empty())
+      return Error{"an entry point has no name"};
+    if (!names.insert(companion.entry()).second)
+      return Error{fmt::format("two entry points are named \"{}\"; names must be distinct",
+                               companion.entry())};
+    if (MaybeError error = checkCompanion(plan, companion))
+      return error->inContext(fmt::format("entry point \"{}\"", companion.entry()));
+  }
+  return facts;
+}
+
+MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop) {
+  Expected<PlanFacts> facts = verifyPlan(plan, repeatsLoop);
   if (!facts)
     return facts.error();
   return std::nullopt;

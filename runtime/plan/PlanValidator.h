@@ -22,6 +22,8 @@ inline constexpr int64_t maxMicrobatches = int64_t{1} << 20;
 inline constexpr int maxTensorRank = 16;
 /// The largest arena: 64 TiB, small enough that no sum of offsets overflows.
 inline constexpr uint64_t maxArenaBytes = uint64_t{1} << 46;
+/// The most entry points beside a plan's own.
+inline constexpr int maxCompanions = 16;
 /// Every buffer's offset is a multiple of this many bytes.
 inline constexpr uint64_t bufferAlignment = 64;
 
@@ -32,9 +34,12 @@ MaybeError checkPlanVersion(uint32_t version);
 /// collectives, shardings, states, inputs and outputs, transfers. Then it follows the schedules:
 /// whatever is read was written before, for the same microbatch, and not overwritten since; nothing
 /// touches what is being sent or received; and the programs never wait for each other in a circle.
-/// A plan that passes can be run to its end without touching memory outside its arena; calls of
-/// kernels are checked by Backend::prepare. The error says where in the plan the fault lies.
-MaybeError validatePlan(const plan::Plan &plan);
+/// The plan's companions are checked in the same way, and for having the plan's states where it has
+/// them. A plan that passes can be run to its end without touching memory outside its arena; calls
+/// of kernels are checked by Backend::prepare. The error says where in the plan the fault lies.
+/// With `repeatsLoop` all this holds however often the plan's loop over microbatches runs; programs
+/// that never wait for each other in a circle do not either when each runs its loop again.
+MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop = false);
 
 } // namespace dtc::runtime
 

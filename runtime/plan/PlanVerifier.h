@@ -39,7 +39,8 @@ struct ProgramFacts {
   std::optional<Slots> slots;
 };
 
-/// What validatePlan() found while it proved that a plan can be run.
+/// What validatePlan() found, but for the plan's companions, while it proved that a plan can be
+/// run.
 struct PlanFacts {
   std::vector<ProgramFacts> programs;
   int64_t microbatches = 1;
@@ -49,7 +50,7 @@ struct PlanFacts {
 };
 
 /// Does what validatePlan() does, which see, and returns what it found on the way.
-Expected<PlanFacts> verifyPlan(const plan::Plan &plan);
+Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop = false);
 
 } // namespace dtc::runtime
 

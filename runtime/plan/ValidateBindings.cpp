@@ -101,10 +101,11 @@ static MaybeError checkRole(const plan::Input &input) {
   case plan::Input::LEARNING_RATE:
   case plan::Input::STEP:
   case plan::Input::LOSS_SCALE:
+  case plan::Input::BATCHES:
     if (type.rank() == 0 && isFloat(type.dtype))
       return std::nullopt;
-    return Error{fmt::format("the learning rate, the step and the loss scale are scalars of a "
-                             "float type, found {}",
+    return Error{fmt::format("the learning rate, the step, the loss scale and the number of "
+                             "batches are scalars of a float type, found {}",
                              type.str())};
   case plan::Input::RANDOM_KEY:
     if (TensorType key{DType::I32, {2}}; type != key)
@@ -192,10 +193,16 @@ static MaybeError checkMaster(const plan::State &master, const plan::State &para
 static MaybeError checkOwners(const plan::Program &program) {
   std::map<std::string, const plan::State *> parameters;
   for (const plan::State &state : program.states())
-    if (state.parameter().empty())
+    if (state.parameter().empty() && !state.cache())
       parameters.emplace(state.name(), &state);
   std::map<std::string, std::string> masters; // of each parameter
   for (const plan::State &state : program.states()) {
+    if (state.cache() &&
+        (!state.parameter().empty() || state.master() || state.init().kind() != plan::Init::ZEROS))
+      return Error{
+          fmt::format("state \"{}\" is a cache; expected no parameter that it belongs to, no "
+                      "master weights, and that it starts as zeros",
+                      state.name())};
     if (state.parameter().empty()) {
       if (state.master())
         return Error{

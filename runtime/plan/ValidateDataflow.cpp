@@ -30,13 +30,14 @@ namespace {
 /// Follows the schedule of one program.
 class DataflowWalk {
 public:
-  DataflowWalk(const PlanContext &context, WorkBudget &budget)
-      : context(context), budget(budget), state(context, budget) {}
+  DataflowWalk(const PlanContext &context, bool repeatsLoop, WorkBudget &budget)
+      : context(context), repeatsLoop(repeatsLoop), budget(budget), state(context, budget) {}
 
   Expected<ProgramFacts> run();
 
 private:
   MaybeError runSchedule();
+  MaybeError runEntries(int begin, int end);
   MaybeError runTask(const plan::Task &task);
   MaybeError runInstruction(const plan::Instruction &instruction);
   MaybeError runKernel(const plan::KernelCall &call);
@@ -44,9 +45,12 @@ private:
   bool dependsOnMicrobatch(const plan::Task &task) const;
 
   const PlanContext &context;
+  bool repeatsLoop;
   WorkBudget &budget;
   DataflowState state;
-  int64_t instructions = 0; // executed
+  std::vector<bool> depends; // of each task, see dependsOnMicrobatch()
+  bool isFirstRun = true;    // of the loop
+  int64_t instructions = 0;  // executed
 };
 
 } // namespace
@@ -91,11 +95,31 @@ bool DataflowWalk::dependsOnMicrobatch(const plan::Task &task) const {
 
 MaybeError DataflowWalk::runSchedule() {
   const plan::Program &program = context.program;
-  std::vector<bool> depends;
   for (const plan::Task &task : program.tasks())
     depends.push_back(dependsOnMicrobatch(task));
+  auto begin = static_cast<int>(program.loop_begin()), end = static_cast<int>(program.loop_end());
+  if (MaybeError error = runEntries(0, end))
+    return error;
+  // Once more for all times: what the loop finds then is what it found the second time.
+  if (repeatsLoop && end > begin) {
+    isFirstRun = false;
+    if (MaybeError error = state.checkAllFinished())
+      return error->inContext("before the loop over microbatches runs again");
+    state.forgetTransfers();
+    for (const plan::Input &input : program.inputs())
+      if (MaybeError error = state.write(input.buffer()))
+        return error->inContext(
+            fmt::format("input \"{}\", before the loop runs again", input.name()));
+    if (MaybeError error = runEntries(begin, end))
+      return error->inContext("when the loop over microbatches runs again");
+  }
+  return runEntries(end, program.schedule_size());
+}
+
+MaybeError DataflowWalk::runEntries(int begin, int end) {
+  const plan::Program &program = context.program;
   bool settled = false; // the execution before this one left all values as they were
-  for (int entry = 0; entry < program.schedule_size(); ++entry) {
+  for (int entry = begin; entry < end; ++entry) {
     const plan::ScheduleEntry &execution = program.schedule(entry);
     const plan::Task &task = program.tasks(static_cast<int>(execution.task()));
     state.place.entry = entry;
@@ -103,7 +127,7 @@ MaybeError DataflowWalk::runSchedule() {
     instructions += task.instructions_size();
     if (MaybeError error = budget.spend(1))
       return error;
-    bool repeats = entry > 0 && !depends[execution.task()] &&
+    bool repeats = entry > begin && !depends[execution.task()] &&
                    program.schedule(entry - 1).task() == execution.task() &&
                    (program.schedule(entry - 1).microbatch() > 0) == (execution.microbatch() > 0);
     if (repeats && settled)
@@ -160,7 +184,7 @@ MaybeError DataflowWalk::runKernel(const plan::KernelCall &call) {
     if (MaybeError error = state.read(
             i < 4 ? names[static_cast<size_t>(i)] : fmt::format("input {}", i), call.inputs(i)))
       return error;
-  if (state.place.microbatch > 0 && readsOwnOutput(call.kernel()))
+  if ((state.place.microbatch > 0 || !isFirstRun) && readsOwnOutput(call.kernel()))
     for (uint32_t output : call.outputs())
       if (MaybeError error = state.read("the output that it adds to", output))
         return error;
@@ -188,8 +212,9 @@ MaybeError DataflowWalk::checkEnd() {
   return std::nullopt;
 }
 
-Expected<ProgramFacts> checkDataflow(const PlanContext &context, WorkBudget &budget) {
-  return DataflowWalk(context, budget).run();
+Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
+                                     WorkBudget &budget) {
+  return DataflowWalk(context, repeatsLoop, budget).run();
 }
 
 } // namespace dtc::runtime

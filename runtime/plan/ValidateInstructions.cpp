@@ -238,6 +238,10 @@ static MaybeError checkSchedule(const PlanContext &context) {
                                "(microbatches count from 0)",
                                i, entry.microbatch(), microbatches)};
   }
+  if (program.loop_begin() > program.loop_end() ||
+      static_cast<int64_t>(program.loop_end()) > program.schedule_size())
+    return Error{fmt::format("the loop is entries {} to {} of a schedule of {}",
+                             program.loop_begin(), program.loop_end(), program.schedule_size())};
   return std::nullopt;
 }
 

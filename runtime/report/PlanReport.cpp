@@ -96,6 +96,10 @@ private:
     line("parameters  {} in {} tensors, {}",
          formatCount(static_cast<double>(summary.parameterElements)), summary.parameterTensors,
          formatBytes(summary.parameterBytes));
+    if (!summary.entry.empty())
+      line("entry       {}", summary.entry);
+    if (!summary.entryPoints.empty())
+      line("also        {} (see --entry)", fmt::join(summary.entryPoints, ", "));
     std::vector<std::string> axes = describeAxes(summary.axes);
     line("mesh        {}{}{} {}{}", fmt::join(axes, ", "), axes.empty() ? "" : ": ",
          summary.numDevices, summary.numDevices == 1 ? "device" : "devices",
@@ -126,6 +130,7 @@ private:
                           {"gradients", [](P p) { return p.peak.gradients; }},
                           {"optimizer", [](P p) { return p.peak.optimizerState; }},
                           {"activations", [](P p) { return p.peak.activations; }},
+                          {"caches", [](P p) { return p.peak.caches; }},
                           {"constants", [](P p) { return p.peak.constants; }},
                           {"in and out", [](P p) { return p.peak.inputsAndOutputs; }},
                           {"other", [](P p) { return p.peak.other; }},
@@ -198,6 +203,7 @@ private:
       row("gradients", peak.gradients);
       row("optimizer state", peak.optimizerState);
       row("activations", peak.activations);
+      row("caches", peak.caches);
       row("constants", peak.constants);
       row("inputs and outputs", peak.inputsAndOutputs);
       row("other", peak.other);

@@ -49,6 +49,9 @@ public:
     summary.version = plan.version();
     summary.producer = plan.producer();
     summary.model = plan.model();
+    summary.entry = plan.entry();
+    for (const plan::Plan &companion : plan.companions())
+      summary.entryPoints.push_back(companion.entry());
     summary.numDevices = mesh.numDevices();
     summary.pipelineSchedule = plan.pipeline().schedule();
     summary.stages = plan.pipeline().stages();
@@ -85,7 +88,7 @@ private:
   void addParameters(const plan::Program &program) {
     for (const plan::State &state : program.states()) {
       // A parameter that two stages hold is one parameter.
-      if (!state.parameter().empty() || !parameters.insert(state.name()).second)
+      if (!state.parameter().empty() || state.cache() || !parameters.insert(state.name()).second)
         continue;
       TensorType type = typeOf(state);
       ++summary.parameterTensors;
@@ -101,7 +104,8 @@ private:
         {"parameter", &PeakMemory::parameters},   {"master_weight", &PeakMemory::masterWeights},
         {"gradient", &PeakMemory::gradients},     {"optimizer_state", &PeakMemory::optimizerState},
         {"activation", &PeakMemory::activations}, {"constant", &PeakMemory::constants},
-        {"input", &PeakMemory::inputsAndOutputs}, {"output", &PeakMemory::inputsAndOutputs}};
+        {"cache", &PeakMemory::caches},           {"input", &PeakMemory::inputsAndOutputs},
+        {"output", &PeakMemory::inputsAndOutputs}};
     for (const auto &[kind, bytes] : program.memory_by_kind()) {
       auto member = members.find(kind);
       out.peak.*(member == members.end() ? &PeakMemory::other : member->second) += bytes;

@@ -31,13 +31,14 @@ struct PeakMemory {
   uint64_t gradients = 0;
   uint64_t optimizerState = 0;
   uint64_t activations = 0;
+  uint64_t caches = 0;
   uint64_t constants = 0;
   uint64_t inputsAndOutputs = 0;
   uint64_t other = 0; // of kinds that this version does not know
 
   uint64_t total() const {
-    return parameters + masterWeights + gradients + optimizerState + activations + constants +
-           inputsAndOutputs + other;
+    return parameters + masterWeights + gradients + optimizerState + activations + caches +
+           constants + inputsAndOutputs + other;
   }
 };
 
@@ -110,6 +111,8 @@ struct PlanSummary {
   uint32_t version = 0;
   std::string producer;
   std::string model;
+  std::string entry;                    // empty: the plan's own
+  std::vector<std::string> entryPoints; // beside the one that is summarized
 
   std::vector<AxisSummary> axes;
   int64_t numDevices = 1;

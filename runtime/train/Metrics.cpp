@@ -29,6 +29,8 @@ std::string toJson(const StepMetrics &metrics) {
   line["tokens_per_second"] = number(metrics.tokensPerSecond);
   line["peak_bytes"] = metrics.peakBytes;
   line["skipped_steps"] = metrics.skippedSteps;
+  if (metrics.evalLoss)
+    line["eval_loss"] = number(metrics.evalLoss);
   if (metrics.lossScale)
     line["loss_scale"] = *metrics.lossScale;
   return line.dump();

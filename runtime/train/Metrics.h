@@ -27,11 +27,13 @@ struct StepMetrics {
   double tokensPerSecond = 0;
   uint64_t peakBytes = 0;
   int64_t skippedSteps = 0;        // up to this one, this one included
+  std::optional<double> evalLoss;  // on held-out data, if it was computed after the step
   std::optional<double> lossScale; // of the step, if the plan scales its loss
 };
 
 /// The metrics as one line of JSON without its end. Absent and non-finite numbers are null; only a
-/// plan that scales its loss has a "loss_scale".
+/// plan that scales its loss has a "loss_scale", only a step after which there was an evaluation an
+/// "eval_loss".
 std::string toJson(const StepMetrics &metrics);
 
 /// Writes one JSON object a line. Every line reaches the file whole, when it is written.

@@ -62,6 +62,12 @@ std::string ProgressReport::lineFor(const StepMetrics &metrics) const {
   return line + "  eta " + formatSeconds(left);
 }
 
+void ProgressReport::evaluation(const StepMetrics &metrics) {
+  finish();
+  fmt::print(out, "step {}/{}  eval loss {:.6f}\n", metrics.step, totalSteps, *metrics.evalLoss);
+  std::fflush(out);
+}
+
 void ProgressReport::step(const StepMetrics &metrics) {
   // The first step touches all memory for the first time, so it should count for little.
   smoothedSeconds =

@@ -28,6 +28,8 @@ public:
   ~ProgressReport() { finish(); }
 
   void step(const StepMetrics &metrics);
+  /// After step(), a line of its own for a loss on held-out data.
+  void evaluation(const StepMetrics &metrics);
   /// Ends the line that is being overwritten.
   void finish();
 

@@ -9,13 +9,17 @@
 #include "runtime/data/DataSource.h"
 #include "runtime/data/Sampling.h"
 #include "runtime/executor/Session.h"
+#include "runtime/generate/Generator.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/report/PlanSimulation.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Format.h"
+#include "runtime/train/Adapters.h"
 #include "runtime/train/ChromeTrace.h"
+#include "runtime/train/Evaluation.h"
 #include "runtime/train/Metrics.h"
+#include "runtime/train/OpenSession.h"
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/StepOutcomes.h"
 #include "runtime/train/Weights.h"
@@ -26,7 +30,6 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <thread>
 
 namespace dtc::runtime {
 
@@ -56,6 +59,7 @@ private:
   MaybeError checkOptions();
   void describe() const;
   MaybeError runSteps();
+  MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
   MaybeError openMetrics();
   Expected<StepMetrics> runStep(int64_t step, double rate);
   MaybeError giveInputs(int64_t step);
@@ -74,7 +78,8 @@ private:
 
   std::shared_ptr<const plan::Plan> plan;
   std::unique_ptr<Session> session;
-  std::unique_ptr<DataSource> data; // null if the plan needs none
+  std::unique_ptr<DataSource> data;       // null if the plan needs none
+  std::unique_ptr<Evaluation> evaluation; // null if nobody asked for it
   std::optional<MetricsWriter> metricsWriter;
   LearningRateSchedule schedule;
   StepOutcomes outcomes;
@@ -113,16 +118,17 @@ MaybeError TrainLoop::openData() {
   for (const DataInput &input : inputs)
     if (input.name == "tokens" && input.type.rank() == 2) {
       unit = "tokens";
-      unitsPerStep = input.type.numElements();
+      unitsPerStep = input.type.numElements() * options.batches;
       return std::nullopt;
     }
   unit = "samples";
-  unitsPerStep = inputs.front().type.rank() > 0 ? inputs.front().type.shape[0] : 1;
+  unitsPerStep =
+      options.batches * (inputs.front().type.rank() > 0 ? inputs.front().type.shape[0] : 1);
   return std::nullopt;
 }
 
 MaybeError TrainLoop::checkOptions() {
-  steps = options.steps.value_or(trains() ? 100 : 1);
+  steps = options.steps.value_or(trains() ? defaultTrainSteps : 1);
   Expected<LearningRateSchedule> rates = learningRateSchedule(options, steps);
   if (!rates)
     return rates.error();
@@ -132,6 +138,10 @@ MaybeError TrainLoop::checkOptions() {
   if (!scale)
     return scale.error();
   outcomes = StepOutcomes(*scale);
+  Expected<std::unique_ptr<Evaluation>> opened = Evaluation::open(*session, options);
+  if (!opened)
+    return opened.error();
+  evaluation = std::move(*opened);
   return std::nullopt;
 }
 
@@ -140,11 +150,17 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   if (!read)
     return read.error();
   plan = std::move(*read);
+  if (generates(*plan))
+    return Error{fmt::format(
+        "{}: the plan generates tokens; give it a file to go on with, --prompt", options.planPath)};
   if (MaybeError error = openData())
     return error;
   // A run of days must not end with the discovery that its result has no place.
   if (!options.savePath.empty())
     if (MaybeError error = checkWritable(options.savePath))
+      return error;
+  if (!options.saveAdaptersPath.empty())
+    if (MaybeError error = checkAdapters(*plan, options.saveAdaptersPath))
       return error;
   if (!options.metricsPath.empty())
     if (MaybeError error = checkWritable(options.metricsPath))
@@ -153,35 +169,13 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
     if (MaybeError error = checkWritable(options.tracePath))
       return error;
 
-  SessionOptions sessionOptions;
-  sessionOptions.profile = options.profile;
-  sessionOptions.stallTimeout = options.stallTimeout;
-  sessionOptions.onHang = options.onHang;
-  if (!options.tracePath.empty())
-    sessionOptions.traceSteps = options.traceSteps;
-  sessionOptions.threadsPerDevice = options.threadsPerDevice;
-  if (options.threadsPerDevice <= 0) {
-    int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-    sessionOptions.threadsPerDevice =
-        static_cast<int>(std::max<int64_t>(cores / meshOf(*plan).numDevices(), 1));
-  }
-  Expected<std::unique_ptr<Session>> created =
-      Session::create(plan, std::move(backend), sessionOptions);
+  Expected<std::unique_ptr<Session>> created = openSession(plan, std::move(backend), options);
   if (!created)
-    return created.error().inContext(options.planPath);
+    return created.error();
   session = std::move(*created);
   if (MaybeError error = checkOptions())
     return error;
-  if (MaybeError error = session->initializeStates(options.seed))
-    return error;
-  if (!options.initPath.empty()) {
-    Expected<std::vector<std::string>> loaded = loadWeights(*session, options.initPath);
-    if (!loaded)
-      return loaded.error();
-    for (const std::string &text : *loaded)
-      note(text);
-  }
-  return std::nullopt;
+  return startStates(*session, options, notes);
 }
 
 void TrainLoop::describe() const {
@@ -191,7 +185,7 @@ void TrainLoop::describe() const {
         fmt::format("{}={}{}", axis.name(), axis.size(), axis.temporal() ? " temporal" : ""));
   int64_t parameters = 0;
   for (const plan::State *state : distinctStates(*plan))
-    if (state->parameter().empty())
+    if (state->parameter().empty() && !state->cache())
       parameters += typeOf(*state).numElements();
   std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
   fmt::print(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
@@ -200,6 +194,8 @@ void TrainLoop::describe() const {
              formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
   if (data)
     fmt::print(out, "{}\n", data->describe());
+  if (evaluation)
+    fmt::print(out, "{}\n", evaluation->describe());
   std::fflush(out);
 }
 
@@ -217,21 +213,26 @@ Expected<std::optional<double>> TrainLoop::scalarOutput(const std::string &name)
   return std::optional<double>(elementAt(*value, 0));
 }
 
-/// The batch, the loss scale and what random masks are drawn from.
+/// The batches, what their random masks are drawn from, and the loss scale.
 MaybeError TrainLoop::giveInputs(int64_t step) {
-  if (data) {
-    auto batch = data->batch(step);
+  // Batches count, not updates: a step after a skipped one has masks of its own.
+  for (int64_t index = 0; index < options.batches; ++index) {
+    int64_t number = (step - 1) * options.batches + index;
+    if (MaybeError error = session->setRandomKey(randomMaskKey(options.seed, number), index))
+      return error;
+    if (!data)
+      continue;
+    auto batch = data->batch(number + 1);
     if (!batch)
       return batch.error();
     for (auto &[name, tensor] : *batch)
-      if (MaybeError error = session->setInput(name, std::move(tensor)))
+      if (MaybeError error = session->setInput(name, std::move(tensor), index))
         return error;
   }
   if (std::optional<double> scale = outcomes.lossScale())
     if (MaybeError error = session->setLossScale(*scale))
       return error;
-  // Batches count, not updates: a step after a skipped one has masks of its own.
-  return session->setRandomKey(randomMaskKey(options.seed, step - 1));
+  return std::nullopt;
 }
 
 Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
@@ -272,13 +273,32 @@ MaybeError TrainLoop::openMetrics() {
   return std::nullopt;
 }
 
+/// Computes the loss on held-out data, if it is due.
+MaybeError TrainLoop::evaluate(StepMetrics &metrics, ProgressReport &report) {
+  if (!evaluation || !evaluation->isDue(metrics.step, steps))
+    return std::nullopt;
+  Expected<std::optional<double>> loss = evaluation->run(stop);
+  if (!loss)
+    return loss.error().inContext(fmt::format("evaluation after step {}", metrics.step));
+  metrics.evalLoss = *loss;
+  if (*loss)
+    report.evaluation(metrics);
+  return std::nullopt;
+}
+
 MaybeError TrainLoop::runSteps() {
   ProgressReport report(out, steps, options.logEvery, unit);
+  // Without a step to train there is still a model to evaluate.
+  if (StepMetrics none; steps == 0)
+    if (MaybeError error = evaluate(none, report))
+      return error;
   for (int64_t step = 1; step <= steps && !stop; ++step) {
     Expected<StepMetrics> metrics = runStep(step, schedule.at(step));
     if (!metrics)
       return metrics.error();
     report.step(*metrics);
+    if (MaybeError error = evaluate(*metrics, report))
+      return error;
     if (MaybeError error = openMetrics())
       return error;
     if (metricsWriter)
@@ -313,6 +333,11 @@ MaybeError TrainLoop::finish() {
     if (MaybeError error = saveWeights(*session, options.savePath))
       return error;
     fmt::print(out, "saved {}\n", options.savePath);
+  }
+  if (!options.saveAdaptersPath.empty()) {
+    if (MaybeError error = saveAdapters(*session, options.saveAdaptersPath))
+      return error;
+    fmt::print(out, "saved {}\n", options.saveAdaptersPath);
   }
   if (!trains() && result.stepsDone > 0)
     for (const plan::Output *output : distinctOutputs(*plan)) {

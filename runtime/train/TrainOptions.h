@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_TRAIN_TRAINOPTIONS_H
 #define DTC_RUNTIME_TRAIN_TRAINOPTIONS_H
 
+#include "runtime/executor/Injection.h"
 #include "runtime/support/Error.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/LossScale.h"
@@ -16,20 +17,32 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dtc::runtime {
+
+/// The steps of a training run that says nothing else.
+inline constexpr int64_t defaultTrainSteps = 100;
 
 /// What dtc-run is asked to do. Empty paths mean that there is no such file.
 struct TrainOptions {
   std::string planPath;
   std::string dataPath;
-  std::string initPath;    // weights to start from
-  std::string savePath;    // where the weights go at the end
-  std::string metricsPath; // a JSON object a step
-  std::string tracePath;   // what the devices did when, in the last steps; see ChromeTrace.h
+  std::vector<std::string> initPaths; // weights to start from; see loadWeights
+  std::string evalDataPath;           // held-out data
+  std::string savePath;               // where the weights go at the end
+  std::string saveAdaptersPath;       // where the adapters alone go; see saveAdapters
+  std::string metricsPath;            // a JSON object a step
+  std::string tracePath; // what the devices did when, in the last steps; see ChromeTrace.h
 
-  /// Absent: 100 steps of training, one of a plan that only computes.
+  /// Batches of a step, over which gradients are summed; see SessionOptions.
+  int64_t batches = 1;
+  /// Absent: defaultTrainSteps of training, one of a plan that only computes.
   std::optional<int64_t> steps;
+  /// Of evaluations on held-out data: the steps from one to the next (absent: a tenth of all), and
+  /// how many batches each takes (absent: all that the data have).
+  std::optional<int64_t> evalEvery;
+  std::optional<int64_t> evalBatches;
   double learningRate = 1e-3;
   /// Absent: 0. Not for a constant rate.
   std::optional<double> minLearningRate;
@@ -46,6 +59,8 @@ struct TrainOptions {
   int threadsPerDevice = 0;
   bool profile = false;
   bool allowNonfinite = false;
+  /// See SessionOptions; steps are those of the run.
+  std::vector<Injection> injections = {};
   int64_t logEvery = 1;
   /// At least 1, if there is a tracePath.
   size_t traceSteps = 3;

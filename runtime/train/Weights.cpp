@@ -8,6 +8,7 @@
 
 #include "runtime/data/ElementConversion.h"
 #include "runtime/data/Safetensors.h"
+#include "runtime/plan/AdapterNames.h"
 #include "runtime/plan/PlanTypes.h"
 
 #include <algorithm>
@@ -41,10 +42,12 @@ public:
       this->parameters.insert(parameter->name());
   }
 
-  Expected<std::string> resolve(const plan::State &state) {
+  /// The tensor of the parameter's name, or of one that differs in its prefix alone; nullopt if
+  /// there is none.
+  Expected<std::optional<std::string>> named(const plan::State &state) const {
     const std::string &name = state.name();
     if (has(name))
-      return name;
+      return std::optional(name);
     // Another parameter's tensor is not this one's.
     std::vector<std::string> found;
     for (const std::string &other : otherSpellings(name))
@@ -53,27 +56,21 @@ public:
     if (found.size() > 1)
       return Error{fmt::format("{}: has no tensor \"{}\", and more than one that could be it: {}",
                                file.path(), name, fmt::join(found, ", "))};
-    if (found.empty())
-      found = tiedEmbedding(state);
-    if (found.empty())
-      return Error{fmt::format("{}: has no tensor \"{}\" (expected {})", file.path(), name,
-                               fileTypeOf(state).str())};
-    return found.front();
+    return found.empty() ? std::nullopt : std::optional(found.front());
+  }
+
+  /// The embedding, for an output projection that shares its weights and so is not in the file.
+  Expected<std::optional<std::string>> tiedEmbedding(const plan::State &state) const {
+    if (state.name() == "lm_head.weight")
+      for (const char *name : {"transformer.wte.weight", "wte.weight", "model.embed_tokens.weight",
+                               "embed_tokens.weight"})
+        if (has(name) && file.tensors().at(name).shape == toVector(state.file_shape()))
+          return std::optional<std::string>(name);
+    return std::optional<std::string>();
   }
 
 private:
   bool has(const std::string &name) const { return file.tensors().count(name) > 0; }
-
-  /// The embedding, for an output projection that shares its weights and so is not in the file.
-  std::vector<std::string> tiedEmbedding(const plan::State &state) const {
-    if (state.name() != "lm_head.weight")
-      return {};
-    for (const char *name : {"transformer.wte.weight", "wte.weight", "model.embed_tokens.weight",
-                             "embed_tokens.weight"})
-      if (has(name) && file.tensors().at(name).shape == toVector(state.file_shape()))
-        return {name};
-    return {};
-  }
 
   const SafetensorsFile &file;
   std::set<std::string> parameters;
@@ -90,10 +87,12 @@ static std::map<std::string, const plan::State *> mastersOf(const plan::Plan &pl
   return masters;
 }
 
-/// The states that are no part of the optimizer's.
+/// The states that are no part of the optimizer's, and no caches.
 static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
   std::vector<const plan::State *> states = distinctStates(plan);
-  std::erase_if(states, [](const plan::State *state) { return !state->parameter().empty(); });
+  std::erase_if(states, [](const plan::State *state) {
+    return !state->parameter().empty() || state->cache();
+  });
   return states;
 }
 
@@ -124,58 +123,166 @@ static MaybeError setParameter(Session &session, const plan::State &parameter,
   return session.setState(parameter.name(), rounded);
 }
 
-Expected<std::vector<std::string>> loadWeights(Session &session, const std::string &path) {
-  Expected<SafetensorsFile> file = SafetensorsFile::open(path);
-  if (!file)
-    return file.error();
-  std::vector<const plan::State *> parameters = parametersOf(session.plan());
-  NameResolver resolver(*file, parameters);
-  std::map<std::string, std::string> sources; // parameter -> tensor of the file
-  std::set<std::string> used;
-  std::vector<std::string> renamed;
-  // All names and shapes before the first byte: a file for another model changes nothing.
-  for (const plan::State *parameter : parameters) {
-    const plan::State &state = *parameter;
-    Expected<std::string> source = resolver.resolve(state);
-    if (!source)
-      return source.error();
-    const SafetensorsEntry &entry = file->tensors().at(*source);
-    if (entry.shape != toVector(state.file_shape()))
-      return Error{fmt::format("{}: tensor \"{}\" is {}, but the parameter \"{}\" is {}", path,
-                               *source, entry.str(), state.name(), fileTypeOf(state).str())};
-    if (*source != state.name())
-      renamed.push_back(fmt::format("{} from {}", state.name(), *source));
-    used.insert(*source);
-    sources[state.name()] = std::move(*source);
+namespace {
+
+/// The files that a session starts from.
+class WeightsLoader {
+public:
+  explicit WeightsLoader(Session &session)
+      : session(session), parameters(parametersOf(session.plan())) {}
+
+  MaybeError open(const std::vector<std::string> &paths);
+  /// Finds the tensor of each parameter, and checks its shape.
+  MaybeError resolve();
+  MaybeError read();
+  std::vector<std::string> notes() const;
+
+private:
+  struct Source {
+    const SafetensorsFile *file = nullptr; // null: the parameter keeps its initial value
+    std::string tensor;
+  };
+  MaybeError resolve(const plan::State &parameter);
+  std::string paths() const;
+
+  Session &session;
+  std::vector<const plan::State *> parameters;
+  std::vector<SafetensorsFile> files;
+  std::vector<NameResolver> resolvers;                           // of each file
+  std::map<std::string, Source> sources;                         // by parameter
+  std::map<const SafetensorsFile *, std::set<std::string>> used; // tensors that are parameters
+  std::vector<std::string> kept;                                 // adapters that are in no file
+};
+
+} // namespace
+
+MaybeError WeightsLoader::open(const std::vector<std::string> &paths) {
+  for (const std::string &path : paths) {
+    Expected<SafetensorsFile> file = SafetensorsFile::open(path);
+    if (!file)
+      return file.error();
+    files.push_back(std::move(*file));
   }
+  for (const SafetensorsFile &file : files)
+    resolvers.emplace_back(file, parameters);
+  return std::nullopt;
+}
+
+std::string WeightsLoader::paths() const {
+  std::vector<std::string> paths;
+  for (const SafetensorsFile &file : files)
+    paths.push_back(file.path());
+  return fmt::format("{}", fmt::join(paths, ", "));
+}
+
+MaybeError WeightsLoader::resolve(const plan::State &parameter) {
+  Source &source = sources[parameter.name()];
+  // A tensor under the parameter's name goes before one of another that may stand in for it,
+  // whichever file they are in.
+  for (auto find : {&NameResolver::named, &NameResolver::tiedEmbedding})
+    for (size_t i = files.size(); i-- > 0;) {
+      Expected<std::optional<std::string>> tensor = (resolvers[i].*find)(parameter);
+      if (!tensor)
+        return tensor.error();
+      if (!*tensor)
+        continue;
+      used[&files[i]].insert(**tensor);
+      if (!source.file)
+        source = {&files[i], **tensor};
+    }
+  if (!source.file) {
+    if (!isAdapterName(parameter.name()))
+      return Error{fmt::format("{}: {} no tensor \"{}\" (expected {})", paths(),
+                               files.size() == 1 ? "has" : "have", parameter.name(),
+                               fileTypeOf(parameter).str())};
+    kept.push_back(parameter.name());
+    return std::nullopt;
+  }
+  const SafetensorsEntry &entry = source.file->tensors().at(source.tensor);
+  if (entry.shape != toVector(parameter.file_shape()))
+    return Error{fmt::format("{}: tensor \"{}\" is {}, but the parameter \"{}\" is {}",
+                             source.file->path(), source.tensor, entry.str(), parameter.name(),
+                             fileTypeOf(parameter).str())};
+  return std::nullopt;
+}
+
+MaybeError WeightsLoader::resolve() {
+  int adapters = 0;
+  for (const plan::State *parameter : parameters) {
+    adapters += isAdapterName(parameter->name());
+    if (MaybeError error = resolve(*parameter))
+      return error;
+  }
+  // A base model has none of the adapters. What has some of them was made for another model.
+  if (kept.empty() || kept.size() == static_cast<size_t>(adapters))
+    return std::nullopt;
+  return Error{fmt::format("{}: {} no tensor \"{}\", but other adapters; {} of {} adapters are "
+                           "missing. Import the model with the --lora of the run that saved them",
+                           paths(), files.size() == 1 ? "has" : "have", kept.front(), kept.size(),
+                           adapters)};
+}
+
+MaybeError WeightsLoader::read() {
   std::map<std::string, const plan::State *> masters = mastersOf(session.plan());
   for (const plan::State *parameter : parameters) {
+    const Source &source = sources.at(parameter->name());
     auto master = masters.find(parameter->name());
-    MaybeError error =
-        setParameter(session, *parameter, master == masters.end() ? nullptr : master->second, *file,
-                     sources[parameter->name()]);
-    if (error)
-      return *error;
+    if (!source.file)
+      continue;
+    if (MaybeError error =
+            setParameter(session, *parameter, master == masters.end() ? nullptr : master->second,
+                         *source.file, source.tensor))
+      return error;
   }
-  std::vector<std::string> unused;
-  for (const auto &[name, entry] : file->tensors())
-    if (!used.count(name))
-      unused.push_back(name);
+  return std::nullopt;
+}
+
+std::vector<std::string> WeightsLoader::notes() const {
   std::vector<std::string> notes;
-  if (!renamed.empty())
-    notes.push_back(fmt::format("{}: {} parameters have other names in the file: {}", path,
-                                renamed.size(), listSome(renamed)));
-  if (!unused.empty())
-    notes.push_back(fmt::format("{}: {} tensors are not parameters of the model and were not used: "
-                                "{}",
-                                path, unused.size(), listSome(unused)));
+  for (const SafetensorsFile &file : files) {
+    std::vector<std::string> renamed, unused;
+    for (const auto &[name, source] : sources)
+      if (source.file == &file && source.tensor != name)
+        renamed.push_back(fmt::format("{} from {}", name, source.tensor));
+    auto known = used.find(&file);
+    for (const auto &[name, entry] : file.tensors())
+      if (known == used.end() || !known->second.count(name))
+        unused.push_back(name);
+    if (!renamed.empty())
+      notes.push_back(fmt::format("{}: {} parameters have other names in the file: {}", file.path(),
+                                  renamed.size(), listSome(renamed)));
+    if (!unused.empty())
+      notes.push_back(fmt::format("{}: {} tensors are not parameters of the model and were not "
+                                  "used: {}",
+                                  file.path(), unused.size(), listSome(unused)));
+  }
+  if (!kept.empty())
+    notes.push_back(fmt::format("{}: without adapters; the {} of the model keep their initial "
+                                "values: {}",
+                                paths(), kept.size(), listSome(kept)));
   return notes;
 }
 
-MaybeError saveWeights(const Session &session, const std::string &path) {
+Expected<std::vector<std::string>> loadWeights(Session &session,
+                                               const std::vector<std::string> &paths) {
+  WeightsLoader loader(session);
+  if (MaybeError error = loader.open(paths))
+    return *error;
+  // All names and shapes before the first byte: a file for another model changes nothing.
+  if (MaybeError error = loader.resolve())
+    return *error;
+  if (MaybeError error = loader.read())
+    return *error;
+  return loader.notes();
+}
+
+MaybeError saveWeights(const Session &session, const std::string &path,
+                       const std::function<bool(const std::string &)> &isSaved) {
   std::map<std::string, const plan::State *> saved = mastersOf(session.plan());
   for (const plan::State *parameter : parametersOf(session.plan()))
     saved.try_emplace(parameter->name(), parameter);
+  if (isSaved)
+    std::erase_if(saved, [&](const auto &entry) { return !isSaved(entry.first); });
   std::map<std::string, TensorType> types;
   for (const auto &[name, state] : saved)
     types.emplace(name, fileTypeOf(*state));

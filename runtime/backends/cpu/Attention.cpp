@@ -15,12 +15,13 @@ namespace {
 
 /// The arrays of a thread.
 template <typename F> struct Arrays {
-  Wide<F> *scores, *k, *v, *q, *out;
+  Wide<F> *scores, *k, *v, *q, *out, *lse;
 
   static size_t bytes(const AttentionShape &shape) {
     return arrayBytes<Wide<F>>(shape.blockElements()) +
            2 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.keys)) +
-           2 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.blockRows()));
+           2 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.blockRows())) +
+           arrayBytes<Wide<F>>(shape.blockRows());
   }
   Arrays(const AttentionShape &shape, void *workspace, int part) {
     WorkspaceCursor cursor(static_cast<std::byte *>(workspace) +
@@ -30,6 +31,7 @@ template <typename F> struct Arrays {
     v = cursor.take<Wide<F>>(rowElements<F>(shape, shape.keys));
     q = cursor.take<Wide<F>>(rowElements<F>(shape, shape.blockRows()));
     out = cursor.take<Wide<F>>(rowElements<F>(shape, shape.blockRows()));
+    lse = cursor.take<Wide<F>>(shape.blockRows());
   }
 };
 
@@ -64,31 +66,39 @@ void weigh(const AttentionShape &shape, const AttentionBlock &block,
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeAttention(AttentionCall call) {
+/// With `cached`, input 3 says for each sample how many keys come before the one of query 0, and
+/// there is no output lse.
+template <typename F> std::unique_ptr<Kernel> makeAttention(AttentionCall call, bool cached) {
   using W = Wide<F>;
   AttentionShape shape = call.shape;
-  auto run = [call = std::move(call)](const KernelArguments &args) {
+  auto run = [call = std::move(call), cached](const KernelArguments &args) {
     const AttentionShape &shape = call.shape;
     const F *q = input<F>(args, 0), *k = input<F>(args, 1), *v = input<F>(args, 2);
     F *out = output<F>(args, 0);
-    W *lse = output<W>(args, 1);
+    W *lse = cached ? nullptr : output<W>(args, 1);
+    const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;
     AttentionDropout dropout = call.dropout(args);
     int64_t headSize = shape.headSize;
-    auto runTask = [=, &shape](int64_t task, const Arrays<F> &arrays) {
+    auto runTask = [=, &call](int64_t task, const Arrays<F> &arrays) {
+      AttentionShape shape = call.shape;
+      if (positions)
+        shape.earlier = positions[task / shape.kvHeads];
       int64_t key = shape.keyOffset(task), stride = shape.queryStride();
-      auto ks = loadRows(k + key, shape.keyStride(), shape.keys, headSize, arrays.k);
-      auto vs = loadRows(v + key, shape.keyStride(), shape.keys, headSize, arrays.v);
+      int64_t seen = shape.visible(shape.queries - 1);
+      auto ks = loadRows(k + key, shape.keyStride(), seen, headSize, arrays.k);
+      auto vs = loadRows(v + key, shape.keyStride(), seen, headSize, arrays.v);
       forBlocks(shape, task, [=, &shape](const AttentionBlock &block) {
         F *to = out + block.query;
+        W *blockLse = lse ? lse + block.lse : arrays.lse;
         if (block.keys == 0) {
           zeroRows(HeadRows<F>{to, stride}, block.rows, headSize);
-          std::fill_n(lse + block.lse, block.rows, -std::numeric_limits<W>::infinity());
+          std::fill_n(blockLse, block.rows, -std::numeric_limits<W>::infinity());
           return;
         }
         auto qs = loadRows(q + block.query, stride, block.rows, headSize, arrays.q);
         auto wide = rowsToStore(to, stride, headSize, arrays.out);
         multiplyScores(shape, block, static_cast<W>(shape.scale), qs, ks, arrays.scores);
-        weigh(shape, block, dropout, arrays.scores, lse + block.lse);
+        weigh(shape, block, dropout, arrays.scores, blockLse);
         multiplyByKeys(shape, block, arrays.scores, vs, wide);
         storeRows(wide, to, stride, block.rows, headSize);
       });
@@ -113,8 +123,21 @@ PrepareResult prepareAttention(const KernelSignature &signature) {
   check.expectOutput(1, lseType(q));
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(q.dtype,
-                       [&](auto zero) { return makeAttention<decltype(zero)>(std::move(call)); });
+  return withFloatType(
+      q.dtype, [&](auto zero) { return makeAttention<decltype(zero)>(std::move(call), false); });
+}
+
+PrepareResult prepareCachedAttention(const KernelSignature &signature) {
+  SignatureChecker check(signature, 4, 1);
+  AttentionCall call = checkAttention(check, signature, 4, /*cached=*/true);
+  const TensorType &q = check.input(0);
+  if (!check.failed())
+    check.expectInput(3, TensorType{DType::I32, {call.shape.batch}});
+  check.expectOutput(0, q);
+  if (MaybeError error = check.finish())
+    return *error;
+  return withFloatType(
+      q.dtype, [&](auto zero) { return makeAttention<decltype(zero)>(std::move(call), true); });
 }
 
 } // namespace
@@ -128,12 +151,12 @@ bool hasAttentionDropout(const KernelSignature &signature) {
 }
 
 AttentionCall checkAttention(SignatureChecker &check, const KernelSignature &signature,
-                             size_t inputs) {
+                             size_t inputs, bool cached) {
   const TensorType &q = check.floatInputOfRank(0, 4);
   const TensorType &k = check.floatInputOfRank(1, 4);
   AttentionCall call;
   AttentionShape &shape = call.shape;
-  shape.causal = check.boolAttribute("causal");
+  shape.causal = cached || check.boolAttribute("causal");
   shape.scale = check.floatAttribute("scale");
   if (check.failed())
     return call;
@@ -143,6 +166,7 @@ AttentionCall checkAttention(SignatureChecker &check, const KernelSignature &sig
   shape.headSize = q.shape[3];
   shape.keys = k.shape[1];
   shape.kvHeads = k.shape[2];
+  shape.earlier = shape.keys - shape.queries;
   check.expectInput(1,
                     TensorType{q.dtype, {shape.batch, shape.keys, shape.kvHeads, shape.headSize}});
   check.expectInput(2, k);
@@ -150,7 +174,9 @@ AttentionCall checkAttention(SignatureChecker &check, const KernelSignature &sig
     check.fail(fmt::format("input 1 is {}, expected heads that divide the {} of input 0, of at "
                            "least 1 element",
                            k.str(), shape.heads));
-  if (hasAttentionDropout(signature)) {
+  if (cached) {
+    // Nothing drops out of it.
+  } else if (hasAttentionDropout(signature)) {
     const int64_t scores[] = {shape.batch, shape.heads, shape.queries, shape.keys};
     call.mask = checkRandomMask(check, signature, "dropout", inputs, scores);
   } else if (check.hasAttribute("dropout")) {
@@ -178,6 +204,7 @@ TensorType lseType(const TensorType &q) {
 std::span<const KernelEntry> attentionKernels() {
   static constexpr KernelEntry entries[] = {
       {"attention", prepareAttention},
+      {"cached_attention", prepareCachedAttention},
       {"attention_grad", prepareAttentionGrad},
   };
   return entries;

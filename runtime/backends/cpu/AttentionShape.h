@@ -29,6 +29,8 @@ struct AttentionShape {
   int64_t batch, queries, keys, heads, kvHeads, headSize;
   bool causal;
   double scale;
+  /// Causal: the keys before the one that stands for query 0, of which all queries see all.
+  int64_t earlier;
 
   int64_t tasks() const { return batch * kvHeads; }
   int64_t group() const { return heads / kvHeads; }
@@ -41,7 +43,7 @@ struct AttentionShape {
   }
   /// How many keys query `i` sees.
   int64_t visible(int64_t i) const {
-    return causal ? std::clamp<int64_t>(i + 1 + keys - queries, 0, keys) : keys;
+    return causal ? std::clamp<int64_t>(i + 1 + earlier, 0, keys) : keys;
   }
   /// Rows whose scores are computed together.
   int64_t blockRows() const { return std::min<int64_t>(queries, 128); }
@@ -184,9 +186,10 @@ struct AttentionCall {
 
 /// Whether the call has the attribute of dropout, and with it one more input.
 bool hasAttentionDropout(const KernelSignature &signature);
-/// Checks q, k, v, the attributes and, behind the other `inputs`, the key of the mask.
+/// Checks q, k, v, the attributes and, behind the other `inputs`, the key of the mask. Over a
+/// cache, attention is causal and has no mask.
 AttentionCall checkAttention(SignatureChecker &check, const KernelSignature &signature,
-                             size_t inputs);
+                             size_t inputs, bool cached = false);
 /// The type of lse; f32 or f64.
 TensorType lseType(const TensorType &q);
 

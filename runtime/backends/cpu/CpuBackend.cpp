@@ -45,7 +45,7 @@ public:
          {unaryKernels(), binaryKernels(), conversionKernels(), dataMovementKernels(),
           reduceKernels(), shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(),
           normKernels(), rotaryKernels(), attentionKernels(), crossEntropyKernels(),
-          dropoutKernels(), optimizerKernels()})
+          dropoutKernels(), cacheKernels(), optimizerKernels()})
       for (const KernelEntry &entry : family)
         registry.emplace(entry.name, entry.prepare);
   }

@@ -39,7 +39,8 @@ void rotateHeads(const W *x, W *y, const W *cosines, const W *sines, int64_t hea
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool inverse) {
+std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool inverse,
+                                   bool hasPositions) {
   using W = Wide<F>;
   int64_t half = shape.headSize / 2;
   std::vector<double> frequencies(static_cast<size_t>(half));
@@ -54,6 +55,7 @@ std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool invers
 
   auto run = [=, frequencies = std::move(frequencies)](const KernelArguments &args) {
     const F *x = input<F>(args, 0);
+    const int32_t *positions = hasPositions ? input<int32_t>(args, 1) : nullptr;
     F *y = output<F>(args, 0);
     W *tables = static_cast<W *>(args.workspace);
     void *scratch = static_cast<std::byte *>(args.workspace) + tableBytes(args.threads);
@@ -63,13 +65,19 @@ std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool invers
                 [=](int64_t begin, int64_t end, int part) {
                   W *cosines = tables + part * 2 * half, *sines = cosines + half;
                   W *array = arrays.at(scratch, part, 0);
-                  for (int64_t s = begin; s < end; ++s) {
+                  auto turnTo = [=](int64_t position) {
                     for (int64_t i = 0; i < half; ++i) {
-                      double angle = static_cast<double>(s) * frequency[i];
+                      double angle = static_cast<double>(position) * frequency[i];
                       cosines[i] = static_cast<W>(std::cos(angle));
                       sines[i] = static_cast<W>(inverse ? -std::sin(angle) : std::sin(angle));
                     }
+                  };
+                  for (int64_t s = begin; s < end; ++s) {
+                    if (!positions)
+                      turnTo(s);
                     for (int64_t b = 0; b < shape.batch; ++b) {
+                      if (positions)
+                        turnTo(positions[b] + s);
                       int64_t position = (b * shape.sequence + s) * width;
                       forWideBlocks<F>(0, shape.heads, shape.headSize,
                                        [=](int64_t first, int64_t last) {
@@ -89,8 +97,11 @@ std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool invers
 }
 
 PrepareResult prepareRotary(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
+  bool hasPositions = signature.inputs.size() == 2;
+  SignatureChecker check(signature, hasPositions ? 2 : 1, 1);
   const TensorType &x = check.floatInputOfRank(0, 4);
+  if (hasPositions && !check.failed())
+    check.expectInput(1, TensorType{DType::I32, {x.shape[0]}});
   check.expectOutput(0, x);
   double theta = check.floatAttribute("theta");
   if (!(theta > 0))
@@ -104,8 +115,9 @@ PrepareResult prepareRotary(const KernelSignature &signature) {
   Shape shape{x.shape[0], x.shape[1], x.shape[2], x.shape[3]};
   if (x.numElements() == 0)
     shape = {0, 0, 0, 0};
-  return withFloatType(
-      x.dtype, [&](auto zero) { return makeRotary<decltype(zero)>(shape, theta, inverse); });
+  return withFloatType(x.dtype, [&](auto zero) {
+    return makeRotary<decltype(zero)>(shape, theta, inverse, hasPositions);
+  });
 }
 
 } // namespace

@@ -184,7 +184,7 @@ std::unique_ptr<Kernel> makeAccumulate(const std::string &axis, int64_t count) {
     const F *in = input<F>(args, 0);
     F *out = output<F>(args, 0);
     const AxisPosition *position = findAxis(args.position, axis);
-    bool first = !position || position->coordinate == 0;
+    bool first = !position || (position->coordinate == 0 && position->repetition == 0);
     parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
       if (first) {
         std::copy(in + begin, in + end, out + begin);

@@ -1,0 +1,117 @@
+//===- GenerateRun.cpp - Runs a plan that generates tokens ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/generate/GenerateRun.h"
+
+#include "runtime/data/TokenFile.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/support/AtomicFile.h"
+#include "runtime/support/Format.h"
+#include "runtime/train/OpenSession.h"
+#include "runtime/train/ProgressReport.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace dtc::runtime {
+
+/// Tokens of a text: bytes as they are, others by their number.
+static std::string asText(const std::vector<int32_t> &tokens) {
+  std::string text;
+  for (int32_t token : tokens)
+    if (token >= 0 && token < 256)
+      text += static_cast<char>(token);
+    else
+      text += fmt::format("<{}>", token);
+  return text;
+}
+
+static void print(std::FILE *out, const TokenFile &file, const std::vector<int32_t> &prompt,
+                  const std::vector<int32_t> &tokens) {
+  if (file.isText()) {
+    std::string text = asText(prompt) + asText(tokens) + "\n";
+    std::fwrite(text.data(), 1, text.size(), out);
+  } else {
+    fmt::print(out, "{} {}\n", fmt::join(prompt, " "), fmt::join(tokens, " "));
+  }
+}
+
+static MaybeError writeTokens(const std::string &path,
+                              const std::vector<std::vector<int32_t>> &prompts,
+                              const GeneratedText &text) {
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  for (size_t i = 0; i < text.tokens.size(); ++i) {
+    nlohmann::ordered_json line;
+    line["prompt"] = prompts[i];
+    line["tokens"] = text.tokens[i];
+    if (MaybeError error = file->write(line.dump() + "\n"))
+      return error;
+  }
+  return file->commit();
+}
+
+MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
+                    std::shared_ptr<const Backend> backend, std::FILE *out, std::FILE *notes,
+                    const std::atomic<bool> &stop) {
+  Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(run.planPath);
+  if (!plan)
+    return plan.error();
+  std::vector<TokenFile> files;
+  std::vector<std::vector<int32_t>> prompts;
+  for (const std::string &path : options.promptPaths) {
+    Expected<TokenFile> file = TokenFile::open(path);
+    if (!file)
+      return file.error().inContext("--prompt");
+    std::vector<int32_t> &prompt = prompts.emplace_back();
+    for (uint64_t i = 0; i < file->size(); ++i)
+      prompt.push_back((*file)[i]);
+    files.push_back(std::move(*file));
+  }
+  if (!options.tokensPath.empty())
+    if (MaybeError error = checkWritable(options.tokensPath))
+      return error;
+  Expected<std::unique_ptr<Session>> session =
+      openSession(std::move(*plan), std::move(backend), run);
+  if (!session)
+    return session.error();
+  Expected<Generator> generator = Generator::create(**session);
+  if (!generator)
+    return generator.error().inContext(run.planPath);
+  if (MaybeError error = startStates(**session, run, notes))
+    return error;
+  Expected<GeneratedText> text = generator->run(prompts, options.generator, stop);
+  if (!text)
+    return text.error();
+  for (size_t i = 0; i < text->tokens.size(); ++i)
+    print(out, files[i], prompts[i], text->tokens[i]);
+  if (!options.tokensPath.empty())
+    if (MaybeError error = writeTokens(options.tokensPath, prompts, *text))
+      return error;
+  if (run.profile)
+    for (const Session *entry : {session->get(), (*session)->findEntry("decode")})
+      fmt::print(out, "\n{}:\n{}{}{}", entry == session->get() ? "prompts" : "tokens, one by one",
+                 formatProfile(entry->profile()), formatCollectiveTime(entry->collectiveTime()),
+                 formatTransferTime(entry->transferTime()));
+  size_t count = 0;
+  for (const std::vector<int32_t> &tokens : text->tokens)
+    count += tokens.size();
+  fmt::print(notes, "{} tokens for {} prompt{}: prefill {:.1f} ms", count, text->tokens.size(),
+             text->tokens.size() == 1 ? "" : "s", 1e3 * text->prefillSeconds);
+  if (text->decodeSteps > 0)
+    fmt::print(notes, ", then {:.2f} ms a token",
+               1e3 * text->decodeSeconds / static_cast<double>(text->decodeSteps));
+  fmt::print(notes, ", {} a device\n", formatBytes((*session)->peakBytes()));
+  if (std::fflush(out) != 0 || std::ferror(out))
+    return Error{fmt::format("the tokens cannot be written: {}", std::strerror(errno))};
+  return std::nullopt;
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,37 @@
+//===- GenerateRun.h - Runs a plan that generates tokens ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_GENERATE_GENERATERUN_H
+#define DTC_RUNTIME_GENERATE_GENERATERUN_H
+
+#include "runtime/generate/Generator.h"
+#include "runtime/train/TrainOptions.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// What dtc-run is asked to do with prompts.
+struct GenerateOptions {
+  /// A file each, as TokenFile reads them.
+  std::vector<std::string> promptPaths;
+  /// A JSON object for each prompt: "prompt" and "tokens", lists of tokens. Empty: none.
+  std::string tokensPath;
+  GeneratorOptions generator;
+};
+
+/// Loads the plan and the weights, goes on with the prompts, and prints each with what follows it
+/// to `out`: as text where the prompt is text, else as numbers. Of `run`, what concerns training is
+/// ignored.
+MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
+                    std::shared_ptr<const Backend> backend, std::FILE *out, std::FILE *notes,
+                    const std::atomic<bool> &stop);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_GENERATE_GENERATERUN_H

@@ -1,0 +1,51 @@
+//===- Evaluation.h - The loss on held-out data ---------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_EVALUATION_H
+#define DTC_RUNTIME_TRAIN_EVALUATION_H
+
+#include "runtime/data/DataSource.h"
+#include "runtime/executor/Session.h"
+#include "runtime/train/TrainOptions.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace dtc::runtime {
+
+/// Computes the loss on a held-out data set by the plan's entry point "evaluate": the forward pass
+/// alone, without dropout, with the parameters as they are.
+class Evaluation {
+public:
+  /// Null where the options name no data for it. An error names what the plan or the file lacks.
+  static Expected<std::unique_ptr<Evaluation>> open(const Session &session,
+                                                    const TrainOptions &options);
+
+  /// Whether it is due after that step of a run of `steps`.
+  bool isDue(int64_t step, int64_t steps) const { return step == steps || step % every == 0; }
+
+  /// The mean loss over the labels of the batches, the same ones each time. nullopt if `stop` was
+  /// set on the way.
+  Expected<std::optional<double>> run(const std::atomic<bool> &stop);
+
+  /// "val.txt: 1000 bytes of text, 7 batches every 10 steps".
+  std::string describe() const;
+
+private:
+  Evaluation(Session &session, std::unique_ptr<DataSource> data)
+      : session(session), data(std::move(data)) {}
+
+  Session &session; // of the entry point
+  std::unique_ptr<DataSource> data;
+  int64_t batches = 0;
+  int64_t every = 1;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_EVALUATION_H

@@ -1,0 +1,56 @@
+//===- OpenSession.cpp - From options to a session with its weights -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/OpenSession.h"
+
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/train/Weights.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <thread>
+
+namespace dtc::runtime {
+
+Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan> plan,
+                                               std::shared_ptr<const Backend> backend,
+                                               const TrainOptions &options) {
+  SessionOptions sessionOptions;
+  sessionOptions.profile = options.profile;
+  sessionOptions.stallTimeout = options.stallTimeout;
+  sessionOptions.onHang = options.onHang;
+  if (!options.tracePath.empty())
+    sessionOptions.traceSteps = options.traceSteps;
+  sessionOptions.batches = options.batches;
+  sessionOptions.injections = options.injections;
+  sessionOptions.threadsPerDevice = options.threadsPerDevice;
+  if (options.threadsPerDevice <= 0) {
+    int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    sessionOptions.threadsPerDevice =
+        static_cast<int>(std::max<int64_t>(cores / meshOf(*plan).numDevices(), 1));
+  }
+  Expected<std::unique_ptr<Session>> session =
+      Session::create(std::move(plan), std::move(backend), sessionOptions);
+  if (!session)
+    return session.error().inContext(options.planPath);
+  return session;
+}
+
+MaybeError startStates(Session &session, const TrainOptions &options, std::FILE *notes) {
+  if (MaybeError error = session.initializeStates(options.seed))
+    return error;
+  if (options.initPaths.empty())
+    return std::nullopt;
+  Expected<std::vector<std::string>> loaded = loadWeights(session, options.initPaths);
+  if (!loaded)
+    return loaded.error();
+  for (const std::string &text : *loaded)
+    fmt::print(notes, "note: {}\n", text);
+  std::fflush(notes);
+  return std::nullopt;
+}
+
+} // namespace dtc::runtime
