@@ -7,9 +7,12 @@
 #include "compiler/export/ExportPlan.h"
 
 #include "compiler/analysis/DescribeLocation.h"
+#include "dialects/dtc/LoraAttribute.h"
 #include "dialects/exec/Exec.h"
+#include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -22,7 +25,8 @@ namespace {
 class Exporter {
 public:
   Exporter(ModuleOp module, plan::Plan &plan) : module(module), plan(plan) {}
-  LogicalResult run(StringRef modelName);
+  /// Exports the programs of an entry point; null: of the plan's own.
+  LogicalResult run(StringRef modelName, StringAttr entry);
 
 private:
   LogicalResult exportProgram(exec::ProgramOp op);
@@ -258,6 +262,7 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       exportInit(state.getInitAttr(), *out->mutable_init());
       out->set_buffer(indexOf(state.getBuffer()));
       out->set_master(state.getMaster());
+      out->set_cache(state.getCache());
     } else if (auto input = dyn_cast<exec::InputOp>(entry)) {
       plan::Input *out = program->add_inputs();
       out->set_name(input.getInputName().str());
@@ -266,6 +271,7 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
                         .Case("step", plan::Input::STEP)
                         .Case("loss_scale", plan::Input::LOSS_SCALE)
                         .Case("random_key", plan::Input::RANDOM_KEY)
+                        .Case("batches", plan::Input::BATCHES)
                         .Default(plan::Input::DATA));
       for (int64_t size : input.getShape())
         out->add_shape(size);
@@ -309,18 +315,32 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       plan::ScheduleEntry *out = program->add_schedule();
       out->set_task(tasks.at(run.getTask()));
       out->set_microbatch(run.getMicrobatch());
+      if (run.getInLoop()) {
+        if (program->loop_end() == 0)
+          program->set_loop_begin(program->schedule_size() - 1);
+        program->set_loop_end(program->schedule_size());
+      }
     }
   }
   return success();
 }
 
-LogicalResult Exporter::run(StringRef modelName) {
-  plan.set_version(4);
+LogicalResult Exporter::run(StringRef modelName, StringAttr entry) {
+  plan.set_version(runtime::planVersion);
   plan.set_producer("dtc-compile " DTC_VERSION);
   plan.set_model(modelName.str());
+  if (entry)
+    plan.set_entry(entry.str());
   sources["unknown"] = 0;
   plan.add_sources("unknown");
   plan.add_reasons(); // index 0: no reason is known
+  if (auto lora = module->getAttrOfType<DictionaryAttr>(kLoraAttrName)) {
+    plan.mutable_lora()->set_rank(lora.getAs<IntegerAttr>("rank").getInt());
+    plan.mutable_lora()->set_alpha(lora.getAs<FloatAttr>("alpha").getValueAsDouble());
+    plan.mutable_lora()->set_dropout(lora.getAs<FloatAttr>("dropout").getValueAsDouble());
+    for (auto target : lora.getAs<ArrayAttr>("targets").getAsRange<StringAttr>())
+      plan.mutable_lora()->add_targets(target.str());
+  }
   for (auto mesh : module.getOps<dist::MeshOp>())
     for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>()) {
       plan::Axis *out = plan.add_axes();
@@ -336,7 +356,7 @@ LogicalResult Exporter::run(StringRef modelName) {
       }
     }
   for (auto program : module.getOps<exec::ProgramOp>())
-    if (failed(exportProgram(program)))
+    if (program.getEntryAttr() == entry && failed(exportProgram(program)))
       return failure();
   int64_t expected = 1;
   for (const plan::Axis &axis : plan.axes())
@@ -352,5 +372,14 @@ LogicalResult Exporter::run(StringRef modelName) {
 }
 
 LogicalResult dtc::exportPlan(ModuleOp module, StringRef modelName, plan::Plan &plan) {
-  return Exporter(module, plan).run(modelName);
+  if (failed(Exporter(module, plan).run(modelName, StringAttr())))
+    return failure();
+  llvm::SetVector<StringAttr> entries;
+  for (auto program : module.getOps<exec::ProgramOp>())
+    if (StringAttr entry = program.getEntryAttr())
+      entries.insert(entry);
+  for (StringAttr entry : entries)
+    if (failed(Exporter(module, *plan.add_companions()).run(modelName, entry)))
+      return failure();
+  return success();
 }

@@ -83,9 +83,12 @@ static Value buildAttention(ModelBuilder &model, const Gpt2Config &config, int64
       "c_attn.weight", {{config.embed}, {three, config.heads, config.headSize}}, normal);
   Value bias =
       model.addParameter("c_attn.bias", {{three, config.heads, config.headSize}}, Init::zeros());
+  Adapter adapter =
+      model.addAdapter("c_attn", x, {config.embed}, {three, config.heads, config.headSize});
   auto project = [&](int64_t which) {
     Value y = model.einsum("bsd,dhe->bshe", x, model.select(weight, /*dim=*/1, which));
-    return model.addBias(y, model.select(bias, /*dim=*/0, which));
+    y = model.addBias(y, model.select(bias, /*dim=*/0, which));
+    return model.adapt(y, adapter, which);
   };
   Value q = project(0);
   Value k = project(1);
@@ -96,12 +99,12 @@ static Value buildAttention(ModelBuilder &model, const Gpt2Config &config, int64
     scale /= double(layer + 1);
   Value out = model.causalAttention(q, k, v, scale, config.attentionDropout);
 
-  out =
-      model.einsum("bshe,hed->bsd", out,
-                   model.addParameter("c_proj.weight",
-                                      {{config.heads, config.headSize}, {config.embed}}, residual));
-  out = model.addBias(out, model.addParameter("c_proj.bias", {{config.embed}}, Init::zeros()));
-  return model.dropout(out, config.residualDropout);
+  weight = model.addParameter("c_proj.weight", {{config.heads, config.headSize}, {config.embed}},
+                              residual);
+  bias = model.addParameter("c_proj.bias", {{config.embed}}, Init::zeros());
+  adapter = model.addAdapter("c_proj", out, {config.heads, config.headSize}, {config.embed});
+  out = model.addBias(model.einsum("bshe,hed->bsd", out, weight), bias);
+  return model.dropout(model.adapt(out, adapter), config.residualDropout);
 }
 
 /// x [B, S, D] -> [B, S, D]
@@ -111,11 +114,13 @@ static Value buildMlp(ModelBuilder &model, const Gpt2Config &config, Value x) {
   Value h = model.einsum("bsd,df->bsf", x,
                          model.addParameter("c_fc.weight", {{config.embed}, {config.mlp}}, normal));
   h = model.addBias(h, model.addParameter("c_fc.bias", {{config.mlp}}, Init::zeros()));
+  h = model.adapt(h, model.addAdapter("c_fc", x, {config.embed}, {config.mlp}));
   h = model.activation(config.activation, h);
   Value y =
       model.einsum("bsf,fd->bsd", h,
                    model.addParameter("c_proj.weight", {{config.mlp}, {config.embed}}, residual));
   y = model.addBias(y, model.addParameter("c_proj.bias", {{config.embed}}, Init::zeros()));
+  y = model.adapt(y, model.addAdapter("c_proj", h, {config.mlp}, {config.embed}));
   return model.dropout(y, config.residualDropout);
 }
 
@@ -154,6 +159,7 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importGpt2(mlir::MLIRContext &context, Co
   Value head =
       config.tied ? wte : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
   Value logits = model.einsum("bsd,vd->bsv", x, head);
+  logits = model.adapt(logits, model.addAdapter("", x, {config.embed}, {config.vocab}));
   model.beginTopLevelLayer("loss");
-  return model.finish(model.meanLoss(logits));
+  return model.finish(model.meanLoss(logits), reader);
 }

@@ -7,6 +7,8 @@
 #ifndef DTC_COMPILER_IMPORT_IMPORTMODEL_H
 #define DTC_COMPILER_IMPORT_IMPORTMODEL_H
 
+#include "compiler/import/Lora.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -38,6 +40,8 @@ struct ImportOptions {
   double zLoss = 0;
   /// The label of tokens that do not count; the loss is the mean over the others.
   std::optional<int64_t> ignoreIndex;
+  /// Adapters beside linear layers, which alone train then.
+  std::optional<LoraOptions> lora;
 };
 
 /// What an import has to say to its user, one line each.

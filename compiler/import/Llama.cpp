@@ -133,10 +133,10 @@ static Value buildAttention(ModelBuilder &model, const LlamaConfig &config, Valu
     Value weight =
         model.addParameter(name + ".weight", {{heads, config.headSize}, {config.embed}}, normal);
     Value y = model.einsum("bsd,hed->bshe", x, weight);
-    if (!config.attentionBias)
-      return y;
-    return model.addBias(
-        y, model.addParameter(name + ".bias", {{heads, config.headSize}}, Init::zeros()));
+    if (config.attentionBias)
+      y = model.addBias(
+          y, model.addParameter(name + ".bias", {{heads, config.headSize}}, Init::zeros()));
+    return model.adapt(y, model.addAdapter(name, x, {config.embed}, {heads, config.headSize}));
   };
   Value q = project("q_proj", config.heads);
   Value k = project("k_proj", config.kvHeads);
@@ -144,13 +144,15 @@ static Value buildAttention(ModelBuilder &model, const LlamaConfig &config, Valu
   q = model.rotary(q, config.ropeTheta);
   k = model.rotary(k, config.ropeTheta);
   double scale = 1 / std::sqrt(double(config.headSize.size));
-  Value out = model.causalAttention(q, k, v, scale, config.attentionDropout);
-  out = model.einsum("bshe,dhe->bsd", out,
-                     model.addParameter("o_proj.weight",
-                                        {{config.embed}, {config.heads, config.headSize}}, normal));
+  Value attended = model.causalAttention(q, k, v, scale, config.attentionDropout);
+  Value out =
+      model.einsum("bshe,dhe->bsd", attended,
+                   model.addParameter("o_proj.weight",
+                                      {{config.embed}, {config.heads, config.headSize}}, normal));
   if (config.attentionBias)
     out = model.addBias(out, model.addParameter("o_proj.bias", {{config.embed}}, Init::zeros()));
-  return out;
+  return model.adapt(
+      out, model.addAdapter("o_proj", attended, {config.heads, config.headSize}, {config.embed}));
 }
 
 /// x [B, S, D] -> [B, S, D]
@@ -160,9 +162,9 @@ static Value buildMlp(ModelBuilder &model, const LlamaConfig &config, Value x) {
     Value weight =
         model.addParameter(name + ".weight", {{to}, {from}}, Init::normal(config.initializerRange));
     Value y = model.einsum(equation, input, weight);
-    if (!config.mlpBias)
-      return y;
-    return model.addBias(y, model.addParameter(name + ".bias", {{to}}, Init::zeros()));
+    if (config.mlpBias)
+      y = model.addBias(y, model.addParameter(name + ".bias", {{to}}, Init::zeros()));
+    return model.adapt(y, model.addAdapter(name, input, {from}, {to}));
   };
   Value gate = project("gate_proj", "bsd,fd->bsf", x, config.embed, config.mlp);
   Value up = project("up_proj", "bsd,fd->bsf", x, config.embed, config.mlp);
@@ -201,6 +203,7 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importLlama(mlir::MLIRContext &context, C
   Value head =
       config.tied ? table : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
   Value logits = model.einsum("bsd,vd->bsv", x, head);
+  logits = model.adapt(logits, model.addAdapter("", x, {config.embed}, {config.vocab}));
   model.beginTopLevelLayer("loss");
-  return model.finish(model.meanLoss(logits));
+  return model.finish(model.meanLoss(logits), reader);
 }

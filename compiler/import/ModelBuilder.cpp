@@ -7,12 +7,17 @@
 #include "compiler/import/ModelBuilder.h"
 
 #include "dialects/dtc/DtcOps.h"
+#include "dialects/dtc/LoraAttribute.h"
+#include "runtime/plan/AdapterNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace dtc;
@@ -24,7 +29,9 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
                            StringRef parameterPrefix)
     : builder(&context), modelPrefix(parameterPrefix.str() + "."),
-      loc(NameLoc::get(builder.getStringAttr("model"))), options(options) {
+      loc(NameLoc::get(builder.getStringAttr("model"))),
+      loraTargets(options.lora ? options.lora->targets : std::vector<std::string>()),
+      options(options) {
   context.loadDialect<DtcDialect, func::FuncDialect>();
   elementType = options.doublePrecision ? Type(builder.getF64Type()) : builder.getF32Type();
   module = ModuleOp::create(loc);
@@ -64,7 +71,9 @@ Attribute ModelBuilder::getInit(Init init) {
   case Init::Kind::Ones:
     return OnesAttr::get(builder.getContext());
   case Init::Kind::Normal:
-    return NormalAttr::get(builder.getContext(), init.stddev);
+    return NormalAttr::get(builder.getContext(), init.scale);
+  case Init::Kind::Uniform:
+    return UniformAttr::get(builder.getContext(), init.scale);
   }
   llvm_unreachable("all kinds are handled");
 }
@@ -77,6 +86,9 @@ Value ModelBuilder::addArgument(unsigned index, Type type, StringRef kind, Strin
       builder.getNamedAttr(DtcDialect::kAxesAttrName, builder.getStrArrayAttr(axes))};
   if (init)
     attrs.push_back(builder.getNamedAttr(DtcDialect::kInitAttrName, init));
+  // Beside adapters nothing else trains.
+  if (kind == DtcDialect::kParamAttrName && options.lora && !runtime::isAdapterName(name))
+    attrs.push_back(builder.getNamedAttr(DtcDialect::kFrozenAttrName, builder.getUnitAttr()));
   argumentAttrs.insert(argumentAttrs.begin() + index, builder.getDictionaryAttr(attrs));
   return block->insertArgument(index, type, NameLoc::get(builder.getStringAttr(name)));
 }
@@ -106,11 +118,26 @@ Value ModelBuilder::addParameter(const Twine &name,
   return view;
 }
 
-OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss) {
+OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss, ConfigReader &reader) {
+  for (const std::string &problem : loraTargets.problems())
+    reader.error(problem);
+  if (reader.hasErrors())
+    return nullptr;
   func::ReturnOp::create(builder, loc, loss);
   auto func = cast<func::FuncOp>(block->getParentOp());
   func.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), loss.getType()));
   func.setAllArgAttrs(ArrayRef(argumentAttrs));
+  if (options.lora) {
+    std::vector<std::string> names = loraTargets.resolved();
+    SmallVector<StringRef> targets(names.begin(), names.end());
+    module->getOperation()->setAttr(
+        kLoraAttrName,
+        builder.getDictionaryAttr(
+            {builder.getNamedAttr("rank", builder.getI64IntegerAttr(options.lora->rank)),
+             builder.getNamedAttr("alpha", builder.getF64FloatAttr(options.lora->alpha)),
+             builder.getNamedAttr("dropout", builder.getF64FloatAttr(options.lora->dropout)),
+             builder.getNamedAttr("targets", builder.getStrArrayAttr(targets))}));
+  }
   return std::move(module);
 }
 
@@ -180,6 +207,42 @@ Value ModelBuilder::takeFirst(Value x, int64_t size) {
 //===----------------------------------------------------------------------===//
 // Layers
 //===----------------------------------------------------------------------===//
+
+Adapter ModelBuilder::addAdapter(StringRef name, Value x, std::initializer_list<Dim> in,
+                                 std::initializer_list<Dim> out) {
+  std::string module = layerPrefix + name.str();
+  if (name.empty())
+    module.pop_back(); // the dot
+  if (!loraTargets.match(module))
+    return {};
+  const LoraOptions &lora = *options.lora;
+  int64_t inputs = 1;
+  for (const Dim &dim : in)
+    inputs *= dim.size;
+  Dim rank{lora.rank};
+  llvm::SaveAndRestore prefixed(layerPrefix, std::string(runtime::adapterPrefix) + module + ".");
+  // PEFT draws lora_A by torch's kaiming_uniform_ with a = sqrt(5), which comes to this bound.
+  Value a = addParameter("lora_A.weight", {{rank}, in},
+                         Init::uniform(1 / std::sqrt(static_cast<double>(inputs))));
+  Value b = addParameter("lora_B.weight", {out, {rank}}, Init::zeros());
+  // The input's dimensions behind batch and sequence, as an einsum names them.
+  std::string letters = StringRef("ijk").take_front(in.size()).str();
+  Value down = einsum("bs" + letters + ",r" + letters + "->bsr", dropout(x, lora.dropout), a);
+  // The scale is applied in the model's own type, and so is not rounded where a plan computes in 16
+  // bits: a conversion is not narrowed.
+  down = ConvertOp::create(builder, loc, down, elementType);
+  Value scale = constant({}, lora.alpha / static_cast<double>(lora.rank));
+  down = mul(down, BroadcastOp::create(builder, loc, down.getType(), scale, ArrayRef<int64_t>()));
+  return {down, b};
+}
+
+Value ModelBuilder::adapt(Value y, const Adapter &adapter, std::optional<int64_t> index) {
+  if (!adapter.down)
+    return y;
+  Value up = index ? select(adapter.up, /*dim=*/0, *index) : adapter.up;
+  std::string letters = StringRef("ijk").take_front(shapeOf(up).size() - 1).str();
+  return add(y, einsum("bsr," + letters + "r->bs" + letters, adapter.down, up));
+}
 
 Value ModelBuilder::embed(Value table) { return EmbeddingOp::create(builder, loc, table, tokens); }
 

@@ -14,6 +14,7 @@
 #ifndef DTC_COMPILER_IMPORT_MODELBUILDER_H
 #define DTC_COMPILER_IMPORT_MODELBUILDER_H
 
+#include "compiler/import/ConfigReader.h"
 #include "compiler/import/ImportModel.h"
 
 #include "mlir/IR/Builders.h"
@@ -24,6 +25,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 namespace dtc {
@@ -36,16 +38,24 @@ struct Dim {
 
 /// How a parameter starts.
 struct Init {
-  enum class Kind { Zeros, Ones, Normal } kind;
-  double stddev = 0;
+  enum class Kind { Zeros, Ones, Normal, Uniform } kind;
+  double scale = 0; ///< the standard deviation, or the bound
 
   static Init zeros() { return {Kind::Zeros}; }
   static Init ones() { return {Kind::Ones}; }
   static Init normal(double stddev) { return {Kind::Normal, stddev}; }
+  static Init uniform(double bound) { return {Kind::Uniform, bound}; }
 };
 
 /// The functions that models apply element by element in their MLPs.
 enum class Activation { GeluTanh, Gelu, Relu, Silu, Tanh, Sigmoid };
+
+/// The adapter of a linear layer from `in` to `out` dimensions; see Lora.h. Null values where the
+/// layer has none.
+struct Adapter {
+  mlir::Value down; ///< [B, S, rank]: the input times lora_A, scaled
+  mlir::Value up;   ///< [out..., rank]: lora_B
+};
 
 class ModelBuilder {
 public:
@@ -67,8 +77,9 @@ public:
   mlir::Value addParameter(const llvm::Twine &name,
                            std::initializer_list<std::initializer_list<Dim>> shape, Init init);
 
-  /// Ends the function: `loss` is its result. The builder is of no use afterwards.
-  mlir::OwningOpRef<mlir::ModuleOp> finish(mlir::Value loss);
+  /// Ends the function: `loss` is its result. The builder is of no use afterwards. Returns null,
+  /// and reports it, if the options ask for adapters of layers that the model does not have.
+  mlir::OwningOpRef<mlir::ModuleOp> finish(mlir::Value loss, ConfigReader &reader);
 
   //===--------------------------------------------------------------------===//
   // Ops
@@ -94,6 +105,17 @@ public:
   //===--------------------------------------------------------------------===//
   // Layers
   //===--------------------------------------------------------------------===//
+
+  /// The adapter of the current layer's linear layer `name` ("q_proj"; "" where that is the current
+  /// layer itself), if the options ask for one: of its input `x` [B, S, in...] and its output
+  /// [B, S, out...]. To be called once for each linear layer, behind its own parameters.
+  Adapter addAdapter(llvm::StringRef name, mlir::Value x, std::initializer_list<Dim> in,
+                     std::initializer_list<Dim> out);
+
+  /// The output `y` of a linear layer, with what its adapter adds to it. With an `index`, `y` is
+  /// the part of the output at that index of its first dimension.
+  mlir::Value adapt(mlir::Value y, const Adapter &adapter,
+                    std::optional<int64_t> index = std::nullopt);
 
   /// Rows of `table` [V, D] by token: [B, S, D].
   mlir::Value embed(mlir::Value table);
@@ -141,6 +163,7 @@ private:
   /// The argument that random ops share, once there is one, and the number of such ops.
   mlir::Value key;
   int64_t numRandomOps = 0;
+  LoraTargets loraTargets;
   const ImportOptions options;
 };
 

@@ -22,6 +22,11 @@ dtc::forEachFunction(ModuleOp module,
   return success();
 }
 
+bool dtc::isStateArgument(func::FuncOp function, unsigned index) {
+  return function.getArgAttr(index, DtcDialect::kParamAttrName) ||
+         function.getArgAttr(index, "dtc.slot") || function.getArgAttr(index, "dtc.cache");
+}
+
 static LogicalResult checkType(Operation *op, const Twine &what, Type type) {
   if (isAnyTensor(type))
     return success();
@@ -41,8 +46,8 @@ static LogicalResult checkUpdates(func::FuncOp function) {
     auto error = [&] {
       return function.emitOpError() << "result " << index << " updates argument " << argument;
     };
-    if (!function.getArgAttr(argument, "dtc.param") && !function.getArgAttr(argument, "dtc.slot"))
-      return error() << ", expected a parameter or a part of the optimizer's state";
+    if (!isStateArgument(function, argument))
+      return error() << ", expected a parameter, a part of the optimizer's state or a cache";
     Type found = function.getResultTypes()[index], expected = function.getArgumentTypes()[argument];
     if (found != expected)
       return error() << " and has type " << found << ", expected the argument's, " << expected;

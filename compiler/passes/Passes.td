@@ -52,6 +52,7 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     ListOption<"paramGroup", "param-group", "std::string",
       "pattern:weight_decay=W,lr_scale=S for parameters that train in another way; the first that matches holds">,
     Option<"lossScale", "loss-scale", "bool", "false", "scale the loss by a further argument">,
+    Option<"accumulates", "accumulates", "bool", "false", "gradients may be summed over several batches">,
     Option<"numberOps", "number-ops", "bool", "false",
       "leave in dtc.op and dtc.gradient_of which op each gradient belongs to, for dtc-partition-stages">,
   ];
@@ -83,8 +84,9 @@ def MixedPrecisionPass : Pass<"dtc-mixed-precision", "::mlir::ModuleOp"> {
 def NarrowGradientReductionsPass : Pass<"dtc-narrow-gradient-reductions", "::mlir::ModuleOp"> {
   let summary = "Sum gradients between devices in 16 bits";
   let description = [{
-    A gradient that is complete on its device, over all microbatches, is rounded to `dtype` before it is summed between
-    devices, and widened behind that: half of the bytes move. Each sum still adds up in f32 and is rounded once.
+    A gradient is rounded to `dtype` before it is summed between devices, and widened behind that: half of the bytes move.
+    Each sum still adds up in f32 and is rounded once. Sums over microbatches stay f32, whether devices sum before them, as
+    in ZeRO's stages 2 and 3, or behind.
   }];
   let options = [
     Option<"dtype", "dtype", "std::string", "\"bf16\"", "bf16 or f16">,
@@ -170,10 +172,15 @@ def PartitionStagesPass : Pass<"dtc-partition-stages", "::mlir::ModuleOp"> {
     With `stages` the user cuts: for each stage, separated by `|`, names of layers and ranges of them, separated by
     commas, such as `wte,h.0-h.3|h.4-h.7,ln_f`. Ops of layers that are not named belong to the stage of the op before
     them.
+
+    The ops of a program that has no backward pass may be numbered (`dtc.op`). Then `dist.stage_starts` of the function is
+    the number of the first op of each stage but the first, and with `starts`, such numbers, another program that was
+    made from the same model is cut at the same places.
   }];
   let options = [
     Option<"chunks", "chunks", "int64_t", "1", "stages of one device">,
     Option<"stages", "stages", "std::string", "\"\"", "the layers of each stage">,
+    ListOption<"starts", "starts", "int64_t", "the number of the first op of each stage but the first">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
@@ -210,6 +217,34 @@ def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
     needs the result of a sum over microbatches in the computation of a microbatch is refused, with the op named.
   }];
   let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def BuildEvaluationPass : Pass<"dtc-build-evaluation", "::mlir::ModuleOp"> {
+  let summary = "Reduce a partitioned train step to the loss that it computes";
+  let description = [{
+    What is left of a train step is @evaluate, which returns the loss alone: the forward pass, sharded and cut into stages
+    as it is for training, without dropout. It has all states of the train step and changes none.
+  }];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def BuildGenerationPass : Pass<"dtc-build-generation", "::mlir::ModuleOp"> {
+  let summary = "Turn a loss into the program that gives the next token";
+  let description = [{
+    The function of a loss, of one input of tokens `i32[batch, seq]`, becomes a function of the logits at one position of
+    each sample, `positions i32[batch]`. The keys and values of each `dtc.attention` are kept in caches as long as the
+    sequence, arguments with `dtc.cache` that the function updates. `phase` is
+
+    * `prefill`: @prefill takes whole sequences of tokens, fills the caches and returns the logits at `positions`. Tokens
+      behind them have no influence on these;
+    * `decode`: @decode takes the one token at `positions`, adds its keys and values to the caches and returns its logits.
+
+    Dropout is left out. All ops but causal attention must work on each position alone.
+  }];
+  let options = [
+    Option<"phase", "phase", "std::string", "\"prefill\"", "prefill or decode">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect"];
 }
 
 def RegatherParametersPass : Pass<"dtc-regather-parameters", "::mlir::ModuleOp"> {
@@ -303,6 +338,9 @@ def LowerToExecPass : Pass<"dtc-lower-to-exec", "::mlir::ModuleOp"> {
     the operand is not needed any more, a kernel or collective for each op, tasks before, in and after the loop over
     microbatches. Broadcasts that only kernels read which can repeat an operand themselves are folded into them.
   }];
+  let options = [
+    Option<"keepSums", "keep-sums", "bool", "false", "sum over one microbatch as over several">,
+  ];
   let dependentDialects = ["::dtc::exec::ExecDialect", "::mlir::memref::MemRefDialect"];
 }
 

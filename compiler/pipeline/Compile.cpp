@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/export/ExportPlan.h"
+#include "compiler/passes/Passes.h"
 #include "compiler/pipeline/MemoryReport.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/pipeline/PlanSearch.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/exec/Exec.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/support/Format.h"
 
@@ -103,6 +105,95 @@ static void explainMemory(ModuleOp model, StringRef name, const CompileOptions &
         << "no single change of these is enough; combine them, or use more or larger devices";
 }
 
+/// Moves the programs of one module to the end of another, as those of an entry point.
+static void addEntryPoint(ModuleOp module, ModuleOp from, StringRef name) {
+  auto entry = StringAttr::get(module.getContext(), name);
+  for (auto program : llvm::make_early_inc_range(from.getOps<exec::ProgramOp>())) {
+    program.setEntryAttr(entry);
+    program->moveBefore(module.getBody(), module.getBody()->end());
+  }
+}
+
+/// Adds to the exec IR of a train step an entry point that computes the loss alone, from the local
+/// view of the same step.
+static LogicalResult addEvaluation(ModuleOp module, OwningOpRef<ModuleOp> partitioned,
+                                   const CompileOptions &options) {
+  if (options.mode != CompileOptions::Mode::Train)
+    return success();
+  CompileOptions forward = options;
+  forward.recompute = "none"; // nothing is kept
+  // What there is to remark upon was said of the train step.
+  std::string problem;
+  {
+    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && problem.empty())
+        problem = diagnostic.str();
+      return success();
+    });
+    if (failed(runPasses(*partitioned,
+                         [&](OpPassManager &manager) {
+                           manager.addPass(createBuildEvaluationPass());
+                           buildLowering(manager, forward);
+                         })) &&
+        problem.empty())
+      problem = "a pass failed";
+  }
+  // Training does not need it: a stage of ops that the loss alone does not need has no forward
+  // pass.
+  if (!problem.empty()) {
+    emitWarning(module.getLoc()) << "the plan cannot evaluate: " << problem;
+    return success();
+  }
+  addEntryPoint(module, *partitioned, "evaluate");
+  return runPasses(module, [](OpPassManager &manager) { manager.addPass(createPlanMemoryPass()); });
+}
+
+/// Takes a model to the programs of both phases of generation.
+static LogicalResult compileGeneration(ModuleOp module, CompileOptions options) {
+  OwningOpRef<ModuleOp> decode = module.clone();
+  auto partition = [&](ModuleOp program) -> LogicalResult {
+    return success(succeeded(declareMesh(program, options)) &&
+                   succeeded(runPasses(program, [&](OpPassManager &manager) {
+                     buildPartitioning(manager, options);
+                   })));
+  };
+  auto lower = [&](ModuleOp program) {
+    return runPasses(program, [&](OpPassManager &manager) { buildLowering(manager, options); });
+  };
+  if (failed(partition(module)))
+    return failure();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto starts = function->getAttrOfType<DenseI64ArrayAttr>(dist::kStageStartsAttrName))
+      options.stageStarts = starts.asArrayRef().vec();
+  options.decodes = true;
+  if (failed(lower(module)))
+    return failure();
+  {
+    // What there is to remark upon was said of the first program.
+    ScopedDiagnosticHandler errorsOnly(module.getContext(), [](Diagnostic &diagnostic) {
+      return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+    });
+    if (failed(partition(*decode)) || failed(lower(*decode)))
+      return failure();
+  }
+  addEntryPoint(module, *decode, "decode");
+  if (failed(runPasses(module,
+                       [](OpPassManager &manager) { manager.addPass(createPlanMemoryPass()); })))
+    return failure();
+  MemoryPeak peak = findPeak(module);
+  if (options.memoryLimit == 0 || peak.bytes <= options.memoryLimit)
+    return success();
+  InFlightDiagnostic error = emitError(peak.where)
+                             << "the plan needs " << runtime::formatBytes(peak.bytes) << " on "
+                             << peak.device << ", more than the limit of "
+                             << runtime::formatBytes(options.memoryLimit)
+                             << "; use more devices, a smaller batch or shorter sequences";
+  for (const MemoryPeak::Tensor &tensor : peak.largest)
+    error.attachNote(tensor.where)
+        << runtime::formatBytes(tensor.bytes) << " of that: " << tensor.what;
+  return error;
+}
+
 LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
                            plan::Plan &plan) {
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
@@ -125,12 +216,24 @@ LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, Strin
           axis.getName() == "fsdp")
         effective.zeroAxes = {"fsdp"};
     }
+  if (options.mode == CompileOptions::Mode::Generate) {
+    // There is one microbatch, which goes through the stages in any schedule alike.
+    if (effective.schedule == "auto")
+      effective.schedule = "1f1b";
+    effective.recompute = "none";
+    if (failed(compileGeneration(module, effective)))
+      return failure();
+    return exportPlan(module, modelName, plan);
+  }
   if (options.schedule != "auto" && options.memoryLimit == 0) {
     if (failed(declareMesh(module, effective)) ||
-        failed(runPasses(module, [&](OpPassManager &manager) {
-          buildPartitioning(manager, effective);
-          buildLowering(manager, effective);
-        })))
+        failed(runPasses(module,
+                         [&](OpPassManager &manager) { buildPartitioning(manager, effective); })))
+      return failure();
+    OwningOpRef<ModuleOp> partitioned = module.clone();
+    if (failed(runPasses(module,
+                         [&](OpPassManager &manager) { buildLowering(manager, effective); })) ||
+        failed(addEvaluation(module, std::move(partitioned), effective)))
       return failure();
     return exportPlan(module, modelName, plan);
   }
@@ -147,6 +250,7 @@ LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, Strin
                                 << llvm::formatv("{0:f1}", best->seconds * 1e6).str()
                                 << " us a step by estimate, " << runtime::formatBytes(best->peak());
   module.getBodyRegion().takeBody(best->module->getBodyRegion());
-  plan = std::move(best->plan);
-  return success();
+  if (failed(addEvaluation(module, search.takePartitioned(best->options), best->options)))
+    return failure();
+  return exportPlan(module, modelName, plan);
 }

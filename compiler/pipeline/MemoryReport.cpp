@@ -33,13 +33,15 @@ static std::string describe(exec::BufferOp buffer) {
 MemoryPeak dtc::findPeak(ModuleOp module) {
   exec::ProgramOp largest;
   int64_t coordinate = 0, count = 0;
+  llvm::DenseMap<StringAttr, int64_t> counts; // by entry point
   for (auto program : module.getOps<exec::ProgramOp>()) {
+    count = counts[program.getEntryAttr()]++;
     if (!largest || *program.getArenaBytes() > *largest.getArenaBytes()) {
       largest = program;
       coordinate = count;
     }
-    ++count;
   }
+  ++count;
   Liveness liveness(largest);
   auto lifetimes = liveness.compute();
   std::vector<Lifetime> list;

@@ -37,7 +37,8 @@ static bool marksStages(const CompileOptions &options) {
 /// Whether the command line's mesh has an axis of microbatches. A pipeline works on them, also on
 /// one, and so does what decides about recomputation.
 static bool hasMicrobatchAxis(const CompileOptions &options) {
-  return !options.modelHasMesh && (options.microbatches > 1 || marksStages(options));
+  return !options.modelHasMesh &&
+         (options.microbatches > 1 || options.accumulates || marksStages(options));
 }
 
 /// The axis of microbatches over which every batch is split, empty if there is none. Over one of
@@ -122,7 +123,11 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
 
 void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
-  if (options.mode != CompileOptions::Mode::Forward) {
+  if (options.mode == CompileOptions::Mode::Generate) {
+    BuildGenerationPassOptions generate;
+    generate.phase = options.decodes ? "decode" : "prefill";
+    manager.addPass(createBuildGenerationPass(generate));
+  } else if (options.mode != CompileOptions::Mode::Forward) {
     BuildTrainStepPassOptions train;
     train.optimizer = options.mode == CompileOptions::Mode::Train ? options.optimizer : "none";
     train.clip = options.clip;
@@ -136,6 +141,8 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
     // Gradients in bf16 have the range of those in f32.
     train.lossScale = options.dtype == "f16" && train.optimizer != "none";
     train.numberOps = marksStages(options);
+    train.accumulates =
+        train.optimizer != "none" && (options.accumulates || options.microbatches > 1);
     manager.addPass(createBuildTrainStepPass(train));
   }
   if (options.dtype != "f32") {
@@ -180,6 +187,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
     PartitionStagesPassOptions partition;
     partition.chunks = chunksOf(options);
     partition.stages = options.stages;
+    partition.starts.assign(options.stageStarts.begin(), options.stageStarts.end());
     manager.addPass(createPartitionStagesPass(partition));
   }
   manager.addPass(createInsertReshardsPass());
@@ -226,7 +234,9 @@ void dtc::buildLowering(OpPassManager &manager, const CompileOptions &options,
   OptimizeCollectivesPassOptions optimize;
   optimize.bucketBytes = options.bucketBytes;
   manager.addPass(createOptimizeCollectivesPass(optimize));
-  manager.addPass(createLowerToExecPass());
+  LowerToExecPassOptions lower;
+  lower.keepSums = options.accumulates;
+  manager.addPass(createLowerToExecPass(lower));
   manager.addPass(createOverlapCollectivesPass());
   manager.addPass(createPlanMemoryPass());
 }

@@ -29,10 +29,17 @@ struct CompileOptions {
     Train,     ///< a train step of the loss
     Gradients, ///< the loss and its gradients
     Forward,   ///< the function as it is
+    Generate,  ///< the next token, with an entry point "decode" for those after it
   } mode = Mode::Train;
+  /// Set by compile(): of generation, the program for one position, and where the program for whole
+  /// sequences was cut into stages (see dtc-partition-stages).
+  bool decodes = false;
+  std::vector<int64_t> stageStarts;
   /// Names and sizes of the spatial axes. Empty: the module's own mesh, or one device.
   std::vector<std::pair<std::string, int64_t>> mesh;
   int64_t microbatches = 1;
+  /// Gradients can be summed over several batches, also with one microbatch; with more they can.
+  bool accumulates = false;
   /// "logical=axis+axis"; what they do not name follows defaultShardings.
   std::vector<std::string> shard;
   /// Bytes a second and seconds before the first byte, by axis of the mesh.

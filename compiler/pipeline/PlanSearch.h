@@ -55,6 +55,12 @@ public:
     return frontOf(options).diagnostics;
   }
 
+  /// The local view that a candidate with these options was lowered from. After it, no more
+  /// candidates are.
+  mlir::OwningOpRef<mlir::ModuleOp> takePartitioned(const CompileOptions &options) {
+    return std::move(frontOf(options).module);
+  }
+
 private:
   /// The local view, shared by what differs in what follows; null where it did not compile.
   mlir::ModuleOp partitioned(const CompileOptions &options);

@@ -12,6 +12,7 @@
 
 #include "compiler/analysis/DescribeLocation.h"
 #include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/DeadOps.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/collectives/Buckets.h"
 
@@ -165,6 +166,8 @@ void Regather::run() {
   for (Value value : llvm::reverse(gathered.getArrayRef()))
     if (Operation *op = value.getDefiningOp(); op && op->use_empty())
       op->erase();
+  // So does what moved the elements of shards for them.
+  eraseDeadOps(function.front());
 }
 
 namespace {

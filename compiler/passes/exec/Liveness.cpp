@@ -9,6 +9,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -106,6 +107,20 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
     }
     first = last + 1;
   }
+  // The whole loop over microbatches may run again: sums, inputs and what comes from before it are
+  // there until its end.
+  llvm::StringSet<> repeated;
+  for (auto run : program.getOps<exec::RunOp>())
+    if (run.getInLoop())
+      repeated.insert(run.getTask());
+  Use loop;
+  for (TaskRuns &runs : tasks)
+    if (repeated.contains(runs.task.getSymName()))
+      loop.extend(runs.begin, runs.end);
+  for (auto &[root, use] : uses)
+    if (loop.last >= loop.first && use.last >= loop.first && use.first <= loop.last &&
+        (sums.contains(root) || inputs.contains(root) || use.first < loop.first))
+      use.extend(loop.first, loop.last);
   int end = std::max(now - 1, 0);
   for (auto state : program.getOps<exec::StateOp>())
     uses[exec::getRoot(state.getBuffer())].extend(0, end);

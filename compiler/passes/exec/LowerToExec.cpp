@@ -171,7 +171,8 @@ LogicalResult Lowering::run() {
   program = exec::ProgramOp::create(
       declare, function.getLoc(), builder.getStringAttr(function.getSymName()),
       FlatSymbolRefAttr::get(function.getContext(), mesh.name), IntegerAttr(), IntegerAttr(),
-      DictionaryAttr(), function->getAttrOfType<DictionaryAttr>(dist::kPipelineAttrName));
+      DictionaryAttr(), function->getAttrOfType<DictionaryAttr>(dist::kPipelineAttrName),
+      StringAttr());
   declare.createBlock(&program.getBody());
   runs.push_back({beginTask(loops.empty() ? "step" : "prepare"), 0});
   declare.setInsertionPoint(task);
@@ -187,9 +188,10 @@ LogicalResult Lowering::run() {
   markMicrobatchBuffers();
 
   builder.setInsertionPointToEnd(&program.getBody().front());
-  for (auto [task, microbatch] : runs)
-    if (!task.getBody().front().empty())
-      exec::RunOp::create(builder, function.getLoc(), task.getSymName(), microbatch);
+  for (Run &run : runs)
+    if (!run.task.getBody().front().empty())
+      exec::RunOp::create(builder, function.getLoc(), run.task.getSymName(), run.microbatch,
+                          run.inLoop);
   for (auto task : llvm::make_early_inc_range(program.getOps<exec::TaskOp>()))
     if (task.getBody().front().empty())
       task.erase();
@@ -202,8 +204,8 @@ struct LowerToExecPass : dtc::impl::LowerToExecPassBase<LowerToExecPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const Mesh &mesh) {
-          return Lowering(function, mesh).run();
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &mesh) {
+          return Lowering(function, mesh, keepSums).run();
         })))
       signalPassFailure();
   }

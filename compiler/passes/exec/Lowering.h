@@ -24,8 +24,9 @@ struct LoweredStorage {
 
 class Lowering {
 public:
-  Lowering(mlir::func::FuncOp function, const Mesh &mesh)
-      : function(function), mesh(mesh), builder(function.getContext()),
+  /// With `keepSums` a loop over one microbatch makes sums as any other does.
+  Lowering(mlir::func::FuncOp function, const Mesh &mesh, bool keepSums)
+      : function(function), mesh(mesh), keepSums(keepSums), builder(function.getContext()),
         declare(function.getContext()) {}
   mlir::LogicalResult run();
 
@@ -39,6 +40,11 @@ private:
   void lowerCollectives(llvm::ArrayRef<mlir::Operation *> ops);
   void lowerBucket(dist::BucketOp bucket);
   mlir::LogicalResult lowerLoop(dist::MicrobatchLoopOp loop);
+  int64_t microbatchesOf(dist::MicrobatchLoopOp loop);
+  /// Whether what the loop yields is added up, and not handed on as the only value of its kind.
+  bool makesSums(dist::MicrobatchLoopOp loop) { return keepSums || microbatchesOf(loop) > 1; }
+  /// Whether the ops of the loop's body run once, fragments in the body's order.
+  bool runsOnceInOrder(dist::MicrobatchLoopOp loop);
   mlir::LogicalResult lowerScheduled(dist::MicrobatchLoopOp loop);
   mlir::LogicalResult lowerFragment(dist::FragmentOp fragment);
   /// The ops of one microbatch, or of a fragment of it, which add to the loop's sums.
@@ -54,6 +60,9 @@ private:
   void markMicrobatchBuffers();
   mlir::LogicalResult lowerReturn(mlir::func::ReturnOp op);
 
+  /// What a fragment or a bucket returns, inside it; of a loop that makes no sums, what it yields.
+  /// Any other value is itself.
+  mlir::Value makerInside(mlir::Value value);
   bool isFolded(BroadcastOp op);
   /// The value that an operand reads once broadcasts are folded.
   mlir::Value source(mlir::OpOperand &operand);
@@ -75,13 +84,18 @@ private:
 
   mlir::func::FuncOp function;
   const Mesh &mesh;
+  bool keepSums;
   mlir::OpBuilder builder; ///< in the task that is being filled
   mlir::OpBuilder declare; ///< before the first task
   exec::ProgramOp program;
   exec::TaskOp task;  ///< the one that is being filled
   double seconds = 0; ///< that it takes by estimate
-  /// Tasks and microbatches, in the order in which they run.
-  llvm::SmallVector<std::pair<exec::TaskOp, int64_t>> runs;
+  struct Run {
+    exec::TaskOp task;
+    int64_t microbatch;
+    bool inLoop = false; ///< over more than one microbatch, or over one that is summed all the same
+  };
+  llvm::SmallVector<Run> runs; ///< in their order
   bool inLoop = false;
   llvm::SmallVector<exec::TransferOp> unfinished;      ///< sends outside a loop
   llvm::SmallVector<exec::BufferOp> microbatchBuffers; ///< that are made in the loop

@@ -33,36 +33,44 @@ void Lowering::number() {
       Value value = source(operand);
       int at = numbers[op];
       if (auto loop = op->getParentOfType<dist::MicrobatchLoopOp>();
-          loop && !loop->isProperAncestor(value.getParentRegion()->getParentOp()) &&
+          loop && !runsOnceInOrder(loop) &&
+          !loop->isProperAncestor(value.getParentRegion()->getParentOp()) &&
           value.getParentRegion() != &loop.getBody())
         at = numbers[loop.getBody().front().getTerminator()];
       int &last = lastUse.try_emplace(value, -1).first->second;
       last = std::max(last, at);
     }
   });
-  // What a fragment or a bucket holds is what it returns.
-  function.getBody().walk([&](dist::FragmentOp fragment) {
-    auto yield = cast<dist::YieldOp>(fragment.getBody().front().getTerminator());
-    for (auto [inner, outer] : llvm::zip_equal(yield.getValues(), fragment.getResults()))
-      lastUse[inner] = std::max(lastUse.lookup(inner), lastUse.lookup(outer));
-  });
-  function.getBody().walk([&](dist::BucketOp bucket) {
-    auto yield = cast<dist::YieldOp>(bucket.getBody().front().getTerminator());
-    for (auto [inner, outer] : llvm::zip_equal(yield.getValues(), bucket.getResults()))
-      lastUse[inner] = std::max(lastUse.lookup(inner), lastUse.lookup(outer));
+  // What a loop over one microbatch, a fragment or a bucket holds is what it returns.
+  function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto loop = dyn_cast<dist::MicrobatchLoopOp>(op);
+    if (isa<dist::FragmentOp, dist::BucketOp>(op) || (loop && !makesSums(loop)))
+      for (auto [inner, outer] : llvm::zip_equal(
+               op->getRegion(0).front().getTerminator()->getOperands(), op->getResults()))
+        lastUse[inner] = std::max(lastUse.lookup(inner), lastUse.lookup(outer));
   });
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
+    auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates");
     // ... so that what a bucket returns is returned where it is made.
-    Value made = value;
-    if (auto bucket = value.getDefiningOp<dist::BucketOp>())
-      made = bucket.getBody().front().getTerminator()->getOperand(
-          cast<OpResult>(value).getResultNumber());
-    returned.insert(value);
-    returned.insert(made);
-    if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates"))
-      updates[value] = updates[made] = function.getArgument(argument.getInt());
+    for (Value made = value, next;; made = next) {
+      returned.insert(made);
+      if (argument)
+        updates[made] = function.getArgument(argument.getInt());
+      next = makerInside(made);
+      if (next == made)
+        break;
+    }
   }
+}
+
+Value Lowering::makerInside(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto loop = dyn_cast_or_null<dist::MicrobatchLoopOp>(op);
+  if (!isa_and_nonnull<dist::FragmentOp, dist::BucketOp>(op) && !(loop && !makesSums(loop)))
+    return value;
+  return op->getRegion(0).front().getTerminator()->getOperand(
+      cast<OpResult>(value).getResultNumber());
 }
 
 /// A gradient is what an optimizer reads, on its whole way there: before and after its sums.

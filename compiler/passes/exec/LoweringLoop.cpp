@@ -17,20 +17,40 @@ using namespace dtc;
 // The loop
 //===----------------------------------------------------------------------===//
 
+int64_t Lowering::microbatchesOf(dist::MicrobatchLoopOp loop) {
+  return mesh.axes[*mesh.find(loop.getAxis())].size;
+}
+
+bool Lowering::runsOnceInOrder(dist::MicrobatchLoopOp loop) {
+  if (makesSums(loop))
+    return false;
+  SmallVector<bool> isFragment;
+  for (Operation &op : loop.getBody().front())
+    isFragment.push_back(isa<dist::FragmentOp>(op));
+  int64_t last = -1;
+  ArrayRef<int64_t> schedule = loop.getSchedule().value_or(ArrayRef<int64_t>());
+  for (size_t i = 0; i + 1 < schedule.size(); i += 2)
+    if (isFragment[schedule[i]]) {
+      if (schedule[i] < last)
+        return false;
+      last = schedule[i];
+    }
+  return true;
+}
+
 LogicalResult Lowering::lowerLoop(dist::MicrobatchLoopOp loop) {
   if (inLoop || runs.size() > 1)
     return loop.emitOpError() << "is a second loop over microbatches, expected one in a program";
-  for (Value result : loop.getResults())
-    allocate(result, kindOf(result), !returned.contains(result));
+  bool makesSums = this->makesSums(loop);
   auto yield = cast<dist::YieldOp>(loop.getBody().front().getTerminator());
-  for (auto [value, sum] : llvm::zip_equal(yield.getValues(), loop.getResults())) {
-    Value made = value;
-    if (auto fragment = value.getDefiningOp<dist::FragmentOp>())
-      made = fragment.getBody().front().getTerminator()->getOperand(
-          cast<OpResult>(value).getResultNumber());
-    sumsOf[made].push_back(sum);
-  }
-  inLoop = true;
+  if (makesSums)
+    for (auto [value, sum] : llvm::zip_equal(yield.getValues(), loop.getResults())) {
+      allocate(sum, kindOf(sum), !returned.contains(sum));
+      bool isFragment = isa_and_nonnull<dist::FragmentOp>(value.getDefiningOp());
+      sumsOf[isFragment ? makerInside(value) : value].push_back(sum);
+    }
+  inLoop = makesSums;
+  size_t firstRun = runs.size();
   if (loop.getSchedule()) {
     if (failed(lowerScheduled(loop)))
       return failure();
@@ -38,11 +58,16 @@ LogicalResult Lowering::lowerLoop(dist::MicrobatchLoopOp loop) {
     exec::TaskOp body = beginTask("microbatch");
     if (failed(lowerBody(loop.getBody().front())))
       return failure();
-    int64_t count = mesh.axes[*mesh.find(loop.getAxis())].size;
-    for (int64_t microbatch = 0; microbatch < count; ++microbatch)
+    for (int64_t microbatch = 0; microbatch < microbatchesOf(loop); ++microbatch)
       runs.push_back({body, microbatch});
   }
   inLoop = false;
+  for (Run &run : llvm::drop_begin(runs, firstRun))
+    run.inLoop = makesSums;
+  // The sum over one microbatch is its value.
+  if (!makesSums)
+    for (auto [value, sum] : llvm::zip_equal(yield.getValues(), loop.getResults()))
+      share(sum, storageOf.at(value), bufferOf.at(value));
   runs.push_back({beginTask("update"), 0});
   return success();
 }

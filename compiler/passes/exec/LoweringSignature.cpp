@@ -18,12 +18,13 @@ LogicalResult Lowering::lowerArguments() {
     auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
     auto param = function.getArgAttrOfType<StringAttr>(index, "dtc.param");
     auto slot = function.getArgAttrOfType<StringAttr>(index, "dtc.slot");
+    auto cache = function.getArgAttrOfType<StringAttr>(index, "dtc.cache");
     auto input = function.getArgAttrOfType<StringAttr>(index, "dtc.input");
     auto scalar = function.getArgAttrOfType<StringAttr>(index, "dtc.scalar");
     if (!shape || !sharding)
       return function.emitOpError() << "is not partitioned: argument " << index
                                     << " has no global shape; run dtc-spmd-partition first";
-    if (!param && !slot && !input && !scalar)
+    if (!param && !slot && !cache && !input && !scalar)
       return function.emitOpError() << "argument " << index
                                     << " is neither a parameter nor an input; give "
                                        "it dtc.param or dtc.input";
@@ -35,16 +36,19 @@ LogicalResult Lowering::lowerArguments() {
     auto kind = param      ? exec::BufferKind::Parameter
                 : isMaster ? exec::BufferKind::MasterWeight
                 : slot     ? exec::BufferKind::OptimizerState
+                : cache    ? exec::BufferKind::Cache
                            : exec::BufferKind::Input;
     Value buffer = allocate(arg, kind, /*reusable=*/false);
-    if (param || slot) {
+    if (param || slot || cache) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
       StringAttr of =
           slot ? function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of") : StringAttr();
-      auto name = slot ? builder.getStringAttr(of.getValue() + "." + slot.getValue()) : param;
+      auto name = slot    ? builder.getStringAttr(of.getValue() + "." + slot.getValue())
+                  : cache ? cache
+                          : param;
       exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
                             fileShape ? fileShape : shape, sharding,
-                            function.getArgAttr(index, "dtc.init"), isMaster);
+                            function.getArgAttr(index, "dtc.init"), isMaster, bool(cache));
     } else {
       exec::InputOp::create(declare, arg.getLoc(), buffer, input ? input : scalar,
                             input ? builder.getStringAttr("data") : scalar, shape, sharding,

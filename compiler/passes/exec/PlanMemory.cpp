@@ -6,6 +6,7 @@
 
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/exec/Liveness.h"
+#include "compiler/passes/exec/SharedStates.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -26,30 +27,45 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(shareStates(getOperation())))
+      return signalPassFailure();
     for (auto program : getOperation().getOps<exec::ProgramOp>())
       plan(program);
   }
 
+  /// States live throughout, so that nothing is lost by placing them first, in their order: at the
+  /// same offsets in all programs that share them. The rest of the arena is behind them.
   void plan(exec::ProgramOp program) {
     auto lifetimes = Liveness(program).compute();
+    int64_t stateBytes = 0;
+    llvm::DenseMap<Operation *, int64_t> stateOffsets;
+    for (auto state : program.getOps<exec::StateOp>()) {
+      Operation *root = exec::getRoot(state.getBuffer());
+      if (stateOffsets.try_emplace(root, stateBytes).second)
+        stateBytes += lifetimes[root].bytes;
+    }
     SmallVector<Lifetime> list;
-    for (auto &entry : lifetimes)
-      list.push_back(entry.second);
+    for (auto &[root, lifetime] : lifetimes)
+      if (!stateOffsets.contains(root))
+        list.push_back(lifetime);
     ArenaPlan arena = planArena(list);
 
     Builder b(&getContext());
     std::map<StringRef, int64_t> byKind;
-    for (auto [index, entry] : llvm::enumerate(lifetimes)) {
-      auto buffer = cast<exec::BufferOp>(entry.first);
-      buffer.setOffset(arena.offsets[index]);
-      if (entry.second.first <= arena.peak && arena.peak <= entry.second.last)
-        byKind[exec::stringifyBufferKind(buffer.getKind())] += entry.second.bytes;
+    size_t next = 0;
+    for (auto &[root, lifetime] : lifetimes) {
+      auto buffer = cast<exec::BufferOp>(root);
+      auto state = stateOffsets.find(root);
+      bool isState = state != stateOffsets.end();
+      buffer.setOffset(isState ? state->second : stateBytes + arena.offsets[next++]);
+      if (isState || (lifetime.first <= arena.peak && arena.peak <= lifetime.last))
+        byKind[exec::stringifyBufferKind(buffer.getKind())] += lifetime.bytes;
     }
     SmallVector<NamedAttribute> kinds;
     for (auto [kind, bytes] : byKind)
       kinds.push_back(b.getNamedAttr(kind, b.getI64IntegerAttr(bytes)));
-    program.setArenaBytes(arena.arenaBytes);
-    program.setArenaLowerBound(arena.lowerBound);
+    program.setArenaBytes(stateBytes + arena.arenaBytes);
+    program.setArenaLowerBound(stateBytes + arena.lowerBound);
     program.setMemoryByKindAttr(b.getDictionaryAttr(kinds));
   }
 };

@@ -33,8 +33,9 @@ namespace {
 
 class StageCutter {
 public:
-  StageCutter(func::FuncOp function, const Mesh &mesh, int64_t stages, StringRef pins)
-      : function(function), mesh(mesh), planner(mesh), stages(stages), pins(pins) {}
+  StageCutter(func::FuncOp function, const Mesh &mesh, int64_t stages, StringRef pins,
+              ArrayRef<int64_t> starts)
+      : function(function), mesh(mesh), planner(mesh), stages(stages), pins(pins), starts(starts) {}
   LogicalResult run();
 
 private:
@@ -46,6 +47,8 @@ private:
   SmallVector<BlockArgument> parametersOf(Operation *op);
   std::vector<bool> placesToCut(ArrayRef<double> crossing) const;
   FailureOr<std::vector<size_t>> chooseCuts();
+  FailureOr<std::vector<size_t>> cutAtStarts();
+  void noteStarts(ArrayRef<size_t> begins);
   void assign(ArrayRef<size_t> begins);
   void report(ArrayRef<size_t> begins);
   Layout layoutOf(Value value) { return getLayout(mesh, dist::getSharding(value)); }
@@ -55,6 +58,7 @@ private:
   ReshardPlanner planner;
   int64_t stages;
   StringRef pins;
+  ArrayRef<int64_t> starts;
   /// The ops that work on a microbatch, in their order.
   SmallVector<Operation *> forward, backward;
   std::vector<double> costs; ///< of each forward op, its gradients included, in seconds
@@ -215,6 +219,8 @@ static constexpr double kMostForCuts = 0.02;
 FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
   if (!pins.empty())
     return cutAtPins(function, forward, stages, pins);
+  if (!starts.empty())
+    return cutAtStarts();
   if (stages == 1)
     return std::vector<size_t>{0};
   StagePartitionProblem problem;
@@ -232,6 +238,45 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
     return function.emitError() << *reason;
   StagePartition partition = partitionStages(problem);
   return std::vector<size_t>(partition.firstOps.begin(), partition.firstOps.end());
+}
+
+/// The ops whose number is the first that is at least that of each start.
+FailureOr<std::vector<size_t>> StageCutter::cutAtStarts() {
+  std::vector<size_t> begins{0};
+  for (int64_t start : starts) {
+    size_t place = begins.back() + 1;
+    while (place < forward.size()) {
+      auto number = forward[place]->getAttrOfType<IntegerAttr>(kOpNumberAttrName);
+      if (number && number.getInt() >= start)
+        break;
+      ++place;
+    }
+    if (place >= forward.size())
+      return function.emitError() << "no op of a later stage has a number of at least " << start;
+    begins.push_back(place);
+  }
+  if (int64_t(begins.size()) != stages)
+    return function.emitError() << "there are " << starts.size() << " starts of stages, expected "
+                                << stages - 1 << ", one less than the pipeline has stages";
+  return begins;
+}
+
+/// Says where a program without a backward pass was cut.
+void StageCutter::noteStarts(ArrayRef<size_t> begins) {
+  if (!backward.empty())
+    return;
+  SmallVector<int64_t> numbers;
+  for (size_t begin : begins.drop_front()) {
+    auto number = forward[begin]->getAttrOfType<IntegerAttr>(kOpNumberAttrName);
+    for (size_t place = begin + 1; !number && place < forward.size(); ++place)
+      number = forward[place]->getAttrOfType<IntegerAttr>(kOpNumberAttrName);
+    if (!number)
+      return;
+    numbers.push_back(number.getInt());
+  }
+  if (!numbers.empty())
+    function->setAttr(dist::kStageStartsAttrName,
+                      DenseI64ArrayAttr::get(function.getContext(), numbers));
 }
 
 void StageCutter::assign(ArrayRef<size_t> begins) {
@@ -330,6 +375,7 @@ LogicalResult StageCutter::run() {
   FailureOr<std::vector<size_t>> begins = chooseCuts();
   if (failed(begins))
     return failure();
+  noteStarts(*begins);
   assign(*begins);
   if (stages > 1)
     report(*begins);
@@ -349,12 +395,13 @@ struct PartitionStagesPass : dtc::impl::PartitionStagesPassBase<PartitionStagesP
     if (failed(forEachFunction(
             getOperation(), [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
               std::optional<unsigned> axis = mesh.pipelineAxis();
-              if (!axis && (!stages.empty() || chunks > 1))
+              if (!axis && (!stages.empty() || !starts.empty() || chunks > 1))
                 return function.emitError() << "stages are asked for, and the mesh has no pipeline "
                                                "axis; add pp to --mesh";
               if (!axis)
-                return StageCutter(function, mesh, 1, "").run();
-              return StageCutter(function, mesh, mesh.axes[*axis].size * chunks, stages).run();
+                return StageCutter(function, mesh, 1, "", {}).run();
+              return StageCutter(function, mesh, mesh.axes[*axis].size * chunks, stages, starts)
+                  .run();
             })))
       signalPassFailure();
   }

@@ -89,6 +89,8 @@ void Placement::findHomes() {
     };
     if (auto param = attr("dtc.param"))
       made[arg] = homes[param.getValue()] = home(arg);
+    else if (attr("dtc.cache"))
+      made[arg] = home(arg);
     else if (!attr("dtc.slot"))
       made[arg] = all(); // data, the learning rate: the caller hands them to whoever reads them
   }

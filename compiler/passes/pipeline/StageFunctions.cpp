@@ -6,6 +6,8 @@
 
 #include "compiler/passes/pipeline/StageFunctions.h"
 
+#include "compiler/passes/CheckProgram.h"
+
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -180,7 +182,7 @@ void StageFunction::eraseUnusedArguments(const Placement &placement,
   int64_t next = 0;
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
-    bool isState = whole.getArgAttr(index, "dtc.param") || whole.getArgAttr(index, "dtc.slot");
+    bool isState = isStateArgument(whole, index);
     unused[index] =
         arg.use_empty() && !(isState && placement.isAvailable(whole.getArgument(index), device));
     numbers.push_back(next);

@@ -8,7 +8,8 @@
 // become 16 bits wide; from there each op takes the types that its PrecisionClass asks for, and
 // conversions appear where an op and its operand disagree. Two things run against that flow: what
 // leads to a gradient that an optimizer reads, or to a result of the function, stays wide from the
-// op that makes it on; and constants take whatever type their user has.
+// op that makes it on; and constants take whatever type their user has, unless they would leave its
+// range, which keeps the user wide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,6 +48,7 @@ private:
   LogicalResult retype(Operation *op);
   LogicalResult inferResults(Operation *op);
   bool isNeutral(Value value);
+  bool leavesRange(Value value);
   Value as(Value value, Type element, Operation *user);
   Value copyNeutral(Value value, Type element, Operation *user);
   void keepMasters();
@@ -107,10 +109,11 @@ void PrecisionAssigner::demand() {
   }
 }
 
-/// Parameters that the program computes with have 16 bits.
+/// Parameters and caches that the program computes with have 16 bits.
 void PrecisionAssigner::retypeParameters() {
   for (BlockArgument arg : function.getArguments())
-    if (function.getArgAttr(arg.getArgNumber(), DtcDialect::kParamAttrName))
+    if (isStateArgument(function, arg.getArgNumber()) &&
+        !function.getArgAttr(arg.getArgNumber(), "dtc.slot"))
       arg.setType(cast<RankedTensorType>(arg.getType()).clone(low));
 }
 
@@ -127,6 +130,32 @@ bool PrecisionAssigner::isNeutral(Value value) {
   return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op) && isNeutral(op->getOperand(0));
 }
 
+/// The element in that type; `lost` where it became 0 or infinite.
+static APFloat round(APFloat number, const llvm::fltSemantics &semantics, bool &lost) {
+  bool wasZero = number.isZero(), wasInfinite = number.isInfinity(), losesInfo;
+  number.convert(semantics, APFloat::rmNearestTiesToEven, &losesInfo);
+  lost |= number.isZero() != wasZero || number.isInfinity() != wasInfinite;
+  return number;
+}
+
+/// Whether the value is made from a constant that the 16-bit type has no number for but 0 or
+/// infinity. An epsilon that is 0 would not keep anything from a division by 0.
+bool PrecisionAssigner::leavesRange(Value value) {
+  if (!isNeutral(value))
+    return false;
+  Operation *op = value.getDefiningOp();
+  if (!isa<ConstantOp>(op))
+    return isFloat(op->getOperand(0)) && leavesRange(op->getOperand(0));
+  auto elements = cast<DenseFPElementsAttr>(cast<ConstantOp>(op).getValue());
+  bool lost = false;
+  auto check = [&](const APFloat &number) {
+    round(number, cast<FloatType>(low).getFloatSemantics(), lost);
+    return lost;
+  };
+  return elements.isSplat() ? check(elements.getSplatValue<APFloat>())
+                            : llvm::any_of(elements.getValues<APFloat>(), check);
+}
+
 Value PrecisionAssigner::copyNeutral(Value value, Type element, Operation *user) {
   Operation *op = value.getDefiningOp();
   auto type = cast<RankedTensorType>(value.getType()).clone(element);
@@ -138,11 +167,8 @@ Value PrecisionAssigner::copyNeutral(Value value, Type element, Operation *user)
   if (auto constant = dyn_cast<ConstantOp>(op)) {
     auto elements = cast<DenseFPElementsAttr>(constant.getValue());
     auto rounded = elements.mapValues(element, [&](const APFloat &number) {
-      APFloat copy = number;
-      bool losesInfo;
-      copy.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                   &losesInfo);
-      return copy.bitcastToAPInt();
+      bool lost = false;
+      return round(number, cast<FloatType>(element).getFloatSemantics(), lost).bitcastToAPInt();
     });
     return ConstantOp::create(builder, op->getLoc(), cast<DenseElementsAttr>(rounded));
   }
@@ -202,12 +228,15 @@ LogicalResult PrecisionAssigner::retype(Operation *op) {
   auto precision = cast<PrecisionOpInterface>(op);
   if (isa<ConvertOp>(op) && isFloat(op->getResult(0)))
     return success(); // the model's own: it says what it gives
-  bool anyLow = false, anyWide = false;
+  bool anyLow = false, anyWide = false, staysWide = false;
   for (OpOperand &operand : op->getOpOperands()) {
-    if (!isFloat(operand.get()) || isNeutral(operand.get()) ||
-        precision.isWideOperand(operand.getOperandNumber()))
+    Value value = operand.get();
+    if (!isFloat(value) || precision.isWideOperand(operand.getOperandNumber()))
       continue;
-    (elementOf(operand.get()) == low ? anyLow : anyWide) = true;
+    if (!isNeutral(value))
+      (elementOf(value) == low ? anyLow : anyWide) = true;
+    else
+      staysWide |= leavesRange(value);
   }
   bool isDemanded =
       llvm::any_of(op->getResults(), [&](Value result) { return demanded.contains(result); });
@@ -217,6 +246,7 @@ LogicalResult PrecisionAssigner::retype(Operation *op) {
   bool computesLow = anyLow && kind == PrecisionClass::Low;
   if (kind == PrecisionClass::Follow)
     computesLow = anyLow && !anyWide && (widened || !isDemanded);
+  computesLow &= !staysWide;
   for (OpOperand &operand : op->getOpOperands())
     if (isFloat(operand.get())) {
       bool isLow = computesLow && !precision.isWideOperand(operand.getOperandNumber());
@@ -256,9 +286,9 @@ void PrecisionAssigner::keepMasters() {
     for (unsigned result = 0, e = ret.getNumOperands(); result < e; ++result)
       if (ret.getOperand(result) == updated)
         ret.setOperand(result, rounded);
-    function.insertResult(ret.getNumOperands(), updated.getType(),
-                          builder.getDictionaryAttr(builder.getNamedAttr(
-                              "dtc.updates", builder.getI64IntegerAttr(index))));
+    (void)function.insertResult(ret.getNumOperands(), updated.getType(),
+                                builder.getDictionaryAttr(builder.getNamedAttr(
+                                    "dtc.updates", builder.getI64IntegerAttr(index))));
     ret.getOperandsMutable().append(updated);
   }
 }

@@ -23,22 +23,31 @@ static bool isLow(Value value) {
 }
 
 SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
-  llvm::DenseSet<Operation *> found, seen;
+  llvm::DenseSet<Operation *> found;
+  llvm::DenseSet<Value> seen;
   SmallVector<Value> worklist;
   function.walk([&](OptimizerOpInterface optimizer) {
     worklist.push_back(optimizer.getGradientMutable().get());
   });
   while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val().getDefiningOp();
-    if (!op || !seen.insert(op).second)
+    Value value = worklist.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert(value).second)
       continue;
+    // Where gradients are split (ZeRO's stage 2), those of each microbatch are summed within the
+    // loop over them.
+    if (isa<dist::MicrobatchLoopOp, dist::FragmentOp>(op)) {
+      Operation *yield = op->getRegion(0).front().getTerminator();
+      worklist.push_back(yield->getOperand(cast<OpResult>(value).getResultNumber()));
+      continue;
+    }
     auto reduce = dyn_cast<dist::AllReduceOp>(op);
     auto scatter = dyn_cast<dist::ReduceScatterOp>(op);
     if ((reduce && reduce.getKind() == dist::ReductionKind::Sum) ||
         (scatter && scatter.getKind() == dist::ReductionKind::Sum))
       found.insert(op);
     // What moves or converts it, and what adds it to another part.
-    bool passes = isa<ReshapeOp, ConvertOp, AddOp>(op) ||
+    bool passes = isa<ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, ConvertOp, AddOp>(op) ||
                   (isa<dist::DistDialect>(op->getDialect()) && op->getNumRegions() == 0);
     if (passes)
       llvm::append_range(worklist, op->getOperands());

@@ -269,8 +269,9 @@ void Printer::printInputs() {
   Table table({"input", "shape", "sharding", "local shape", "bytes", "padding", ""});
   for (BlockArgument arg : function.getArguments()) {
     StringRef name = attributeOf(arg, "dtc.input");
-    if (name.empty())
-      name = attributeOf(arg, "dtc.scalar");
+    for (StringRef other : {"dtc.scalar", "dtc.cache"})
+      if (name.empty())
+        name = attributeOf(arg, other);
     // What is neither is a value of a function that is no model.
     std::string other = llvm::formatv("argument {0}", arg.getArgNumber());
     if (name.empty() && attributeOf(arg, "dtc.param").empty() &&

@@ -21,7 +21,7 @@ DictionaryAttr dtc::describeReason(const Mesh &mesh, Value value, const Layout &
   bool isParameter = false;
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto function = cast<func::FuncOp>(arg.getOwner()->getParentOp());
-    for (StringRef key : {"dtc.param", "dtc.slot", "dtc.input", "dtc.scalar"})
+    for (StringRef key : {"dtc.param", "dtc.slot", "dtc.cache", "dtc.input", "dtc.scalar"})
       if (auto name = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), key)) {
         isParameter = key == "dtc.param";
         what = ((isParameter ? "parameter " : "argument ") + name.getValue()).str();

@@ -65,8 +65,37 @@ static BlockArgument getUpdatedParameter(func::FuncOp function, OptimizerOpInter
   return {};
 }
 
+/// Those of the axes that do not split the layout yet.
+static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
+  AxisList free;
+  for (unsigned axis : axes)
+    if (!layout.isShardedOver(axis))
+      free.push_back(axis);
+  return free;
+}
+
+/// Splits the parameters that do not train. They have no gradient and no state, but they have
+/// memory.
+static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
+                        const llvm::DenseSet<Value> &trained) {
+  func::FuncOp function = propagation.getFunction();
+  for (BlockArgument arg : function.getArguments()) {
+    if (!function.getArgAttr(arg.getArgNumber(), "dtc.param") || trained.contains(arg))
+      continue;
+    Layout layout = propagation.layoutOf(arg);
+    AxisList axes = freeAxes(layout, options.axes);
+    auto type = cast<RankedTensorType>(arg.getType());
+    std::optional<unsigned> dim = chooseDim(propagation.getMesh(), type, layout, axes,
+                                            SmallVector<bool>(type.getRank(), true));
+    if (dim && !axes.empty())
+      propagation.append(arg, *dim, axes);
+    propagation.close(arg);
+  }
+}
+
 LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options) {
   const Mesh &mesh = propagation.getMesh();
+  llvm::DenseSet<Value> trained;
   SmallVector<OptimizerOpInterface> optimizers;
   for (auto op : propagation.getFunction().front().getOps<OptimizerOpInterface>())
     optimizers.push_back(op);
@@ -79,11 +108,9 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
     BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);
     if (!parameter)
       continue;
+    trained.insert(parameter);
     Layout layout = propagation.layoutOf(parameter);
-    AxisList axes;
-    for (unsigned axis : options.axes)
-      if (!layout.isShardedOver(axis))
-        axes.push_back(axis);
+    AxisList axes = freeAxes(layout, options.axes);
     auto type = cast<RankedTensorType>(parameter.getType());
     std::optional<unsigned> dim = chooseDim(
         mesh, type, layout, axes, splittableDims(op.getGradientMutable().get(), type.getRank()));
@@ -133,5 +160,7 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
         propagation.revisit(user);
     }
   }
+  if (options.stage >= 3)
+    splitFrozen(propagation, options, trained);
   return success();
 }

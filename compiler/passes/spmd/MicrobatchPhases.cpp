@@ -6,8 +6,8 @@
 //
 // A value whose sharding mentions the temporal axis, split or partial, is another one in each
 // microbatch; the ops that make or use such values are the body of the loop over microbatches. A
-// sum over the axis leaves the loop where a reshard completes it. Everything else runs before the
-// loop, or after it if it depends on such a sum.
+// sum over the axis leaves the loop where a reshard completes it, as does any value of the only
+// microbatch. Everything else runs before the loop, or after it if it depends on such a sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +33,14 @@ LogicalResult Partitioner::classify() {
       inLoop |= mentionsTime(layoutOf(result));
 
     auto reshard = dyn_cast<dist::ReshardOp>(op);
-    if (reshard && time && layoutOf(reshard.getInput()).isPartialOver(*time) &&
-        !mentionsTime(layoutOf(reshard.getResult()))) {
-      if (layoutOf(reshard.getInput()).partialKind != dist::ReductionKind::Sum)
+    bool leaves = reshard && mentionsTime(layoutOf(reshard.getInput())) &&
+                  !mentionsTime(layoutOf(reshard.getResult()));
+    bool isPartial = leaves && layoutOf(reshard.getInput()).isPartialOver(*time);
+    // One microbatch has all of a value, which is the sum over it.
+    bool isOnly =
+        leaves && mesh.axes[*time].size == 1 && isa<FloatType>(reshard.getType().getElementType());
+    if (isPartial || isOnly) {
+      if (isPartial && layoutOf(reshard.getInput()).partialKind != dist::ReductionKind::Sum)
         return op.emitError() << "needs the maximum over microbatches of a value; only sums are "
                                  "carried from one microbatch to the next; use one microbatch";
       accumulated.insert(reshard.getInput());

@@ -86,6 +86,8 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
   if (phases.at(op) == Phase::After && accumulated.contains(op.getInput())) {
     value = sums.lookup(op.getInput());
     llvm::erase(from.partial, *time);
+    for (AxisList &dim : from.dims)
+      llvm::erase(dim, *time);
   }
   auto type = cast<RankedTensorType>(op.getType());
   const auto &plan = planner.plan(elementBytes(type), type.getShape(), from, to);

@@ -66,7 +66,9 @@ private:
   Value differentiated, divisor;
   SmallVector<BlockArgument> params; ///< that train
   OptimizerScalars scalars;
-  BlockArgument lossScale;          ///< null: the loss is not scaled
+  BlockArgument lossScale; ///< null: the loss is not scaled
+  /// How many batches the sums of a step are over; null: one, or sums whose quotient does not say.
+  BlockArgument batches;
   SmallVector<BlockArgument> slots; ///< those of the first parameter, then of the next
   struct NewArgument {
     Type type;
@@ -114,13 +116,21 @@ LogicalResult TrainStepBuilder::check() {
                                   << "), expected one scalar, the loss";
   elementType = type.getElementType();
   loss = differentiated = ret.getOperand(0);
+  if (optimizer && !isWideTensor(type))
+    return function.emitOpError() << "has a loss of type " << type
+                                  << ", expected f32 or f64: optimizers need it; a model in f32 "
+                                     "can be compiled to compute in 16 bits (--dtype)";
+  auto isParameter = [&](BlockArgument arg) {
+    return bool(function.getArgAttr(arg.getArgNumber(), "dtc.param"));
+  };
+  if (llvm::none_of(function.getArguments(), isParameter))
+    return function.emitOpError() << "has no parameter; mark arguments with dtc.param";
   auto read = ParameterSettings::read(function, options.freeze, options.paramGroup);
   if (failed(read))
     return failure();
   settings = std::move(*read);
-  bool any = false;
   for (BlockArgument arg : function.getArguments()) {
-    if (!function.getArgAttr(arg.getArgNumber(), "dtc.param"))
+    if (!isParameter(arg))
       continue;
     if (cast<RankedTensorType>(arg.getType()).getElementType() != elementType)
       return function.emitOpError()
@@ -130,12 +140,9 @@ LogicalResult TrainStepBuilder::check() {
     if (int64_t rank = cast<RankedTensorType>(arg.getType()).getRank(); rank > 26)
       return function.emitOpError()
              << "has a parameter of rank " << rank << ", expected at most 26";
-    any = true;
     if (!settings->isFrozen(arg))
       params.push_back(arg);
   }
-  if (!any)
-    return function.emitOpError() << "has no parameter; mark arguments with dtc.param";
   if (params.empty())
     return function.emitOpError() << "has no parameter that trains: all of them are frozen";
   return success();
@@ -221,6 +228,10 @@ void TrainStepBuilder::buildArguments() {
     declareScalar("step");
   if (options.lossScale)
     declareScalar("loss_scale");
+  // A divisor is summed over the batches as the gradients are.
+  bool countsBatches = options.accumulates && !divisor;
+  if (countsBatches)
+    declareScalar("batches");
   for (BlockArgument param : params)
     for (StringRef slot : optimizer->slots)
       declareSlot(param, slot);
@@ -236,6 +247,8 @@ void TrainStepBuilder::buildArguments() {
     scalars.step = take();
   if (options.lossScale)
     lossScale = take();
+  if (countsBatches)
+    batches = take();
   slots.assign(next.begin(), next.end());
 }
 
@@ -244,8 +257,9 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
   Value norm = gradientNorm(gradients);
   Location loc = norm.getLoc();
   Value factor = divisor;
-  if (lossScale)
-    factor = factor ? Value(MulOp::create(builder, loc, factor, lossScale)) : lossScale;
+  for (BlockArgument further : {lossScale, batches})
+    if (further)
+      factor = factor ? Value(MulOp::create(builder, loc, factor, further)) : further;
   if (factor) {
     // A divisor may be negative; a norm is not.
     Value magnitude = divisor ? Value(AbsOp::create(builder, loc, factor)) : factor;
@@ -314,6 +328,8 @@ LogicalResult TrainStepBuilder::run() {
       buildGradients(builder, block, differentiated, wrt, lossScale, options.numberOps);
   if (failed(gradients))
     return failure();
+  if (batches)
+    loss = DivOp::create(builder, loss.getLoc(), loss, batches);
   addResult(loss, "dtc.output", builder.getStringAttr("loss"));
   if (optimizer)
     buildUpdates(*gradients);
@@ -345,6 +361,7 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
     options.freeze.assign(freeze.begin(), freeze.end());
     options.paramGroup.assign(paramGroup.begin(), paramGroup.end());
     options.lossScale = lossScale;
+    options.accumulates = accumulates;
     options.numberOps = numberOps;
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     if (functions.size() != 1) {

@@ -19,9 +19,16 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// The reshapes that are all the uses of `arg`, if they all go to one type and agree on logical
-/// axes; else none.
-static SmallVector<ReshapeOp> foldableReshapes(BlockArgument arg) {
+/// Whether an attribute dtc.axes, which may be absent, names a dimension.
+static bool namesAxis(Attribute axes) {
+  auto names = dyn_cast_or_null<ArrayAttr>(axes);
+  return names && llvm::any_of(names.getAsRange<StringAttr>(),
+                               [](StringAttr name) { return !name.getValue().empty(); });
+}
+
+/// The reshapes that are all the uses of `arg`, whose dtc.axes are `axes`, if they all go to one
+/// type and agree on logical axes; else none.
+static SmallVector<ReshapeOp> foldableReshapes(BlockArgument arg, Attribute axes) {
   SmallVector<ReshapeOp> reshapes;
   for (Operation *user : arg.getUsers()) {
     auto reshape = dyn_cast<ReshapeOp>(user);
@@ -31,6 +38,9 @@ static SmallVector<ReshapeOp> foldableReshapes(BlockArgument arg) {
       return {};
     // A sharding that the user wrote on either shape is about that shape.
     if (reshape->hasAttr(dist::kShardingAttrName))
+      return {};
+    // Names that the other shape does not give again would be lost.
+    if (namesAxis(axes) && !reshape->hasAttr("dtc.axes"))
       return {};
     reshapes.push_back(reshape);
   }
@@ -54,7 +64,8 @@ struct FoldParameterReshapesPass
       unsigned index = arg.getArgNumber();
       if (!function.getArgAttr(index, "dtc.param") || dist::getSharding(arg))
         continue;
-      SmallVector<ReshapeOp> reshapes = foldableReshapes(arg);
+      SmallVector<ReshapeOp> reshapes =
+          foldableReshapes(arg, function.getArgAttr(index, "dtc.axes"));
       if (reshapes.empty())
         continue;
       auto fileShape = cast<RankedTensorType>(arg.getType()).getShape();

@@ -1,0 +1,134 @@
+//===- Lora.cpp - Low-rank adapters of imported models --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/Lora.h"
+
+#include "compiler/import/ConfigReader.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include <cmath>
+
+using namespace dtc;
+using llvm::StringRef;
+
+/// The output projection, which kAllLinear leaves out.
+static constexpr llvm::StringLiteral kOutputLayer = "lm_head";
+
+static llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(message + "; an example is rank=8,alpha=16,target=q_proj,v_proj");
+}
+
+/// Sets the number that `key` names; `text` is what stands behind the equals sign.
+static llvm::Error readNumber(StringRef key, StringRef text, LoraOptions &options) {
+  auto expected = [&](const llvm::Twine &what) {
+    return makeError("found " + key + "=" + text + ", expected " + what);
+  };
+  if (key == "rank") {
+    if (text.getAsInteger(10, options.rank) || options.rank < 1 ||
+        options.rank > ConfigReader::kMaxSize)
+      return expected("a whole number from 1 to " + llvm::Twine(ConfigReader::kMaxSize));
+    return llvm::Error::success();
+  }
+  double value;
+  bool isNumber = !text.getAsDouble(value) && std::isfinite(value);
+  if (key == "alpha") {
+    if (!isNumber || value <= 0)
+      return expected("a number greater than 0");
+    options.alpha = value;
+    return llvm::Error::success();
+  }
+  if (!isNumber || value < 0 || value >= 1)
+    return expected("a rate of at least 0 and less than 1");
+  options.dropout = value;
+  return llvm::Error::success();
+}
+
+llvm::Expected<LoraOptions> dtc::parseLora(StringRef text) {
+  LoraOptions options;
+  llvm::SmallVector<StringRef> items, keys;
+  text.split(items, ',');
+  for (StringRef item : items) {
+    StringRef key, value = item;
+    if (item.contains('=')) {
+      std::tie(key, value) = item.split('=');
+      if (!llvm::is_contained({"rank", "alpha", "target", "dropout"}, key))
+        return makeError("found '" + item +
+                         "', expected rank=R, alpha=A, target=LAYERS and, if you like, dropout=P");
+      if (llvm::is_contained(keys, key))
+        return makeError("has " + key + " twice, expected it once");
+      keys.push_back(key);
+    } else if (keys.empty() || keys.back() != "target") {
+      return makeError("found '" + item +
+                       "', expected rank=R, alpha=A, target=LAYERS and, if you like, dropout=P");
+    }
+    if (keys.back() != "target") {
+      if (llvm::Error error = readNumber(key, value, options))
+        return std::move(error);
+    } else if (value.empty()) {
+      return makeError("has an empty name of a layer in its target, expected the last part of a "
+                       "layer's name, or " +
+                       kAllLinear);
+    } else if (!llvm::is_contained(options.targets, value)) {
+      options.targets.push_back(value.str());
+    }
+  }
+  for (StringRef key : {"rank", "alpha", "target"})
+    if (!llvm::is_contained(keys, key))
+      return makeError("has no " + key);
+  return options;
+}
+
+bool LoraTargets::match(StringRef module) {
+  StringRef last = module.rsplit('.').second;
+  if (last.empty())
+    last = module;
+  if (!llvm::is_contained(known, last))
+    known.push_back(last.str());
+  if (example.empty())
+    example = module.str();
+  bool any = false;
+  for (const std::string &name : names) {
+    bool matches = name == kAllLinear ? module != kOutputLayer
+                                      : module == name || module.ends_with("." + name);
+    if (matches && !llvm::is_contained(used, name))
+      used.push_back(name);
+    any |= matches;
+  }
+  return any;
+}
+
+std::vector<std::string> LoraTargets::resolved() const {
+  std::vector<std::string> result;
+  auto add = [&](const std::string &name) {
+    if (!llvm::is_contained(result, name))
+      result.push_back(name);
+  };
+  for (const std::string &name : names) {
+    if (name != kAllLinear) {
+      add(name);
+      continue;
+    }
+    for (const std::string &layer : known)
+      if (layer != kOutputLayer)
+        add(layer);
+  }
+  return result;
+}
+
+std::vector<std::string> LoraTargets::problems() const {
+  std::vector<std::string> problems;
+  for (const std::string &name : names)
+    if (!llvm::is_contained(used, name))
+      problems.push_back("--lora has the target '" + name +
+                         "', which names no linear layer of the model; it has " +
+                         llvm::join(known, ", ") + " (the first one is " + example + "), and '" +
+                         kAllLinear.str() + "' stands for all but " + kOutputLayer.str());
+  return problems;
+}

@@ -1,0 +1,67 @@
+//===- Lora.h - Low-rank adapters of imported models ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// LoRA (Hu et al. 2021, arXiv:2106.09685, section 4.1): a linear layer keeps its weight, and
+// training changes a product of two small matrices that is added to it. Names, shapes, targets and
+// initial values are those of Hugging Face's PEFT.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_IMPORT_LORA_H
+#define DTC_COMPILER_IMPORT_LORA_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// Which linear layers have adapters, and what these are.
+struct LoraOptions {
+  int64_t rank = 1;
+  /// An adapter is multiplied by alpha / rank.
+  double alpha = 1;
+  /// The rate at which elements of an adapter's input drop out.
+  double dropout = 0;
+  /// Linear layers, by the last parts of their names ("q_proj", "attn.c_proj"), or kAllLinear.
+  std::vector<std::string> targets;
+};
+
+/// The target that stands for every linear layer but the output projection.
+inline constexpr llvm::StringLiteral kAllLinear = "all-linear";
+
+/// Reads "rank=8,alpha=16,target=q_proj,v_proj", to which "dropout=0.1" may be added. The error
+/// says what was found and what was expected.
+llvm::Expected<LoraOptions> parseLora(llvm::StringRef text);
+
+/// Finds the layers that targets name.
+class LoraTargets {
+public:
+  explicit LoraTargets(std::vector<std::string> names) : names(std::move(names)) {}
+
+  /// Whether a target names the linear layer `module` ("transformer.h.0.attn.c_attn"). All linear
+  /// layers of the model are to be asked for.
+  bool match(llvm::StringRef module);
+
+  /// The targets, with the layers that kAllLinear stands for instead of it.
+  std::vector<std::string> resolved() const;
+
+  /// A message for each target that named no layer so far.
+  std::vector<std::string> problems() const;
+
+private:
+  std::vector<std::string> names;
+  std::vector<std::string> used;  ///< names that matched
+  std::vector<std::string> known; ///< the last parts of the layers' names
+  std::string example;
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_IMPORT_LORA_H
