@@ -96,7 +96,8 @@ static void addOptions(CLI::App &app, Arguments &args) {
   static const std::map<std::string, CompileOptions::Mode> modes = {
       {"train", CompileOptions::Mode::Train},
       {"gradients", CompileOptions::Mode::Gradients},
-      {"forward", CompileOptions::Mode::Forward}};
+      {"forward", CompileOptions::Mode::Forward},
+      {"generate", CompileOptions::Mode::Generate}};
   CompileOptions &options = args.compile;
   const CLI::Validator notNegative = numberThat(
       "a finite number that is not negative", [](double x) { return std::isfinite(x) && x >= 0; });
@@ -150,6 +151,9 @@ static void addOptions(CLI::App &app, Arguments &args) {
                  "Parts of the batch that each device works through")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
+  app.add_flag("--accumulate", options.accumulates,
+               "Keep sums of gradients, so that dtc-run --accumulate can take several batches a "
+               "step; with more than one microbatch there are some anyway");
   app.add_option("--schedule", options.schedule,
                  "How a pipeline (pp in --mesh) works: naive, gpipe, 1f1b, interleaved, zb-h1, "
                  "zb-v, or auto, the fastest by estimate that fits --memory-limit")
@@ -184,8 +188,9 @@ static void addOptions(CLI::App &app, Arguments &args) {
       ->check(positive);
   app.add_option_function<std::string>(
          "--mode", [&](const std::string &name) { options.mode = modes.at(name); },
-         "train, gradients, or forward: the function as it is")
-      ->check(CLI::IsMember({"train", "gradients", "forward"}))
+         "train, gradients, forward: the function as it is, or generate: the next tokens of "
+         "prompts, with a cache of keys and values")
+      ->check(CLI::IsMember({"train", "gradients", "forward", "generate"}))
       ->default_str("train");
   app.add_option("--dtype", options.dtype,
                  "What the model computes in: f32, bf16, or f16 with a scaled loss; what needs f32 "
@@ -282,6 +287,17 @@ static int runMain(int argc, char **argv) {
     std::string problem = parseAxis(text, args.compile.mesh.emplace_back());
     if (!problem.empty())
       return fail(problem);
+  }
+  if (args.compile.accumulates && args.compile.mode != CompileOptions::Mode::Train)
+    return fail(
+        "--accumulate: only plans of --mode train take several batches a step; leave it out");
+  if (args.compile.mode == CompileOptions::Mode::Generate) {
+    if (args.compile.microbatches > 1)
+      return fail("--microbatches " + std::to_string(args.compile.microbatches) +
+                  ": generation works on the whole batch at once; leave it out");
+    if (args.compile.zero > 0)
+      return fail("--zero " + std::to_string(args.compile.zero) +
+                  ": generation has no optimizer whose state could be split; leave it out");
   }
   if (args.compile.sequenceParallel && !hasAxis(args, "tp"))
     return fail("--sequence-parallel: --mesh has no axis 'tp' to split sequences over; add one");

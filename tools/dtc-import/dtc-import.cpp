@@ -48,13 +48,26 @@ static CLI::Validator numberBetween(double least, double most) {
       "");
 }
 
+/// Reads adapters into `lora`.
+static CLI::Validator loraInto(std::optional<LoraOptions> &lora) {
+  return CLI::Validator(
+      [&](std::string &text) -> std::string {
+        llvm::Expected<LoraOptions> parsed = parseLora(text);
+        if (!parsed)
+          return llvm::toString(parsed.takeError());
+        lora = std::move(*parsed);
+        return "";
+      },
+      "");
+}
+
 static int runMain(int argc, char **argv) {
   CLI::App app("Turns a Hugging Face config.json into model IR: one function, @loss, as one device "
                "would compute it. Model types: " +
                    llvm::join(getKnownModelTypes(), ", ") + ".",
                "dtc-import");
   app.set_version_flag("--version", std::string("dtc-import ") + DTC_VERSION);
-  std::string input, output = "-", elementType = "f32";
+  std::string input, output = "-", elementType = "f32", lora;
   ImportOptions options;
   bool noDropout = false;
   app.add_option("config", input, "The configuration; - is the standard input")->required();
@@ -83,6 +96,11 @@ static int runMain(int argc, char **argv) {
          "The label of tokens that do not count, such as -100; the loss is the mean over the "
          "others")
       ->check(CLI::Range(int64_t{INT32_MIN}, int64_t{INT32_MAX}));
+  app.add_option("--lora", lora,
+                 "Freeze the model, and train low-rank adapters beside the linear layers named: "
+                 "rank=8,alpha=16,target=q_proj,v_proj and, if you like, dropout=0.1; the target "
+                 "all-linear stands for all but lm_head")
+      ->check(loraInto(options.lora));
   app.add_option("-o,--output", output, "The file to write; - is the standard output")
       ->capture_default_str();
   if (auto status = parseCommandLine(app, argc, argv))

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanReader.h"
+#include "runtime/plan/PlanTypes.h"
 #include "runtime/report/ExplanationReport.h"
 #include "runtime/report/PlanReport.h"
 #include "runtime/report/PlanSimulation.h"
@@ -34,6 +35,7 @@ struct Arguments {
   size_t width = defaultTimelineColumns;
   std::vector<std::string> links;
   size_t top = defaultExplainedGroups;
+  std::string entry; // empty: the plan's own
 };
 } // namespace
 
@@ -52,8 +54,24 @@ static MaybeError writeText(const std::string &path, const std::string &text) {
   return file->commit();
 }
 
+/// The plan, or the entry point of it that was asked for.
+static Expected<std::shared_ptr<const dtc::plan::Plan>> readEntry(const Arguments &args) {
+  auto plan = readPlan(args.path);
+  if (!plan)
+    return plan;
+  const dtc::plan::Plan *entry = findEntryPoint(**plan, args.entry);
+  if (entry)
+    return std::shared_ptr<const dtc::plan::Plan>(*plan, entry);
+  std::vector<std::string> names;
+  for (const dtc::plan::Plan &companion : (*plan)->companions())
+    names.push_back(companion.entry());
+  return Error{fmt::format("--entry: {} has no entry point \"{}\"; beside its own it has {}",
+                           args.path, args.entry,
+                           names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))};
+}
+
 static int show(const Arguments &args) {
-  Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readPlan(args.path);
+  Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readEntry(args);
   if (!plan)
     return fail(plan.error().message);
   std::optional<Timeline> timeline;
@@ -87,7 +105,7 @@ static int explain(const Arguments &args) {
       return fail("--link: " + link.error().message);
     links.push_back(*link);
   }
-  Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readPlan(args.path);
+  Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readEntry(args);
   if (!plan)
     return fail(plan.error().message);
   if (MaybeError error = checkLinks(**plan, links))
@@ -188,6 +206,10 @@ static int runMain(int argc, char **argv) {
                    "(default: as the plan says, or else " +
                        formatLinkSpeed(kAssumedLink) + ")")
       ->allow_extra_args(false);
+
+  for (CLI::App *subcommand : {showCommand, explainCommand})
+    subcommand->add_option("--entry", args.entry,
+                           "An entry point beside the plan's own, such as evaluate or decode");
 
   // Before the subcommand there are only flags.
   for (int i = 1; i < argc; ++i) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/generate/GenerateRun.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/train/TrainLoop.h"
 #include "tools/CommandLine.h"
@@ -15,6 +16,8 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <string>
+#include <vector>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -64,11 +67,59 @@ static CLI::Validator nonNegativeNumber() {
       "");
 }
 
+static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
+  CLI::Option *prompt =
+      app.add_option("--prompt", options.promptPaths,
+                     "Go on with the text or the 16-bit tokens (.bin) of this file, by a plan of "
+                     "dtc-compile --mode generate; may be given again")
+          ->allow_extra_args(false);
+  app.add_option("--max-new-tokens", options.generator.maxNewTokens, "Tokens to generate")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->needs(prompt)
+      ->capture_default_str();
+  // What a user would take for something that generation does.
+  for (const char *flag :
+       {"--data", "--eval-data", "--eval-every", "--eval-batches", "--steps", "--accumulate",
+        "--save", "--metrics", "--trace", "--lr", "--loss-scale"})
+    prompt->excludes(app.get_option(flag));
+  CLI::Option *temperature =
+      app.add_option("--temperature", options.generator.sampler.temperature,
+                     "Draw tokens from softmax(logits / temperature); 0: take the most likely one")
+          ->check(nonNegativeNumber())
+          ->needs(prompt)
+          ->capture_default_str();
+  app.add_option("--top-k", options.generator.sampler.topK,
+                 "Draw among so many of the most likely tokens; 0: among all")
+      ->check(wholeNumber<int64_t>())
+      ->needs(prompt)
+      ->needs(temperature)
+      ->capture_default_str();
+  app.add_option("--stop-token", options.generator.stopToken, "End a sequence behind this token")
+      ->check(wholeNumber<int32_t>())
+      ->needs(prompt);
+  app.add_option("--tokens", options.tokensPath,
+                 "Write a JSON object for each prompt to this file: its tokens and the new ones")
+      ->needs(prompt);
+}
+
 static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
   app.add_option("--data", options.dataPath,
                  "A text file (bytes are tokens), 16-bit tokens of llm.c or nanoGPT (.bin), or "
                  "tensors named as the plan's inputs (.safetensors)");
+  app.add_option("--accumulate", options.batches,
+                 "Batches of a step: gradients are summed over them before each update")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  app.add_option("--eval-data", options.evalDataPath,
+                 "Held-out data, as --data, to compute the loss on; without dropout");
+  app.add_option("--eval-every", options.evalEvery,
+                 "Steps from one evaluation to the next (default: a tenth of all); there is one "
+                 "after the last step too")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--eval-batches", options.evalBatches,
+                 "Batches of each evaluation, the first ones of --eval-data (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--steps", options.steps,
                  "Steps to run (default: 100; 1 for a plan that does not train)")
       ->check(wholeNumber<int64_t>());
@@ -94,8 +145,14 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("--seed", options.seed, "Draws the initial weights, the batches and random masks")
       ->check(wholeNumber<uint64_t>())
       ->capture_default_str();
-  app.add_option("--init", options.initPath, "Start from the weights of a .safetensors file");
+  app.add_option("--init", options.initPaths,
+                 "Start from the weights of a .safetensors file; may be given again, as for a base "
+                 "model and its adapters: the last file that has a tensor holds")
+      ->allow_extra_args(false);
   app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
+  app.add_option("--save-adapters", options.saveAdaptersPath,
+                 "Write the adapters of a model with --lora, and nothing else, to a .safetensors "
+                 "file at the end, and adapter_config.json beside it, as PEFT does");
   app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
   app.add_option("--threads", options.threadsPerDevice,
                  "Threads for each device (default: the cores divided by the devices)")
@@ -119,14 +176,33 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
   app.add_flag("--allow-nonfinite", options.allowNonfinite,
                "Go on when the loss is not a finite number, and however many steps are skipped");
+  app.add_option_function<std::vector<std::string>>(
+         "--inject-nonfinite",
+         [&](const std::vector<std::string> &texts) {
+           for (const std::string &text : texts) {
+             Expected<Injection> injection = parseInjection(text);
+             if (!injection)
+               throw CLI::ValidationError("--inject-nonfinite", injection.error().message);
+             options.injections.push_back(*injection);
+           }
+         },
+         "To test how a run copes: 'op=h.1.mlp,step=3,device=5' makes an element infinite that the "
+         "first kernel of that op makes on that device in that step. May follow: kernel=einsum, "
+         "match=-1 (the last such kernel, of the backward pass), microbatch=1, element=7, "
+         "value=-inf or nan. May be given several times")
+      ->allow_extra_args(false);
 }
 
 static int runMain(int argc, char **argv) {
-  CLI::App app{"Runs a plan of dtc-compile: trains the model, or computes its outputs.", "dtc-run"};
+  CLI::App app{
+      "Runs a plan of dtc-compile: trains the model, computes its outputs, or generates tokens.",
+      "dtc-run"};
   app.set_version_flag("--version",
                        fmt::format("dtc-run {} (plan version {})", DTC_VERSION, planVersion));
   TrainOptions options;
   addOptions(app, options);
+  GenerateOptions generateOptions;
+  addGenerateOptions(app, generateOptions);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
   // A kernel that does not return keeps its thread, so that the ordinary end of the process would
@@ -136,6 +212,12 @@ static int runMain(int argc, char **argv) {
     std::_Exit(fail(error.message));
   };
   stopOnSignals();
+  if (!generateOptions.promptPaths.empty()) {
+    generateOptions.generator.sampler.seed = options.seed;
+    MaybeError error =
+        generate(options, generateOptions, createCpuBackend(), stdout, stderr, stopRequested);
+    return error ? fail(error->message) : 0;
+  }
   Expected<TrainResult> result = train(options, createCpuBackend(), stdout, stderr, stopRequested);
   if (!result)
     return fail(result.error().message);
