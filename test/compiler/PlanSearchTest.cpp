@@ -222,6 +222,7 @@ TEST(RecomputeAutoLimits, KeepsAllThatFits) {
     options.memoryLimit = arenaOf(*all);
     auto plan = compileModel(kLlama, options);
     ASSERT_TRUE(plan);
+    plan->clear_companions(); // of a whole compilation alone
     EXPECT_EQ(runtime::serializePlan(*plan), runtime::serializePlan(*all));
   }
 }

@@ -36,6 +36,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   options.eps = model.eps;
   options.freeze = model.freeze;
   ImportOptions import;
+  import.lora = model.lora;
   if (model.losses) {
     import.labelSmoothing = 0.1;
     import.zLoss = 1e-2;

@@ -10,6 +10,7 @@
 #include "test/support/CompileAndRun.h"
 
 #include <map>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct Model {
   /// Smoothed labels, a z-loss, and labels that do not count, most of them in the first samples.
   bool losses = false;
   std::vector<std::string> freeze = {}; ///< patterns of parameters that do not train
+  std::optional<LoraOptions> lora = {}; ///< adapters, which alone train
 };
 
 /// For messages of GoogleTest, which would print bytes.

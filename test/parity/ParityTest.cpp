@@ -5,147 +5,171 @@
 //===----------------------------------------------------------------------===//
 //
 // Reference values that Hugging Face transformers and PyTorch computed lie in data/; README.md
-// there says how. Here the same models are imported and compiled for one device and for dp=2,tp=2
-// with two microbatches, start from the same weights file, and see the same tokens.
+// there says how. Here the same models are imported with the same settings and compiled for one
+// device and for dp=2,tp=2 with two microbatches, start from the same weights file, and see the
+// same tokens.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/data/Safetensors.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/plan/plan.pb.h"
-#include "runtime/train/Weights.h"
+#include "test/parity/Reference.h"
 #include "test/support/CompileAndRun.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include <cstring>
-#include <fstream>
+#include <algorithm>
 
 using namespace dtc;
 using namespace dtc::test;
 
 namespace {
 
-/// The bound that the project promises, relative to a tensor's largest element.
-constexpr double kTolerance = 1e-4;
-
 class Parity : public testing::TestWithParam<std::tuple<std::string, std::string>> {
 protected:
   void SetUp() override {
-    folder = std::string(DTC_SOURCE_DIR) + "/test/parity/data/" + std::get<0>(GetParam()) + "/";
-    std::ifstream(folder + "expected.json") >> expected;
-    module = compiler.import(folder + "config.json", expected["batch"], expected["seq"]);
+    module = compiler.import(reference.path("config.json"), reference.expected["batch"],
+                             reference.expected["seq"], reference.importOptions());
     ASSERT_TRUE(module) << compiler.diagnostics();
-    options = layout(std::get<1>(GetParam()));
-    const auto &optimizer = expected["optimizer"];
-    options.beta1 = optimizer["beta1"];
-    options.beta2 = optimizer["beta2"];
-    options.eps = optimizer["eps"];
-    options.weightDecay = optimizer["weight_decay"];
-    options.clip = optimizer["clip_norm"];
   }
 
-  std::unique_ptr<runtime::Session> open() {
+  /// Compiles for the mode and starts from the file's weights; null if that fails.
+  std::unique_ptr<runtime::Session> open(CompileOptions::Mode mode,
+                                         const std::string &weights = "weights.safetensors") {
+    CompileOptions options = reference.compileOptions(std::get<1>(GetParam()));
+    options.mode = mode;
     auto session = compiler.open(*module, options);
     EXPECT_TRUE(session) << compiler.diagnostics();
-    if (session) {
-      auto extra = runtime::loadWeights(*session, folder + "weights.safetensors");
-      EXPECT_TRUE(bool(extra)) << extra.error().message;
-      if (extra)
-        EXPECT_TRUE(extra->empty())
-            << "the file has a tensor that the model lacks: " << extra->front();
-    }
+    if (session)
+      reference.setWeights(*session, weights);
     return session;
   }
 
-  runtime::HostTensor load(const std::string &file, const std::string &name,
-                           runtime::DType dtype = runtime::DType::F32) {
-    auto opened = runtime::SafetensorsFile::open(folder + file);
-    EXPECT_TRUE(bool(opened)) << opened.error().message;
-    auto tensor = opened->read(name, dtype);
-    EXPECT_TRUE(bool(tensor)) << tensor.error().message;
-    return std::move(*tensor);
+  /// Expects an output, a scalar, to be the number.
+  void expectOutput(runtime::Session &session, const std::string &name, double number) {
+    auto value = session.getOutput(name);
+    ASSERT_TRUE(bool(value)) << value.error().message;
+    EXPECT_NEAR(element(*value), number, kTolerance * number) << name;
   }
 
-  /// The rows of step `step`, 1 for the first.
-  void setBatch(runtime::Session &session, int step) {
-    int64_t batch = expected["batch"], seq = expected["seq"];
-    for (const char *name : {"tokens", "labels"}) {
-      runtime::HostTensor all = load("samples.safetensors", name, runtime::DType::I32);
-      runtime::HostTensor rows(runtime::TensorType{runtime::DType::I32, {batch, seq}});
-      std::memcpy(rows.bytes.data(), all.as<int32_t>() + (step - 1) * batch * seq,
-                  rows.bytes.size());
-      auto problem = session.setInput(name, rows);
-      EXPECT_FALSE(problem) << problem->message;
-    }
-  }
-
-  std::string folder;
-  nlohmann::json expected;
+  Reference reference{std::get<0>(GetParam())};
   Compiler compiler;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  CompileOptions options;
 };
+
+/// References that have gradients of their own.
+class GradientParity : public Parity {};
+
+/// References that have losses of samples which are not trained on.
+class EvaluationParity : public Parity {};
 
 } // namespace
 
-TEST_P(Parity, Gradients) {
-  options.mode = CompileOptions::Mode::Gradients;
-  auto session = open();
+TEST_P(GradientParity, Gradients) {
+  auto session = open(CompileOptions::Mode::Gradients);
   ASSERT_TRUE(session);
-  setBatch(*session, 1);
+  reference.setBatch(*session, "samples.safetensors", 0);
   ASSERT_FALSE(session->step(0, 1));
-  double loss = expected["loss"][0];
-  EXPECT_NEAR(element(*session->getOutput("loss")), loss, kTolerance * loss);
-  int count = 0;
-  for (const plan::State *each : runtime::distinctStates(session->plan())) {
-    const plan::State &state = *each;
-    auto gradient = session->getOutput("grad:" + state.name());
-    ASSERT_TRUE(bool(gradient)) << state.name();
-    gradient->type.shape.assign(state.file_shape().begin(), state.file_shape().end());
-    EXPECT_LT(relativeDifference(load("gradients.safetensors", state.name()), *gradient, 1e-6),
+  expectOutput(*session, "loss", reference.expected["loss"][0]);
+  int trained = 0, frozen = 0;
+  for (const plan::State *state : runtime::distinctStates(session->plan())) {
+    const std::string &name = state->name(), output = "grad:" + name;
+    if (!reference.hasTensor("gradients.safetensors", name)) {
+      EXPECT_FALSE(session->findOutput(output)) << name << " should not train";
+      ++frozen;
+      continue;
+    }
+    auto gradient = session->getOutput(output);
+    ASSERT_TRUE(bool(gradient)) << gradient.error().message;
+    gradient->type.shape.assign(state->file_shape().begin(), state->file_shape().end());
+    EXPECT_LT(relativeDifference(reference.tensor("gradients.safetensors", name), *gradient, 1e-6),
               kTolerance)
-        << state.name();
-    ++count;
+        << name;
+    ++trained;
   }
-  EXPECT_GT(count, 10);
+  EXPECT_GT(trained, 7);
+  EXPECT_EQ(frozen > 0, reference.expected.contains("freeze"));
 }
 
-TEST_P(Parity, ThreeStepsOfAdamw) {
-  auto session = open();
+TEST_P(Parity, Training) {
+  auto session = open(CompileOptions::Mode::Train);
   ASSERT_TRUE(session);
+  const nlohmann::json &expected = reference.expected;
   for (int step = 1; step <= expected["steps"]; ++step) {
-    setBatch(*session, step);
+    SCOPED_TRACE(testing::Message() << "step " << step);
+    reference.setBatch(*session, "samples.safetensors", step - 1);
     ASSERT_FALSE(session->step(expected["optimizer"]["lr"], step));
-    double loss = expected["loss"][step - 1], norm = expected["grad_norm"][step - 1];
-    EXPECT_NEAR(element(*session->getOutput("loss")), loss, kTolerance * loss) << "step " << step;
-    EXPECT_NEAR(element(*session->getOutput("grad_norm")), norm, kTolerance * norm)
-        << "step " << step;
+    expectOutput(*session, "loss", expected["loss"][step - 1]);
+    expectOutput(*session, "grad_norm", expected["grad_norm"][step - 1]);
   }
   for (const plan::State *each : runtime::distinctStates(session->plan())) {
     const plan::State &state = *each;
     if (!state.parameter().empty())
       continue;
-    runtime::HostTensor reference = load("parameters.safetensors", state.name());
+    runtime::HostTensor wanted = reference.tensor("parameters.safetensors", state.name());
     runtime::HostTensor actual = *session->getState(state.name());
     // What has no gradient but rounding (GPT-2's key biases) moves by AdamW as the rounding has it.
-    runtime::HostTensor gradient = load("gradients.safetensors", state.name());
-    for (int64_t i = 0; i < gradient.type.numElements(); ++i)
-      if (double g = std::abs(element(gradient, i)); g > 0 && g < expected["rounding"]) {
-        setElement(reference, i, 0);
-        setElement(actual, i, 0);
-      }
-    EXPECT_LT(relativeDifference(reference, actual), kTolerance) << state.name();
+    if (reference.hasTensor("gradients.safetensors", state.name())) {
+      runtime::HostTensor gradient = reference.tensor("gradients.safetensors", state.name());
+      for (int64_t i = 0; i < gradient.type.numElements(); ++i)
+        if (double g = std::abs(element(gradient, i)); g > 0 && g < expected["rounding"]) {
+          setElement(wanted, i, 0);
+          setElement(actual, i, 0);
+        }
+    }
+    EXPECT_LT(relativeDifference(wanted, actual), kTolerance) << state.name();
   }
 }
 
-static std::string nameOf(const testing::TestParamInfo<Parity::ParamType> &info) {
-  return std::get<0>(info.param) +
-         (std::get<1>(info.param).empty() ? "_one_device" : "_four_devices");
+/// By the entry point of the train step, before training and after it.
+TEST_P(EvaluationParity, Loss) {
+  nlohmann::json expected = reference.json("evaluation.json");
+  auto session = open(CompileOptions::Mode::Train);
+  ASSERT_TRUE(session);
+  runtime::Session *evaluate = session->findEntry("evaluate");
+  ASSERT_TRUE(evaluate);
+  auto expectLosses = [&](const char *moment) {
+    SCOPED_TRACE(moment);
+    double total = 0, counted = 0;
+    const nlohmann::json &batches = expected[moment]["batches"];
+    for (size_t i = 0; i < batches.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << "batch " << i);
+      reference.setBatch(*evaluate, "held_out.safetensors", int64_t(i));
+      ASSERT_FALSE(evaluate->step(0, 1));
+      expectOutput(*evaluate, "loss", batches[i]["loss"]);
+      double count = batches[i]["counted"];
+      total += count * element(*evaluate->getOutput("loss"));
+      counted += count;
+    }
+    double mean = expected[moment]["mean"];
+    EXPECT_NEAR(total / counted, mean, kTolerance * mean);
+  };
+  expectLosses("before");
+  for (int step = 1; step <= reference.expected["steps"]; ++step) {
+    reference.setBatch(*session, "samples.safetensors", step - 1);
+    ASSERT_FALSE(session->step(reference.expected["optimizer"]["lr"], step));
+  }
+  expectLosses("after");
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Parity,
-                         testing::Combine(testing::Values("gpt2", "llama", "llama_tied"),
-                                          testing::Values("", "dp=2,tp=2 m=2")),
-                         nameOf);
+static std::string nameOf(const testing::TestParamInfo<Parity::ParamType> &info) {
+  std::string name = std::get<0>(info.param);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name + (std::get<1>(info.param).empty() ? "_one_device" : "_four_devices");
+}
+
+/// On one device and on four, each reference that has the file itself.
+static auto eachWith(const std::string &file) {
+  return testing::Combine(testing::ValuesIn(findReferences(file)),
+                          testing::Values("", "dp=2,tp=2 m=2"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Parity, eachWith("expected.json"), nameOf);
+INSTANTIATE_TEST_SUITE_P(Models, GradientParity, eachWith("gradients.safetensors"), nameOf);
+INSTANTIATE_TEST_SUITE_P(Models, EvaluationParity, eachWith("evaluation.json"), nameOf);
+
+TEST(References, AreFound) {
+  EXPECT_GE(findReferences("expected.json").size(), 21u);
+  EXPECT_GE(findReferences("gradients.safetensors").size(), 15u);
+  EXPECT_GE(findReferences("evaluation.json").size(), 7u);
+}

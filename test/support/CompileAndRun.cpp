@@ -44,13 +44,13 @@ mlir::OwningOpRef<mlir::ModuleOp> Compiler::parse(const std::string &text) {
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Compiler::import(const std::string &configPath, int64_t batch,
-                                                   int64_t seq) {
+                                                   int64_t seq, ImportOptions options) {
   auto buffer = llvm::MemoryBuffer::getFile(configPath);
   if (!buffer) {
     messages += "cannot read " + configPath;
     return {};
   }
-  return importText((*buffer)->getBuffer(), configPath, batch, seq);
+  return importText((*buffer)->getBuffer(), configPath, batch, seq, options);
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Compiler::importText(llvm::StringRef config,
@@ -68,20 +68,35 @@ mlir::OwningOpRef<mlir::ModuleOp> Compiler::importText(llvm::StringRef config,
 std::unique_ptr<runtime::Session> Compiler::importAndOpen(const std::string &config, int64_t batch,
                                                           int64_t seq,
                                                           const CompileOptions &options,
-                                                          ImportOptions import) {
+                                                          ImportOptions import, int64_t batches) {
   auto module = importText(config, "config.json", batch, seq, import);
-  return module ? open(*module, options) : nullptr;
+  return module ? open(*module, options, 1, batches) : nullptr;
 }
 
-std::unique_ptr<runtime::Session>
-Compiler::open(mlir::ModuleOp module, const CompileOptions &options, int threadsPerDevice) {
+std::shared_ptr<const plan::Plan> Compiler::importAndCompile(const std::string &config,
+                                                             int64_t batch, int64_t seq,
+                                                             const CompileOptions &options) {
+  auto module = importText(config, "config.json", batch, seq);
+  return module ? compileCopy(*module, options) : nullptr;
+}
+
+std::shared_ptr<plan::Plan> Compiler::compileCopy(mlir::ModuleOp module,
+                                                  const CompileOptions &options) {
   messages.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
   auto plan = std::make_shared<plan::Plan>();
-  if (failed(compile(*copy, options, "test", *plan)))
+  return succeeded(compile(*copy, options, "test", *plan)) ? plan : nullptr;
+}
+
+std::unique_ptr<runtime::Session> Compiler::open(mlir::ModuleOp module,
+                                                 const CompileOptions &options,
+                                                 int threadsPerDevice, int64_t batches) {
+  std::shared_ptr<plan::Plan> plan = compileCopy(module, options);
+  if (!plan)
     return nullptr;
   runtime::SessionOptions sessionOptions;
   sessionOptions.threadsPerDevice = threadsPerDevice;
+  sessionOptions.batches = batches;
   auto session = runtime::Session::create(plan, runtime::createCpuBackend(), sessionOptions);
   if (!session) {
     messages += session.error().message;
@@ -122,6 +137,10 @@ CompileOptions dtc::test::layout(const std::string &text) {
   for (llvm::StringRef part : parts) {
     if (setField(part, options))
       continue;
+    if (part == "accumulate") {
+      options.accumulates = true;
+      continue;
+    }
     if (part == "sp") {
       options.sequenceParallel = true;
       continue;

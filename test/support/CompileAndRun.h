@@ -30,30 +30,34 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text);
   /// Imports a Hugging Face configuration file.
   mlir::OwningOpRef<mlir::ModuleOp> import(const std::string &configPath, int64_t batch,
-                                           int64_t seq);
+                                           int64_t seq, ImportOptions options = {});
   /// Imports the text of a configuration, compiles it and opens a session on the CPU backend; null,
   /// with diagnostics(), if one of these fails.
   std::unique_ptr<runtime::Session> importAndOpen(const std::string &config, int64_t batch,
                                                   int64_t seq, const CompileOptions &options,
-                                                  ImportOptions import = {});
+                                                  ImportOptions import = {}, int64_t batches = 1);
   /// Compiles a copy of the module and opens a session on the CPU backend; null, with
-  /// diagnostics(), if that fails.
+  /// diagnostics(), if that fails. A step of it has so many batches.
   std::unique_ptr<runtime::Session> open(mlir::ModuleOp module, const CompileOptions &options,
-                                         int threadsPerDevice = 1);
+                                         int threadsPerDevice = 1, int64_t batches = 1);
+  /// As importAndOpen(), but opens nothing: for plans of more memory than a test should take.
+  std::shared_ptr<const plan::Plan> importAndCompile(const std::string &config, int64_t batch,
+                                                     int64_t seq, const CompileOptions &options);
   const std::string &diagnostics() const { return messages; }
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> importText(llvm::StringRef config, const std::string &path,
                                                int64_t batch, int64_t seq,
                                                ImportOptions options = {});
+  std::shared_ptr<plan::Plan> compileCopy(mlir::ModuleOp module, const CompileOptions &options);
 
   std::string messages;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
 };
 
 /// "dp=2,tp=2,pp=2 m=2" -> options with that mesh and that many microbatches. There may follow, in
-/// any order, "zero=3", "sp" (sequence parallel), "shard:batch=dp+tp", "bucket=4096" (bytes),
-/// "recompute=full", "dtype=bf16", "grads=bf16" (their type while they are summed),
+/// any order, "zero=3", "sp" (sequence parallel), "accumulate", "shard:batch=dp+tp", "bucket=4096"
+/// (bytes), "recompute=full", "dtype=bf16", "grads=bf16" (their type while they are summed),
 /// "optimizer=lion" and, of a pipeline, "schedule=zb-v", "chunks=2" and "stages=h.0|h.1-h.3"
 /// (without spaces). A layout that does not parse ends the program.
 CompileOptions layout(const std::string &text);

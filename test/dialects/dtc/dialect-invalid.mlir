@@ -169,3 +169,33 @@ func.func private @no_float(tensor<4xf32> {dtc.param = "x", dtc.init = #dtc.norm
 
 // expected-error@+1 {{unknown attribute `constant` in dialect `dtc`}}
 func.func private @unknown_initializer(tensor<4xf32> {dtc.param = "x", dtc.init = #dtc.constant<1.0>})
+
+// -----
+
+// expected-error@+1 {{'dtc.lora' is {alpha = 8.000000e+00 : f64, dropout = 0.000000e+00 : f64, rank = 0 : i64, targets = []}, expected on a module {rank = an i64 of at least 1, alpha = a finite float above 0, dropout = a float of at least 0 and less than 1, targets = an array of strings}}}
+module attributes {dtc.lora = {rank = 0 : i64, alpha = 8.0 : f64, dropout = 0.0 : f64, targets = []}} {}
+
+// -----
+
+// expected-error@+1 {{'dtc.lora' is {alpha = 0.000000e+00 : f64,}}
+module attributes {dtc.lora = {rank = 2 : i64, alpha = 0.0 : f64, dropout = 0.0 : f64, targets = ["a"]}} {}
+
+// -----
+
+// expected-error@+1 {{'dtc.lora' is {alpha = 8.000000e+00 : f64, dropout = 1.000000e+00 : f64,}}
+module attributes {dtc.lora = {rank = 2 : i64, alpha = 8.0 : f64, dropout = 1.0 : f64, targets = ["a"]}} {}
+
+// -----
+
+// expected-error@+1 {{'dtc.lora' is {alpha = 8.000000e+00 : f64, dropout = 0.000000e+00 : f64, rank = 2 : i64}, expected}}
+module attributes {dtc.lora = {rank = 2 : i64, alpha = 8.0 : f64, dropout = 0.0 : f64}} {}
+
+// -----
+
+// expected-error@+1 {{'dtc.lora' is "q_proj", expected on a module}}
+module attributes {dtc.lora = "q_proj"} {}
+
+// -----
+
+// expected-error@+1 {{expected on a module}}
+func.func private @lora() attributes {dtc.lora = {rank = 2 : i64, alpha = 8.0 : f64, dropout = 0.0 : f64, targets = ["a"]}}

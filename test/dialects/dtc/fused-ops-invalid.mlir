@@ -32,6 +32,30 @@ func.func @rotary_without_theta(%x: tensor<2x8x6x16xf32>) {
 
 // -----
 
+func.func @rotary_positions_size(%x: tensor<2x8x6x16xf32>, %positions: tensor<8xi32>) {
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<8xi32>', expected 'tensor<2xi32>'}}
+  %0 = dtc.rotary %x from %positions : tensor<8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_positions_rank(%x: tensor<2x8x6x16xf32>, %positions: tensor<2x8xi32>) {
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2x8xi32>', expected 'tensor<2xi32>'}}
+  %0 = dtc.rotary %x from %positions : tensor<2x8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_positions_type(%x: tensor<2x8x6x16xf32>, %positions: tensor<2xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2xf32>', expected 'tensor<2xi32>'}}
+  %0 = dtc.rotary %x from %positions : tensor<2xf32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
 func.func @attention_q(%q: tensor<2x8x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>) {
   // expected-error@+1 {{'dtc.attention' op q has type 'tensor<2x8x16xf32>', expected rank 4}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x16xf32>, tensor<2x6x8xf32>)

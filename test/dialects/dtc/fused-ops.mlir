@@ -9,6 +9,14 @@ func.func @rotary(%x: tensor<2x128x12x64xf32>) {
   return
 }
 
+// Positions that count from one of each sample's own.
+// CHECK-LABEL: func.func @rotary_from
+func.func @rotary_from(%x: tensor<2x1x12x64xbf16>, %positions: tensor<2xi32>) {
+  // CHECK: dtc.rotary {{%[^ ,]+}} from {{%[^ ,]+}} : tensor<2xi32> {inverse = false, theta = 1.000000e+04 : f64} : tensor<2x1x12x64xbf16>
+  %0 = dtc.rotary %x from %positions : tensor<2xi32> {inverse = false, theta = 1.000000e+04 : f64} : tensor<2x1x12x64xbf16>
+  return
+}
+
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) {
   // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)

@@ -201,3 +201,16 @@ func.func @smoothing(%logits: tensor<4x32xf32>, %labels: tensor<4xi32>, %x: tens
   %1 = dtc.cross_entropy_grad %logits, %labels, %x, %x {label_smoothing = 0.1, classes = 64} : (tensor<4x32xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x32xf32>
   return
 }
+
+// Kernels that go on from a position.
+func.func @cache(%cache: tensor<4x32x2x8xf32>, %rows: tensor<4x3x2x8xf32>, %q: tensor<4x3x6x8xf32>, %x: tensor<4x32x16xf32>, %positions: tensor<4xi32>) {
+  // expected-remark@+1 {{cache_update {} 0=>0 flops 2048.}}
+  %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x32x2x8xf32>, tensor<4x3x2x8xf32>, tensor<4xi32>) -> tensor<4x32x2x8xf32>
+  // expected-remark@+1 {{cached_attention {scale = 2.500000e-01 : f64} flops 36864.}}
+  %1 = dtc.cached_attention %q, %cache, %cache, %positions {scale = 0.25} : (tensor<4x3x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>) -> tensor<4x3x6x8xf32>
+  // expected-remark@+1 {{select_row {} flops 2048.}}
+  %2 = dtc.select_row %x, %positions : (tensor<4x32x16xf32>, tensor<4xi32>) -> tensor<4x1x16xf32>
+  // expected-remark@+1 {{rotary {inverse = false, theta = 1.000000e+04 : f64} 0=>0 flops 576.}}
+  %3 = dtc.rotary %q from %positions : tensor<4xi32> {inverse = false, theta = 1.0e4} : tensor<4x3x6x8xf32>
+  return
+}

@@ -298,7 +298,7 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
-  // expected-error@+1 {{'exec.input' op has the role 'weights', expected data, learning_rate, step, loss_scale or random_key}}
+  // expected-error@+1 {{'exec.input' op has the role 'weights', expected data, learning_rate, step, loss_scale, random_key or batches}}
   exec.input "weights" "x" = %a shape [4, 8] sharding <@mesh, [{}, {}]> : memref<4x8xf32>
 }
 
@@ -436,4 +436,17 @@ exec.program @p on @mesh {
   }
   // expected-error@+1 {{'exec.run' op has microbatch -1, expected at least 0}}
   exec.run @t microbatch -1
+}
+
+// -----
+
+dist.mesh @mesh <"micro"=2 temporal>
+
+exec.program @p on @mesh {
+  exec.task @t {
+  }
+  exec.run @t in_loop
+  exec.run @t
+  // expected-error@+1 {{'exec.run' op is in_loop behind a run that is not, expected one loop}}
+  exec.run @t microbatch 1 in_loop
 }

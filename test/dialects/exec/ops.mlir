@@ -96,3 +96,23 @@ exec.program @planned on @mesh attributes {arena_bytes = 128, arena_lower_bound 
 // CHECK-NEXT: }
 exec.program @empty on @mesh {
 }
+
+// A further entry point, what lives across steps beside parameters, and a loop that may run again.
+// CHECK-LABEL: exec.program @decode on @mesh entry "decode" {
+// CHECK-NEXT: %[[C:.*]] = exec.buffer cache : memref<4xf32>
+// CHECK-NEXT: exec.state "keys" cache = %[[C]] shape [4] file_shape [4]
+// CHECK: exec.input "batches" "batches"
+// CHECK: exec.run @t in_loop
+// CHECK-NEXT: exec.run @t microbatch 1 in_loop
+// CHECK-NEXT: exec.run @t{{$}}
+exec.program @decode on @mesh entry "decode" {
+  %c = exec.buffer cache : memref<4xf32>
+  exec.state "keys" cache = %c shape [4] file_shape [4] sharding <@mesh, [{}]> : memref<4xf32>
+  %n = exec.buffer input : memref<f32>
+  exec.input "batches" "batches" = %n shape [] sharding <@mesh, []> : memref<f32>
+  exec.task @t {
+  }
+  exec.run @t in_loop
+  exec.run @t microbatch 1 in_loop
+  exec.run @t
+}

@@ -11,8 +11,8 @@
 // CHECK-NOT: (%[[V]]) to(%[[V]])
 // CHECK: exec.kernel "tanh"(%[[V]]) to(%[[OTHER:[^)]*]])
 // CHECK-NEXT: exec.kernel "accumulate"(%[[OTHER]])
-// CHECK: exec.run @backward.0{{$}}
-// CHECK-NEXT: exec.run @weight.0{{$}}
+// CHECK: exec.run @backward.0 in_loop{{$}}
+// CHECK-NEXT: exec.run @weight.0 in_loop{{$}}
 dist.mesh @mesh <"pp"=1 pipeline, "micro"=2 temporal>
 func.func @step.0(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<4xf32> {dtc.output = "a", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},

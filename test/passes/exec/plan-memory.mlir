@@ -25,8 +25,8 @@ exec.program @reuse on @mesh {
 // A byte holds a bool.
 // CHECK-LABEL: exec.program @kinds
 // CHECK-SAME: {arena_bytes = 512 : i64, arena_lower_bound = 512 : i64, memory_by_kind = {constant = 64 : i64, gradient = 128 : i64, input = 64 : i64, optimizer_state = 128 : i64, output = 64 : i64, parameter = 64 : i64}}
-// CHECK: exec.buffer parameter at 128 : memref<16xf32>
-// CHECK: exec.buffer optimizer_state at 0 : memref<16xf64>
+// CHECK: exec.buffer parameter at 0 : memref<16xf32>
+// CHECK: exec.buffer optimizer_state at 64 : memref<16xf64>
 // CHECK: exec.buffer input at 256 : memref<64xi1>
 // CHECK: exec.buffer gradient at 384 : memref<32xf32>
 // CHECK: exec.buffer constant at 320 : memref<f32>

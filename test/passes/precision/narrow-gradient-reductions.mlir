@@ -69,8 +69,8 @@ func.func @widened(%p: tensor<4xf32>, %g: tensor<4xbf16>, %l: tensor<f32>, %appl
 
 // -----
 
-// Sums over microbatches stay wide: what is summed between devices is what the loop gives. A sum inside the loop, and one that
-// leads to no optimizer, are none of gradients.
+// Sums over microbatches stay wide: what is summed between devices is what the loop gives. A sum inside the loop of what
+// is no gradient yet, and one that leads to no optimizer, are left alone.
 // CHECK-LABEL: func.func @microbatches(
 // CHECK: dist.microbatch_loop @mesh "micro" : tensor<4xf32>
 // CHECK: dist.all_reduce sum %{{.*}} over @mesh ["tp"] : tensor<4xf32>
@@ -89,4 +89,48 @@ func.func @microbatches(%p: tensor<4xf32>, %g: tensor<4xf32>, %l: tensor<f32>, %
   %new, %m = dtc.sgd %p, %1, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
   %2 = dist.all_reduce max %p over @mesh ["dp"] : tensor<4xf32>
   return %new, %2 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A gradient that each microbatch scatters, as ZeRO's stage 2 has it, is rounded for its sum and added up wide. The other
+// result of the loop leads to no optimizer.
+// CHECK-LABEL: func.func @scattered_by_microbatch(
+// CHECK-SAME: %{{[^:]*}}: tensor<4xf32>, %[[G:[^:]*]]: tensor<8xf32>
+// CHECK: dist.microbatch_loop @mesh "micro" : tensor<f32>, tensor<4xf32>
+// CHECK-NEXT: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<f32>
+// CHECK-NEXT: %[[LOW:.*]] = dtc.convert %[[G]] : (tensor<8xf32>) -> tensor<8xbf16>
+// CHECK-NEXT: %[[SUM:.*]] = dist.reduce_scatter sum %[[LOW]] dim 0 over @mesh ["dp"] : (tensor<8xbf16>) -> tensor<4xbf16>
+// CHECK-NEXT: %[[WIDE:.*]] = dtc.convert %[[SUM]] : (tensor<4xbf16>) -> tensor<4xf32>
+// CHECK-NEXT: dist.yield %{{.*}}, %[[WIDE]] : tensor<f32>, tensor<4xf32>
+dist.mesh @mesh <"dp"=2, "micro"=2 temporal>
+func.func @scattered_by_microbatch(%p: tensor<4xf32>, %g: tensor<8xf32>, %l: tensor<f32>, %apply: tensor<i1>) -> (tensor<4xf32>, tensor<f32>) {
+  %0:2 = dist.microbatch_loop @mesh "micro" : tensor<f32>, tensor<4xf32> {
+    %1 = dist.all_reduce sum %l over @mesh ["dp"] : tensor<f32>
+    %2 = dist.reduce_scatter sum %g dim 0 over @mesh ["dp"] : (tensor<8xf32>) -> tensor<4xf32>
+    dist.yield %1, %2 : tensor<f32>, tensor<4xf32>
+  }
+  %new, %m = dtc.sgd %p, %0#1, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %new, %0#0 : tensor<4xf32>, tensor<f32>
+}
+
+// -----
+
+// The gradient of a parameter of which only a part is used is summed as that part, and so are parts that are joined.
+// CHECK-LABEL: func.func @parts(
+// CHECK: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<2x3xbf16>
+// CHECK: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<3x1xbf16>
+// CHECK: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<3x3xbf16>
+// CHECK: dtc.sgd
+dist.mesh @mesh <"dp"=2>
+func.func @parts(%p: tensor<3x4xf32>, %a: tensor<2x3xf32>, %b: tensor<3x1xf32>, %c: tensor<3x3xf32>, %l: tensor<f32>, %apply: tensor<i1>) -> tensor<3x4xf32> {
+  %0 = dist.all_reduce sum %a over @mesh ["dp"] : tensor<2x3xf32>
+  %1 = dtc.transpose %0 permutation [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = dtc.pad %1 low [0, 0] high [0, 2] value 0.0 : (tensor<3x2xf32>) -> tensor<3x4xf32>
+  %3 = dist.all_reduce sum %b over @mesh ["dp"] : tensor<3x1xf32>
+  %4 = dist.all_reduce sum %c over @mesh ["dp"] : tensor<3x3xf32>
+  %5 = dtc.concat %3, %4 dim 1 : (tensor<3x1xf32>, tensor<3x3xf32>) -> tensor<3x4xf32>
+  %6 = dtc.add %2, %5 : tensor<3x4xf32>
+  %new, %m = dtc.sgd %p, %6, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<3x4xf32>, tensor<3x4xf32>)
+  return %new : tensor<3x4xf32>
 }

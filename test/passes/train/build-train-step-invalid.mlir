@@ -1,9 +1,11 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics --dtc-build-train-step
 // RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=optimizer=adagrad 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
+// RUN: not dtc-opt %S/Inputs/no-parameter.mlir --dtc-build-train-step=freeze=w 2>&1 | FileCheck %s --check-prefix=NO-PARAMETER
 // RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=clip=-1.0 2>&1 | FileCheck %s --check-prefix=CLIP
 // RUN: not dtc-opt %S/Inputs/identity.mlir --dtc-build-train-step=beta2=1.0 2>&1 | FileCheck %s --check-prefix=BETA
 
 // OPTIMIZER: error: unknown optimizer 'adagrad'; known are adamw, adam, sgd, lion and none
+// NO-PARAMETER: error: 'func.func' op has no parameter; mark arguments with dtc.param
 // CLIP: error: the option clip is -1{{.*}}, expected a finite number that is not negative
 // BETA: error: the option beta2 is 1{{.*}}, expected at least 0 and less than 1
 
@@ -38,6 +40,13 @@ func.func @integer(%x: tensor<i32> {dtc.input = "x"}) -> tensor<i32> {
 // expected-error@+1 {{'func.func' op has no parameter; mark arguments with dtc.param}}
 func.func @no_parameter(%x: tensor<f32> {dtc.input = "x"}) -> tensor<f32> {
   return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has a loss of type 'tensor<bf16>', expected f32 or f64: optimizers need it; a model in f32 can be compiled to compute in 16 bits (--dtype)}}
+func.func @narrow(%w: tensor<bf16> {dtc.param = "w"}) -> tensor<bf16> {
+  return %w : tensor<bf16>
 }
 
 // -----

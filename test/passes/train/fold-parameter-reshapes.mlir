@@ -48,6 +48,15 @@ func.func @other_use(%w: tensor<8x8xf32> {dtc.param = "w"}) -> (tensor<64xf32>, 
   return %0, %w : tensor<64xf32>, tensor<8x8xf32>
 }
 
+// A name of a dimension that the other shape does not give again would be lost.
+// CHECK-LABEL: func.func @named_argument(
+// CHECK-SAME: tensor<8x8xf32> {dtc.axes = ["", "mlp"], dtc.param = "w"}
+// CHECK: dtc.reshape
+func.func @named_argument(%w: tensor<8x8xf32> {dtc.param = "w", dtc.axes = ["", "mlp"]}) -> tensor<8x4x2xf32> {
+  %0 = dtc.reshape %w : (tensor<8x8xf32>) -> tensor<8x4x2xf32>
+  return %0 : tensor<8x4x2xf32>
+}
+
 // Shardings are about the shape that they were written for.
 // CHECK-LABEL: func.func @sharded_argument(
 // CHECK-SAME: tensor<8x8xf32>

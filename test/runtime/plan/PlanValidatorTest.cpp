@@ -49,7 +49,7 @@ TEST(PlanValidator, AcceptsValidPlans) {
 }
 
 TEST(PlanValidator, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (4)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (5)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 
@@ -85,6 +85,23 @@ TEST(PlanValidator, Links) {
                      plan.mutable_axes(0)->set_latency(-0.5));
   EXPECT_ERROR_AFTER("mesh axis \"micro\" has a latency of nan",
                      plan.mutable_axes(2)->set_latency(NAN));
+}
+
+TEST(PlanValidator, Adapters) {
+  auto errorOf = [](int64_t rank, double alpha, double dropout) {
+    return errorAfter([=](plan::Plan &plan, plan::Program &) {
+      plan.mutable_lora()->set_rank(rank);
+      plan.mutable_lora()->set_alpha(alpha);
+      plan.mutable_lora()->set_dropout(dropout);
+    });
+  };
+  EXPECT_EQ(errorOf(8, 16, 0.1), "");
+  EXPECT_TRUE(contains(errorOf(0, 16, 0), "the adapters have rank 0, alpha 16 and dropout 0; "
+                                          "expected a rank of at least 1"));
+  for (double alpha : {0.0, -1.0, double(INFINITY), double(NAN)})
+    EXPECT_TRUE(contains(errorOf(8, alpha, 0), "expected")) << alpha;
+  for (double dropout : {-0.1, 1.0, double(NAN)})
+    EXPECT_TRUE(contains(errorOf(8, 16, dropout), "expected")) << dropout;
 }
 
 TEST(PlanValidator, Reasons) {
@@ -446,12 +463,12 @@ TEST(PlanValidator, Shardings) {
 TEST(PlanValidator, Inputs) {
   EXPECT_ERROR_AFTER("input 0 has no name", program.mutable_inputs(0)->clear_name());
   EXPECT_ERROR_AFTER("two inputs are named \"lr\"", program.mutable_inputs(0)->set_name("lr"));
-  EXPECT_ERROR_AFTER("input \"tokens\": unknown role 5",
-                     program.mutable_inputs(0)->set_role(static_cast<plan::Input::Role>(5)));
-  EXPECT_ERROR_AFTER(
-      "the learning rate, the step and the loss scale are scalars of a float type, found "
-      "i32[8,6]",
-      program.mutable_inputs(0)->set_role(plan::Input::STEP));
+  EXPECT_ERROR_AFTER("input \"tokens\": unknown role 6",
+                     program.mutable_inputs(0)->set_role(static_cast<plan::Input::Role>(6)));
+  EXPECT_ERROR_AFTER("the learning rate, the step, the loss scale and the number of batches are "
+                     "scalars of a float "
+                     "type, found i32[8,6]",
+                     program.mutable_inputs(0)->set_role(plan::Input::STEP));
   EXPECT_ERROR_AFTER("index_limit is -1", program.mutable_inputs(0)->set_index_limit(-1));
   EXPECT_ERROR_AFTER("index_limit is", program.mutable_inputs(0)->set_index_limit(INT64_MAX));
   EXPECT_ERROR_AFTER("index_limit is for elements of type i32, found f32",

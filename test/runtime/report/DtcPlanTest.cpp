@@ -47,7 +47,7 @@ TEST_F(DtcPlan, HelpAndVersion) {
   EXPECT_EQ(run({"show", "--help"}), 0);
   EXPECT_TRUE(contains(out(), "--json"));
   EXPECT_EQ(run({"--version"}), 0);
-  EXPECT_TRUE(contains(out(), "(plan version 4)"));
+  EXPECT_TRUE(contains(out(), "(plan version 5)"));
   EXPECT_EQ(err(), "");
 }
 

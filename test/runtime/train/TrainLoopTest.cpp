@@ -102,14 +102,14 @@ TEST_F(TrainLoop, ContinuesFromSavedWeights) {
   auto first = run();
   ASSERT_OK(first);
   EXPECT_TRUE(contains(dir.read("out.log"), "saved "));
-  options.initPath = options.savePath;
+  options.initPaths = {options.savePath};
   options.savePath.clear();
   options.seed = 8;
   usePlan(*trainingPlan({1, 4, 1}));
   auto second = run();
   ASSERT_OK(second);
   EXPECT_NEAR(*second->lastLoss, *first->lastLoss, 1e-3);
-  options.initPath.clear();
+  options.initPaths.clear();
   auto other = run();
   ASSERT_OK(other);
   EXPECT_GT(std::abs(*other->lastLoss - *first->lastLoss), 1e-2);
@@ -185,9 +185,9 @@ TEST_F(TrainLoop, ChecksItsOptions) {
   options.minLearningRate = 0.2;
   EXPECT_ERROR(run(), "--min-lr is 0.2");
   options.minLearningRate = 0;
-  options.initPath = dir.path("none.safetensors");
+  options.initPaths = {dir.path("none.safetensors")};
   EXPECT_ERROR(run(), "none.safetensors: cannot open");
-  options.initPath.clear();
+  options.initPaths.clear();
   options.planPath = dir.path("none.plan");
   EXPECT_ERROR(run(), "none.plan: cannot open");
 }

@@ -135,3 +135,54 @@ TEST_F(Weights, TheOutputProjectionMayBeTiedToTheEmbedding) {
   EXPECT_EQ(first(*session, "lm_head.weight"), 6);
   EXPECT_TRUE(contains(notes->at(0), "lm_head.weight from wte.weight"));
 }
+
+TEST_F(Weights, TheLastFileThatHasATensorHolds) {
+  auto session = sessionWith({"u", "v", "lm_head.weight"});
+  std::string first = dir.path("first.safetensors"), second = dir.path("second.safetensors");
+  ASSERT_OK(
+      writeSafetensors(first, {{"u", filled(1)}, {"lm_head.weight", filled(2)}, {"x", filled(3)}}));
+  // An embedding stands in for an output projection only where no file has one.
+  ASSERT_OK(writeSafetensors(
+      second, {{"u", filled(4)}, {"model.v", filled(5)}, {"wte.weight", filled(6)}}));
+  auto notes = loadWeights(*session, {first, second});
+  ASSERT_OK(notes);
+  EXPECT_EQ(Weights::first(*session, "u"), 4);
+  EXPECT_EQ(Weights::first(*session, "v"), 5);
+  EXPECT_EQ(Weights::first(*session, "lm_head.weight"), 2);
+  ASSERT_EQ(notes->size(), 2u);
+  EXPECT_TRUE(contains((*notes)[0], "first.safetensors: 1 tensors are not parameters"));
+  EXPECT_TRUE(contains((*notes)[1], "second.safetensors: 1 parameters have other names"));
+  ASSERT_OK(loadWeights(*session, {second, first}));
+  EXPECT_EQ(Weights::first(*session, "u"), 1);
+  EXPECT_ERROR(loadWeights(*session, {first, first}),
+               "first.safetensors, " + first + ": have no tensor \"v\" (expected f32[2,3])");
+  EXPECT_ERROR(loadWeights(*session, {first, dir.path("none.safetensors")}), "none.safetensors");
+}
+
+TEST_F(Weights, AdaptersMayLackTogether) {
+  const std::string a = "base_model.model.u.lora_A.weight", b = "base_model.model.u.lora_B.weight";
+  auto session = sessionWith({"u", a, b});
+  ASSERT_OK(session->setState(a, filled(7)));
+  auto notes = loadWeights(*session, file({{"u", filled(1)}}));
+  ASSERT_OK(notes);
+  ASSERT_EQ(notes->size(), 1u);
+  EXPECT_TRUE(contains((*notes)[0], "without adapters; the 2 of the model keep their initial"));
+  EXPECT_EQ(first(*session, a), 7);
+  EXPECT_EQ(first(*session, "u"), 1);
+  EXPECT_ERROR(loadWeights(*session, file({{"u", filled(2)}, {b, filled(3)}})),
+               "has no tensor \"" + a + "\", but other adapters; 1 of 2 adapters are missing");
+  EXPECT_EQ(first(*session, "u"), 1); // nothing was changed
+  EXPECT_ERROR(loadWeights(*session, file({{a, filled(2)}, {b, filled(3)}})),
+               "has no tensor \"u\"");
+}
+
+TEST_F(Weights, APartMayBeSaved) {
+  auto session = sessionWith({"u", "v"});
+  ASSERT_OK(session->setState("v", filled(10)));
+  ASSERT_OK(saveWeights(*session, dir.path("out.safetensors"),
+                        [](const std::string &name) { return name == "v"; }));
+  auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+  ASSERT_OK(saved);
+  ASSERT_EQ(saved->tensors().size(), 1u);
+  EXPECT_EQ(saved->read("v", DType::F32)->bytes, filled(10).bytes);
+}

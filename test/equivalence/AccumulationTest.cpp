@@ -1,0 +1,150 @@
+//===- AccumulationTest.cpp - Steps of several batches, on any layout -----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A step over several batches is one over a batch of all their samples.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/equivalence/Training.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+constexpr int64_t kBatches = 3, kBatch = 8, kSeq = 16;
+constexpr int kStepsHere = 4;
+
+struct Case {
+  const char *name;
+  const char *config;
+  bool ignoresLabels;
+};
+
+void PrintTo(const Case &example, std::ostream *os) { *os << example.name; }
+
+constexpr const char *kGpt2Config =
+    R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 4,
+        "n_head": 8, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
+const Case kGpt2 = {"Gpt2", kGpt2Config, false};
+/// The mean is over labels that count, of which there are few in the first batches.
+const Case kGpt2Ignored = {"Gpt2Ignored", kGpt2Config, true};
+const Case kLlama = {"Llama",
+                     R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32,
+                         "intermediate_size": 48, "num_hidden_layers": 4,
+                         "num_attention_heads": 8, "num_key_value_heads": 4,
+                         "max_position_embeddings": 32, "rms_norm_eps": 1e-5})",
+                     false};
+
+/// Inputs of a step over all samples.
+std::map<std::string, runtime::HostTensor> samplesOf(const Case &example, int step) {
+  runtime::TensorType type{runtime::DType::I32, {kBatches * kBatch, kSeq}};
+  std::map<std::string, runtime::HostTensor> inputs;
+  inputs.emplace("tokens", randomTensor(type, step, "tokens", 64));
+  runtime::HostTensor labels = randomTensor(type, step, "labels", 64);
+  runtime::HostTensor chances = randomTensor(type, step, "counts", type.shape[0]);
+  if (example.ignoresLabels)
+    for (int64_t i = 0; i < type.numElements(); ++i)
+      if (chances.as<int32_t>()[i] > i / kSeq)
+        labels.as<int32_t>()[i] = -100;
+  inputs.emplace("labels", std::move(labels));
+  return inputs;
+}
+
+/// Trains on the same samples in steps of so many batches.
+TrainingRun run(const Case &example, const CompileOptions &options, int64_t batches) {
+  TrainingRun result;
+  Compiler compiler;
+  ImportOptions import;
+  if (example.ignoresLabels)
+    import.ignoreIndex = -100;
+  int64_t batch = kBatches * kBatch / batches;
+  auto session = compiler.importAndOpen(example.config, batch, kSeq, options, import, batches);
+  EXPECT_TRUE(session) << compiler.diagnostics();
+  if (!session)
+    return result;
+  EXPECT_FALSE(session->initializeStates(7));
+  for (int step = 1; step <= kStepsHere; ++step) {
+    for (const auto &[name, all] : samplesOf(example, step))
+      for (int64_t index = 0; index < batches; ++index) {
+        runtime::HostTensor part(runtime::TensorType{runtime::DType::I32, {batch, kSeq}});
+        std::memcpy(part.bytes.data(), all.as<int32_t>() + index * batch * kSeq, part.bytes.size());
+        EXPECT_FALSE(session->setInput(name, std::move(part), index));
+      }
+    if (options.dtype == "f16")
+      EXPECT_FALSE(session->setLossScale(1024));
+    auto problem = session->step(1e-2, step);
+    EXPECT_FALSE(problem) << problem->message;
+    result.losses.push_back(element(*session->getOutput("loss")));
+    result.norms.push_back(element(*session->getOutput("grad_norm")));
+  }
+  for (const plan::State *state : runtime::distinctStates(session->plan()))
+    if (state->parameter().empty())
+      result.parameters.emplace(state->name(), *session->getState(state->name()));
+  return result;
+}
+
+const TrainingRun &runWhole(const Case &example, const std::string &dtype) {
+  static std::map<std::string, TrainingRun> runs;
+  auto [it, fresh] = runs.try_emplace(example.name + dtype);
+  CompileOptions options;
+  options.dtype = dtype;
+  options.eps = 1e-4;
+  if (fresh)
+    it->second = run(example, options, 1);
+  return it->second;
+}
+
+class Accumulation : public testing::TestWithParam<std::tuple<Case, const char *>> {};
+
+TEST_P(Accumulation, EqualsOneBatchOfAllSamples) {
+  auto [example, text] = GetParam();
+  CompileOptions options = layout(text);
+  options.eps = 1e-4;
+  const TrainingRun &expected = runWhole(example, options.dtype);
+  TrainingRun actual = run(example, options, kBatches);
+  ASSERT_EQ(actual.losses.size(), expected.losses.size());
+  double tolerance = options.dtype == "f32" ? kTolerance : 1.0 / 128;
+  for (int step = 0; step < kStepsHere; ++step) {
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], tolerance * expected.losses[step]);
+    if (step == 0 || options.dtype == "f32")
+      EXPECT_NEAR(actual.norms[step], expected.norms[step], 10 * tolerance * expected.norms[step]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Accumulation, Accumulation,
+    testing::Combine(testing::Values(kGpt2, kGpt2Ignored, kLlama),
+                     testing::Values("accumulate", "m=2", "m=4", "dp=2 accumulate", "dp=2,tp=2 m=2",
+                                     "dp=4 m=2 zero=2", "fsdp=2,tp=2 m=2 zero=3", "pp=2 accumulate",
+                                     "pp=2 m=4", "pp=4 m=2 schedule=gpipe",
+                                     "pp=2 m=4 schedule=zb-h1", "pp=2 m=4 schedule=zb-v",
+                                     "pp=2 m=2 schedule=interleaved chunks=2 recompute=full",
+                                     "dp=2,tp=2,pp=2 m=2 zero=1",
+                                     "dp=2,tp=2,pp=2 m=2 zero=1 dtype=bf16", "m=2 dtype=f16")),
+    [](const auto &info) {
+      return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+    });
+
+TEST(AccumulationErrors, NeedsSums) {
+  auto open = [](const char *text) {
+    Compiler compiler;
+    auto session =
+        compiler.importAndOpen(kGpt2.config, kBatch, kSeq, layout(text), {}, /*batches=*/2);
+    EXPECT_FALSE(session);
+    return compiler.diagnostics();
+  };
+  EXPECT_NE(open("").find("compile with --accumulate, or with --microbatches 2 or more"),
+            std::string::npos);
+  EXPECT_NE(open("pp=2").find("does not sum gradients"), std::string::npos);
+}
+
+} // namespace

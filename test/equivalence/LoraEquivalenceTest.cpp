@@ -1,0 +1,193 @@
+//===- LoraEquivalenceTest.cpp - Adapters, on any layout ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Adapters train on any layout as on one device, beside weights that keep their bits and have
+// neither gradients nor state.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/AdapterNames.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/equivalence/Training.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+const char *kGpt2Config =
+    R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 2,
+        "n_head": 8, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
+const char *kLlamaConfig =
+    R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
+        "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
+        "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
+
+/// AdamW divides by the root of the second moment: with this, less is made of gradients that are
+/// all rounding.
+const double kEps = 1e-6;
+
+Model withLora(const char *name, const char *config, LoraOptions lora) {
+  Model model = {name, config, 16, 16, kEps};
+  model.lora = std::move(lora);
+  return model;
+}
+
+// 10 / 3 is no number that few binary digits hold. The first has adapters in every layer.
+const Model kGpt2 = withLora("LoraGpt2", kGpt2Config, {3, 10, 0, {"all-linear", "lm_head"}});
+const Model kLlama =
+    withLora("LoraLlama", kLlamaConfig, {4, 8, 0, {"q_proj", "v_proj", "o_proj", "mlp.down_proj"}});
+const Model kLlamaAll = withLora("LoraLlamaAll", kLlamaConfig, {2, 3, 0, {"all-linear"}});
+const Model kGpt2Dropout =
+    withLora("LoraGpt2Dropout", kGpt2Config, {4, 8, 0.25, {"all-linear", "lm_head"}});
+
+const char *kLayouts[] = {
+    "m=4",
+    "dp=2",
+    "dp=3 m=2",
+    "tp=2",
+    "tp=4 sp",
+    "dp=2,tp=2 m=2 zero=1",
+    "dp=4 zero=2 m=2",
+    "fsdp=2,tp=2 zero=3 m=2",
+    "pp=2 m=4",
+    "dp=2,tp=2,pp=2 m=4 zero=1",
+    "dp=2,pp=2 m=4 schedule=zb-h1 zero=2",
+    "tp=2,pp=2 m=2 recompute=selective sp",
+};
+
+class LoraLayouts : public testing::TestWithParam<std::tuple<Model, const char *>> {};
+class LoraBf16 : public LoraLayouts {};
+
+/// As in PrecisionEquivalenceTest.cpp.
+constexpr double kBf16Tolerance = 1.0 / 128;
+
+std::unique_ptr<runtime::Session> open(Compiler &compiler, const Model &model,
+                                       const std::string &text) {
+  ImportOptions import;
+  import.lora = model.lora;
+  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, layout(text), import);
+  EXPECT_TRUE(session) << compiler.diagnostics();
+  return session;
+}
+
+} // namespace
+
+TEST_P(LoraLayouts, EqualOneDevice) {
+  auto [model, mesh] = GetParam();
+  expectClose(trainOnce(model, ""), train(model, layout(mesh)));
+}
+
+TEST_P(LoraBf16, IsNearOneDevice) {
+  auto [model, mesh] = GetParam();
+  expectLossesNear(trainOnce(model, "dtype=bf16"),
+                   train(model, layout(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
+}
+
+TEST(Lora, Bf16FollowsF32) {
+  for (const Model &model : {kGpt2, kLlama})
+    expectLossesNear(trainOnce(model, ""),
+                     train(model, layout("dp=2,tp=2,pp=2 m=4 zero=1 dtype=bf16")), kBf16Tolerance);
+}
+
+/// The base keeps its bits, whatever the layout and the type; all adapters train, and the loss
+/// falls.
+TEST(Lora, AdaptersAloneTrain) {
+  for (const Model &model : {kGpt2, kLlama, kGpt2Dropout})
+    for (const char *mesh : {"", "fsdp=2,tp=2 zero=3 m=2", "dp=2,pp=2 m=4 zero=1 dtype=bf16"}) {
+      SCOPED_TRACE(std::string(model.name) + " " + mesh);
+      Compiler compiler;
+      auto session = open(compiler, model, mesh);
+      ASSERT_TRUE(session);
+      ASSERT_FALSE(session->initializeStates(/*seed=*/7));
+      std::map<std::string, runtime::HostTensor> before;
+      for (const plan::State *state : runtime::distinctStates(session->plan()))
+        if (state->parameter().empty())
+          before.emplace(state->name(), *session->getState(state->name()));
+      // The same batch each time, which even a few steps learn.
+      ASSERT_FALSE(setRandomInputs(*session, /*seed=*/1));
+      ASSERT_FALSE(session->setRandomKey({7, 1}));
+      std::vector<double> losses;
+      for (int step = 1; step <= kSteps; ++step) {
+        auto problem = session->step(/*learningRate=*/1e-2, step);
+        ASSERT_FALSE(problem) << problem->message;
+        losses.push_back(element(*session->getOutput("loss")));
+      }
+      EXPECT_LT(losses.back(), losses.front() - 0.05);
+      for (const auto &[name, tensor] : before)
+        EXPECT_EQ(tensor.bytes == session->getState(name)->bytes, !runtime::isAdapterName(name))
+            << name;
+    }
+}
+
+/// With lora_B at 0 a model starts as its base does.
+TEST(Lora, StartsAsTheBaseDoes) {
+  for (const Model &model : {kGpt2, kLlama}) {
+    Model base = model;
+    base.name = model.config == kGpt2Config ? "LoraGpt2Base" : "LoraLlamaBase";
+    base.lora.reset();
+    EXPECT_EQ(trainOnce(model, "").losses.front(), trainOnce(base, "").losses.front());
+    EXPECT_NE(trainOnce(model, "").losses.back(), trainOnce(base, "").losses.back());
+  }
+}
+
+/// The optimizer's state has the bytes of the adapters: two moments of AdamW each in f32.
+TEST(Lora, StateIsThatOfTheAdapters) {
+  for (const Model &model : {kGpt2, kLlama})
+    for (const char *dtype : {"f32", "bf16"}) {
+      SCOPED_TRACE(std::string(model.name) + " " + dtype);
+      Compiler compiler;
+      auto session = open(compiler, model, dtype == std::string("bf16") ? "dtype=bf16" : "");
+      ASSERT_TRUE(session);
+      int64_t adapters = 0, base = 0, moments = 0, masters = 0;
+      for (const plan::State *state : runtime::distinctStates(session->plan())) {
+        int64_t elements = runtime::typeOf(*state).numElements();
+        if (state->parameter().empty())
+          (runtime::isAdapterName(state->name()) ? adapters : base) += elements;
+        else
+          (state->master() ? masters : moments) += elements;
+        if (!state->parameter().empty()) {
+          EXPECT_TRUE(runtime::isAdapterName(state->parameter())) << state->name();
+          EXPECT_EQ(state->dtype(), plan::F32);
+        }
+      }
+      EXPECT_GT(adapters, 0);
+      EXPECT_GT(base, 4 * adapters);
+      EXPECT_EQ(moments, 2 * adapters);
+      EXPECT_EQ(masters, dtype == std::string("bf16") ? adapters : 0);
+      // And so it is in the arena, but for what each buffer is rounded up to.
+      int64_t bytes = 0, buffers = 0;
+      const plan::Program &program = session->plan().programs(0);
+      for (const plan::State &state : program.states())
+        if (!state.parameter().empty() && !state.master()) {
+          bytes += runtime::typeOf(program.buffers(state.buffer())).numBytes();
+          ++buffers;
+          EXPECT_EQ(program.buffers(state.buffer()).kind(), plan::Buffer::OPTIMIZER_STATE);
+        }
+      EXPECT_EQ(bytes, 2 * 4 * adapters);
+      int64_t planned = program.memory_by_kind().at("optimizer_state");
+      EXPECT_GE(planned, bytes);
+      EXPECT_LT(planned, bytes + 64 * buffers);
+    }
+}
+
+static std::string nameOf(const testing::TestParamInfo<LoraLayouts::ParamType> &info) {
+  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+}
+
+using testing::Combine;
+using testing::Values;
+using testing::ValuesIn;
+
+INSTANTIATE_TEST_SUITE_P(Lora, LoraLayouts,
+                         Combine(Values(kGpt2, kLlama, kLlamaAll, kGpt2Dropout),
+                                 ValuesIn(kLayouts)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Lora, LoraBf16, Combine(Values(kGpt2, kLlama), ValuesIn(kLayouts)),
+                         nameOf);

@@ -1,0 +1,202 @@
+//===- SkippedStepEquivalenceTest.cpp - An overflow on one of the devices -===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// One device of eight makes a number that is not finite, in some steps: all devices skip these
+// steps and no others, nothing changes in them, and what follows is as if they had not been.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/train/StepOutcomes.h"
+#include "test/equivalence/Training.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::test;
+using runtime::Injection;
+
+namespace {
+
+/// The sizes of examples/gpt2-tiny. With dropout, so that a step after a skipped one shows that its
+/// masks are those of its batch.
+const Model kTiny = {
+    "Gpt2Tiny",
+    R"({"model_type": "gpt2", "vocab_size": 256, "n_positions": 256, "n_embd": 128, "n_layer": 4, )"
+    R"("n_head": 4, "attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1})",
+    16, 8};
+
+constexpr int64_t kLastStep = 10;
+constexpr double kInf = INFINITY;
+
+struct Fault {
+  int64_t step;
+  const char *op, *kernel;
+  int64_t match;  ///< of the first microbatch's kernels: 1 in the forward, -1 in the backward pass
+  int64_t device; ///< the first that runs such a kernel, from there on
+  int64_t microbatch;
+  double value;
+};
+
+const Fault kFaults[] = {
+    {2, "h.0.attn", "attention", 1, 5, 0, kInf},
+    {3, "h.2.mlp", "einsum", -1, 2, 1, kInf},
+    {5, "lm_head", "einsum", -1, 7, 0, NAN},
+    {7, "h.1.attn", "attention_grad", 1, 0, 1, -kInf},
+};
+/// With 1024 at first, halves after these steps, and twice as much after two in a row without one.
+const double kScales[kLastStep] = {1024, 1024, 512, 256, 256, 128, 128, 64, 64, 128};
+
+bool isFaulty(int64_t step) {
+  return std::any_of(std::begin(kFaults), std::end(kFaults),
+                     [&](const Fault &fault) { return fault.step == step; });
+}
+
+/// The bytes of all states of all devices.
+using Snapshot = std::vector<std::string>;
+
+Snapshot takeSnapshot(const runtime::Session &session) {
+  Snapshot bytes;
+  for (int64_t d = 0; d < session.numDevices(); ++d) {
+    const runtime::Device &device = session.device(d);
+    const plan::Program &program = *device.getProgram().program;
+    for (const plan::State &state : program.states())
+      bytes.emplace_back(reinterpret_cast<const char *>(device.buffer(state.buffer())),
+                         runtime::typeOf(program.buffers(int(state.buffer()))).numBytes());
+  }
+  return bytes;
+}
+
+/// Every two devices that hold the same shard of a state hold the same bytes.
+void expectEqualReplicas(const runtime::Session &session) {
+  const runtime::Mesh &mesh = session.getPrepared().mesh;
+  std::map<std::pair<std::string, int64_t>, std::string> shards;
+  int64_t copies = 0;
+  Snapshot snapshot = takeSnapshot(session);
+  auto bytes = snapshot.begin();
+  for (int64_t d = 0; d < session.numDevices(); ++d)
+    for (const plan::State &state : session.device(d).getProgram().program->states()) {
+      std::vector<std::string> axes;
+      for (const plan::DimSharding &dim : state.sharding().dims())
+        axes.insert(axes.end(), dim.axes().begin(), dim.axes().end());
+      auto [it, first] = shards.try_emplace({state.name(), mesh.firstReplica(d, axes)}, *bytes);
+      copies += !first;
+      EXPECT_TRUE(it->second == *bytes) << "device " << d << " has another " << state.name()
+                                        << " than device " << it->first.second;
+      ++bytes;
+    }
+  EXPECT_GT(copies, 0) << "nothing was compared";
+}
+
+/// The place on the first device from `fault.device` on that has it.
+Injection placeOf(const runtime::PreparedPlan &plan, const Fault &fault) {
+  Injection injection{fault.op,     fault.kernel,     fault.match,   fault.step,
+                      fault.device, fault.microbatch, /*element=*/0, fault.value};
+  for (int64_t i = 0; i < plan.mesh.numDevices(); ++i) {
+    injection.device = (fault.device + i) % plan.mesh.numDevices();
+    if (runtime::prepareInjection(plan, injection))
+      return injection;
+  }
+  ADD_FAILURE() << "no device has a kernel " << fault.kernel << " of " << fault.op;
+  return injection;
+}
+
+/// A session on a plan, with the outcomes of its steps.
+class Trainer {
+public:
+  Trainer(std::shared_ptr<const runtime::PreparedPlan> plan,
+          std::shared_ptr<const runtime::Backend> backend, std::vector<Injection> injections) {
+    runtime::SessionOptions options;
+    options.injections = std::move(injections);
+    auto created = runtime::Session::create(std::move(plan), std::move(backend), options);
+    EXPECT_TRUE(created) << created.error().message;
+    session = std::move(*created);
+    EXPECT_FALSE(session->initializeStates(/*seed=*/7));
+  }
+  /// Trains on a batch as the optimizer's step of that number.
+  void step(int64_t batch, int64_t number, std::optional<double> scale) {
+    auto problem = setRandomInputs(*session, /*seed=*/uint64_t(batch));
+    if (!problem)
+      problem = session->setRandomKey({7, uint32_t(batch)});
+    if (!problem && scale)
+      problem = session->setLossScale(*scale);
+    if (!problem)
+      problem = session->step(/*learningRate=*/1e-2, number);
+    ASSERT_FALSE(problem) << problem->message;
+  }
+  double output(const char *name) const { return element(*session->getOutput(name)); }
+
+  std::unique_ptr<runtime::Session> session;
+};
+
+class SkippedSteps : public testing::TestWithParam<std::tuple<const char *, const char *>> {};
+
+} // namespace
+
+TEST_P(SkippedSteps, AreSkippedByAllAndChangeNothing) {
+  auto [mesh, dtype] = GetParam();
+  Compiler compiler;
+  auto opened = compiler.importAndOpen(kTiny.config, kTiny.batch, kTiny.seq,
+                                       layout(std::string(mesh) + " dtype=" + dtype));
+  ASSERT_TRUE(opened) << compiler.diagnostics();
+  ASSERT_EQ(opened->numDevices(), 8);
+  std::shared_ptr<const runtime::Backend> backend = runtime::createCpuBackend();
+  auto prepared = runtime::PreparedPlan::create(std::make_shared<plan::Plan>(opened->plan()),
+                                                *backend, /*threads=*/1);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  std::shared_ptr<const runtime::PreparedPlan> plan = *prepared;
+  opened.reset();
+  std::vector<Injection> injections;
+  for (const Fault &fault : kFaults)
+    injections.push_back(placeOf(*plan, fault));
+  if (HasFailure())
+    return;
+
+  bool scales = std::string(dtype) == "f16";
+  runtime::StepOutcomes outcomes(
+      scales ? std::optional<runtime::LossScale>({kScales[0], /*growthInterval=*/2})
+             : std::nullopt);
+  Trainer run(plan, backend, injections), leftOut(plan, backend, {});
+  int64_t skipped = 0;
+  for (int64_t step = 1; step <= kLastStep; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    std::optional<double> scale = outcomes.lossScale();
+    EXPECT_EQ(scale, scales ? std::optional<double>(kScales[step - 1]) : std::nullopt);
+    Snapshot before = takeSnapshot(*run.session);
+    run.step(step, step - skipped, scale);
+    runtime::StepMetrics metrics;
+    metrics.step = step;
+    metrics.learningRate = 1e-2;
+    metrics.loss = run.output("loss");
+    metrics.gradNorm = run.output("grad_norm");
+    outcomes.stepDone(metrics);
+    EXPECT_FALSE(outcomes.check(metrics, 1e-2)) << "the run goes on";
+    expectEqualReplicas(*run.session);
+
+    skipped += isFaulty(step);
+    EXPECT_EQ(metrics.skippedSteps, skipped);
+    EXPECT_EQ(std::isfinite(*metrics.gradNorm), !isFaulty(step));
+    EXPECT_EQ(takeSnapshot(*run.session) == before, isFaulty(step));
+    if (isFaulty(step))
+      continue;
+    // The other run knows nothing of the batches of faulty steps.
+    leftOut.step(step, step - skipped, scale);
+    EXPECT_EQ(leftOut.output("loss"), *metrics.loss);
+    EXPECT_EQ(leftOut.output("grad_norm"), *metrics.gradNorm);
+    EXPECT_TRUE(takeSnapshot(*leftOut.session) == takeSnapshot(*run.session));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, SkippedSteps,
+    testing::Combine(testing::Values("dp=2,tp=2,pp=2 m=2", "dp=4,tp=2 m=2 zero=1",
+                                     "dp=4,tp=2 m=2 zero=2", "dp=4,tp=2 m=2 zero=3", "dp=8 m=2"),
+                     testing::Values("f32", "bf16", "f16")),
+    [](const testing::TestParamInfo<SkippedSteps::ParamType> &info) {
+      return layoutName(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+    });

@@ -1,0 +1,124 @@
+//===- GenerationParityTest.cpp - The same tokens as transformers ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What transformers' generate() goes on with, greedily and in f64, from prompts of several lengths,
+// and the logits and probabilities of the first new token.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/generate/Generator.h"
+#include "test/parity/Reference.h"
+#include "test/support/CompileAndRun.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+constexpr int64_t kBatch = 4, kSeq = 96;
+
+class GenerationParity : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+protected:
+  void SetUp() override {
+    module = compiler.import(reference.path("config.json"), kBatch, kSeq);
+    ASSERT_TRUE(module) << compiler.diagnostics();
+    CompileOptions options = layout(std::get<1>(GetParam()));
+    options.mode = CompileOptions::Mode::Generate;
+    session = compiler.open(*module, options);
+    ASSERT_TRUE(session) << compiler.diagnostics();
+    reference.setWeights(*session, "weights.safetensors");
+    for (const nlohmann::json &prompt : expected["prompts"])
+      prompts.push_back(prompt["prompt"]);
+  }
+
+  Reference reference{std::get<0>(GetParam())};
+  nlohmann::json expected = reference.json("generation.json");
+  Compiler compiler;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<runtime::Session> session;
+  std::vector<std::vector<int32_t>> prompts;
+};
+
+} // namespace
+
+TEST_P(GenerationParity, Tokens) {
+  auto generator = runtime::Generator::create(*session);
+  ASSERT_TRUE(bool(generator)) << generator.error().message;
+  runtime::GeneratorOptions options;
+  options.maxNewTokens = expected["new_tokens"];
+  const std::atomic<bool> never = false;
+  auto text = generator->run(prompts, options, never);
+  ASSERT_TRUE(bool(text)) << text.error().message;
+  ASSERT_EQ(text->tokens.size(), prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i)
+    EXPECT_EQ(text->tokens[i], expected["prompts"][i]["generated"].get<std::vector<int32_t>>());
+}
+
+TEST_P(GenerationParity, FirstLogits) {
+  ASSERT_LE(prompts.size(), size_t(kBatch));
+  runtime::HostTensor tokens(runtime::TensorType{runtime::DType::I32, {kBatch, kSeq}});
+  runtime::HostTensor positions(runtime::TensorType{runtime::DType::I32, {kBatch}});
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    std::copy(prompts[i].begin(), prompts[i].end(), tokens.as<int32_t>() + int64_t(i) * kSeq);
+    positions.as<int32_t>()[i] = int32_t(prompts[i].size()) - 1;
+  }
+  ASSERT_FALSE(session->setInput("tokens", std::move(tokens)));
+  ASSERT_FALSE(session->setInput("positions", std::move(positions)));
+  ASSERT_FALSE(session->step(0, 1));
+  auto logits = session->getOutput("logits");
+  ASSERT_TRUE(bool(logits)) << logits.error().message;
+  int64_t width = logits->type.shape[2];
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    auto wanted = expected["prompts"][i]["first_logits"].get<std::vector<double>>();
+    ASSERT_EQ(int64_t(wanted.size()), width);
+    double largest = 0, difference = 0;
+    for (int64_t token = 0; token < width; ++token) {
+      largest = std::max(largest, std::abs(wanted[size_t(token)]));
+      difference = std::max(difference, std::abs(wanted[size_t(token)] -
+                                                 element(*logits, int64_t(i) * width + token)));
+    }
+    EXPECT_LT(difference, kTolerance * largest);
+  }
+}
+
+/// Tokens are drawn as often as their probabilities say: within 4 standard deviations.
+TEST_P(GenerationParity, Probabilities) {
+  constexpr int kDraws = 4000;
+  runtime::SamplerOptions options;
+  options.temperature = expected["temperature"];
+  options.topK = expected["top_k"];
+  for (const nlohmann::json &prompt : expected["prompts"]) {
+    auto logits = prompt["first_logits"].get<std::vector<float>>();
+    std::map<int32_t, int> counts;
+    for (int draw = 0; draw < kDraws; ++draw)
+      ++counts[runtime::sampleToken(logits, draw, 1, options)];
+    int drawn = 0;
+    for (const auto &[token, probability] : prompt["first_probabilities"].items()) {
+      double p = probability, count = counts[std::stoi(token)];
+      EXPECT_NEAR(count, kDraws * p, 4 * std::sqrt(kDraws * p * (1 - p)) + 1) << token;
+      drawn += int(count);
+    }
+    EXPECT_EQ(drawn, kDraws) << "tokens beside the most likely ones were drawn";
+  }
+}
+
+static std::string nameOf(const testing::TestParamInfo<GenerationParity::ParamType> &info) {
+  std::string name = std::get<0>(info.param);
+  const std::string &layout = std::get<1>(info.param);
+  return name + (layout.empty() ? "_one_device" : layout == "dp=2,tp=2" ? "_dp_tp" : "_tp_pp");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GenerationParity,
+                         testing::Combine(testing::ValuesIn(findReferences("generation.json")),
+                                          testing::Values("", "dp=2,tp=2", "tp=2,pp=2")),
+                         nameOf);
+
+TEST(GenerationReferences, AreFound) { EXPECT_GE(findReferences("generation.json").size(), 2u); }

@@ -1,0 +1,124 @@
+//===- Reference.cpp - What another implementation computed ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/parity/Reference.h"
+
+#include "runtime/data/Safetensors.h"
+#include "runtime/train/Weights.h"
+#include "test/support/CompileAndRun.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+using namespace dtc;
+using namespace dtc::test;
+
+/// A function, for the tests are listed before globals of this file need exist.
+static std::string root() { return std::string(DTC_SOURCE_DIR) + "/test/parity/data/"; }
+
+std::vector<std::string> dtc::test::findReferences(const std::string &file) {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(root()))
+    if (entry.path().filename() == file) {
+      std::string name = entry.path().parent_path().lexically_relative(root()).string();
+      // Other folders hold references of another kind (LoraParityTest.cpp).
+      if (std::filesystem::exists(root() + name.substr(0, name.find('/')) + "/config.json"))
+        names.push_back(name);
+    }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Reference::Reference(const std::string &name)
+    : folder(root() + name + "/"), model(root() + name.substr(0, name.find('/')) + "/") {
+  expected = std::filesystem::exists(path("expected.json")) ? json("expected.json")
+                                                            : nlohmann::json::object();
+}
+
+bool Reference::hasOwn(const std::string &file) const {
+  return std::filesystem::exists(folder + file);
+}
+
+std::string Reference::path(const std::string &file) const {
+  return (hasOwn(file) ? folder : model) + file;
+}
+
+nlohmann::json Reference::json(const std::string &file) const {
+  // A file that is not there, or is not JSON, must not pass for one without settings.
+  std::ifstream stream(path(file));
+  nlohmann::json value = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(value.is_object()) << path(file);
+  return value;
+}
+
+bool Reference::hasTensor(const std::string &file, const std::string &name) const {
+  auto opened = runtime::SafetensorsFile::open(path(file));
+  EXPECT_TRUE(bool(opened)) << opened.error().message;
+  return opened->tensors().count(name) > 0;
+}
+
+runtime::HostTensor Reference::tensor(const std::string &file, const std::string &name,
+                                      runtime::DType dtype) const {
+  auto opened = runtime::SafetensorsFile::open(path(file));
+  EXPECT_TRUE(bool(opened)) << opened.error().message;
+  auto tensor = opened->read(name, dtype);
+  EXPECT_TRUE(bool(tensor)) << tensor.error().message;
+  return std::move(*tensor);
+}
+
+/// Sets `field` to the member of that name, if there is one.
+template <typename T> static void read(const nlohmann::json &object, const char *name, T &field) {
+  if (object.contains(name))
+    object[name].get_to(field);
+}
+
+ImportOptions Reference::importOptions() const {
+  ImportOptions options;
+  nlohmann::json loss = expected.value("loss_options", nlohmann::json::object());
+  read(loss, "label_smoothing", options.labelSmoothing);
+  read(loss, "z_loss", options.zLoss);
+  if (loss.contains("ignore_index"))
+    options.ignoreIndex = loss["ignore_index"].get<int64_t>();
+  return options;
+}
+
+CompileOptions Reference::compileOptions(const std::string &layout) const {
+  CompileOptions options = test::layout(layout);
+  const nlohmann::json &optimizer = expected["optimizer"];
+  read(optimizer, "name", options.optimizer);
+  read(optimizer, "beta1", options.beta1);
+  read(optimizer, "beta2", options.beta2);
+  read(optimizer, "eps", options.eps);
+  read(optimizer, "momentum", options.momentum);
+  read(optimizer, "weight_decay", options.weightDecay);
+  read(optimizer, "clip_norm", options.clip);
+  read(expected, "freeze", options.freeze);
+  read(expected, "param_groups", options.paramGroups);
+  return options;
+}
+
+void Reference::setWeights(runtime::Session &session, const std::string &file) const {
+  auto notes = runtime::loadWeights(session, path(file));
+  ASSERT_TRUE(bool(notes)) << notes.error().message;
+  EXPECT_TRUE(notes->empty()) << "the file has other tensors than the model: " << notes->front();
+}
+
+void Reference::setBatch(runtime::Session &session, const std::string &file, int64_t index) const {
+  int64_t batch = expected["batch"], seq = expected["seq"];
+  for (const char *name : {"tokens", "labels"}) {
+    runtime::HostTensor all = tensor(file, name, runtime::DType::I32);
+    runtime::HostTensor rows(runtime::TensorType{runtime::DType::I32, {batch, seq}});
+    ASSERT_LE((index + 1) * rows.type.numElements(), all.type.numElements()) << path(file);
+    std::memcpy(rows.bytes.data(), all.as<int32_t>() + index * rows.type.numElements(),
+                rows.bytes.size());
+    auto problem = session.setInput(name, rows);
+    EXPECT_FALSE(problem) << problem->message;
+  }
+}

@@ -1,0 +1,61 @@
+//===- Reference.h - What another implementation computed -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_PARITY_REFERENCE_H
+#define DTC_TEST_PARITY_REFERENCE_H
+
+#include "compiler/import/ImportModel.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "runtime/executor/Session.h"
+#include "runtime/support/Tensor.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace dtc::test {
+
+/// The bound that the project promises, relative to a tensor's largest element.
+inline constexpr double kTolerance = 1e-4;
+
+/// A folder below test/parity/data: a model ("gpt2") or a case of one, which has other settings
+/// ("gpt2_small/lion"). README.md there lists the files. Files that a case lacks are its model's.
+class Reference {
+public:
+  explicit Reference(const std::string &name);
+
+  /// Whether the folder has the file itself.
+  bool hasOwn(const std::string &file) const;
+  std::string path(const std::string &file) const;
+  nlohmann::json json(const std::string &file) const;
+  bool hasTensor(const std::string &file, const std::string &name) const;
+  runtime::HostTensor tensor(const std::string &file, const std::string &name,
+                             runtime::DType dtype = runtime::DType::F32) const;
+
+  /// The content of expected.json; empty where neither the case nor its model has one.
+  nlohmann::json expected;
+
+  /// What expected.json asks the importer for, but for the sizes of the batch.
+  ImportOptions importOptions() const;
+  /// The layout's options with what expected.json asks the compiler for.
+  CompileOptions compileOptions(const std::string &layout) const;
+
+  /// Sets the parameters to those of the file; it has these and no others.
+  void setWeights(runtime::Session &session, const std::string &file) const;
+  /// Sets "tokens" and "labels" to batch number `index`, from 0, of the file.
+  void setBatch(runtime::Session &session, const std::string &file, int64_t index) const;
+
+private:
+  std::string folder, model;
+};
+
+/// The names of all references that have the file themselves, in order.
+std::vector<std::string> findReferences(const std::string &file);
+
+} // namespace dtc::test
+
+#endif // DTC_TEST_PARITY_REFERENCE_H
