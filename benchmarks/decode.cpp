@@ -24,7 +24,7 @@ using namespace dtc::runtime;
 
 namespace {
 struct Arguments {
-  std::string config = std::string(DTC_SOURCE_DIR) + "/examples/gpt2-30m/config.json";
+  std::string config = std::string(DTC_SOURCE_DIR) + "/examples/gpt2-124m/config.json";
   std::string dtype = "f32";
   int64_t batch = 1, seq = 1024, tokens = 16, tp = 1;
   int threads = 1;
