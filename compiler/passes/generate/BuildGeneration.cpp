@@ -234,7 +234,8 @@ FailureOr<Value> GenerationBuilder::rowOf(Value value, unsigned dim, Operation *
   auto type = cast<RankedTensorType>(value.getType());
   if (!row && dim == 1 &&
       type.getDimSize(0) == cast<RankedTensorType>(positions.getType()).getDimSize(0))
-    row = SelectRowOp::create(builder, value.getLoc(), value, positions);
+    // It runs in the layer of its user, which may be another one than the value's.
+    row = SelectRowOp::create(builder, user->getLoc(), value, positions);
   if (!row)
     return user->emitError()
            << "reads a value of type " << type << " whose dimension " << dim
