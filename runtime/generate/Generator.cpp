@@ -29,21 +29,19 @@ bool generates(const plan::Plan &plan) { return findEntryPoint(plan, "decode") !
 /// logits of one token of each.
 static MaybeError checkEntry(const Session &session, const std::vector<int64_t> &shape) {
   int64_t samples = shape[0];
-  bool hasTokens = false, hasPositions = false;
+  bool hasTokens = false;
   for (const DataInput &input : dataInputsOf(session.plan())) {
-    if (input.name == "tokens" && input.type == TensorType{DType::I32, shape})
-      hasTokens = true;
-    else if (input.name == "positions" && input.type == TensorType{DType::I32, {samples}})
-      hasPositions = true;
-    else
+    bool isTokens = input.name == "tokens" && input.type == TensorType{DType::I32, shape};
+    // There are none where nothing depends on them.
+    bool isPositions = input.name == "positions" && input.type == TensorType{DType::I32, {samples}};
+    hasTokens |= isTokens;
+    if (!isTokens && !isPositions)
       return Error{fmt::format("has the input \"{}\", {}; expected tokens and positions alone",
                                input.name, input.type.str())};
   }
   const plan::Output *logits = session.findOutput("logits");
   bool fits = logits && logits->dtype() == plan::F32 && logits->shape_size() == 3 &&
               logits->shape(0) == samples && logits->shape(1) == 1 && logits->shape(2) > 0;
-  // Positions are not used where nothing depends on them.
-  (void)hasPositions;
   if (!hasTokens || !fits)
     return Error{fmt::format("needs an input \"tokens\" and an output \"logits\", f32 of [{}, 1, "
                              "vocabulary]",

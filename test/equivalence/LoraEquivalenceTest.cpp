@@ -47,26 +47,8 @@ const Model kLlamaAll = withLora("LoraLlamaAll", kLlamaConfig, {2, 3, 0, {"all-l
 const Model kGpt2Dropout =
     withLora("LoraGpt2Dropout", kGpt2Config, {4, 8, 0.25, {"all-linear", "lm_head"}});
 
-const char *kLayouts[] = {
-    "m=4",
-    "dp=2",
-    "dp=3 m=2",
-    "tp=2",
-    "tp=4 sp",
-    "dp=2,tp=2 m=2 zero=1",
-    "dp=4 zero=2 m=2",
-    "fsdp=2,tp=2 zero=3 m=2",
-    "pp=2 m=4",
-    "dp=2,tp=2,pp=2 m=4 zero=1",
-    "dp=2,pp=2 m=4 schedule=zb-h1 zero=2",
-    "tp=2,pp=2 m=2 recompute=selective sp",
-};
-
 class LoraLayouts : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 class LoraBf16 : public LoraLayouts {};
-
-/// As in PrecisionEquivalenceTest.cpp.
-constexpr double kBf16Tolerance = 1.0 / 128;
 
 std::unique_ptr<runtime::Session> open(Compiler &compiler, const Model &model,
                                        const std::string &text) {
@@ -187,7 +169,7 @@ using testing::ValuesIn;
 
 INSTANTIATE_TEST_SUITE_P(Lora, LoraLayouts,
                          Combine(Values(kGpt2, kLlama, kLlamaAll, kGpt2Dropout),
-                                 ValuesIn(kLayouts)),
+                                 ValuesIn(kSettingLayouts)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Lora, LoraBf16, Combine(Values(kGpt2, kLlama), ValuesIn(kLayouts)),
+INSTANTIATE_TEST_SUITE_P(Lora, LoraBf16, Combine(Values(kGpt2, kLlama), ValuesIn(kSettingLayouts)),
                          nameOf);

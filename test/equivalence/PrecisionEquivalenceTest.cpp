@@ -49,31 +49,8 @@ const Model kGpt2Frozen = {"Gpt2Frozen",
                            /*losses=*/false,
                            {"transformer.wte.*", "transformer.h.0.attn.*"}};
 
-const char *kLayouts[] = {
-    "m=4",
-    "dp=2",
-    "dp=3 m=2",
-    "tp=2",
-    "tp=4 sp",
-    "dp=2,tp=2 m=2 zero=1",
-    "dp=4 zero=2 m=2",
-    "fsdp=2,tp=2 zero=3 m=2",
-    "pp=2 m=4",
-    "dp=2,tp=2,pp=2 m=4 zero=1",
-    "dp=2,pp=2 m=4 schedule=zb-h1 zero=2",
-    "pp=2 m=4 schedule=interleaved chunks=2 recompute=full",
-    "dp=2,tp=2 m=2 recompute=full",
-    "tp=2,pp=2 m=2 recompute=selective sp",
-};
-
 class PrecisionEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 class Bf16Equivalence : public PrecisionEquivalence {};
-
-/// With 8 bits of precision each activation is rounded by up to 2^-9 of itself, and a layout rounds
-/// elsewhere: sums over devices are rounded once before they are added. The errors of the many
-/// elements that a loss or a norm is made of are independent, and average out; what is left are a
-/// few parts in 2^9.
-constexpr double kBf16Tolerance = 1.0 / 128;
 
 } // namespace
 
@@ -159,12 +136,14 @@ using testing::Values;
 using testing::ValuesIn;
 
 INSTANTIATE_TEST_SUITE_P(Dropout, PrecisionEquivalence,
-                         Combine(Values(kGpt2Dropout, kLlamaDropout), ValuesIn(kLayouts)), nameOf);
+                         Combine(Values(kGpt2Dropout, kLlamaDropout), ValuesIn(kSettingLayouts)),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(Losses, PrecisionEquivalence,
-                         Combine(Values(kGpt2Losses, kLlamaLosses), ValuesIn(kLayouts)), nameOf);
+                         Combine(Values(kGpt2Losses, kLlamaLosses), ValuesIn(kSettingLayouts)),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(Frozen, PrecisionEquivalence,
-                         Combine(Values(kGpt2Frozen), ValuesIn(kLayouts)), nameOf);
+                         Combine(Values(kGpt2Frozen), ValuesIn(kSettingLayouts)), nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, Bf16Equivalence,
                          Combine(Values(kGpt2, kLlama, kGpt2Losses, kGpt2Frozen),
-                                 ValuesIn(kLayouts)),
+                                 ValuesIn(kSettingLayouts)),
                          nameOf);

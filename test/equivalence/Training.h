@@ -21,6 +21,30 @@ namespace dtc::test {
 inline constexpr int kSteps = 10;
 inline constexpr double kTolerance = 1e-4;
 
+/// With 8 bits of precision each activation is rounded by up to 2^-9 of itself, and a layout rounds
+/// elsewhere: sums over devices are rounded once before they are added. The errors of the many
+/// elements that a loss or a norm is made of are independent, and average out; what is left are a
+/// few parts in 2^9.
+inline constexpr double kBf16Tolerance = 1.0 / 128;
+
+/// Layouts for settings that each should work with.
+inline constexpr const char *kSettingLayouts[] = {
+    "m=4",
+    "dp=2",
+    "dp=3 m=2",
+    "tp=2",
+    "tp=4 sp",
+    "dp=2,tp=2 m=2 zero=1",
+    "dp=4 zero=2 m=2",
+    "fsdp=2,tp=2 zero=3 m=2",
+    "pp=2 m=4",
+    "dp=2,tp=2,pp=2 m=4 zero=1",
+    "dp=2,pp=2 m=4 schedule=zb-h1 zero=2",
+    "pp=2 m=4 schedule=interleaved chunks=2 recompute=full",
+    "dp=2,tp=2 m=2 recompute=full",
+    "tp=2,pp=2 m=2 recompute=selective sp",
+};
+
 struct Model {
   const char *name;
   const char *config; ///< of Hugging Face
