@@ -25,12 +25,19 @@ namespace dtc {
 /// allows.
 inline constexpr int64_t kMaxTokens = int64_t{1} << 28;
 
+/// How an imported model computes attention.
+enum class AttentionForm {
+  Fused,      ///< one op, without the scores in memory (Dao et al., "FlashAttention")
+  Decomposed, ///< a product with the keys, a causal softmax, dropout, a product with the values
+};
+
 /// What the configuration does not say.
 struct ImportOptions {
   int64_t batch = 1;
   int64_t seq = 1;
   /// Compute in f64 instead of f32.
   bool doublePrecision = false;
+  AttentionForm attention = AttentionForm::Fused;
   /// Whether the model drops out as its configuration says; otherwise nowhere.
   bool dropout = true;
   /// The part of the loss that asks for all classes alike (Szegedy et al. 2016, section 7).

@@ -282,7 +282,26 @@ Value ModelBuilder::dropout(Value x, double rate) {
                            ArrayAttr());
 }
 
+/// Attention as it was written before it was fused, and is in Megatron-LM: with scores, and what
+/// the softmax makes of them, [B, H, S, S].
+Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, double scale, double dropout) {
+  SmallVector<int64_t> shape(shapeOf(q));
+  int64_t heads = shape[2], kvHeads = shapeOf(k)[2];
+  bool grouped = heads != kvHeads;
+  // Query head i belongs to key-value head i / (H / G): [B, S, H, E] is [B, S, G, H / G, E].
+  if (grouped)
+    q = ReshapeOp::create(builder, loc,
+                          getType({shape[0], shape[1], kvHeads, heads / kvHeads, shape[3]}), q);
+  Value scores = einsum(grouped ? "bsgre,btge->bgrst" : "bshe,bthe->bhst", q, k);
+  Value weights = SoftmaxOp::create(builder, loc, scores, /*causal=*/true, scale);
+  weights = this->dropout(weights, dropout);
+  Value out = einsum(grouped ? "bgrst,btge->bsgre" : "bhst,bthe->bshe", weights, v);
+  return grouped ? Value(ReshapeOp::create(builder, loc, getType(shape), out)) : out;
+}
+
 Value ModelBuilder::causalAttention(Value q, Value k, Value v, double scale, double dropout) {
+  if (options.attention == AttentionForm::Decomposed)
+    return decomposedAttention(q, k, v, scale, dropout);
   if (dropout == 0 || !options.dropout)
     return AttentionOp::create(builder, loc, q, k, v, /*causal=*/true, scale).getOut();
   Value random = randomKey();

@@ -129,8 +129,9 @@ public:
   /// Rotary positions of the heads x [B, S, H, E].
   mlir::Value rotary(mlir::Value x, double theta);
 
-  /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E]. What the softmax
-  /// gives drops out with probability `dropout`.
+  /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E], in the form that
+  /// the options ask for. What the softmax gives drops out with probability `dropout`; both forms
+  /// draw the same masks.
   mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v, double scale,
                               double dropout = 0);
 
@@ -142,6 +143,8 @@ public:
   mlir::Value meanLoss(mlir::Value logits);
 
 private:
+  mlir::Value decomposedAttention(mlir::Value q, mlir::Value k, mlir::Value v, double scale,
+                                  double dropout);
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
   mlir::Value addArgument(unsigned index, mlir::Type type, llvm::StringRef kind,
                           llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,

@@ -36,17 +36,54 @@ static LogicalResult expectEpsilon(std::optional<Location> location, double eps)
 // SoftmaxOp, SoftmaxGradOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult SoftmaxOp::verify() {
-  if (getType().getRank() == 0)
-    return emitOpError() << "operand has type " << getType() << ", expected rank 1 or more";
-  return success();
+static LogicalResult verifyScale(Operation *op, double scale) {
+  if (std::isfinite(scale))
+    return success();
+  return op->emitOpError() << "scale is " << scale << ", expected a finite number";
 }
 
-ShardingRule SoftmaxOp::getShardingRule() { return makeEquationRule(*this, "...N->...N"); }
+/// The op's attributes without those that have their defaults.
+static DictionaryAttr getSoftmaxKernelAttributes(Operation *op) {
+  NamedAttrList attributes(inherentAttributes(op));
+  if (auto causal = dyn_cast_or_null<BoolAttr>(attributes.get("causal"));
+      causal && !causal.getValue())
+    attributes.erase("causal");
+  if (auto scale = dyn_cast_or_null<FloatAttr>(attributes.get("scale"));
+      scale && scale.getValueAsDouble() == 1)
+    attributes.erase("scale");
+  return attributes.getDictionary(op->getContext());
+}
 
+LogicalResult SoftmaxOp::verify() {
+  RankedTensorType type = getType();
+  if (type.getRank() == 0)
+    return emitOpError() << "operand has type " << type << ", expected rank 1 or more";
+  if (getCausal() && type.getRank() < 2)
+    return emitOpError() << "is causal and its operand has type " << type
+                         << ", expected rank 2 or more: rows, and the columns that they see";
+  if (getCausal() && type.getShape().end()[-2] > type.getShape().back())
+    return emitOpError() << "is causal and its operand has " << type.getShape().end()[-2]
+                         << " rows and " << type.getShape().back()
+                         << " columns, expected no more rows than columns; the first rows would "
+                            "see none";
+  return verifyScale(*this, getScale());
+}
+
+ShardingRule SoftmaxOp::getShardingRule() {
+  return makeEquationRule(*this, getCausal() ? "...MN->...MN" : "...N->...N");
+}
+
+DictionaryAttr SoftmaxOp::getKernelAttributes() { return getSoftmaxKernelAttributes(*this); }
+
+/// Where a column is masked depends on its number, which a shard of the simpler ops does not know:
+/// a causal softmax stays whole.
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &builder) {
+  if (getCausal())
+    return failure();
   ValueBuilder b(builder, getLoc());
   Value x = b.widen(getOperand());
+  if (getScale() != 1)
+    x = b.scale(x, getScale());
   Value max = b.broadcastLeading(b.reduceLast(ReduceKind::Max, x), x);
   Value exp = b.create<ExpOp>(b.sub(x, max));
   Value sum = b.broadcastLeading(b.reduceLast(ReduceKind::Sum, exp), x);
@@ -55,14 +92,15 @@ FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &builder) {
 
 LogicalResult SoftmaxOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                   MutableArrayRef<Value> gradients) {
-  gradients[0] = SoftmaxGradOp::create(builder, getLoc(), getResult(), cotangents[0]);
+  gradients[0] =
+      SoftmaxGradOp::create(builder, getLoc(), getResult(), cotangents[0], getScaleAttr());
   return success();
 }
 
 LogicalResult SoftmaxGradOp::verify() {
   if (getType().getRank() == 0)
     return emitOpError() << "operands have type " << getType() << ", expected rank 1 or more";
-  return success();
+  return verifyScale(*this, getScale());
 }
 
 ShardingRule SoftmaxGradOp::getShardingRule() {
@@ -71,12 +109,16 @@ ShardingRule SoftmaxGradOp::getShardingRule() {
   return rule;
 }
 
+DictionaryAttr SoftmaxGradOp::getKernelAttributes() { return getSoftmaxKernelAttributes(*this); }
+
 FailureOr<SmallVector<Value>> SoftmaxGradOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
   Value y = b.widen(getY());
   Value dy = b.widen(getDy());
   Value sum = b.reduceLast(ReduceKind::Sum, b.mul(y, dy));
   Value dx = b.mul(y, b.sub(dy, b.broadcastLeading(sum, dy)));
+  if (getScale() != 1)
+    dx = b.scale(dx, getScale());
   return SmallVector<Value>{b.convertLike(dx, getY())};
 }
 

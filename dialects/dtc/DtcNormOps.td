@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All work on rows: n, the last dimension, must be whole, the others are parallel. Each decomposes
-// into elementwise ops, broadcasts and reductions, whose n may be sharded.
+// All work on rows: n, the last dimension, must be whole, the others are parallel. Each but a causal
+// softmax decomposes into elementwise ops, broadcasts and reductions, whose n may be sharded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,25 @@ def Dtc_SoftmaxOp : Dtc_InPlaceOp<"softmax", "{0, 0}", [
     SameOperandsAndResultType, Dtc_Sharded<["decompose"]>, Dtc_Differentiable]> {
   let summary = "exp(x) / sum(exp(x)) over the last dimension";
   let description = [{
-    `F[...,n] -> F[...,n]`. exp(x - max) / sum(exp(x - max)) over n.
+    `F[...,n] -> F[...,n]`. With z = scale x: exp(z - max) / sum(exp(z - max)) over n.
+
+    Causal: `F[...,m,n]`, m <= n, are matrices whose row i sees the columns j <= i + (n - m) alone;
+    the other elements of x count as -infinity, whatever they are, and the result is 0 there. Both
+    dimensions must be whole then.
+
+    Source: scale and mask as in Megatron-LM's scaled_upper_triang_masked_softmax.
 
     ```mlir
     %y = dtc.softmax %x : tensor<16x128x256xf32>
+    %p = dtc.softmax %scores {causal = true, scale = 0.125} : tensor<2x4x128x128xf32>
     ```
   }];
-  let arguments = (ins Dtc_FloatTensor:$operand);
-  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let arguments = (ins Dtc_FloatTensor:$operand,
+                       DefaultValuedAttr<BoolAttr, "false">:$causal,
+                       DefaultValuedAttr<Dtc_F64Attr, "1.0">:$scale);
+  let extraClassDeclaration = !strconcat(Dtc_LowPrecision<>.declaration, [{
+    ::mlir::DictionaryAttr getKernelAttributes();
+  }]);
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -35,10 +46,14 @@ def Dtc_SoftmaxGradOp : Dtc_InPlaceOp<"softmax_grad", "{1, 0}", [
     SameOperandsAndResultType, Dtc_Sharded<["decompose"]>]> {
   let summary = "The gradient of softmax";
   let description = [{
-    `y F[...,n], dy F[...,n] -> dx F[...,n]`. dx = y (dy - sum(y dy)); y is the result of softmax.
+    `y F[...,n], dy F[...,n] -> dx F[...,n]`. dx = scale y (dy - sum(y dy)); y is the result of
+    softmax. Where that is 0 because of a mask, so is dx.
   }];
-  let arguments = (ins Dtc_FloatTensor:$y, Dtc_FloatTensor:$dy);
-  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+  let arguments = (ins Dtc_FloatTensor:$y, Dtc_FloatTensor:$dy,
+                       DefaultValuedAttr<Dtc_F64Attr, "1.0">:$scale);
+  let extraClassDeclaration = !strconcat(Dtc_LowPrecision<>.declaration, [{
+    ::mlir::DictionaryAttr getKernelAttributes();
+  }]);
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$y `,` $dy attr-dict `:` type($result)";
   let hasVerifier = 1;

@@ -67,7 +67,7 @@ static int runMain(int argc, char **argv) {
                    llvm::join(getKnownModelTypes(), ", ") + ".",
                "dtc-import");
   app.set_version_flag("--version", std::string("dtc-import ") + DTC_VERSION);
-  std::string input, output = "-", elementType = "f32", lora;
+  std::string input, output = "-", elementType = "f32", attention = "fused", lora;
   ImportOptions options;
   bool noDropout = false;
   app.add_option("config", input, "The configuration; - is the standard input")->required();
@@ -81,6 +81,11 @@ static int runMain(int argc, char **argv) {
   app.add_option("--dtype", elementType, "What to compute in: f32 or f64")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "f64"}));
+  app.add_option("--attention", attention,
+                 "How attention is computed: fused, by one op that never holds all scores, or "
+                 "decomposed, as einsums, a causal softmax and dropout")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fused", "decomposed"}));
   app.add_flag("--no-dropout", noDropout, "Leave out the configuration's dropout");
   app.add_option("--label-smoothing", options.labelSmoothing,
                  "The part of the loss that asks for all classes alike")
@@ -106,6 +111,7 @@ static int runMain(int argc, char **argv) {
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
   options.doublePrecision = elementType == "f64";
+  options.attention = attention == "decomposed" ? AttentionForm::Decomposed : AttentionForm::Fused;
   options.dropout = !noDropout;
 
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);

@@ -8,18 +8,43 @@
 
 #include "runtime/backends/cpu/WideBlocks.h"
 
+#include <algorithm>
+
 namespace dtc::runtime::cpu {
 
 namespace {
 
-template <typename W> void softmaxRows(const W *x, W *y, int64_t rows, int64_t width) {
+/// The rows of a softmax, and what it does besides: it multiplies by `scale`, and, if it is
+/// `causal`, row i of each matrix of `rows` x `width` sees the columns j <= i + width - rows alone.
+struct SoftmaxShape {
+  int64_t width;
+  int64_t rows;
+  double scale;
+  bool causal;
+
+  /// The number of columns that the row of that number, counted over all matrices, sees.
+  int64_t visible(int64_t row) const { return causal ? row % rows + 1 + width - rows : width; }
+};
+
+/// The scale, 1 where it is absent.
+double checkScale(SignatureChecker &check) {
+  return check.hasAttribute("scale") ? check.floatAttribute("scale") : 1;
+}
+
+template <typename W>
+void softmaxRows(const W *x, W *y, int64_t first, int64_t last, const SoftmaxShape &shape) {
   simd([=] {
-    for (int64_t row = 0; row < rows; ++row)
-      softmaxRow(x + row * width, y + row * width, width);
+    int64_t width = shape.width;
+    for (int64_t row = first; row < last; ++row) {
+      int64_t visible = shape.visible(row), offset = (row - first) * width;
+      softmaxRow(x + offset, y + offset, visible, static_cast<W>(shape.scale));
+      std::fill(y + offset + visible, y + offset + width, W(0));
+    }
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeSoftmax(int64_t rows, int64_t width) {
+template <typename F> std::unique_ptr<Kernel> makeSoftmax(int64_t rows, SoftmaxShape shape) {
+  int64_t width = shape.width;
   WideArrays<F> arrays(width, 1);
   auto run = [=](const KernelArguments &args) {
     const F *x = input<F>(args, 0);
@@ -29,7 +54,7 @@ template <typename F> std::unique_ptr<Kernel> makeSoftmax(int64_t rows, int64_t 
       forWideBlocks<F>(begin, end, width, [=](int64_t first, int64_t last) {
         int64_t length = (last - first) * width;
         Wide<F> *to = wideOutput(y + first * width, array);
-        softmaxRows(wideInput(x + first * width, length, array), to, last - first, width);
+        softmaxRows(wideInput(x + first * width, length, array), to, first, last, shape);
         storeWide(to, y + first * width, length);
       });
     });
@@ -39,16 +64,23 @@ template <typename F> std::unique_ptr<Kernel> makeSoftmax(int64_t rows, int64_t 
 
 PrepareResult prepareSoftmax(const KernelSignature &signature) {
   SignatureChecker check(signature, 1, 1);
-  const TensorType &x = check.floatInput(0, 1);
+  bool causal = check.hasAttribute("causal") && check.boolAttribute("causal");
+  double scale = checkScale(check);
+  const TensorType &x = check.floatInput(0, causal ? 2 : 1);
   check.expectOutput(0, x);
+  if (!check.failed() && causal && x.shape.end()[-2] > x.shape.back())
+    check.fail("input 0 is " + x.str() +
+               ", expected no more rows than columns, as 'causal' is true");
   if (MaybeError error = check.finish())
     return *error;
-  return withFloatType(
-      x.dtype, [&](auto zero) { return makeSoftmax<decltype(zero)>(numRows(x), x.shape.back()); });
+  SoftmaxShape shape{x.shape.back(), causal ? x.shape.end()[-2] : 1, scale, causal};
+  return withFloatType(x.dtype,
+                       [&](auto zero) { return makeSoftmax<decltype(zero)>(numRows(x), shape); });
 }
 
 template <typename W>
-void softmaxGradRows(const W *allY, const W *allDy, W *allDx, int64_t rows, int64_t width) {
+void softmaxGradRows(const W *allY, const W *allDy, W *allDx, int64_t rows, int64_t width,
+                     W scale) {
   simd([=] {
     for (int64_t row = 0; row < rows; ++row) {
       const W *y = allY + row * width, *dy = allDy + row * width;
@@ -56,12 +88,13 @@ void softmaxGradRows(const W *allY, const W *allDy, W *allDx, int64_t rows, int6
       W sum = dotOf(y, dy, width);
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i)
-        dx[i] = y[i] * (dy[i] - sum);
+        dx[i] = scale * y[i] * (dy[i] - sum);
     }
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int64_t width) {
+template <typename F>
+std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int64_t width, double scale) {
   WideArrays<F> arrays(width, 2);
   auto run = [=](const KernelArguments &args) {
     const F *y = input<F>(args, 0), *dy = input<F>(args, 1);
@@ -73,7 +106,8 @@ template <typename F> std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int6
         int64_t offset = first * width, length = (last - first) * width;
         Wide<F> *to = wideOutput(dx + offset, dyArray);
         softmaxGradRows(wideInput(y + offset, length, yArray),
-                        wideInput(dy + offset, length, dyArray), to, last - first, width);
+                        wideInput(dy + offset, length, dyArray), to, last - first, width,
+                        static_cast<Wide<F>>(scale));
         storeWide(to, dx + offset, length);
       });
     });
@@ -83,13 +117,14 @@ template <typename F> std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int6
 
 PrepareResult prepareSoftmaxGrad(const KernelSignature &signature) {
   SignatureChecker check(signature, 2, 1);
+  double scale = checkScale(check);
   const TensorType &y = check.floatInput(0, 1);
   check.expectInput(1, y);
   check.expectOutput(0, y);
   if (MaybeError error = check.finish())
     return *error;
   return withFloatType(y.dtype, [&](auto zero) {
-    return makeSoftmaxGrad<decltype(zero)>(numRows(y), y.shape.back());
+    return makeSoftmaxGrad<decltype(zero)>(numRows(y), y.shape.back(), scale);
   });
 }
 

@@ -28,9 +28,10 @@ template <typename F> inline F exponentials(const F *x, F *y, int64_t width, F s
   return sum;
 }
 
-/// y = softmax(x); y may be x.
-template <typename F> inline void softmaxRow(const F *x, F *y, int64_t width) {
-  F inverse = F(1) / exponentials(x, y, width, F(1), maxOf(x, width));
+/// y = softmax(scale * x); y may be x.
+template <typename F> inline void softmaxRow(const F *x, F *y, int64_t width, F scale) {
+  F shift = scale * (scale < 0 ? minOf(x, width) : maxOf(x, width));
+  F inverse = F(1) / exponentials(x, y, width, scale, shift);
 #pragma omp simd
   for (int64_t i = 0; i < width; ++i)
     y[i] *= inverse;

@@ -28,6 +28,31 @@ func.func @softmax_grad(%y: tensor<3x4xf32>, %dy: tensor<3x4xf32>) -> tensor<3x4
   return %0 : tensor<3x4xf32>
 }
 
+// CHECK-LABEL: func.func @scaled_softmax(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<3x4xf32>
+// CHECK: %[[C0:[^ ,:)]+]] = dtc.constant dense<1.250000e-01> : tensor<3x4xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.mul %[[ARG0]], %[[C0]]
+// CHECK: dtc.reduce max %[[V0]] dims [1]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.div
+// CHECK: dtc.sub %[[ARG1]],
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.mul %[[V1]],
+// CHECK: %[[C1:[^ ,:)]+]] = dtc.constant dense<1.250000e-01> : tensor<3x4xf32>
+// CHECK: %[[V3:[^ ,:)]+]] = dtc.mul %[[V2]], %[[C1]]
+// CHECK: return %[[V3]]
+func.func @scaled_softmax(%x: tensor<3x4xf32>, %dy: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %0 = dtc.softmax %x {scale = 0.125} : tensor<3x4xf32>
+  %1 = dtc.softmax_grad %0, %dy {scale = 0.125} : tensor<3x4xf32>
+  return %1 : tensor<3x4xf32>
+}
+
+// It stays as it is: where the mask lies depends on the numbers of rows and columns.
+// CHECK-LABEL: func.func @causal_softmax(
+// CHECK: dtc.softmax %{{.*}} {causal = true}
+func.func @causal_softmax(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %0 = dtc.softmax %x {causal = true} : tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
 // CHECK-LABEL: func.func @layer_norm(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4xf32>, %[[ARG2:[^ ,:)]+]]: tensor<4xf32>
 // CHECK: %[[V0:[^ ,:)]+]] = dtc.reduce sum %[[ARG0]] dims [1]

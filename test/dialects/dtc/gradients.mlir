@@ -422,6 +422,16 @@ func.func @softmax(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>) {
   return %z : tensor<2x3x4xf32>
 }
 
+// CHECK-LABEL: func.func @causal_softmax_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x4xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.softmax %[[ARG0]] {causal = true, scale = 1.250000e-01 : f64}
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.softmax_grad %[[V0]], %[[ARG1]] {scale = 1.250000e-01 : f64}
+// CHECK: return %[[V1]]
+func.func @causal_softmax(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>) {
+  %z = dtc.softmax %x {causal = true, scale = 0.125} : tensor<2x3x4xf32>
+  return %z : tensor<2x3x4xf32>
+}
+
 // CHECK-LABEL: func.func @layer_norm_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4xf32>, %[[ARG2:[^ ,:)]+]]: tensor<4xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4xf32>
 // CHECK: %[[Y:[^ ,:)]+]], %[[MEAN:[^ ,:)]+]], %[[RSTD:[^ ,:)]+]] = dtc.layer_norm %[[ARG0]], %[[ARG1]], %[[ARG2]] {eps = 1.000000e-05 : f64}

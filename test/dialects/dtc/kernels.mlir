@@ -135,6 +135,12 @@ func.func @norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %m: tensor<2x3xf32>) {
   %softmax = dtc.softmax %x : tensor<2x3x8xf32>
   // expected-remark@+1 {{softmax_grad {} 1=>0 flops 48.}}
   %softmax_grad = dtc.softmax_grad %x, %x : tensor<2x3x8xf32>
+  // expected-remark@+1 {{softmax {causal = true} 0=>0 flops 48.}}
+  %causal = dtc.softmax %x {causal = true} : tensor<2x3x8xf32>
+  // expected-remark@+1 {{softmax {scale = 5.000000e-01 : f64} 0=>0 flops 48.}}
+  %scaled = dtc.softmax %x {scale = 0.5} : tensor<2x3x8xf32>
+  // expected-remark@+1 {{softmax_grad {scale = 5.000000e-01 : f64} 1=>0 flops 48.}}
+  %scaled_grad = dtc.softmax_grad %x, %x {scale = 0.5} : tensor<2x3x8xf32>
   // expected-remark@+1 {{layer_norm {eps = 1.000000e-05 : f64} flops 48.}}
   %0:3 = dtc.layer_norm %x, %w, %w {eps = 1.0e-5} : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
   // expected-remark@+1 {{layer_norm_grad {} flops 48.}}

@@ -99,6 +99,8 @@ func.func @norms(%x: tensor<4x8xbf16>, %g: tensor<8xbf16>) {
   %s = dtc.softmax %x : tensor<4x8xbf16>
   // CHECK: dtc.softmax_grad {{.*}} : tensor<4x8xbf16>
   %ds = dtc.softmax_grad %s, %x : tensor<4x8xbf16>
+  // CHECK: dtc.softmax {{.*}} {causal = true, scale = 5.000000e-01 : f64} : tensor<4x8xbf16>
+  %causal = dtc.softmax %x {causal = true, scale = 0.5} : tensor<4x8xbf16>
   // CHECK: dtc.layer_norm {{.*}} : (tensor<4x8xbf16>, tensor<8xbf16>, tensor<8xbf16>) -> (tensor<4x8xbf16>, tensor<4xf32>, tensor<4xf32>)
   %y, %mean, %rstd = dtc.layer_norm %x, %g, %g {eps = 1.0e-5} : (tensor<4x8xbf16>, tensor<8xbf16>, tensor<8xbf16>) -> (tensor<4x8xbf16>, tensor<4xf32>, tensor<4xf32>)
   // CHECK: dtc.layer_norm_grad {{.*}} : (tensor<4x8xbf16>, tensor<8xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<8xf32>, tensor<8xf32>)

@@ -16,6 +16,38 @@ func.func @softmax_result(%x: tensor<4x8xf32>) {
 
 // -----
 
+func.func @softmax_causal_rank(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'dtc.softmax' op is causal and its operand has type 'tensor<8xf32>', expected rank 2 or more}}
+  %0 = dtc.softmax %x {causal = true} : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_causal_rows(%x: tensor<2x8x4xf32>) {
+  // expected-error@+1 {{'dtc.softmax' op is causal and its operand has 8 rows and 4 columns, expected no more rows than columns}}
+  %0 = dtc.softmax %x {causal = true} : tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_scale(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'dtc.softmax' op scale is INF, expected a finite number}}
+  %0 = dtc.softmax %x {scale = 0x7FF0000000000000 : f64} : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_grad_scale(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'dtc.softmax_grad' op scale is nan, expected a finite number}}
+  %0 = dtc.softmax_grad %x, %x {scale = 0x7FF8000000000000 : f64} : tensor<8xf32>
+  return
+}
+
+// -----
+
 func.func @softmax_grad_scalar(%x: tensor<f32>) {
   // expected-error@+1 {{'dtc.softmax_grad' op operands have type 'tensor<f32>', expected rank 1 or more}}
   %0 = dtc.softmax_grad %x, %x : tensor<f32>

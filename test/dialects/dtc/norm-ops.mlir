@@ -6,6 +6,13 @@ func.func @softmax(%x: tensor<2x3x8xf32>) {
   %0 = dtc.softmax %x : tensor<2x3x8xf32>
   // CHECK: dtc.softmax_grad {{%[^ ,]+}}, {{%[^ ,]+}} : tensor<2x3x8xf32>
   %1 = dtc.softmax_grad %0, %x : tensor<2x3x8xf32>
+  // CHECK: dtc.softmax {{%[^ ,]+}} {causal = true, scale = 1.250000e-01 : f64} : tensor<2x3x8xf32>
+  %2 = dtc.softmax %x {causal = true, scale = 0.125} : tensor<2x3x8xf32>
+  // CHECK: dtc.softmax_grad {{%[^ ,]+}}, {{%[^ ,]+}} {scale = 1.250000e-01 : f64} : tensor<2x3x8xf32>
+  %3 = dtc.softmax_grad %2, %x {scale = 0.125} : tensor<2x3x8xf32>
+  // What is as without it is not printed.
+  // CHECK: dtc.softmax {{%[^ ,]+}} : tensor<2x3x8xf32>
+  %4 = dtc.softmax %x {causal = false, scale = 1.0} : tensor<2x3x8xf32>
   return
 }
 

@@ -145,6 +145,11 @@ func.func @norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %m: tensor<2x3xf32>) {
   %softmax = dtc.softmax %x : tensor<2x3x8xf32>
   // expected-remark@+1 {{abc,abc->abc a=2 b=3 c=8 whole linear {1}.}}
   %softmax_grad = dtc.softmax_grad %x, %x : tensor<2x3x8xf32>
+  // Which columns a row sees depends on its number; the gradient is 0 where the result is.
+  // expected-remark@+1 {{abc->abc a=2 b=3 whole c=8 whole.}}
+  %causal = dtc.softmax %x {causal = true, scale = 0.5} : tensor<2x3x8xf32>
+  // expected-remark@+1 {{abc,abc->abc a=2 b=3 c=8 whole linear {1}.}}
+  %causal_grad = dtc.softmax_grad %x, %x {scale = 0.5} : tensor<2x3x8xf32>
   // expected-remark@+1 {{abc,c,c->abc,ab,ab a=2 b=3 c=8 whole.}}
   %0:3 = dtc.layer_norm %x, %w, %w {eps = 1.0e-5} : (tensor<2x3x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
   // expected-remark@+1 {{abc,c,ab,ab,abc->abc,c,c a=2 sum b=3 sum c=8 whole linear {4}.}}
