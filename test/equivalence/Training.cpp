@@ -37,6 +37,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   options.freeze = model.freeze;
   ImportOptions import;
   import.lora = model.lora;
+  import.attention = model.attention;
   if (model.losses) {
     import.labelSmoothing = 0.1;
     import.zLoss = 1e-2;

@@ -54,6 +54,7 @@ struct Model {
   bool losses = false;
   std::vector<std::string> freeze = {}; ///< patterns of parameters that do not train
   std::optional<LoraOptions> lora = {}; ///< adapters, which alone train
+  AttentionForm attention = AttentionForm::Fused;
 };
 
 /// For messages of GoogleTest, which would print bytes.

@@ -202,7 +202,13 @@ void Generator::concat() {
 void Generator::softmax() {
   size_t x = rows(1);
   Shape shape = values[x].shape;
-  append("dtc.softmax " + use(x) + "@ : " + type(shape), {shape});
+  size_t rank = shape.size();
+  bool mayBeCausal = rank >= 2 && shape[rank - 2] <= shape[rank - 1] && !isBatch(shape[rank - 2]);
+  if (mayBeCausal && chance(50))
+    append("dtc.softmax " + use(x) + " {causal = true, scale = 5.0e-1 : f64} : " + type(shape),
+           {shape});
+  else
+    append("dtc.softmax " + use(x) + "@ : " + type(shape), {shape});
 }
 
 void Generator::layerNorm() {

@@ -20,12 +20,52 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
+/// Whether the op is one that a collective can hide behind.
+static bool isProduct(Operation *op) { return isa<EinsumOp, AttentionOp, AttentionGradOp>(op); }
+
+/// The pass of the loss that an op belongs to: its own, or that of the fragment which it is or
+/// stands in.
+static std::optional<dist::Pass> passOf(Operation *op) {
+  if (dist::StageAttr stage = dist::getStage(op))
+    return stage.getPass();
+  auto fragment = dyn_cast<dist::FragmentOp>(op);
+  if (!fragment)
+    fragment = op->getParentOfType<dist::FragmentOp>();
+  return fragment ? std::optional(fragment.getPass()) : std::nullopt;
+}
+
+/// Whether the op gathers in the backward pass what the forward pass has made.
+static bool isRepeated(Operation *op) {
+  Operation *definer = op->getOperand(0).getDefiningOp();
+  if (!definer || !isa<dist::AllGatherOp>(op) || passOf(definer) != dist::Pass::Forward)
+    return false;
+  std::optional<dist::Pass> own = passOf(op);
+  return own && *own != dist::Pass::Forward;
+}
+
+/// The place of a collective that is done again in the backward pass of what the forward pass made:
+/// before the product that comes before it, which it runs beside. At the operand it would start,
+/// and be held, long before it is needed.
+static Operation *beforeProduct(Operation *op) {
+  Operation *definer = op->getOperand(0).getDefiningOp();
+  for (Operation *place = op->getPrevNode(); place && place != definer;
+       place = place->getPrevNode())
+    if (isProduct(place))
+      return dist::getStage(place) == dist::getStage(op) ? place : nullptr;
+  return nullptr;
+}
+
 /// Moves each collective of the block to behind the op that makes its operand.
 static void startEarly(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!dist::isBucketable(&op))
       continue;
     Operation *definer = op.getOperand(0).getDefiningOp();
+    if (isRepeated(&op)) {
+      if (Operation *place = beforeProduct(&op))
+        op.moveBefore(place);
+      continue;
+    }
     // What comes from outside the block would start with it, and be held until it is used.
     if (!definer || definer->getBlock() != &block)
       continue;

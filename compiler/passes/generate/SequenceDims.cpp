@@ -51,7 +51,8 @@ LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {
   auto refuse = [&](const Twine &what) -> LogicalResult {
     return op->emitError() << "'" << op->getName().getStringRef() << "' " << what
                            << ", so that tokens cannot be generated one by one; only causal "
-                              "dtc.attention may look at earlier positions";
+                              "dtc.attention may look at earlier positions (dtc-import "
+                              "--attention fused)";
   };
   if (auto rotary = dyn_cast<RotaryOp>(op.getOperation()))
     if (of(rotary.getOperand()).value_or(1) != 1)

@@ -9,6 +9,7 @@
 #include "compiler/analysis/DescribeLocation.h"
 #include "compiler/analysis/LocalCost.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <cmath>
@@ -66,17 +67,93 @@ void DeviceRecompute::buildProblem() {
   }
 }
 
-/// Whether computing the op takes little for what its result takes to keep: fewer than two floating
-/// point operations for each byte that it reads or writes. Contractions do more.
-bool DeviceRecompute::isCheap(Operation *op) const {
-  if (dist::isBucketable(op))
-    return false;
+static double flopsOf(Operation *op) {
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  return rule ? rule.getFlops() : 0;
+}
+
+static double bytesOf(TypeRange types) {
   double bytes = 0;
-  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
-                                         SmallVector<Value>(op->getResults())))
-    bytes += double(tensorBytes(value.getType()));
-  return !rule || rule.getFlops() < 2 * bytes;
+  for (Type type : types)
+    bytes += double(tensorBytes(type));
+  return bytes;
+}
+
+/// Whether the op takes fewer than two floating point operations for each byte that it reads or
+/// writes. Contractions take more.
+static bool isLight(Operation *op) {
+  return flopsOf(op) < 2 * (bytesOf(op->getOperandTypes()) + bytesOf(op->getResultTypes()));
+}
+
+/// Whether the value is made of parameters alone.
+bool DeviceRecompute::isWeight(Value value) {
+  auto [it, fresh] = weights.try_emplace(value, false);
+  if (!fresh)
+    return it->second;
+  bool result = false;
+  if (Operation *definer = value.getDefiningOp()) {
+    result = llvm::all_of(definer->getOperands(), [&](Value operand) { return isWeight(operand); });
+  } else if (auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp())) {
+    unsigned index = cast<BlockArgument>(value).getArgNumber();
+    result = bool(function.getArgAttr(index, DtcDialect::kParamAttrName));
+  }
+  return weights[value] = result; // the map may have grown
+}
+
+/// The floating point operations that a byte costs which the layers make by their weights: as many
+/// as the model is wide, by and large.
+double DeviceRecompute::findWeightFlopsPerByte() {
+  double flops = 0, bytes = 0;
+  for (Operation *op : ops) {
+    if (isLight(op) ||
+        llvm::none_of(op->getOperands(), [&](Value operand) { return isWeight(operand); }))
+      continue;
+    flops += flopsOf(op);
+    bytes += bytesOf(op->getResultTypes());
+  }
+  return bytes > 0 ? flops / bytes : 0;
+}
+
+/// Whether the op is a contraction that makes much of little, as the product of queries and keys
+/// does: more bytes than it reads, for less than a quarter of what a byte costs that is made by a
+/// weight.
+static bool isInflating(Operation *op, double weightFlopsPerByte) {
+  double bytes = bytesOf(op->getResultTypes());
+  return !dist::isBucketable(op) && !isLight(op) && bytes > bytesOf(op->getOperandTypes()) &&
+         flopsOf(op) < bytes * weightFlopsPerByte / 4;
+}
+
+/// What selective recomputation may compute again (Korthikanti et al. 2022): where contractions
+/// make much of little, these and the light ops up to the next contraction, so that nothing of that
+/// size is kept (section 5); elsewhere light ops. And what a device gathers of activations that it
+/// has a part of (section 4.2.2).
+std::vector<bool> DeviceRecompute::findSelective() {
+  double weightFlopsPerByte = findWeightFlopsPerByte();
+  bool inflates =
+      llvm::any_of(ops, [&](Operation *op) { return isInflating(op, weightFlopsPerByte); });
+  llvm::DenseSet<Value> inflated;
+  auto isInflated = [&](Value value) {
+    while (Operation *view = value.getDefiningOp()) {
+      if (!isView(view))
+        break;
+      value = view->getOperand(0);
+    }
+    return inflated.contains(value);
+  };
+  std::vector<bool> allowed;
+  for (Operation *op : ops) {
+    bool isAllowed = false;
+    if (isa<dist::AllGatherOp>(op))
+      isAllowed = !isWeight(op->getOperand(0));
+    else if (!dist::isBucketable(op) && isLight(op))
+      isAllowed = !inflates || llvm::any_of(op->getOperands(), isInflated);
+    else
+      isAllowed = isInflating(op, weightFlopsPerByte);
+    if (isAllowed && !isa<dist::AllGatherOp>(op))
+      inflated.insert(op->result_begin(), op->result_end());
+    allowed.push_back(isAllowed);
+  }
+  return allowed;
 }
 
 /// The ops that read the op's results, also as views.
@@ -151,8 +228,8 @@ RecomputeChoice DeviceRecompute::choose(RecomputeMode mode, int64_t keepBytes) {
       all[index] = !leavesSegment(op);
     return evaluateRecompute(problem, all);
   case RecomputeMode::Selective:
-    for (auto [index, op] : llvm::enumerate(ops))
-      problem.ops[index].allowed = isCheap(op);
+    for (auto [op, isAllowed] : llvm::zip_equal(problem.ops, findSelective()))
+      op.allowed = isAllowed;
     return keepLeast(problem);
   case RecomputeMode::Auto:
     for (auto [index, op] : llvm::enumerate(ops))

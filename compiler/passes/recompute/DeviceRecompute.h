@@ -40,7 +40,9 @@ private:
   void buildProblem();
   int valueIndex(mlir::Value value, int64_t stage);
   void findSegments();
-  bool isCheap(mlir::Operation *op) const;
+  bool isWeight(mlir::Value value);
+  double findWeightFlopsPerByte();
+  std::vector<bool> findSelective();
   bool leavesSegment(mlir::Operation *op) const;
   mlir::Value recomputed(mlir::Value value, int64_t stage, mlir::Operation *before);
   bool isForward(mlir::Operation *op) const {
@@ -60,6 +62,7 @@ private:
   /// Parts of the forward pass that are computed again one at a time. What goes from one to another
   /// is kept: if it were computed again, all that comes before it would be, and be there at once.
   llvm::DenseMap<mlir::Operation *, int> segmentOf;
+  llvm::DenseMap<mlir::Value, bool> weights; ///< what isWeight() found
   llvm::DenseSet<mlir::Operation *> again;
   llvm::DenseMap<mlir::Value, mlir::Value> clones;
 };

@@ -128,8 +128,9 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
     for (auto [operand, dim] : rule.randomDims) {
       Value value = op->getOperand(operand);
       shape.push_back(cast<RankedTensorType>(value.getType()).getDimSize(dim));
+      Layout layout = layoutOf(value); // lives as long as the loop
       SmallVector<StringRef> names;
-      for (unsigned axis : layoutOf(value).dims[dim])
+      for (unsigned axis : layout.dims[dim])
         names.push_back(mesh.axes[axis].name);
       sharding.push_back(llvm::join(names, ","));
     }

@@ -58,7 +58,7 @@ func.func @no_input(%w: tensor<4x8x16xf32> {dtc.param = "w"}, %labels: tensor<4x
 
 func.func @sum(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %tokens: tensor<4x8xi32> {dtc.input = "tokens"}) -> tensor<f32> {
   %x = dtc.embedding %wte, %tokens : (tensor<64x16xf32>, tensor<4x8xi32>) -> tensor<4x8x16xf32>
-  // expected-error@+1 {{'dtc.reduce' sums over positions of the sequence, so that tokens cannot be generated one by one; only causal dtc.attention may look at earlier positions}}
+  // expected-error@+1 {{'dtc.reduce' sums over positions of the sequence, so that tokens cannot be generated one by one; only causal dtc.attention may look at earlier positions (dtc-import --attention fused)}}
   %sum = dtc.reduce sum %x dims [1] : (tensor<4x8x16xf32>) -> tensor<4x16xf32>
   %all = dtc.broadcast %sum dims [0, 2] : (tensor<4x16xf32>) -> tensor<4x8x16xf32>
   %a, %lse = dtc.cross_entropy %all, %tokens : (tensor<4x8x16xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)

@@ -95,3 +95,14 @@ func.func @without(%q: tensor<2x4x8x2xf32> {dtc.input = "q", dist.sharding = #di
   %out, %lse = dtc.attention %q, %q, %q {causal = true, scale = 1.0} : (tensor<2x4x8x2xf32>, tensor<2x4x8x2xf32>, tensor<2x4x8x2xf32>) -> (tensor<2x4x8x2xf32>, tensor<2x8x4xf32>)
   return %out : tensor<2x4x8x2xf32>
 }
+
+// -----
+
+// Tensors of many dimensions, such as the scores of grouped heads.
+// CHECK-LABEL: func.func @five(
+// CHECK: dtc.dropout %{{.*}} {number = 3 : i64, rate = 5.000000e-01 : f64, shape = array<i64: 4, 2, 6, 3, 5>, sharding = ["dp", "", "tp", "", ""]} : (tensor<2x2x3x3x5xf32>, tensor<2xi32>) -> tensor<2x2x3x3x5xf32>
+dist.mesh @mesh <"dp"=2, "tp"=2>
+func.func @five(%x: tensor<4x2x6x3x5xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}, {"tp"}, {}, {}]>}, %key: tensor<2xi32> {dtc.scalar = "random_key"}) -> tensor<4x2x6x3x5xf32> {
+  %0 = dtc.dropout %x, %key {number = 3, rate = 0.5} : (tensor<4x2x6x3x5xf32>, tensor<2xi32>) -> tensor<4x2x6x3x5xf32>
+  return %0 : tensor<4x2x6x3x5xf32>
+}

@@ -1,0 +1,60 @@
+//===- ModelFlops.cpp - What a model's products cost ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/train/ModelFlops.h"
+
+#include "compiler/passes/train/ParameterSettings.h"
+#include "dialects/dtc/DtcOps.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dtc;
+
+/// The values that a parameter which trains reaches.
+static llvm::DenseSet<Value> findTrained(func::FuncOp function, ArrayRef<std::string> freeze) {
+  llvm::DenseSet<Value> trained;
+  // Whoever builds the train step says what is wrong with the patterns.
+  ScopedDiagnosticHandler quiet(function.getContext(), [](Diagnostic &) { return success(); });
+  FailureOr<ParameterSettings> settings = ParameterSettings::read(function, freeze, {});
+  if (failed(settings))
+    return trained;
+  for (BlockArgument argument : function.getArguments())
+    if (function.getArgAttr(argument.getArgNumber(), "dtc.param") && !settings->isFrozen(argument))
+      trained.insert(argument);
+  function.walk([&](Operation *op) {
+    if (llvm::any_of(op->getOperands(), [&](Value value) { return trained.contains(value); }))
+      trained.insert(op->result_begin(), op->result_end());
+  });
+  return trained;
+}
+
+ModelFlops dtc::countModelFlops(func::FuncOp function, bool isTrained,
+                                ArrayRef<std::string> freeze) {
+  llvm::DenseSet<Value> trained;
+  if (isTrained)
+    trained = findTrained(function, freeze);
+  ModelFlops flops;
+  function.walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](EinsumOp einsum) {
+          double passes = 1;
+          for (Value operand : einsum->getOperands())
+            passes += trained.contains(operand);
+          flops.all += passes * einsum.getFlops();
+        })
+        .Case([&](AttentionOp attention) {
+          bool isReached = llvm::any_of(attention->getOperands(),
+                                        [&](Value operand) { return trained.contains(operand); });
+          // Where the mask is causal, the op counts what is left.
+          double own = (isReached ? 3 : 1) * attention.getFlops();
+          flops.all += (attention.getCausal() ? 2 : 1) * own;
+          flops.masked += attention.getCausal() ? own : 0;
+        });
+  });
+  return flops;
+}
