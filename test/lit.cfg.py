@@ -1,6 +1,7 @@
 """How lit finds and runs the tests of dtc."""
 
 import os
+import shutil
 
 import lit.formats
 
@@ -16,4 +17,13 @@ config.environment["PATH"] = os.pathsep.join(
 )
 # Many small programs run at once: none of them may take all cores.
 config.environment["OMP_NUM_THREADS"] = "1"
+# Pages are opened in a browser where there is one.
+browsers = ["chromium", "chromium-headless-shell", "chromium-browser", "google-chrome"]
+browser = next((path for path in map(shutil.which, browsers) if path), None)
+if browser:
+    config.available_features.add("browser")
+    config.substitutions.append(("%browser", browser))
+else:
+    lit_config.note("no browser is installed (Debian's package is chromium): pages are not opened in one")
+config.substitutions.append(("%clusters", os.path.join(config.dtc_source_root, "examples", "clusters")))
 config.substitutions.append(("%examples", os.path.join(config.dtc_source_root, "examples")))

@@ -6,6 +6,7 @@
 
 #include "runtime/report/TimelineSvg.h"
 
+#include "runtime/report/SvgStyle.h"
 #include "runtime/support/Format.h"
 
 #include <algorithm>
@@ -13,56 +14,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
-#include <nlohmann/json.hpp>
-#include <string_view>
 
 namespace dtc::runtime {
 
 namespace {
-
-/// Colours by kind, for the chunks of a device in turn. White text is readable on all of them.
-constexpr const char *forwardShades[] = {"#1f5fb4", "#4a8ad4", "#153f7a", "#3d74a8"};
-constexpr const char *backwardShades[] = {"#2b7a3d", "#4f9a5c", "#1a5229", "#5d8a3a"};
-constexpr const char *weightShades[] = {"#7a3fa8", "#9b6ac4", "#552b78", "#8a4f8f"};
-constexpr const char *otherShade = "#6b6f76";
-
-constexpr size_t numShades = std::size(forwardShades);
-
-const char *colourOf(plan::Task::Kind kind, size_t chunk) {
-  switch (kind) {
-  case plan::Task::FORWARD:
-    return forwardShades[chunk % numShades];
-  case plan::Task::BACKWARD:
-    return backwardShades[chunk % numShades];
-  case plan::Task::WEIGHT:
-    return weightShades[chunk % numShades];
-  default:
-    return otherShade;
-  }
-}
-
-/// Text that XML allows: valid UTF-8 without control characters, its own signs escaped. Names come
-/// from files and may hold any bytes.
-std::string escape(std::string_view text) {
-  using Json = nlohmann::json;
-  // Through JSON, which puts U+FFFD for what is not UTF-8.
-  std::string valid = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
-                          .get<std::string>();
-  std::string result;
-  for (char c : valid) {
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else if (c == '"')
-      result += "&quot;";
-    else
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result;
-}
 
 class SvgWriter {
 public:
@@ -81,13 +36,13 @@ public:
     line(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" )"
          R"(viewBox="0 0 {0:.0f} {1:.0f}" font-family="sans-serif" font-size="12" fill="#1b1f24">)",
          whole, height);
-    line("<title>{}</title>", escape(title()));
+    line("<title>{}</title>", escapeXml(title()));
     writeDefinitions();
     // A ground of its own, for viewers that are dark.
     line(R"(<rect width="{:.0f}" height="{:.0f}" fill="#ffffff"/>)", whole, height);
     line(R"(<text x="{:.0f}" y="24" font-size="16" font-weight="bold">{}</text>)", margin,
-         escape(title()));
-    line(R"(<text x="{:.0f}" y="44">{}</text>)", margin, escape(subtitle()));
+         escapeXml(title()));
+    line(R"(<text x="{:.0f}" y="44">{}</text>)", margin, escapeXml(subtitle()));
     inFlight.resize(rows);
     for (const StageInFlight &stage : timeline.inFlight())
       inFlight[stage.program].push_back(stage.microbatches);
@@ -163,7 +118,7 @@ private:
     double y = yOf(program), baseline = y + rowHeight / 2 + 4;
     std::vector<uint32_t> stages = timeline.stagesOf(program);
     line(R"(<text x="{:.0f}" y="{:.1f}">{}={}</text>)", margin, baseline,
-         escape(timeline.axis.empty() ? "device" : timeline.axis), program);
+         escapeXml(timeline.axis.empty() ? "device" : timeline.axis), program);
     line(R"svg(<rect class="waits" x="{:.2f}" y="{:.1f}" width="{:.2f}" height="{:.0f}" )svg"
          R"svg(fill="url(#waits)"/>)svg",
          left, y, width, rowHeight);
@@ -191,8 +146,8 @@ private:
                          formatDuration(interval.end), formatDuration(interval.seconds()));
     line(R"(<g class="{}"><title>{}</title><rect x="{:.2f}" y="{:.1f}" width="{:.2f}" )"
          R"(height="{:.0f}" fill="{}" stroke="#ffffff" stroke-width="0.5"/>)",
-         name(interval.kind), escape(about), x, y, boxWidth, rowHeight,
-         colourOf(interval.kind, chunk));
+         name(interval.kind), escapeXml(about), x, y, boxWidth, rowHeight,
+         taskColour(interval.kind, chunk));
     if (interval.isPipelined() && boxWidth >= labelWidth(interval.microbatch) - 0.01)
       line(R"(<text x="{:.2f}" y="{:.1f}" text-anchor="middle" fill="#ffffff">{}</text>)",
            x + boxWidth / 2, y + rowHeight / 2 + 4, interval.microbatch);
@@ -207,10 +162,10 @@ private:
       bool down = transfer.to > transfer.from;
       line(R"(<g class="transfer"><title>{}</title><line x1="{:.2f}" y1="{:.1f}" x2="{:.2f}" )"
            R"(y2="{:.1f}" stroke="#c2571a" stroke-width="1" stroke-opacity="0.8"/></g>)",
-           escape(fmt::format("microbatch {} from {}={} to {}, {}: {} to {} (channel {})",
-                              transfer.microbatch, timeline.axis, transfer.from, transfer.to,
-                              formatBytes(transfer.bytes), formatDuration(transfer.start),
-                              formatDuration(transfer.end), transfer.channel)),
+           escapeXml(fmt::format("microbatch {} from {}={} to {}, {}: {} to {} (channel {})",
+                                 transfer.microbatch, timeline.axis, transfer.from, transfer.to,
+                                 formatBytes(transfer.bytes), formatDuration(transfer.start),
+                                 formatDuration(transfer.end), transfer.channel)),
            xOf(transfer.start), yOf(transfer.from) + (down ? rowHeight : 0), xOf(transfer.end),
            yOf(transfer.to) + (down ? 0 : rowHeight));
     }
@@ -242,12 +197,12 @@ private:
     for (plan::Task::Kind kind : {plan::Task::FORWARD, plan::Task::BACKWARD, plan::Task::WEIGHT}) {
       if (!draws(kind))
         continue;
-      for (size_t chunk = 0; chunk < std::min(chunks, numShades); ++chunk)
-        legendEntry(x, y, colourOf(kind, chunk),
+      for (size_t chunk = 0; chunk < std::min(chunks, numTaskShades); ++chunk)
+        legendEntry(x, y, taskColour(kind, chunk),
                     chunks > 1 ? fmt::format("{}, chunk {}", name(kind), chunk) : name(kind));
     }
     if (draws(plan::Task::OTHER))
-      legendEntry(x, y, otherShade, name(plan::Task::OTHER));
+      legendEntry(x, y, taskColour(plan::Task::OTHER, 0), name(plan::Task::OTHER));
     legendEntry(x, y, "url(#waits)", "waits");
     line(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="#c2571a"/>)", x, y - 11,
          x + 14, y + 3);

@@ -106,6 +106,15 @@ MaybeError AtomicFile::commit() {
   return std::nullopt;
 }
 
+MaybeError writeTextFile(const std::string &path, std::string_view text) {
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  if (MaybeError error = file->write(text))
+    return error;
+  return file->commit();
+}
+
 MaybeError checkWritable(const std::string &path) {
   // Making the temporary file finds a missing folder and missing rights; dropping it removes it.
   Expected<AtomicFile> file = AtomicFile::create(path);

@@ -44,6 +44,9 @@ private:
   int fd = -1;
 };
 
+/// Writes a whole file.
+MaybeError writeTextFile(const std::string &path, std::string_view text);
+
 /// Finds out whether `path` can be written later, and leaves the file as it is.
 MaybeError checkWritable(const std::string &path);
 

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/cluster/ClusterReader.h"
+#include "runtime/html/SimulationPage.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/report/ExplanationReport.h"
@@ -12,7 +14,10 @@
 #include "runtime/report/ProofReport.h"
 #include "runtime/report/TimelineReport.h"
 #include "runtime/report/TimelineSvg.h"
+#include "runtime/simulate/SimulationReport.h"
+#include "runtime/simulate/SimulationTrace.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/NearestName.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>
@@ -20,7 +25,6 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <numeric>
 #include <optional>
 
 using namespace dtc;
@@ -36,6 +40,11 @@ struct Arguments {
   std::vector<std::string> links;
   size_t top = defaultExplainedGroups;
   std::string entry; // empty: the plan's own
+  std::string cluster;
+  int64_t devices = 0;
+  double tokens = 0;
+  std::string trace;
+  std::string report;
 };
 } // namespace
 
@@ -43,15 +52,6 @@ static int print(const std::string &text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     return fail(std::string("cannot write the standard output: ") + std::strerror(errno));
   return 0;
-}
-
-static MaybeError writeText(const std::string &path, const std::string &text) {
-  Expected<AtomicFile> file = AtomicFile::create(path);
-  if (!file)
-    return file.error();
-  if (MaybeError error = file->write(text))
-    return error;
-  return file->commit();
 }
 
 /// The plan, or the entry point of it that was asked for.
@@ -82,7 +82,7 @@ static int show(const Arguments &args) {
     timeline = std::move(*simulated);
   }
   if (!args.scheduleSvg.empty())
-    if (MaybeError error = writeText(args.scheduleSvg, timelineToSvg(*timeline)))
+    if (MaybeError error = writeTextFile(args.scheduleSvg, timelineToSvg(*timeline)))
       return fail("--schedule-svg: " + error->message);
   if (args.json)
     return print(summaryToJson(summarizePlan(**plan), args.schedule ? &*timeline : nullptr));
@@ -115,37 +115,49 @@ static int explain(const Arguments &args) {
                          : formatExplanation(explanation, args.top));
 }
 
-/// How many letters must be added, removed or replaced to make one word the other.
-static size_t editDistance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < b.size(); ++j) {
-      size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
+static int simulate(const Arguments &args) {
+  Expected<cluster::Cluster> cluster = readCluster(args.cluster);
+  if (!cluster)
+    return fail("--cluster: " + cluster.error().message);
+  if (MaybeError error = extendCluster(*cluster, args.devices))
+    return fail("--devices: " + error->message);
+  Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readEntry(args);
+  if (!plan)
+    return fail(plan.error().message);
+  ClusterSimulationOptions options;
+  options.tokens = args.tokens;
+  options.keepCollectives = !args.trace.empty() || !args.report.empty();
+  Expected<Simulation> simulation = simulateOnCluster(**plan, *cluster, options);
+  if (!simulation)
+    return fail(args.path + " on " + args.cluster + ": " + simulation.error().message);
+  if (args.tokens > 0 && simulation->tokens == 0)
+    return fail(fmt::format("--tokens: {} has no input of tokens, so that there is no telling how "
+                            "many steps {:g} tokens take; leave --tokens out",
+                            args.path, args.tokens));
+  if (!args.trace.empty())
+    if (MaybeError error = writeTextFile(args.trace, simulationToTrace(**plan, *simulation)))
+      return fail("--trace: " + error->message);
+  if (!args.report.empty()) {
+    Expected<std::string> page = simulationToHtml(**plan, *cluster, *simulation);
+    if (!page)
+      return fail("--report: " + page.error().message);
+    if (MaybeError error = writePage(args.report, *page))
+      return fail("--report: " + error->message);
   }
-  return row.back();
+  return print(args.json ? simulationToJson(*simulation) : formatSimulation(*simulation));
 }
 
 /// CLI11 would only count the arguments that it did not expect.
 static std::string checkSubcommand(const CLI::App &app, const std::string &word) {
   std::vector<std::string> names;
-  std::string guess;
-  for (const CLI::App *subcommand : app.get_subcommands({})) {
+  for (const CLI::App *subcommand : app.get_subcommands({}))
     names.push_back(subcommand->get_name());
-    // More than two letters off is another word.
-    if (word.size() < 32 && editDistance(word, names.back()) <= 2)
-      guess = names.back();
-  }
   if (std::find(names.begin(), names.end(), word) != names.end())
     return "";
   std::string text = fmt::format("there is no subcommand \"{}\"", word);
   if (word.ends_with(".plan"))
     text += fmt::format("; did you mean dtc-plan show {}? The", word);
-  else if (!guess.empty())
+  else if (std::string guess = nearestName(word, names); !guess.empty())
     text += fmt::format("; did you mean {}? The", guess);
   else
     text += "; the";
@@ -207,7 +219,39 @@ static int runMain(int argc, char **argv) {
                        formatLinkSpeed(kAssumedLink) + ")")
       ->allow_extra_args(false);
 
-  for (CLI::App *subcommand : {showCommand, explainCommand})
+  CLI::App *simulateCommand = addSubcommand(
+      "simulate",
+      "Print what a step would take on a cluster, where its time goes, and what it costs",
+      simulate);
+  simulateCommand
+      ->add_option("--cluster", args.cluster,
+                   "The machines, as text or JSON; see docs/clusters.md and examples/clusters")
+      ->required();
+  simulateCommand
+      ->add_option("--devices", args.devices,
+                   "Take a cluster of one kind of node to have at least so many devices")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  simulateCommand
+      ->add_option("--tokens", args.tokens, "Of a whole training, such as 300e9: its days and cost")
+      ->check(CLI::Validator(
+          [](const std::string &text) {
+            double tokens = 0;
+            // NaN is in no range. With more the cost is no finite number in the end.
+            return CLI::detail::lexical_cast(text, tokens) && tokens >= 1 && tokens <= 1e18
+                       ? std::string()
+                       : fmt::format("found {}, expected a number from 1 to 1e18", text);
+          },
+          ""));
+  simulateCommand->add_option("--trace", args.trace,
+                              "Write the step as a trace for ui.perfetto.dev, a JSON file");
+  simulateCommand
+      ->add_option("--report", args.report,
+                   "Write all of it as a page for browsers, index.html in this folder")
+      ->check([](const std::string &folder) {
+        return std::string(folder.empty() ? "expected the name of a folder" : "");
+      });
+
+  for (CLI::App *subcommand : {showCommand, explainCommand, simulateCommand})
     subcommand->add_option("--entry", args.entry,
                            "An entry point beside the plan's own, such as evaluate or decode");
 

@@ -5,11 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/calibrate/Calibration.h"
+#include "runtime/executor/Session.h"
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/train/TrainLoop.h"
 #include "tools/CommandLine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -103,7 +106,7 @@ static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
 }
 
 static void addOptions(CLI::App &app, TrainOptions &options) {
-  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
+  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
   app.add_option("--data", options.dataPath,
                  "A text file (bytes are tokens), 16-bit tokens of llm.c or nanoGPT (.bin), or "
                  "tensors named as the plan's inputs (.safetensors)");
@@ -193,9 +196,44 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->allow_extra_args(false);
 }
 
+/// What dtc-run does instead of running a plan.
+struct CalibrateCommand {
+  std::string path;
+  CalibrationOptions options;
+};
+
+static void addCalibrateOptions(CLI::App &app, CalibrateCommand &command) {
+  CLI::Option *calibrate =
+      app.add_option("--calibrate", command.path,
+                     "Measure this machine instead of running a plan, which takes a minute or two, "
+                     "and write what it does to this file, a cluster of virtual devices; takes "
+                     "--threads too (default: 1)")
+          ->type_name("FILE");
+  app.add_option("--devices", command.options.devices,
+                 "The virtual devices of the cluster that --calibrate writes")
+      ->check(CLI::Range(int64_t{1}, maxLocalDevices))
+      ->needs(calibrate)
+      ->capture_default_str();
+}
+
+static int calibrateMain(const CLI::App &app, CalibrateCommand &command, int threads) {
+  for (const CLI::Option *option : app.get_options()) {
+    std::string name = option->get_name();
+    if (option->count() > 0 && name != "--calibrate" && name != "--devices" && name != "--threads")
+      return fail(fmt::format("{} was given with --calibrate, which measures this machine and runs "
+                              "no plan; leave one of them out",
+                              name));
+  }
+  command.options.threadsPerDevice = std::max(threads, 1);
+  MaybeError error =
+      calibrateToFile(command.options, command.path, createCpuBackend(), stdout, stderr);
+  return error ? fail(error->message) : 0;
+}
+
 static int runMain(int argc, char **argv) {
   CLI::App app{
-      "Runs a plan of dtc-compile: trains the model, computes its outputs, or generates tokens.",
+      "Runs a plan of dtc-compile: trains the model, computes its outputs, or generates tokens. "
+      "Or measures this machine, for plans that are made for it.",
       "dtc-run"};
   app.set_version_flag("--version",
                        fmt::format("dtc-run {} (plan version {})", DTC_VERSION, planVersion));
@@ -203,8 +241,14 @@ static int runMain(int argc, char **argv) {
   addOptions(app, options);
   GenerateOptions generateOptions;
   addGenerateOptions(app, generateOptions);
+  CalibrateCommand calibrateCommand;
+  addCalibrateOptions(app, calibrateCommand);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
+  if (app.get_option("--calibrate")->count() > 0)
+    return calibrateMain(app, calibrateCommand, options.threadsPerDevice);
+  if (app.get_option("plan")->count() == 0)
+    return fail("plan is required; see dtc-run --help");
   // A kernel that does not return keeps its thread, so that the ordinary end of the process would
   // wait for it for ever.
   options.onHang = [](const Error &error) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanReader.h"
+#include "test/runtime/cluster/ParsedCluster.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/PlanBuilder.h"
 #include "test/runtime/testing/RunTool.h"
@@ -106,6 +107,29 @@ TEST_F(DtcPlan, ExplainsAPlan) {
   EXPECT_EQ(err(), "");
 }
 
+TEST_F(DtcPlan, SimulatesAStep) {
+  std::string cluster = dir.write("c.textproto", plainDevice() + R"(
+    name: "plain-cluster"
+    node_kinds { name: "n" device: "plain" devices: 4 link { bandwidth: 1 } }
+    nodes { node: "n" count: 1 })");
+  std::string trace = dir.path("t.json");
+  EXPECT_EQ(run({"simulate", plan, "--cluster", cluster, "--trace", trace}), 0);
+  EXPECT_TRUE(contains(out(), "a square on 4 devices of plain-cluster (1 node), 2 microbatches"));
+  EXPECT_TRUE(nlohmann::json::accept(dir.read("t.json")));
+  EXPECT_EQ(run({"simulate", plan, "--cluster", cluster, "--json", "--tokens", "480"}), 0);
+  nlohmann::json json = nlohmann::json::parse(out());
+  EXPECT_EQ(json["training"]["steps"], 10);
+  EXPECT_EQ(json["devices"], 4);
+  EXPECT_EQ(err(), "");
+
+  EXPECT_OK(writePlan(*trainingPlan({4, 2, 2}), plan));
+  EXPECT_EQ(run({"simulate", plan, "--cluster", cluster}), 1);
+  EXPECT_EQ(out(), "");
+  EXPECT_TRUE(contains(err(), "the mesh has 8 devices, the cluster \"plain-cluster\" has 4"));
+  EXPECT_EQ(run({"simulate", plan}), 1);
+  EXPECT_TRUE(contains(err(), "--cluster is required"));
+}
+
 TEST_F(DtcPlan, ExplainErrors) {
   auto errorOf = [&](const std::vector<std::string> &options) {
     std::vector<std::string> arguments = {"explain", plan};
@@ -132,7 +156,7 @@ TEST_F(DtcPlan, ExplainErrors) {
 TEST_F(DtcPlan, UnknownSubcommands) {
   EXPECT_EQ(run({"shoe", plan}), 1);
   EXPECT_EQ(err(), "error: there is no subcommand \"shoe\"; did you mean show? The subcommands are "
-                   "show, verify, explain; see dtc-plan --help\n");
+                   "show, verify, explain, simulate; see dtc-plan --help\n");
   EXPECT_EQ(run({"explian", plan}), 1);
   EXPECT_TRUE(contains(err(), "did you mean explain?"));
   EXPECT_EQ(run({"compile", plan}), 1);

@@ -11,6 +11,9 @@
 #include "runtime/report/ProofReport.h"
 #include "runtime/report/TimelineReport.h"
 #include "runtime/report/TimelineSvg.h"
+#include "runtime/simulate/SimulationReport.h"
+#include "runtime/simulate/SimulationTrace.h"
+#include "test/runtime/cluster/ParsedCluster.h"
 #include "test/runtime/report/SchedulePlans.h"
 #include "test/runtime/testing/ChainPlan.h"
 #include "test/runtime/testing/DamagePlan.h"
@@ -29,8 +32,47 @@
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
+namespace cluster = dtc::cluster;
 
 namespace {
+
+/// Clusters with and without nodes of several devices, and with shared cores.
+const std::vector<cluster::Cluster> &clusters() {
+  static const std::vector<cluster::Cluster> clusters = [] {
+    std::string many = plainDevice("fuses_pointwise: true overlap_slowdown: 0.1 launch_seconds: 1");
+    return std::vector{parsedCluster(many + R"(name: "nodes"
+          node_kinds { name: "n" device: "plain" devices: 3 link { bandwidth: 1 latency: 1 }
+                       network_bandwidth: 1 }
+          nodes { node: "n" count: 2000 })"),
+                       parsedCluster(many + R"(name: "cores"
+          node_kinds { name: "n" device: "plain" devices: 64 link { bandwidth: 1 }
+                       shared_cores: 2 }
+          nodes { node: "n" count: 1 })")};
+  }();
+  return clusters;
+}
+
+/// What dtc-plan simulate says of it.
+void reportSimulation(const plan::Plan &plan, const cluster::Cluster &cluster) {
+  Expected<Simulation> simulation = simulateOnCluster(plan, cluster, {.keepCollectives = true});
+  if (!simulation) {
+    // What is no matter of validatePlan() is refused in words, and no plan stalls.
+    const std::string &message = simulation.error().message;
+    EXPECT_TRUE(message.starts_with("the mesh has ") ||
+                message.find("expected an equation") != message.npos)
+        << message;
+    return;
+  }
+  for (const DeviceTimes &times : simulation->step.devices) {
+    double sum = times.computing + times.exposedTransfers + times.idle;
+    for (double seconds : times.exposed)
+      sum += seconds;
+    EXPECT_NEAR(sum, simulation->stepSeconds, 1e-6 * simulation->stepSeconds);
+  }
+  EXPECT_TRUE(formatSimulation(*simulation).ends_with("\n"));
+  EXPECT_TRUE(nlohmann::json::accept(simulationToJson(*simulation)));
+  EXPECT_TRUE(nlohmann::json::accept(simulationToTrace(plan, *simulation)));
+}
 
 /// All that dtc-plan says of a plan that was read. It hangs together.
 void report(const plan::Plan &plan, const PlanFacts &facts) {
@@ -61,6 +103,8 @@ void report(const plan::Plan &plan, const PlanFacts &facts) {
   EXPECT_TRUE(nlohmann::json::accept(explanationToJson(explanation)));
   if (MaybeError error = checkCommunicationBudget(explanation, 0))
     EXPECT_TRUE(contains(error->message, "but the budget is "));
+  for (const cluster::Cluster &cluster : clusters())
+    reportSimulation(plan, cluster);
 }
 
 void fuzz(const plan::Plan &plan) {

@@ -205,6 +205,14 @@ TEST(ElementTypes, Softmax) {
       HostTensor x = random.floats(dtype, shape, -8, 8), dy = random.floats(dtype, shape);
       expectRounded({"softmax", {x}, {x.type}, {}, {}, {{0, 0}}});
       expectRounded({"softmax_grad", {x, dy}, {x.type}, {}, {}, {{1, 0}}});
+      expectRounded({"softmax_grad", {x, dy}, {x.type}, {{"scale", 0.3}}, {}, {{1, 0}}});
+    }
+  for (DType dtype : halfTypes)
+    for (const Shape &shape :
+         {Shape{1, 1}, Shape{2, 37, 37}, Shape{3, 5, 5003}, Shape{2, 70, 600}}) {
+      Random random(13);
+      HostTensor x = random.floats(dtype, shape, -8, 8);
+      expectRounded({"softmax", {x}, {x.type}, {{"causal", true}, {"scale", 0.3}}, {}, {{0, 0}}});
     }
 }
 

@@ -42,6 +42,8 @@ std::vector<KernelSignature> validCalls() {
     calls.push_back(
         {kernel, {a, row}, {a}, {{"lhs_dims", Shape{0, 1}}, {"rhs_dims", Shape{1}}}, mesh});
   std::vector<KernelSignature> others = {
+      {"softmax", {a}, {a}, {{"causal", true}, {"scale", 0.5}}, mesh},
+      {"softmax_grad", {a, a}, {a}, {{"scale", 0.5}}, mesh},
       {"gelu", {a}, {a}, {{"approximate", "tanh"}}, mesh},
       {"gelu_grad", {a, a}, {a}, {{"approximate", "none"}}, mesh},
       {"compare", {a, a}, {boolean({2, 3})}, {{"predicate", "lt"}}, mesh},

@@ -1,0 +1,52 @@
+//===- BusyCores.h - Times of work that all cores do ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_CALIBRATE_BUSYCORES_H
+#define DTC_RUNTIME_CALIBRATE_BUSYCORES_H
+
+#include "runtime/executor/DeviceThreads.h"
+
+#include <functional>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// The cores that this process may use, as its affinity says; at least 1.
+int64_t usableCores();
+
+/// The median of some numbers, the mean of the two in the middle of an even number; 0 of none.
+double median(std::vector<double> values);
+
+/// Threads that do the same work at the same time, each with operands of its own, as the devices of
+/// a plan do: what they share (the memory, the last cache, the clock of the cores) is busy while
+/// the work is measured.
+class BusyCores {
+public:
+  /// What is measured: one call of it.
+  using Work = std::function<void()>;
+
+  explicit BusyCores(size_t threads) : threads(threads, [] {}), count(threads) {}
+
+  /// What passes while a call runs: all time, or the time in which its thread has a core. The
+  /// latter does not count what other programs do meanwhile, and is for work that no other thread
+  /// takes part in.
+  enum class Time { Passing, OfThread };
+
+  /// The seconds that one call of the work takes on a thread: the median over about `seconds`, the
+  /// mean over the threads. Every thread prepares work of its own, which lives until all are
+  /// measured.
+  Expected<double> measure(const std::function<Expected<Work>(size_t thread)> &prepare,
+                           double seconds, Time time);
+  size_t size() const { return count; }
+
+private:
+  DeviceThreads threads;
+  size_t count;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_CALIBRATE_BUSYCORES_H

@@ -1,0 +1,67 @@
+//===- Calibration.h - Measuring this machine -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_CALIBRATE_CALIBRATION_H
+#define DTC_RUNTIME_CALIBRATE_CALIBRATION_H
+
+#include "runtime/backends/Kernel.h"
+#include "runtime/cluster/cluster.pb.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// What is measured, and for how long. The defaults take about a minute on two cores.
+struct CalibrationOptions {
+  /// Virtual devices of the node that is described, at least 1.
+  int64_t devices = 8;
+  /// Threads that each device's kernels may use, at least 1.
+  int threadsPerDevice = 1;
+  /// Float types of kernels; plans always compute some things in F32.
+  std::vector<DType> dtypes = {DType::F32, DType::BF16, DType::F16};
+  /// Sizes of products, each list rising.
+  std::vector<int64_t> rows = {1, 8, 32, 64, 128, 256, 512, 2048};
+  std::vector<int64_t> columns = {1, 8, 32, 64, 128, 256, 512, 2048};
+  std::vector<int64_t> depths = {8, 32, 64, 128, 256, 512, 2048};
+  /// Bytes that calls of other kernels read and write, and of the input of a member of a collective
+  /// or of a message; rising.
+  std::vector<int64_t> kernelBytes = {512,     4 << 10, 32 << 10, 256 << 10,
+                                      2 << 20, 8 << 20, 64 << 20};
+  std::vector<int64_t> collectiveBytes = {1 << 10,   4 << 10, 16 << 10, 64 << 10,
+                                          256 << 10, 1 << 20, 4 << 20,  16 << 20};
+  /// Members of groups; those with more than `devices` are left out.
+  std::vector<int64_t> members = {2, 4, 8};
+  /// For each point, and at least three calls of what is measured.
+  double secondsPerPoint = 0.01;
+  /// See KernelRunOptions. What a step of training touches between two uses of a tensor is more
+  /// than the caches of a core hold, and some of it more than the cache that all cores share;
+  /// products use what they read several times.
+  size_t workingSetBytes = size_t{12} << 20;
+  size_t productSetBytes = size_t{4} << 20;
+};
+
+/// Measures this machine as plans use it that run on virtual devices: the kernels of the backend on
+/// all cores at the same time, the collectives and transfers of local communicators, what the
+/// executor takes for an instruction. Progress goes to `err`, which may be null. The cluster has
+/// one node; entries are in a fixed order.
+Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
+                                     std::shared_ptr<const Backend> backend, FILE *err);
+
+/// The main figures of a cluster that calibrate() made, for people, in lines.
+std::string calibrationTable(const cluster::Cluster &cluster);
+
+/// What dtc-run --calibrate does: checks that the file can be written, measures, writes the file,
+/// prints the table to `out`.
+MaybeError calibrateToFile(const CalibrationOptions &options, const std::string &path,
+                           std::shared_ptr<const Backend> backend, FILE *out, FILE *err);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_CALIBRATE_CALIBRATION_H

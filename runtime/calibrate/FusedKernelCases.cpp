@@ -1,0 +1,139 @@
+//===- FusedKernelCases.cpp - Calls of fused kernels as plans have them ---===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/calibrate/KernelCases.h"
+
+#include <algorithm>
+
+namespace dtc::runtime {
+
+using Calls = std::vector<KernelSignature>;
+
+/// Tokens of a vocabulary of bytes: as many as there are different integers in operands.
+static constexpr int64_t vocabulary = 256;
+
+static int64_t rowsOf(const TensorType &x) { return x.shape[0]; }
+static int64_t widthOf(const TensorType &x) { return x.shape[1]; }
+static TensorType like(const TensorType &x, std::vector<int64_t> shape) {
+  return {x.dtype, std::move(shape)};
+}
+static TensorType parameterOf(const TensorType &x) { return like(x, {widthOf(x)}); }
+/// Sums and statistics of the rows, of the columns, and numbers of tokens.
+static TensorType wideRows(const TensorType &x) { return {wideType(x.dtype), {rowsOf(x)}}; }
+static TensorType wideColumns(const TensorType &x) { return {wideType(x.dtype), {widthOf(x)}}; }
+static TensorType tokensOf(const TensorType &x) { return {DType::I32, {rowsOf(x)}}; }
+
+static Calls softmax(const char *name, const TensorType &x) { return {{name, {x}, {x}, {}, {}}}; }
+
+static Calls softmaxGrad(const char *name, const TensorType &x) {
+  return {{name, {x, x}, {x}, {}, {}}};
+}
+
+static Calls layerNorm(const char *name, const TensorType &x) {
+  return {{name,
+           {x, parameterOf(x), parameterOf(x)},
+           {x, wideRows(x), wideRows(x)},
+           {{"eps", 1e-5}},
+           {}}};
+}
+
+static Calls layerNormGrad(const char *name, const TensorType &x) {
+  return {{name,
+           {x, parameterOf(x), wideRows(x), wideRows(x), x},
+           {x, wideColumns(x), wideColumns(x)},
+           {},
+           {}}};
+}
+
+static Calls rmsNorm(const char *name, const TensorType &x) {
+  return {{name, {x, parameterOf(x)}, {x, wideRows(x)}, {{"eps", 1e-5}}, {}}};
+}
+
+static Calls rmsNormGrad(const char *name, const TensorType &x) {
+  return {{name, {x, parameterOf(x), wideRows(x), x}, {x, wideColumns(x)}, {}, {}}};
+}
+
+/// Sequences of 128 tokens at most, heads of 64 elements at most.
+static Calls rotary(const char *name, const TensorType &x) {
+  int64_t positions = std::min<int64_t>(rowsOf(x), 128), size = std::min<int64_t>(widthOf(x), 64);
+  TensorType heads =
+      like(x, {std::max<int64_t>(1, rowsOf(x) / positions), positions, widthOf(x) / size, size});
+  return {{name, {heads}, {heads}, {{"theta", 1e4}, {"inverse", false}}, {}}};
+}
+
+static Calls embedding(const char *name, const TensorType &x) {
+  return {{name, {like(x, {vocabulary, widthOf(x)}), tokensOf(x)}, {x}, {}, {}}};
+}
+
+static Calls embeddingGrad(const char *name, const TensorType &x) {
+  return {{name, {tokensOf(x), x}, {{wideType(x.dtype), {vocabulary, widthOf(x)}}}, {}, {}}};
+}
+
+static Calls pick(const char *name, const TensorType &x) {
+  return {{name, {x, tokensOf(x)}, {like(x, {rowsOf(x)})}, {}, {}}};
+}
+
+static Calls pickGrad(const char *name, const TensorType &x) {
+  return {{name, {tokensOf(x), like(x, {rowsOf(x)})}, {x}, {}, {}}};
+}
+
+static Calls crossEntropy(const char *name, const TensorType &x) {
+  return {{name, {x, tokensOf(x)}, {wideRows(x), wideRows(x)}, {{"label_smoothing", 0.0}}, {}}};
+}
+
+static Calls crossEntropyGrad(const char *name, const TensorType &x) {
+  return {{name, {x, tokensOf(x), wideRows(x), wideRows(x)}, {x}, {{"label_smoothing", 0.0}}, {}}};
+}
+
+/// Of sequences that are generated.
+static constexpr int64_t cachedPositions = 128;
+
+/// The next token of each sequence.
+static Calls cachedAttention(const char *name, const TensorType &x) {
+  int64_t size = std::min<int64_t>(widthOf(x), 64), heads = widthOf(x) / size;
+  TensorType q = like(x, {rowsOf(x), 1, heads, size}),
+             k = like(x, {rowsOf(x), cachedPositions, heads, size});
+  return {{name, {q, k, k, {DType::I32, {rowsOf(x)}}}, {q}, {{"scale", 0.125}}, {}}};
+}
+
+std::span<const KernelCase> fusedCases() {
+  static constexpr KernelCase cases[] = {
+      {"softmax", softmax, true},
+      {"softmax_grad", softmaxGrad, true},
+      {"layer_norm", layerNorm, true},
+      {"layer_norm_grad", layerNormGrad, true},
+      {"rms_norm", rmsNorm, true},
+      {"rms_norm_grad", rmsNormGrad, true},
+      {"rotary", rotary, true},
+      {"embedding", embedding, true},
+      {"embedding_grad", embeddingGrad, true},
+      {"pick", pick},
+      {"pick_grad", pickGrad},
+      {"cross_entropy", crossEntropy, true},
+      {"cross_entropy_grad", crossEntropyGrad, true},
+      {"cached_attention", cachedAttention, false, true, cachedPositions},
+  };
+  return cases;
+}
+
+KernelSignature attentionCall(bool grad, DType dtype, const AttentionShape &shape) {
+  TensorType x{dtype, {shape.batch, shape.positions, shape.heads, shape.headSize}};
+  TensorType lse{wideType(dtype), {shape.batch, shape.heads, shape.positions}};
+  KernelSignature call{"attention", {x, x, x}, {x, lse}, {{"causal", true}, {"scale", 0.125}}, {}};
+  if (grad) {
+    call.kernel = "attention_grad";
+    call.inputs = {x, x, x, x, lse, x};
+    call.outputs = {x, x, x};
+  }
+  return call;
+}
+
+double attentionFlops(bool grad, const AttentionShape &shape) {
+  auto scores = static_cast<double>(shape.batch * shape.heads * shape.positions * shape.positions);
+  return (grad ? 5 : 2) * 2 * scores * static_cast<double>(shape.headSize) / 2;
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,63 @@
+//===- KernelRun.h - A kernel with operands, ready to run -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_CALIBRATE_KERNELRUN_H
+#define DTC_RUNTIME_CALIBRATE_KERNELRUN_H
+
+#include "runtime/backends/Kernel.h"
+#include "runtime/calibrate/OperandMemory.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dtc::runtime {
+
+struct KernelRunOptions {
+  /// Threads that the kernel may use, at least 1.
+  int threads = 1;
+  /// Whether outputs lie in place of inputs, where docs/kernels.md allows it.
+  bool inPlace = false;
+  /// So many sets of operands are made, and used in turn, that they have this many bytes together
+  /// (one set at least, 1024 at most): the operands of a kernel in a plan are rarely in the cache
+  /// next to the core, as those of a kernel that runs again and again are.
+  size_t workingSetBytes = 0;
+  /// Integers lie on [0, indices).
+  int64_t indices = 256;
+  /// Where the operands lie; null: in memory of the run's own. It is not reset.
+  std::shared_ptr<OperandMemory> memory = nullptr;
+};
+
+/// A prepared kernel with operands in memory as devices have it. Floats lie on [-1, 1] and begin
+/// with 1; every second bool is true.
+class KernelRun {
+public:
+  /// The error is the backend's, or that there is not so much memory.
+  static Expected<KernelRun> create(const Backend &backend, const KernelSignature &signature,
+                                    const KernelRunOptions &options = {});
+
+  /// Of all operands of one call.
+  int64_t bytes() const { return operandBytes; }
+  /// Runs the kernel with the next set of operands.
+  void run();
+
+private:
+  KernelRun() = default;
+
+  std::unique_ptr<Kernel> kernel;
+  std::vector<AxisPosition> position;
+  std::shared_ptr<OperandMemory> memory;
+  std::vector<void *> operands; // of one set behind the other: inputs, outputs
+  size_t inputs = 0, operandsPerSet = 0;
+  size_t nextSet = 0; // where its operands begin
+  void *workspace = nullptr;
+  int threads = 1;
+  int64_t operandBytes = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_CALIBRATE_KERNELRUN_H

@@ -1,0 +1,223 @@
+//===- LinkTimes.cpp - Times of collectives and transfers -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/calibrate/Measurements.h"
+#include "runtime/communicators/local/LocalTransfers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <numeric>
+
+namespace dtc::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+/// Results that are larger are left out: of an all_gather of many members.
+static constexpr size_t largestResult = size_t{64} << 20;
+
+namespace {
+
+/// Devices that move bytes: a thread each, with an input and a result.
+class MovingDevices {
+public:
+  MovingDevices(int64_t count, size_t inputBytes, size_t outputBytes)
+      : count(static_cast<size_t>(count)),
+        world(std::make_shared<LocalWorld>(Mesh({{"device", count, false}}))),
+        inputs(this->count, std::vector<float>(inputBytes / 4, 1.0f)),
+        outputs(this->count, std::vector<float>(outputBytes / 4)),
+        threads(this->count, [this] { world->abort(); }) {
+    for (int64_t device = 0; device < count; ++device) {
+      communicators.emplace_back(world, device);
+      transfers.emplace_back(world, device);
+    }
+  }
+
+  /// One collective or message of a device.
+  using Move = std::function<MaybeError(size_t device)>;
+
+  /// The median seconds of one move. All devices move the same number of times, as each needs the
+  /// others.
+  Expected<double> measure(const Move &move, double seconds) {
+    Expected<double> first = mean(move, 1);
+    if (!first)
+      return first;
+    Expected<double> second = mean(move, 1);
+    if (!second)
+      return second;
+    // Several moves a sample: threads that wake each other do so in turns of different lengths.
+    constexpr double samples = 5;
+    auto moves =
+        static_cast<int64_t>(std::clamp(seconds / samples / std::max(*second, 1e-7), 1.0, 1e4));
+    std::vector<double> times;
+    for (int i = 0; i < (*second > seconds ? 1 : samples); ++i) {
+      Expected<double> time = mean(move, moves);
+      if (!time)
+        return time;
+      times.push_back(*time);
+    }
+    return median(std::move(times));
+  }
+
+  const size_t count;
+  std::shared_ptr<LocalWorld> world;
+  std::vector<LocalCommunicator> communicators;
+  std::vector<LocalTransfers> transfers;
+  std::vector<std::vector<float>> inputs, outputs;
+
+private:
+  /// The mean seconds of so many moves, on the device that takes the longest. The threads come one
+  /// after the other out of their sleep, and first meet in a move that does not count.
+  Expected<double> mean(const Move &move, int64_t moves) {
+    std::vector<double> seconds(count);
+    if (MaybeError error = threads.run([&](size_t device) -> MaybeError {
+          if (MaybeError error = move(device))
+            return error;
+          Clock::time_point begin = Clock::now();
+          for (int64_t i = 0; i < moves; ++i)
+            if (MaybeError error = move(device))
+              return error;
+          seconds[device] = std::chrono::duration<double>(Clock::now() - begin).count();
+          return std::nullopt;
+        }))
+      return *error;
+    return *std::max_element(seconds.begin(), seconds.end()) / static_cast<double>(moves);
+  }
+
+  DeviceThreads threads; // last: they use the others
+};
+
+CollectiveSpec specOf(CollectiveKind kind, int64_t members, int64_t bytes) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  spec.members = members;
+  // Rows for the members to take, each of at least one element.
+  int64_t columns = std::max<int64_t>(1, bytes / 4 / members);
+  spec.input = {DType::F32, {members, columns}};
+  if (kind == CollectiveKind::Permute) {
+    std::vector<int64_t> sources(static_cast<size_t>(members));
+    std::iota(sources.begin(), sources.end(), 1);
+    sources.back() = 0;
+    spec.sources = std::make_shared<const std::vector<int64_t>>(std::move(sources));
+  }
+  return spec;
+}
+
+/// A collective of all devices; all_reduce in place, as plans have it.
+Expected<double> collectiveSeconds(const CollectiveSpec &spec, double seconds) {
+  MovingDevices devices(spec.members, spec.input.numBytes(), spec.output().numBytes());
+  for (LocalCommunicator &communicator : devices.communicators)
+    if (auto group = communicator.openGroup({"device"}); !group)
+      return group.error();
+  return devices.measure(
+      [&](size_t device) {
+        float *input = devices.inputs[device].data(), *output = devices.outputs[device].data();
+        return devices.communicators[device].run(
+            0, spec, input, spec.kind == CollectiveKind::AllReduce ? input : output);
+      },
+      seconds);
+}
+
+/// A message from each even device to the odd one behind it: half of the time of one there and one
+/// back.
+Expected<double> transferSeconds(int64_t members, int64_t bytes, double seconds) {
+  MovingDevices devices(members, static_cast<size_t>(bytes), static_cast<size_t>(bytes));
+  Expected<double> both = devices.measure(
+      [&](size_t device) -> MaybeError {
+        LocalTransfers &transfers = devices.transfers[device];
+        auto peer = static_cast<int64_t>(device ^ 1);
+        TransferTensor sent{devices.inputs[device].data(), static_cast<uint64_t>(bytes)};
+        TransferTensor received{devices.outputs[device].data(), static_cast<uint64_t>(bytes)};
+        for (bool sends : {device % 2 == 0, device % 2 == 1}) {
+          TransferResult result =
+              transfers.wait(sends ? transfers.startSend(peer, 0, {&sent, 1})
+                                   : transfers.startReceive(peer, 0, {&received, 1}));
+          if (result.error)
+            return result.error;
+        }
+        return std::nullopt;
+      },
+      seconds);
+  if (!both)
+    return both;
+  return *both / 2;
+}
+
+} // namespace
+
+static void addPoint(cluster::CollectiveTable &table, double bytes, double seconds) {
+  cluster::TimePoint *point = table.add_points();
+  point->set_bytes(bytes);
+  point->set_seconds(rounded(seconds));
+}
+
+void fitLink(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
+             cluster::Link &link) {
+  // seconds = latency + bytes * perByte, each equation divided by its seconds.
+  double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
+  for (const cluster::TimePoint &point : points) {
+    double ofLatency = 1 / point.seconds(), ofBytes = point.bytes() / point.seconds();
+    aa += ofLatency * ofLatency;
+    ab += ofLatency * ofBytes;
+    bb += ofBytes * ofBytes;
+    a += ofLatency;
+    b += ofBytes;
+  }
+  double determinant = aa * bb - ab * ab;
+  double latency = determinant > 0 ? (a * bb - b * ab) / determinant : 0;
+  latency = std::max(latency, 0.0);
+  double perByte = bb > 0 ? (b - latency * ab) / bb : 0;
+  // Times that fall as messages grow: the noise of a busy machine.
+  if (perByte <= 0) {
+    latency = 0;
+    perByte = bb > 0 ? b / bb : 0;
+  }
+  link.set_latency(rounded(latency));
+  link.set_bandwidth(perByte > 0 ? rounded(1 / perByte) : 0);
+}
+
+MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
+  const CalibrationOptions &options = context.options;
+  std::vector<int64_t> groups;
+  for (int64_t members : options.members)
+    if (members <= options.devices)
+      groups.push_back(members);
+  context.announce("collectives and messages", (allCollectiveKinds.size() + 1) * groups.size() *
+                                                   options.collectiveBytes.size());
+  for (CollectiveKind kind : allCollectiveKinds)
+    for (int64_t members : groups) {
+      cluster::CollectiveTable *table = link.add_collectives();
+      table->set_kind(name(kind));
+      table->set_members(members);
+      for (int64_t bytes : options.collectiveBytes) {
+        CollectiveSpec spec = specOf(kind, members, bytes);
+        if (spec.output().numBytes() > largestResult)
+          continue;
+        Expected<double> seconds = collectiveSeconds(spec, options.secondsPerPoint);
+        if (!seconds)
+          return seconds.error();
+        addPoint(*table, static_cast<double>(spec.input.numBytes()), *seconds);
+      }
+    }
+  for (int64_t members : groups) {
+    if (members % 2 != 0)
+      continue; // messages go between pairs
+    cluster::CollectiveTable *table = link.add_collectives();
+    table->set_kind("transfer");
+    table->set_members(members);
+    for (int64_t bytes : options.collectiveBytes) {
+      Expected<double> seconds = transferSeconds(members, bytes, options.secondsPerPoint);
+      if (!seconds)
+        return seconds.error();
+      addPoint(*table, static_cast<double>(bytes), *seconds);
+    }
+    if (link.bandwidth() == 0) // of the smallest group
+      fitLink(table->points(), link);
+  }
+  return std::nullopt;
+}
+
+} // namespace dtc::runtime

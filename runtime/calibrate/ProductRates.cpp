@@ -1,0 +1,80 @@
+//===- ProductRates.cpp - Rates of products -------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/calibrate/Measurements.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+/// Products with more multiplications are measured in one way alone: the ways then differ little,
+/// and take long.
+static constexpr int64_t manyMultiplications = int64_t{1} << 29;
+
+/// The einsums of a linear layer, of which a step has one each: the product with its weights, that
+/// of its gradient with the weights for its input, and of both activations for the weights. The
+/// last has a wide result. Sizes of 1 are no dimensions, as in the einsums of plans: a dot product
+/// is "k,k->".
+static std::vector<KernelSignature> productCalls(DType dtype, int64_t rows, int64_t columns,
+                                                 int64_t depth) {
+  auto sizeOf = [&](char letter) { return letter == 'm' ? rows : letter == 'n' ? columns : depth; };
+  auto withoutOnes = [&](std::string term) {
+    std::erase_if(term, [&](char letter) { return letter != 'k' && sizeOf(letter) == 1; });
+    return term;
+  };
+  auto typeOf = [&](const std::string &term, DType type) {
+    TensorType result{type, {}};
+    for (char letter : term)
+      result.shape.push_back(sizeOf(letter));
+    return result;
+  };
+  std::vector<KernelSignature> calls;
+  for (auto [lhs, rhs] : {std::pair("mk", "kn"), std::pair("mk", "nk"), std::pair("km", "kn")}) {
+    std::string left = withoutOnes(lhs), right = withoutOnes(rhs), out = withoutOnes("mn");
+    bool ofWeights = lhs[0] == 'k';
+    KernelSignature call{"einsum",
+                         {typeOf(left, dtype), typeOf(right, dtype)},
+                         {typeOf(out, ofWeights ? wideType(dtype) : dtype)},
+                         {{"equation", left + "," + right + "->" + out}},
+                         {}};
+    calls.push_back(std::move(call));
+    if (rows * columns * depth > manyMultiplications)
+      break;
+  }
+  return calls;
+}
+
+MaybeError measureProducts(CalibrationContext &context, cluster::Device &device) {
+  const CalibrationOptions &options = context.options;
+  KernelRunOptions run;
+  run.workingSetBytes = options.productSetBytes;
+  for (DType dtype : options.dtypes) {
+    context.announce(fmt::format("products of {}", name(dtype)),
+                     options.rows.size() * options.columns.size() * options.depths.size());
+    cluster::MatrixRate *rate = device.add_matrix();
+    rate->set_dtype(name(dtype));
+    cluster::MatrixTable *table = rate->mutable_table();
+    table->mutable_rows()->Assign(options.rows.begin(), options.rows.end());
+    table->mutable_columns()->Assign(options.columns.begin(), options.columns.end());
+    table->mutable_depths()->Assign(options.depths.begin(), options.depths.end());
+    for (int64_t rows : options.rows)
+      for (int64_t columns : options.columns)
+        for (int64_t depth : options.depths) {
+          Expected<double> seconds =
+              context.measure(productCalls(dtype, rows, columns, depth), run);
+          if (!seconds)
+            return seconds.error();
+          double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
+                         static_cast<double>(depth);
+          table->add_flops(rounded(flops / *seconds));
+        }
+    rate->set_flops(*std::max_element(table->flops().begin(), table->flops().end()));
+  }
+  return std::nullopt;
+}
+
+} // namespace dtc::runtime

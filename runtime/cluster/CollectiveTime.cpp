@@ -1,0 +1,154 @@
+//===- CollectiveTime.cpp - How long moving bytes takes ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cluster/CollectiveTime.h"
+
+#include "runtime/cluster/TimeTable.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dtc::runtime {
+
+namespace {
+
+/// A group of one kind of connection.
+struct Level {
+  double members, bandwidth, latency;
+};
+
+double ringScatter(double bytes, const Level &level) {
+  return (level.members - 1) / level.members * bytes / level.bandwidth +
+         (level.members - 1) * level.latency;
+}
+
+double reduceAll(double bytes, const Level &level) {
+  double ring = 2 * ringScatter(bytes, level);
+  double tree =
+      2 * bytes / level.bandwidth + 2 * std::ceil(std::log2(level.members)) * level.latency;
+  return level.members > 1 ? std::min(ring, tree) : 0;
+}
+
+} // namespace
+
+static const char *tableName(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return "all_reduce";
+  case CollectiveKind::AllGather:
+    return "all_gather";
+  case CollectiveKind::ReduceScatter:
+    return "reduce_scatter";
+  case CollectiveKind::AllToAll:
+    return "all_to_all";
+  case CollectiveKind::Permute:
+    return "permute";
+  }
+  return "";
+}
+
+/// What was measured for a kind of collective inside of a node. Between the numbers of members that
+/// were measured the nearest larger one holds, or the largest.
+static std::optional<double> measuredTime(const char *kind, double bytes, const GroupShape &group) {
+  if (!group.link || group.nodes > 1)
+    return std::nullopt;
+  const cluster::CollectiveTable *best = nullptr;
+  for (const cluster::CollectiveTable &table : group.link->collectives()) {
+    if (table.kind() != kind)
+      continue;
+    bool isEnough = table.members() >= group.members;
+    bool bestIsEnough = best && best->members() >= group.members;
+    if (!best || (isEnough && (!bestIsEnough || table.members() < best->members())) ||
+        (!isEnough && !bestIsEnough && table.members() > best->members()))
+      best = &table;
+  }
+  if (!best)
+    return std::nullopt;
+  return interpolateTime(best->points(), bytes);
+}
+
+static void take(MovingTime &time, double seconds, CollectiveAlgorithm algorithm) {
+  if (time.algorithm == CollectiveAlgorithm::None || seconds < time.seconds) {
+    time.seconds = seconds;
+    time.algorithm = algorithm;
+  }
+}
+
+MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &group) {
+  MovingTime time;
+  if (group.members <= 1)
+    return time;
+  time.usesLink = group.perNode > 1;
+  time.usesNetwork = group.nodes > 1;
+  if (auto seconds = measuredTime(tableName(kind), bytes, group)) {
+    take(time, *seconds, CollectiveAlgorithm::Measured);
+    return time;
+  }
+  auto n = static_cast<double>(group.members), k = static_cast<double>(group.nodes);
+  double m = n / k; // nodes may have different numbers of members
+  double link = group.linkBandwidth, network = group.networkBandwidth;
+  // A group that has one member in each node uses no link.
+  double through = group.nodes == 1 ? link : group.perNode == 1 ? network : std::min(link, network);
+  double delay = group.nodes == 1 ? (n - 1) * group.linkLatency
+                                  : (n - k) * group.linkLatency + (k - 1) * group.networkLatency;
+  Level inside{m, link, group.linkLatency}, between{k, network / m, group.networkLatency};
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    take(time, 2 * (n - 1) / n * bytes / through + 2 * delay, CollectiveAlgorithm::Ring);
+    take(time,
+         2 * bytes / through + 2 * (std::ceil(std::log2(std::max(m, 1.0))) * group.linkLatency +
+                                    std::ceil(std::log2(k)) * group.networkLatency),
+         CollectiveAlgorithm::Tree);
+    if (group.nodes > 1 && m > 1)
+      take(time, 2 * ringScatter(bytes, inside) + reduceAll(bytes / m, between),
+           CollectiveAlgorithm::Hierarchical);
+    break;
+  case CollectiveKind::AllGather:
+    take(time, (n - 1) * bytes / through + delay, CollectiveAlgorithm::Ring);
+    if (group.nodes > 1 && m > 1)
+      take(time, ringScatter(k * bytes, between) + ringScatter(n * bytes, inside),
+           CollectiveAlgorithm::Hierarchical);
+    break;
+  case CollectiveKind::ReduceScatter:
+    take(time, (n - 1) / n * bytes / through + delay, CollectiveAlgorithm::Ring);
+    if (group.nodes > 1 && m > 1)
+      take(time, ringScatter(bytes, inside) + ringScatter(bytes / m, between),
+           CollectiveAlgorithm::Hierarchical);
+    break;
+  case CollectiveKind::AllToAll: {
+    double toInside = m > 1 ? bytes * (m - 1) / n / link : 0;
+    double toOthers = group.nodes > 1 ? bytes * (n - m) / n * m / network : 0;
+    // Both ways are used at the same time.
+    take(time,
+         std::max(toInside, toOthers) + (m - 1) * group.linkLatency +
+             (group.nodes > 1 ? group.networkLatency : 0),
+         CollectiveAlgorithm::Ring);
+    break;
+  }
+  case CollectiveKind::Permute:
+    return messageTime(bytes, group);
+  }
+  return time;
+}
+
+MovingTime messageTime(double bytes, const GroupShape &pair) {
+  MovingTime time;
+  time.usesNetwork = pair.nodes > 1;
+  time.usesLink = !time.usesNetwork;
+  time.algorithm = CollectiveAlgorithm::Ring;
+  if (auto seconds = measuredTime("transfer", bytes, pair)) {
+    time.seconds = *seconds;
+    time.algorithm = CollectiveAlgorithm::Measured;
+  } else if (time.usesNetwork) {
+    time.seconds =
+        bytes * static_cast<double>(pair.perNode) / pair.networkBandwidth + pair.networkLatency;
+  } else {
+    time.seconds = bytes / pair.linkBandwidth + pair.linkLatency;
+  }
+  return time;
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,169 @@
+//===- KernelRunTest.cpp - Running single kernels -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/calibrate/KernelRun.h"
+
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/calibrate/BusyCores.h"
+#include "runtime/cluster/KernelBytes.h"
+#include "test/runtime/testing/Expect.h"
+
+#include <atomic>
+#include <gtest/gtest.h>
+#include <mutex>
+#include <set>
+
+using namespace dtc::runtime;
+
+namespace {
+
+const TensorType matrix{DType::F32, {8, 16}};
+
+/// Notes where the operands of its calls lie.
+class NotingBackend : public Backend {
+public:
+  struct Call {
+    std::vector<void *> inputs, outputs;
+    float first;
+  };
+
+  std::string name() const override { return "noting"; }
+  Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const override {
+    struct Noting : Kernel {
+      explicit Noting(std::vector<Call> &calls) : calls(calls) {}
+      void run(const KernelArguments &args) const override {
+        calls.push_back({{args.inputs.begin(), args.inputs.end()},
+                         {args.outputs.begin(), args.outputs.end()},
+                         *static_cast<float *>(args.inputs[0])});
+      }
+      std::vector<Call> &calls;
+    };
+    return std::unique_ptr<Kernel>(std::make_unique<Noting>(calls));
+  }
+
+  mutable std::vector<Call> calls;
+};
+
+} // namespace
+
+TEST(KernelRun, OperandsTakeTurns) {
+  NotingBackend backend;
+  KernelRunOptions options;
+  options.workingSetBytes = 4 * 3 * matrix.numBytes();
+  auto run = KernelRun::create(backend, {"add", {matrix, matrix}, {matrix}, {}, {}}, options);
+  ASSERT_OK(run);
+  EXPECT_EQ(run->bytes(), 3 * 512);
+  for (int i = 0; i < 5; ++i)
+    run->run();
+  std::set<void *> operands;
+  for (int i = 0; i < 4; ++i) {
+    const NotingBackend::Call &call = backend.calls[static_cast<size_t>(i)];
+    operands.insert(call.inputs.begin(), call.inputs.end());
+    operands.insert(call.outputs.begin(), call.outputs.end());
+    EXPECT_EQ(call.first, 1);
+  }
+  EXPECT_EQ(operands.size(), 12u);
+  EXPECT_EQ(backend.calls[4].inputs, backend.calls[0].inputs);
+}
+
+TEST(KernelRun, InPlaceWhereTheContractAllowsIt) {
+  NotingBackend backend;
+  KernelRunOptions options;
+  for (bool inPlace : {false, true}) {
+    options.inPlace = inPlace;
+    for (const char *kernel : {"add", "compare", "sgd"}) {
+      std::vector<TensorType> inputs(3, matrix), outputs(2, matrix);
+      auto run = KernelRun::create(backend, {kernel, inputs, outputs, {}, {}}, options);
+      ASSERT_OK(run);
+      run->run();
+    }
+  }
+  auto places = [&](size_t call) {
+    std::vector<int> places;
+    for (void *out : backend.calls[call].outputs) {
+      places.push_back(-1);
+      for (int in = 0; in < 3; ++in)
+        if (backend.calls[call].inputs[static_cast<size_t>(in)] == out)
+          places.back() = in;
+    }
+    return places;
+  };
+  for (size_t call : {0, 1, 2})
+    EXPECT_EQ(places(call), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(places(3), (std::vector<int>{0, -1}));
+  EXPECT_EQ(places(4), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(places(5), (std::vector<int>{0, 2}));
+}
+
+TEST(KernelRun, ErrorsOfTheBackend) {
+  EXPECT_ERROR(KernelRun::create(*createCpuBackend(), {"addd", {matrix}, {matrix}, {}, {}}),
+               "kernel 'addd' is unknown");
+}
+
+TEST(OperandMemory, IsUsedAgain) {
+  OperandMemory memory;
+  auto first = memory.take(100), second = memory.take(100);
+  ASSERT_OK(first);
+  ASSERT_OK(second);
+  EXPECT_EQ(*second - *first, 128);
+  memory.reset();
+  EXPECT_EQ(*memory.take(1000), *first);
+  // More than a chunk.
+  auto large = memory.take(size_t{300} << 20);
+  ASSERT_OK(large);
+  (*large)[(size_t{300} << 20) - 1] = std::byte{1};
+  memory.reset();
+  EXPECT_EQ(*memory.take(1), *first);
+}
+
+TEST(BusyCores, AllThreadsWorkOnTheirOwn) {
+  BusyCores cores(3);
+  std::atomic<int> calls[3] = {};
+  Expected<double> seconds = cores.measure(
+      [&](size_t thread) -> Expected<BusyCores::Work> {
+        return BusyCores::Work([&, thread] { ++calls[thread]; });
+      },
+      1e-4, BusyCores::Time::OfThread);
+  ASSERT_OK(seconds);
+  EXPECT_GE(*seconds, 0);
+  for (const std::atomic<int> &each : calls)
+    EXPECT_GE(each, 4);
+}
+
+TEST(BusyCores, ErrorsOfOneThread) {
+  BusyCores cores(2);
+  EXPECT_ERROR(cores.measure(
+                   [](size_t thread) -> Expected<BusyCores::Work> {
+                     if (thread == 1)
+                       return Error{"no operands"};
+                     return BusyCores::Work([] {});
+                   },
+                   1e-4, BusyCores::Time::Passing),
+               "no operands");
+}
+
+TEST(BusyCores, Median) {
+  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(median({5}), 5);
+  EXPECT_EQ(median({9, 1, 4}), 4);
+  EXPECT_EQ(median({9, 1, 4, 6}), 5);
+  EXPECT_GE(usableCores(), 1);
+}
+
+TEST(KernelBytes, WholeOperandsButForRows) {
+  auto bytes = [](const char *kernel, std::vector<TensorType> inputs,
+                  std::vector<TensorType> outputs) { return kernelBytes(kernel, inputs, outputs); };
+  TensorType row{DType::F32, {16}}, ids{DType::I32, {2}};
+  EXPECT_EQ(bytes("add", {matrix, row}, {matrix}), 512 + 64 + 512);
+  EXPECT_EQ(bytes("fill", {}, {matrix}), 512);
+  EXPECT_EQ(bytes("slice", {matrix}, {row}), 64 + 64);
+  TensorType rows{DType::F32, {2, 16}};
+  EXPECT_EQ(bytes("embedding", {matrix, ids}, {rows}), 128 + 8 + 128);
+  // Of a table that is smaller than the result, rows are read again.
+  EXPECT_EQ(bytes("embedding", {row, ids}, {rows}), 128 + 8 + 128);
+  TensorType cache{DType::F32, {2, 64, 16}}, tokens{DType::F32, {2, 1, 16}};
+  EXPECT_EQ(bytes("cache_update", {cache, tokens, ids}, {cache}), 128 + 128 + 8);
+}
