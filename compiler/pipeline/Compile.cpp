@@ -194,8 +194,9 @@ static LogicalResult compileGeneration(ModuleOp module, CompileOptions options) 
   return error;
 }
 
-LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
-                           plan::Plan &plan) {
+/// compile() without what describes the plan.
+static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &options,
+                                     StringRef modelName, plan::Plan &plan) {
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
   if (functions.size() != 1)
     return module.emitError() << "the model has " << functions.size()
@@ -253,4 +254,15 @@ LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, Strin
   if (failed(addEvaluation(module, search.takePartitioned(best->options), best->options)))
     return failure();
   return exportPlan(module, modelName, plan);
+}
+
+LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
+                           plan::Plan &plan) {
+  plan::Plan described;
+  describeModel(module, options, described);
+  if (failed(compilePrograms(module, options, modelName, plan)))
+    return failure();
+  plan.set_model_flops(described.model_flops());
+  plan.set_masked_flops(described.masked_flops());
+  return success();
 }

@@ -9,6 +9,7 @@
 #include "compiler/analysis/KeepSearch.h"
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/export/ExportPlan.h"
+#include "compiler/passes/train/ModelFlops.h"
 #include "runtime/plan/PlanValidator.h"
 #include "runtime/report/PlanSimulation.h"
 
@@ -44,6 +45,17 @@ LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassMana
 #endif
   addPasses(manager);
   return success(succeeded(manager.run(module)) && succeeded(verify(module)));
+}
+
+void dtc::describeModel(ModuleOp model, const CompileOptions &options, plan::Plan &plan) {
+  auto functions = llvm::to_vector(model.getOps<func::FuncOp>());
+  if (functions.size() != 1 || functions.front().isExternal() ||
+      options.mode == CompileOptions::Mode::Generate)
+    return;
+  ModelFlops flops = countModelFlops(functions.front(),
+                                     options.mode != CompileOptions::Mode::Forward, options.freeze);
+  plan.set_model_flops(flops.all);
+  plan.set_masked_flops(flops.masked);
 }
 
 ModuleOp PlanSearch::partitioned(const CompileOptions &options) {
@@ -101,6 +113,7 @@ std::optional<Candidate> PlanSearch::finish(std::optional<Candidate> candidate) 
   };
   if (failed(exportPlan(*candidate->module, name, candidate->plan)))
     return fail();
+  describeModel(model, candidate->options, candidate->plan);
   // No schedule is chosen that no runtime would take.
   if (auto problem = runtime::validatePlan(candidate->plan)) {
     emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;

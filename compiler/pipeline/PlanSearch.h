@@ -26,6 +26,9 @@ namespace dtc {
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
+/// Writes into a plan what the model, as it is before any pass, says of itself.
+void describeModel(mlir::ModuleOp model, const CompileOptions &options, plan::Plan &plan);
+
 /// A program that was taken the whole road.
 struct Candidate {
   CompileOptions options;

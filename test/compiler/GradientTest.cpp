@@ -106,6 +106,10 @@ const Case kCases[] = {
     {"pick", "2x4x3", "2x4",
      "%r = dtc.pick %p0, %i0 : (tensor<2x4x3xf64>, tensor<2x4xi32>) -> tensor<2x4xf64>", "2x4"},
     {"softmax", "3x5", "", "%r = dtc.softmax %p0 : tensor<3x5xf64>", "3x5"},
+    {"softmax_scaled", "3x5", "", "%r = dtc.softmax %p0 {scale = -7.0e-1 : f64} : tensor<3x5xf64>",
+     "3x5"},
+    {"softmax_causal", "2x3x4", "",
+     "%r = dtc.softmax %p0 {causal = true, scale = 7.0e-1 : f64} : tensor<2x3x4xf64>", "2x3x4"},
     {"layer_norm", "2x3x4 4 4", "",
      "%r, %m, %s = dtc.layer_norm %p0, %p1, %p2 {eps = 1.0e-5 : f64} : (tensor<2x3x4xf64>, "
      "tensor<4xf64>, tensor<4xf64>) "

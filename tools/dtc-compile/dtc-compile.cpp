@@ -7,15 +7,23 @@
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/planner/PlannerReport.h"
+#include "compiler/planner/Strategy.h"
 #include "dialects/dist/Dist.h"
+#include "runtime/cluster/ClusterReader.h"
+#include "runtime/html/SimulationPage.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanValidator.h"
 #include "runtime/report/ExplanationReport.h"
+#include "runtime/simulate/SimulationReport.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/Format.h"
 #include "runtime/support/LinkSpeed.h"
 #include "runtime/support/Quantity.h"
 #include "tools/CommandLine.h"
+#include "tools/dtc-compile/Planning.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
@@ -23,6 +31,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -77,6 +86,7 @@ struct Arguments {
   std::optional<double> beta2;
   std::optional<uint64_t> budget; ///< of --comm-budget
   CompileOptions compile;
+  PlanningArguments planning;
 };
 } // namespace
 
@@ -275,12 +285,65 @@ static std::string readLinksAndSizes(Arguments &args) {
   return "";
 }
 
+/// Shows on a terminal how far a search is.
+static void showProgress(const PlannerProgress &progress) {
+  static int64_t shown = -1;
+  int64_t count = progress.estimated / 1000 + progress.probes + 100 * progress.simulated;
+  if (count == shown || !llvm::sys::Process::StandardErrIsDisplayed())
+    return;
+  shown = count;
+  llvm::errs() << llvm::formatv("\r{0} layouts estimated from {1} probes, {2} simulated",
+                                progress.estimated, progress.probes, progress.simulated);
+  if (progress.bestSeconds > 0)
+    llvm::errs() << ", best " << runtime::formatDuration(progress.bestSeconds);
+  llvm::errs() << "\x1b[K";
+}
+
+static bool hasOneBody(mlir::ModuleOp module) {
+  auto functions = module.getOps<mlir::func::FuncOp>();
+  return llvm::hasSingleElement(functions) && !(*functions.begin()).isDeclaration();
+}
+
+/// Chooses the parallel form by a search. Returns what is wrong, or an empty string.
+static std::string searchPlan(const CLI::App &app, Arguments &args, const cluster::Cluster &cluster,
+                              mlir::ModuleOp module, runtime::SimulationPageOptions &page) {
+  auto options = readPlannerOptions(app, args.planning, args.compile, cluster);
+  if (!options)
+    return options.error().message;
+  auto name = llvm::sys::path::stem(args.input);
+  // Of other models compile() says what is wrong with them.
+  if (!hasOneBody(module))
+    return "";
+  auto choice = Planner(module, name, *options).run(showProgress);
+  if (llvm::sys::Process::StandardErrIsDisplayed())
+    llvm::errs() << "\r\x1b[K";
+  if (!choice)
+    return choice.error().message;
+  std::string text = formatChoice(*choice, *options, args.planning.alternatives);
+  if (choice->ranked.empty())
+    return llvm::StringRef(text).rtrim().str();
+  llvm::outs() << text;
+  page = pageOptions(*choice, *options);
+  args.compile = choice->options;
+  if (args.planning.strategyOutput.empty()) {
+    llvm::SmallString<128> path(args.output);
+    llvm::sys::path::replace_extension(path, "strategy.textproto");
+    args.planning.strategyOutput = path.str().str();
+  }
+  if (auto problem =
+          runtime::writeTextFile(args.planning.strategyOutput, formatStrategy(args.compile)))
+    return "--strategy-output: " + problem->message;
+  llvm::outs() << "strategy written to " << args.planning.strategyOutput << "\n";
+  return "";
+}
+
 static int runMain(int argc, char **argv) {
   CLI::App app("Compiles model IR for a mesh of devices and writes a plan for dtc-run.",
                "dtc-compile");
   app.set_version_flag("--version", std::string("dtc-compile ") + DTC_VERSION);
   Arguments args;
   addOptions(app, args);
+  addPlanningOptions(app, args.planning);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
   for (const std::string &text : args.mesh) {
@@ -288,6 +351,21 @@ static int runMain(int argc, char **argv) {
     if (!problem.empty())
       return fail(problem);
   }
+  if (std::string problem = checkPlanningFlags(app, args.planning, args.compile); !problem.empty())
+    return fail(problem);
+  if (!args.planning.strategy.empty())
+    if (auto problem = readStrategy(args.planning.strategy, args.compile))
+      return fail("--strategy: " + problem->message);
+  std::optional<cluster::Cluster> cluster;
+  if (!args.planning.cluster.empty()) {
+    auto read = runtime::readCluster(args.planning.cluster);
+    if (!read)
+      return fail("--cluster: " + read.error().message);
+    cluster = std::move(*read);
+    if (auto problem = runtime::extendCluster(*cluster, args.planning.devices))
+      return fail("--devices: " + problem->message);
+  }
+  bool searches = args.planning.searches(args.compile);
   if (args.compile.accumulates && args.compile.mode != CompileOptions::Mode::Train)
     return fail(
         "--accumulate: only plans of --mode train take several batches a step; leave it out");
@@ -299,7 +377,7 @@ static int runMain(int argc, char **argv) {
       return fail("--zero " + std::to_string(args.compile.zero) +
                   ": generation has no optimizer whose state could be split; leave it out");
   }
-  if (args.compile.sequenceParallel && !hasAxis(args, "tp"))
+  if (args.compile.sequenceParallel && !searches && !hasAxis(args, "tp"))
     return fail("--sequence-parallel: --mesh has no axis 'tp' to split sequences over; add one");
   if (!args.compile.zeroAxes.empty() && args.compile.zero == 0)
     return fail("--zero-axes: ZeRO is off; choose a stage with --zero");
@@ -341,12 +419,29 @@ static int runMain(int argc, char **argv) {
     return fail(args.input + " is not valid model IR (see above)");
 
   bool ownMesh = !module->getOps<dist::MeshOp>().empty();
-  if (!hasAxis(args, kPipelineAxis) && !ownMesh)
+  if (!args.planning.strategy.empty() && hasOneBody(*module))
+    if (auto problem = checkStrategy(args.compile, *module, cluster ? &*cluster : nullptr))
+      return fail("--strategy: " + args.planning.strategy + ": " + problem->message);
+  if (int64_t devices = args.planning.devices; devices > 0 && !searches && !ownMesh) {
+    int64_t ofMesh = 1;
+    for (const auto &[name, size] : args.compile.mesh)
+      ofMesh *= size;
+    if (ofMesh != devices)
+      return fail("--devices: the mesh has " + std::to_string(ofMesh) + " devices, not " +
+                  std::to_string(devices) + "; leave the flag out, or search without a mesh");
+  }
+  if (searches && ownMesh)
+    return fail("--cluster: the model declares a mesh of its own; a search chooses one");
+  runtime::SimulationPageOptions page;
+  if (searches)
+    if (std::string problem = searchPlan(app, args, *cluster, *module, page); !problem.empty())
+      return fail(problem);
+  if (!hasAxis(args, kPipelineAxis) && !ownMesh && !searches)
     for (const char *flag : {"--schedule", "--chunks", "--stages"})
       if (app.count(flag) > 0)
         return fail(std::string(flag) + ": --mesh has no axis 'pp' to lay stages over; add one");
 
-  plan::Plan plan;
+  dtc::plan::Plan plan;
   if (failed(compile(*module, args.compile, llvm::sys::path::stem(args.input), plan)))
     return fail("cannot compile " + args.input + " (see above)");
   if (args.printIr)
@@ -359,6 +454,22 @@ static int runMain(int argc, char **argv) {
     if (auto problem = runtime::checkCommunicationBudget(explanation, *args.budget)) {
       llvm::errs() << runtime::formatExplanation(explanation);
       return fail("--comm-budget: " + problem->message);
+    }
+  }
+  if (cluster && (!searches || !args.planning.report.empty())) {
+    runtime::ClusterSimulationOptions options;
+    options.keepCollectives = !args.planning.report.empty();
+    auto simulation = runtime::simulateOnCluster(plan, *cluster, options);
+    if (!simulation)
+      return fail("--cluster: " + simulation.error().message);
+    if (!searches)
+      llvm::outs() << runtime::formatSimulation(*simulation);
+    if (!args.planning.report.empty()) {
+      auto text = runtime::simulationToHtml(plan, *cluster, *simulation, page);
+      if (!text)
+        return fail("--report: " + text.error().message);
+      if (auto problem = runtime::writePage(args.planning.report, *text))
+        return fail("--report: " + problem->message);
     }
   }
   if (auto problem = runtime::writePlan(plan, args.output))

@@ -1,0 +1,216 @@
+//===- ModelCosts.cpp - What the parts of a model cost a device ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/ModelCosts.h"
+
+#include "compiler/export/ExportPlan.h"
+#include "compiler/pipeline/PlanSearch.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/simulate/PlanSteps.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <fmt/format.h>
+#include <set>
+
+using namespace mlir;
+using namespace dtc;
+
+/// Probes have a stage of a pipeline for each of a few layers, also where the cluster is too small
+/// for these: one of so many nodes that it is not.
+static cluster::Cluster enlarge(cluster::Cluster cluster, int64_t times) {
+  auto &group = *cluster.mutable_nodes(cluster.nodes_size() - 1);
+  group.set_count(group.count() + (times - 1) * runtime::countDevices(cluster));
+  // Where there is one node, nothing says what is between nodes. Messages between stages are left
+  // out of the costs.
+  for (cluster::Node &node : *cluster.mutable_node_kinds())
+    if (node.network_bandwidth() == 0 && node.device_network_bandwidth() == 0)
+      node.set_device_network_bandwidth(std::max(node.link().bandwidth(), 1e9));
+  return cluster;
+}
+
+CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
+                     int64_t batch)
+    : shortened(shortenModel(model, 3)), options(options),
+      cluster(enlarge(cluster, std::max<int64_t>(shortened.keptLayers, 1))), batch(batch) {}
+
+const ModelCosts *CostProbe::find(const CostKey &key) {
+  auto [it, fresh] = known.try_emplace(key);
+  if (fresh)
+    it->second = probe(key);
+  return it->second ? &*it->second : nullptr;
+}
+
+static double bytesOf(const plan::Buffer &buffer) {
+  return double(llvm::alignTo(runtime::typeOf(buffer).numBytes(), 64));
+}
+
+double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
+  auto baseOf = [&](uint32_t buffer) {
+    while (program.buffers(int(buffer)).has_view_of())
+      buffer = program.buffers(int(buffer)).view_of();
+    return buffer;
+  };
+  std::set<uint32_t> written, kept;
+  for (bool isForward : {true, false})
+    for (const plan::Task &task : program.tasks()) {
+      if ((task.kind() == plan::Task::FORWARD) != isForward || task.kind() == plan::Task::OTHER)
+        continue;
+      auto read = [&](uint32_t buffer) {
+        if (!isForward && written.contains(baseOf(buffer)))
+          kept.insert(baseOf(buffer));
+      };
+      auto write = [&](uint32_t buffer) {
+        if (isForward && program.buffers(int(baseOf(buffer))).kind() == plan::Buffer::ACTIVATION)
+          written.insert(baseOf(buffer));
+      };
+      for (const plan::Instruction &instruction : task.instructions()) {
+        for (uint32_t buffer : instruction.kernel().inputs())
+          read(buffer);
+        for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+          read(tensor.input());
+        for (uint32_t buffer : instruction.kernel().outputs())
+          write(buffer);
+        for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+          write(tensor.output());
+        if (instruction.has_finish_transfer())
+          for (uint32_t buffer :
+               program.transfers(int(instruction.finish_transfer().transfer())).buffers())
+            write(buffer);
+      }
+    }
+  double bytes = 0;
+  for (uint32_t index : kept) {
+    const plan::Buffer &buffer = program.buffers(int(index));
+    bytes += bytesOf(buffer) * (ofAllMicrobatches ? std::max(1.0, double(buffer.slots())) : 1);
+  }
+  return bytes;
+}
+
+/// What the tasks of a program cost its device.
+static PartCost costOf(const plan::Program &program, const runtime::SimulatedDevice &device) {
+  PartCost cost;
+  std::vector<double> once(size_t(program.tasks_size()), 0);
+  for (int t = 0; t < program.tasks_size(); ++t) {
+    const plan::Task &task = program.tasks(t);
+    double seconds = runtime::isolatedSeconds(device.tasks[size_t(t)], device.overlapSlowdown);
+    double flops = 0;
+    for (const plan::Instruction &instruction : task.instructions())
+      flops += instruction.flops();
+    if (task.kind() == plan::Task::FORWARD)
+      cost.forward += seconds;
+    else if (task.kind() != plan::Task::OTHER)
+      cost.backward += seconds;
+    else
+      once[size_t(t)] = seconds;
+    if (task.kind() != plan::Task::OTHER)
+      cost.flops += flops;
+  }
+  for (const plan::ScheduleEntry &entry : program.schedule())
+    cost.once += once[entry.task()];
+  for (const plan::State &state : program.states()) {
+    const plan::Buffer &buffer = program.buffers(int(state.buffer()));
+    (buffer.kind() == plan::Buffer::PARAMETER ? cost.parameterBytes : cost.stateBytes) +=
+        bytesOf(buffer);
+    if (buffer.kind() == plan::Buffer::PARAMETER)
+      cost.gradientBytes += 4 * double(runtime::typeOf(buffer).numElements());
+  }
+  cost.keptBytes = keptBytes(program);
+  return cost;
+}
+
+static void subtract(PartCost &part, const PartCost &layer) {
+  for (double PartCost::*field :
+       {&PartCost::forward, &PartCost::backward, &PartCost::once, &PartCost::keptBytes,
+        &PartCost::parameterBytes, &PartCost::stateBytes, &PartCost::gradientBytes,
+        &PartCost::flops})
+    part.*field = std::max(0.0, part.*field - layer.*field);
+}
+
+/// What is computed again is decided after the program was split.
+ModuleOp CostProbe::partition(const PartitionKey &key, const CompileOptions &probed) {
+  auto [it, fresh] = partitions.try_emplace(key);
+  if (fresh) {
+    it->second = shortened.module->clone();
+    if (failed(declareMesh(*it->second, probed)) ||
+        failed(runPasses(*it->second,
+                         [&](OpPassManager &manager) { buildPartitioning(manager, probed); })))
+      it->second = nullptr;
+  }
+  return it->second.get();
+}
+
+std::optional<ModelCosts> CostProbe::probe(const CostKey &key) {
+  // A pipeline tells forward from backward also where all of the model is one stage.
+  CompileOptions probed = options;
+  int64_t stages = shortened.prefix.empty() ? 1 : shortened.keptLayers;
+  probed.mesh = {{kPipelineAxis, stages}};
+  // Most of the batch is split over devices, so that there is little to schedule.
+  int64_t all = batch / key.samples;
+  probed.microbatches = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
+  if (probed.microbatches < all)
+    probed.mesh.emplace_back("dp", all / probed.microbatches);
+  if (key.tp > 1)
+    probed.mesh.emplace_back("tp", key.tp);
+  probed.sequenceParallel = key.sequenceParallel;
+  probed.recompute = key.recompute;
+  probed.zero = 0;
+  probed.zeroAxes.clear();
+  probed.schedule = "1f1b";
+  probed.chunks = 0;
+  probed.memoryLimit = 0;
+  probed.stages.clear();
+  for (int64_t stage = 0; stage < stages && stages > 1; ++stage)
+    probed.stages += fmt::format("{}{}{}", stage > 0 ? "|" : "", shortened.prefix, stage);
+
+  // What is wrong with it, compiling the chosen plan will say.
+  ScopedDiagnosticHandler quiet((*shortened.module)->getContext(),
+                                [](Diagnostic &) { return success(); });
+  ModuleOp partitioned = partition({key.tp, key.samples, key.sequenceParallel}, probed);
+  if (!partitioned)
+    return std::nullopt;
+  OwningOpRef<ModuleOp> module = partitioned.clone();
+  plan::Plan plan;
+  if (failed(runPasses(*module, [&](OpPassManager &manager) { buildLowering(manager, probed); })) ||
+      failed(exportPlan(*module, "probe", plan)))
+    return std::nullopt;
+  // What is moved over that axis belongs to a layout, not to the model.
+  for (plan::Axis &axis : *plan.mutable_axes())
+    if (axis.name() == "dp")
+      axis.set_size(1);
+  auto topology = runtime::Topology::create(cluster, runtime::meshOf(plan));
+  if (!topology)
+    return std::nullopt;
+  auto steps = runtime::PlanSteps::create(plan, *topology);
+  if (!steps)
+    return std::nullopt;
+
+  ModelCosts costs;
+  std::vector<PartCost> parts;
+  for (int p = 0; p < plan.programs_size(); ++p)
+    parts.push_back(costOf(plan.programs(p), steps->devices[size_t(p)]));
+  costs.before = parts.front();
+  if (stages > 1) {
+    costs.layers = shortened.layers;
+    costs.layer = parts[1];
+    subtract(costs.before, costs.layer);
+    costs.after = parts.back();
+    subtract(costs.after, costs.layer);
+    for (const auto &[number, channel] : steps->channels)
+      if (channel.from == 0 && channel.to == 1)
+        costs.boundaryBytes += double(channel.bytes);
+  }
+  // Of a stage in the middle: the ends' own needs are in what they keep.
+  const plan::Program &middle = plan.programs(stages > 1 ? 1 : 0);
+  const PartCost &part = parts[stages > 1 ? 1 : 0];
+  double inFlight = 1;
+  for (const plan::Buffer &buffer : middle.buffers())
+    inFlight = std::max(inFlight, double(buffer.slots()));
+  costs.transientBytes =
+      std::max(0.0, double(middle.arena_lower_bound()) - part.parameterBytes - part.stateBytes -
+                        part.gradientBytes - part.keptBytes * std::min(inFlight, double(stages)));
+  return costs;
+}

@@ -1,0 +1,90 @@
+//===- ModelCosts.h - What the parts of a model cost a device ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_MODELCOSTS_H
+#define DTC_COMPILER_PLANNER_MODELCOSTS_H
+
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/planner/RepeatedLayers.h"
+#include "runtime/cluster/Topology.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+namespace dtc {
+
+namespace plan {
+class Program;
+} // namespace plan
+
+/// What a part of a model costs one device: for one microbatch, but for what is there once.
+struct PartCost {
+  double forward = 0, backward = 0; ///< seconds, with what is computed again and the collectives
+  double once = 0;                  ///< seconds of the update, its state whole
+  double keptBytes = 0;             ///< from the forward to the backward pass
+  double parameterBytes = 0;        ///< in the type that the model computes in
+  double stateBytes = 0;            ///< of the optimizer, master weights with it
+  double gradientBytes = 0;         ///< of the sums over microbatches
+  double flops = 0;                 ///< of both passes
+};
+
+/// A model as what comes before its repeated layers, one of these, and what comes after. A model
+/// without repeated layers has none, and all of it is `before`.
+struct ModelCosts {
+  PartCost before, layer, after;
+  int64_t layers = 0;
+  double boundaryBytes = 0;  ///< of the activations of a microbatch between two layers
+  double transientBytes = 0; ///< beside what is there once and what is kept
+};
+
+/// What decides what a microbatch costs.
+struct CostKey {
+  int64_t tp = 1;
+  int64_t samples = 1; ///< of a microbatch on a device
+  bool sequenceParallel = false;
+  std::string recompute = "none";
+
+  auto operator<=>(const CostKey &) const = default;
+};
+
+/// The bytes of a program's activations that forward tasks write and others of the same microbatch
+/// read, views counted as what they are views of: of one microbatch, or of as many as the program
+/// keeps at a time.
+double keptBytes(const plan::Program &program, bool ofAllMicrobatches = false);
+
+/// Finds costs by compiling a model that has all but three of its layers taken out, one layer on
+/// each stage of a pipeline, and timing its instructions on a cluster. Each is found once.
+class CostProbe {
+public:
+  /// `model` is whole; `batch` is its number of samples.
+  CostProbe(mlir::ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
+            int64_t batch);
+
+  /// Null where such a model does not compile.
+  const ModelCosts *find(const CostKey &key);
+
+  int64_t numProbes() const { return int64_t(known.size()); }
+  /// Of the model; 0 where its layers do not repeat.
+  int64_t numLayers() const { return shortened.prefix.empty() ? 0 : shortened.layers; }
+
+private:
+  using PartitionKey = std::tuple<int64_t, int64_t, bool>; ///< all of CostKey but the last
+  std::optional<ModelCosts> probe(const CostKey &key);
+  mlir::ModuleOp partition(const PartitionKey &key, const CompileOptions &probed);
+
+  ShortModel shortened;
+  CompileOptions options;
+  cluster::Cluster cluster; ///< with at least a device for each of a probe's
+  int64_t batch;
+  std::map<CostKey, std::optional<ModelCosts>> known;
+  std::map<PartitionKey, mlir::OwningOpRef<mlir::ModuleOp>> partitions;
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_MODELCOSTS_H

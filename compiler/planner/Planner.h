@@ -1,0 +1,91 @@
+//===- Planner.h - The best plan for a model and machines ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_PLANNER_H
+#define DTC_COMPILER_PLANNER_PLANNER_H
+
+#include "compiler/planner/SearchSpace.h"
+#include "compiler/planner/StepEstimate.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/simulate/Simulation.h"
+#include "runtime/support/Error.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// A layout that was looked at.
+struct RankedLayout {
+  ParallelLayout layout;
+  StepEstimate estimate;
+  /// Of those that were compiled: the simulated step, and the largest arena.
+  std::optional<runtime::Simulation> simulation;
+  int64_t arenaBytes = 0;
+  bool fits = true; ///< as far as is known
+
+  /// How many times its estimate a layout of its kind takes, as far as is known.
+  double correction = 1;
+
+  double seconds() const {
+    return simulation ? simulation->stepSeconds : correction * estimate.seconds();
+  }
+};
+
+/// How far a search has come.
+struct PlannerProgress {
+  int64_t layouts = 0, estimated = 0, probes = 0, simulated = 0;
+  double bestSeconds = 0; ///< simulated; 0: none yet
+};
+
+struct PlanChoice {
+  /// Those that were simulated and fit, the fastest first, then the others that should fit by their
+  /// estimates.
+  std::vector<RankedLayout> ranked;
+  /// The layout that comes closest to fitting, where none does.
+  std::optional<RankedLayout> closest;
+  plan::Plan plan;        ///< of the first, without evaluation
+  CompileOptions options; ///< that compile it
+  PlannerProgress progress;
+  double memoryBytes = 0; ///< that a plan may use on the smallest device
+  /// No plan takes less: the products of the model at the devices' sustained rates.
+  double lowerBound = 0;
+  double estimateSeconds = 0; ///< that a thousand estimates took, to report the rate
+};
+
+/// Searches. Every layout is estimated in closed form, from the costs of the parts of the model; in
+/// the order of their estimates layouts are then compiled and simulated, until none of the others
+/// can be faster than the best by more than estimates err, or the work that a search may do is
+/// done, which depends on the model alone. So the result is the same every time. An error if no
+/// layout divides the devices and the batch; where none fits, `ranked` is empty.
+class Planner {
+public:
+  Planner(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options);
+
+  runtime::Expected<PlanChoice> run(llvm::function_ref<void(const PlannerProgress &)> report =
+                                        [](const PlannerProgress &) {});
+
+private:
+  void estimateAll(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
+  void simulateBest(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
+  bool simulate(RankedLayout &entry, plan::Plan &plan);
+  /// The estimates' options with what the cluster says of the devices and links.
+  CompileOptions optionsOf(const ParallelLayout &layout) const;
+
+  mlir::ModuleOp model;
+  std::string name;
+  PlannerOptions options;
+  CostProbe probe;
+  ModelTraits traits;
+  StepEstimator estimator;
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_PLANNER_H

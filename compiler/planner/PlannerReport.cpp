@@ -1,0 +1,220 @@
+//===- PlannerReport.cpp - What a search found, for people ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/PlannerReport.h"
+
+#include "compiler/planner/Strategy.h"
+#include "runtime/simulate/SimulationReport.h"
+#include "runtime/support/Format.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+#include <vector>
+
+using namespace dtc;
+using runtime::formatBytes;
+using runtime::formatDuration;
+
+namespace {
+/// A part of a step's time, with its name.
+using Part = std::pair<std::string, double>;
+} // namespace
+
+/// Where a layout's time goes; by the simulation if both have one, so that like is compared with
+/// like.
+static std::vector<Part> partsOf(const RankedLayout &entry, bool simulated) {
+  if (!simulated) {
+    const StepEstimate &estimate = entry.estimate;
+    return {{"computing", estimate.computing},
+            {"bubble", estimate.bubble},
+            {"exposed collectives over the data axes", estimate.data},
+            {"exposed transfers", estimate.transfers},
+            {"update", estimate.update}};
+  }
+  const runtime::Simulation &simulation = *entry.simulation;
+  std::vector<Part> parts = {{"idle (bubble)", simulation.idle},
+                             {"exposed transfers", simulation.exposedTransfers}};
+  for (size_t c = 0; c < runtime::numKernelClasses; ++c)
+    parts.emplace_back(fmt::format("{} kernels", name(static_cast<runtime::KernelClass>(c))),
+                       simulation.kernels[c]);
+  for (const runtime::AxesSeconds &exposed : simulation.exposed)
+    parts.emplace_back("exposed collectives over " + exposed.axes, exposed.seconds);
+  return parts;
+}
+
+std::string dtc::explainSlower(const RankedLayout &entry, const RankedLayout &best) {
+  if (!entry.fits)
+    return fmt::format(
+        "does not fit: needs {}",
+        formatBytes(uint64_t(entry.simulation ? double(entry.arenaBytes) : entry.estimate.bytes)));
+  bool simulated = entry.simulation && best.simulation;
+  std::vector<Part> own = partsOf(entry, simulated), others = partsOf(best, simulated);
+  for (Part &part : own)
+    for (const Part &other : others)
+      if (other.first == part.first)
+        part.second -= other.second;
+  llvm::stable_sort(own, [](const Part &a, const Part &b) { return a.second > b.second; });
+  double base = best.seconds();
+  std::string text;
+  for (const Part &part : llvm::ArrayRef(own).take_front(2))
+    if (base > 0 && part.second > 0.001 * base)
+      text += fmt::format("{}{} +{:.1f} %", text.empty() ? "" : ", ", part.first,
+                          100 * part.second / base);
+  if (entry.layout.recompute != best.layout.recompute && entry.layout.recompute != "none")
+    text += fmt::format("{}recomputes ({})", text.empty() ? "" : "; ", entry.layout.recompute);
+  return text.empty() ? "about the same" : text;
+}
+
+/// "zero=1": a knob that is fixed, as --set takes it.
+static std::string describeKnob(const std::string &knob, const CompileOptions &base) {
+  std::string value = knob == "microbatches"        ? fmt::to_string(base.microbatches)
+                      : knob == "zero"              ? fmt::to_string(base.zero)
+                      : knob == "sequence_parallel" ? fmt::to_string(base.sequenceParallel)
+                      : knob == "schedule"          ? base.schedule
+                      : knob == "chunks"            ? fmt::to_string(base.chunks)
+                      : knob == "recompute"         ? base.recompute
+                                                    : fmt::to_string(base.bucketBytes);
+  return knob + "=" + value;
+}
+
+std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTraits &traits) {
+  int64_t devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
+  std::string asked, enough;
+  auto add = [](std::string &list, const std::string &word) {
+    list += (list.empty() ? "" : ", ") + word;
+  };
+  // A knob without which there are layouts is one too many.
+  auto consider = [&](const std::string &text, const PlannerOptions &without) {
+    add(asked, text);
+    if (!enumerateLayouts(without, traits).empty())
+      add(enough, text);
+  };
+  for (const auto &[axis, size] : options.axes) {
+    PlannerOptions without = options;
+    without.axes.erase(axis);
+    consider(fmt::format("{}={}", axis, size), without);
+  }
+  for (const std::string &knob : options.fixed) {
+    PlannerOptions without = options;
+    without.fixed.erase(knob);
+    consider(describeKnob(knob, options.base), without);
+  }
+  std::string text = fmt::format("no layout{} divides {} devices and a batch of {} samples",
+                                 asked.empty() ? "" : " with " + asked, devices, traits.batch);
+  if (!enough.empty())
+    return text + fmt::format("; leave out {}{}", enough.find(',') != enough.npos ? "one of " : "",
+                              enough);
+  auto has = [&](int64_t otherDevices, int64_t batch) {
+    PlannerOptions other = options;
+    other.devices = otherDevices;
+    ModelTraits otherTraits = traits;
+    otherTraits.batch = batch;
+    return !enumerateLayouts(other, otherTraits).empty();
+  };
+  std::string changes;
+  for (int64_t fewer = devices - 1; fewer > 0 && fewer >= devices - 64; --fewer)
+    if (has(fewer, traits.batch)) {
+      add(changes, fmt::format("--devices {}", fewer));
+      break;
+    }
+  for (int64_t batch = traits.batch + 1; batch <= traits.batch + std::min<int64_t>(devices, 64);
+       ++batch)
+    if (has(devices, batch)) {
+      changes += fmt::format("{}a batch of {}", changes.empty() ? "" : " or ", batch);
+      break;
+    }
+  return text + (changes.empty() ? std::string("; choose other numbers of both, or fix fewer knobs")
+                                 : "; there are some with " + changes);
+}
+
+static std::string describe(const RankedLayout &entry, const PlannerOptions &options) {
+  return describeStrategy(entry.layout.toOptions(options.base));
+}
+
+static std::string formatNothing(const PlanChoice &choice, const PlannerOptions &options) {
+  std::string text = fmt::format(
+      "no layout fits: {} layouts were looked at, a device has {} that a plan may use\n",
+      choice.progress.layouts, formatBytes(uint64_t(choice.memoryBytes)));
+  if (!choice.closest)
+    return "none of the best layouts compiles or can be simulated; compile one of them with --mesh "
+           "to "
+           "see why\n";
+  const RankedLayout &closest = *choice.closest;
+  double bytes = closest.simulation ? double(closest.arenaBytes) : closest.estimate.bytes;
+  text += fmt::format("the closest is {}, which needs {} a device: {} too much\n",
+                      describe(closest, options), formatBytes(uint64_t(bytes)),
+                      formatBytes(uint64_t(bytes - choice.memoryBytes)));
+  text += fmt::format("use devices with {:.1f} times the memory, or more of them, or a smaller "
+                      "batch or shorter sequences\n",
+                      bytes / choice.memoryBytes);
+  return text;
+}
+
+std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &options,
+                              size_t alternatives) {
+  if (choice.ranked.empty())
+    return formatNothing(choice, options);
+  const RankedLayout &best = choice.ranked.front();
+  const PlannerProgress &progress = choice.progress;
+  std::string text = fmt::format("{} layouts estimated from {} probes, {} compiled and simulated\n",
+                                 progress.estimated, progress.probes, progress.simulated);
+  text += fmt::format("chosen: {}\n", describe(best, options));
+  text += fmt::format("  {} a step, {} of {} a device\n", formatDuration(best.seconds()),
+                      formatBytes(uint64_t(best.arenaBytes)),
+                      formatBytes(uint64_t(choice.memoryBytes)));
+  if (choice.lowerBound > 0)
+    text += fmt::format("  no plan can take less than {}: the model's products at the rate that "
+                        "large ones reach on these devices; the gap is {:.1f} %\n",
+                        formatDuration(choice.lowerBound),
+                        100 * (best.seconds() / choice.lowerBound - 1));
+  size_t count = std::min(alternatives, choice.ranked.size() - 1);
+  if (count > 0)
+    text += "\nnext best\n";
+  for (const RankedLayout &entry : llvm::ArrayRef(choice.ranked).slice(1, count))
+    text += fmt::format("  {:>10} {:>7} {:<10} {:<58} {}\n", formatDuration(entry.seconds()),
+                        fmt::format("{:+.1f} %", 100 * (entry.seconds() / best.seconds() - 1)),
+                        entry.simulation ? "simulated" : "estimated", describe(entry, options),
+                        explainSlower(entry, best));
+  return text;
+}
+
+runtime::SimulationPageOptions
+dtc::pageOptions(const PlanChoice &choice, const PlannerOptions &options, size_t alternatives) {
+  runtime::SimulationPageOptions page;
+  const RankedLayout &best = choice.ranked.front();
+  CompileOptions compiled = best.layout.toOptions(options.base);
+  auto add = [&](const char *name, const std::string &value) {
+    page.strategy.push_back(
+        {name, value, options.fixed.contains(name) ? "fixed by the user" : "searched"});
+  };
+  for (const auto &[name, size] : compiled.mesh)
+    page.strategy.push_back({name, std::to_string(size),
+                             options.axes.contains(name) ? "fixed by the user" : "searched"});
+  add("microbatches", std::to_string(compiled.microbatches));
+  add("zero", std::to_string(compiled.zero));
+  add("sequence_parallel", compiled.sequenceParallel ? "true" : "false");
+  if (best.layout.pp > 1) {
+    add("schedule", compiled.schedule);
+    add("chunks", std::to_string(best.layout.chunks));
+  }
+  add("recompute", compiled.recompute);
+  add("bucket_bytes", formatBytes(uint64_t(compiled.bucketBytes)));
+  for (const RankedLayout &entry :
+       llvm::ArrayRef(choice.ranked).slice(1, std::min(alternatives, choice.ranked.size() - 1)))
+    page.alternatives.push_back(
+        {describe(entry, options), entry.seconds(),
+         uint64_t(entry.simulation ? double(entry.arenaBytes) : entry.estimate.bytes),
+         (entry.simulation ? "" : "estimated: ") + explainSlower(entry, best)});
+  if (choice.lowerBound > 0) {
+    page.lowerBoundSeconds = choice.lowerBound;
+    page.lowerBoundReason =
+        "the model's products at the rate that large ones reach on these devices";
+  }
+  return page;
+}

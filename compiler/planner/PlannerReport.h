@@ -1,0 +1,36 @@
+//===- PlannerReport.h - What a search found, for people -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_PLANNERREPORT_H
+#define DTC_COMPILER_PLANNER_PLANNERREPORT_H
+
+#include "compiler/planner/Planner.h"
+#include "runtime/html/SimulationPage.h"
+
+#include <string>
+
+namespace dtc {
+
+/// The chosen plan, where its time goes, the next best layouts with what makes each slower, the
+/// lower bound and the gap to it; or, where nothing fits, what binds and the least change that
+/// fits.
+std::string formatChoice(const PlanChoice &choice, const PlannerOptions &options,
+                         size_t alternatives = 10);
+
+/// Why there is no layout to look at, as the planner's error: what is asked for that no layout has,
+/// and the nearest numbers of devices and samples that have some.
+std::string explainNoLayout(const PlannerOptions &options, const ModelTraits &traits);
+
+/// The same for a page about the chosen plan.
+runtime::SimulationPageOptions pageOptions(const PlanChoice &choice, const PlannerOptions &options,
+                                           size_t alternatives = 10);
+
+/// What makes a layout slower than the best one, or why it does not fit, in a few words.
+std::string explainSlower(const RankedLayout &entry, const RankedLayout &best);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_PLANNERREPORT_H

@@ -1,0 +1,35 @@
+//===- RepeatedLayers.h - A model with fewer of its layers ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_REPEATEDLAYERS_H
+#define DTC_COMPILER_PLANNER_REPEATEDLAYERS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+
+namespace dtc {
+
+/// A model in which all layers but a few are taken out, because they repeat the others.
+struct ShortModel {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string prefix;     ///< of the layers' names: "h."; empty where nothing is taken out
+  int64_t layers = 0;     ///< that the model has
+  int64_t keptLayers = 0; ///< that are left: numbers 0 to keptLayers - 1
+};
+
+/// Takes layers `kept` and those behind it out of a copy of the model, if it has more than these
+/// and all of them are alike: layers that locations name (see LayerName), numbered from 0, each in
+/// one piece and made of the same ops with the same attributes on the same types, where a layer
+/// uses what the layer before it makes in the same places as that uses what comes before it, and no
+/// other layer's values; their parameters alike but for their names. What is outside of layers uses
+/// values of the last one alone. Else the copy is whole.
+ShortModel shortenModel(mlir::ModuleOp model, int64_t kept);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_REPEATEDLAYERS_H

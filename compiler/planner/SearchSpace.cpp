@@ -1,0 +1,268 @@
+//===- SearchSpace.cpp - The layouts that a planner chooses from ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/SearchSpace.h"
+
+#include "compiler/analysis/PipelineSchedule.h"
+#include "runtime/cluster/Topology.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace dtc;
+
+CompileOptions ParallelLayout::toOptions(const CompileOptions &base) const {
+  CompileOptions options = base;
+  options.mesh.clear();
+  auto add = [&](const char *name, int64_t size) {
+    if (size > 1)
+      options.mesh.emplace_back(name, size);
+  };
+  if (!pipelineInside)
+    add(kPipelineAxis, pp);
+  add("dp", dp);
+  if (pipelineInside)
+    add(kPipelineAxis, pp);
+  add("fsdp", fsdp);
+  add("tp", tp);
+  options.microbatches = microbatches;
+  options.sequenceParallel = sequenceParallel;
+  options.zero = zero;
+  options.zeroAxes.clear();
+  if (zero > 0)
+    options.zeroAxes = {fsdp > 1 ? "fsdp" : "dp"};
+  options.schedule = schedule;
+  options.chunks = pp > 1 && chunks > 1 ? chunks : 0;
+  options.recompute = recompute;
+  options.bucketBytes = bucketBytes;
+  return options;
+}
+
+ModelTraits dtc::findTraits(ModuleOp model, int64_t layers) {
+  ModelTraits traits;
+  traits.layers = layers;
+  auto function = *model.getOps<func::FuncOp>().begin();
+  function.walk([&](Operation *op) {
+    if (auto names = op->getAttrOfType<ArrayAttr>("dtc.axes"))
+      traits.hasSequenceAxis |= llvm::any_of(names.getAsRange<StringAttr>(), [](StringAttr name) {
+        return name.getValue() == "residual_seq";
+      });
+  });
+  for (BlockArgument argument : function.getArguments()) {
+    auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "dtc.axes");
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!names || !type)
+      continue;
+    for (auto [name, size] : llvm::zip(names.getAsRange<StringAttr>(), type.getShape())) {
+      StringRef text = name.getValue();
+      if (text == "batch" && function.getArgAttr(argument.getArgNumber(), "dtc.input")) {
+        traits.batch = size;
+        traits.sampleElements = std::max(traits.sampleElements, type.getNumElements() / size);
+      }
+      traits.hasTensorAxes |= text == "heads" || text == "mlp" || text == "vocab";
+    }
+  }
+  return traits;
+}
+
+static std::vector<int64_t> divisorsOf(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d * d <= number; ++d)
+    if (number % d == 0) {
+      divisors.push_back(d);
+      if (d * d != number)
+        divisors.push_back(number / d);
+    }
+  llvm::sort(divisors);
+  return divisors;
+}
+
+namespace {
+class Enumerator {
+public:
+  Enumerator(const PlannerOptions &options, const ModelTraits &traits)
+      : options(options), traits(traits) {
+    devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
+    for (const cluster::Node &node : options.cluster->node_kinds())
+      inNode = std::max<int64_t>(inNode, node.devices());
+  }
+
+  std::vector<ParallelLayout> run() {
+    for (int64_t tp : choose("tp", tensorSizes()))
+      for (int64_t pp : choose("pp", pipelineSizes(tp)))
+        if (devices % (tp * pp) == 0)
+          addMeshes(tp, pp, devices / (tp * pp));
+    return std::move(layouts);
+  }
+
+private:
+  bool isFixed(const char *knob) const { return options.fixed.contains(knob); }
+
+  /// The size of an axis that is fixed, or those that are tried.
+  std::vector<int64_t> choose(const char *axis, std::vector<int64_t> sizes) const {
+    auto it = options.axes.find(axis);
+    return it == options.axes.end() ? sizes : std::vector<int64_t>{it->second};
+  }
+
+  /// Between nodes tensor parallelism would send each layer's activations through the network.
+  std::vector<int64_t> tensorSizes() const {
+    std::vector<int64_t> sizes = divisorsOf(devices);
+    llvm::erase_if(sizes, [&](int64_t size) {
+      return size > 1 && (!traits.hasTensorAxes || size > inNode || inNode % size != 0);
+    });
+    return sizes;
+  }
+
+  std::vector<int64_t> pipelineSizes(int64_t tp) const {
+    std::vector<int64_t> sizes = divisorsOf(devices / tp);
+    llvm::erase_if(sizes, [&](int64_t size) {
+      return size > 1 && size > std::max<int64_t>(traits.layers, kFewStages);
+    });
+    return sizes;
+  }
+
+  void addMeshes(int64_t tp, int64_t pp, int64_t data) {
+    ParallelLayout layout;
+    layout.tp = tp;
+    layout.pp = pp;
+    std::vector<int64_t> inner = {1};
+    if (int64_t size = std::min(data, std::max<int64_t>(inNode / tp, 1));
+        size > 1 && size < data && data % size == 0)
+      inner.push_back(size);
+    for (int64_t fsdp : choose("fsdp", inner)) {
+      if (data % fsdp != 0)
+        continue;
+      layout.fsdp = fsdp;
+      layout.dp = data / fsdp;
+      if (auto it = options.axes.find("dp"); it != options.axes.end() && it->second != layout.dp)
+        continue;
+      for (bool inside : {false, true}) {
+        layout.pipelineInside = inside;
+        if (inside && (pp == 1 || layout.dp == 1))
+          continue;
+        addKnobs(layout);
+      }
+    }
+  }
+
+  void addKnobs(ParallelLayout layout) {
+    std::vector<bool> sequence = {false};
+    if (layout.tp > 1 && traits.hasSequenceAxis)
+      sequence.push_back(true);
+    // A layout that cannot have what a knob asks for is none.
+    if (isFixed("sequence_parallel")) {
+      if (options.base.sequenceParallel && sequence.size() == 1)
+        return;
+      sequence = {options.base.sequenceParallel};
+    }
+    std::vector<int64_t> zeros = {0};
+    if (layout.data() > 1)
+      zeros = {0, 1, 2, 3};
+    // Without ZeRO an axis of its own for it is the same as none.
+    if (layout.fsdp > 1)
+      zeros = {1, 2, 3};
+    if (isFixed("zero")) {
+      if (options.base.zero > 0 ? layout.data() == 1
+                                : layout.fsdp > 1 && !options.axes.contains("fsdp"))
+        return;
+      zeros = {options.base.zero};
+    }
+    std::vector<std::string> recomputes = {"none", "selective", "full"};
+    if (isFixed("recompute"))
+      recomputes = {options.base.recompute};
+    for (bool sp : sequence)
+      for (int64_t zero : zeros)
+        for (const std::string &recompute : recomputes) {
+          layout.sequenceParallel = sp;
+          layout.zero = zero;
+          layout.recompute = recompute;
+          addMicrobatches(layout);
+        }
+  }
+
+  void addMicrobatches(ParallelLayout layout) {
+    if (traits.batch % layout.data() != 0)
+      return;
+    int64_t samples = traits.batch / layout.data();
+    std::vector<int64_t> counts = divisorsOf(samples);
+    // Large microbatches keep much and gain nothing more from it.
+    llvm::erase_if(counts, [&](int64_t count) {
+      int64_t each = samples / count;
+      return each > kFewSamples && each * traits.sampleElements > kMostElements;
+    });
+    if (isFixed("microbatches"))
+      counts = {options.base.microbatches};
+    for (int64_t count : counts) {
+      if (samples % count != 0)
+        continue;
+      layout.microbatches = count;
+      if (layout.pp == 1)
+        addBuckets(layout);
+      else
+        addSchedules(layout);
+    }
+  }
+
+  void addSchedules(ParallelLayout layout) {
+    for (const ScheduleRule &rule : getScheduleRules()) {
+      // The others are never slower.
+      if (rule.name == "naive" && !isFixed("schedule"))
+        continue;
+      if (isFixed("schedule") && rule.name != options.base.schedule &&
+          options.base.schedule != "auto")
+        continue;
+      for (int64_t chunks = rule.minChunks; chunks <= std::min(rule.maxChunks, kMostChunks);
+           ++chunks) {
+        if (isFixed("chunks") && chunks != std::max<int64_t>(options.base.chunks, rule.minChunks))
+          continue;
+        // A few layers can be cut in the middle; many parts of layers make many messages.
+        if (chunks * layout.pp > std::max<int64_t>(traits.layers, kFewStages))
+          break;
+        // Chunks beyond the least are for layers that divide evenly, as their users want them.
+        if (rule.minChunks != rule.maxChunks && !isFixed("chunks") &&
+            traits.layers % (chunks * layout.pp) != 0)
+          continue;
+        PipelineShape shape{int(layout.pp), int(chunks), int(layout.microbatches)};
+        if (explainUnsupportedShape(shape, rule))
+          continue;
+        layout.schedule = rule.name.str();
+        layout.chunks = chunks;
+        addBuckets(layout);
+      }
+    }
+  }
+
+  void addBuckets(ParallelLayout layout) {
+    layout.bucketBytes = options.base.bucketBytes;
+    layouts.push_back(layout);
+    if (isFixed("bucket_bytes") || layout.data() < kManyMembers)
+      return;
+    layout.bucketBytes = kLargeBucket;
+    layouts.push_back(layout);
+  }
+
+  static constexpr int64_t kFewStages = 4;
+  static constexpr int64_t kFewSamples = 8;
+  static constexpr int64_t kMostElements = 32768;
+  static constexpr int kMostChunks = 8;
+  /// Where a ring has many members, 25 MiB are short messages.
+  static constexpr int64_t kManyMembers = 32;
+  static constexpr int64_t kLargeBucket = int64_t(200) << 20;
+
+  const PlannerOptions &options;
+  const ModelTraits &traits;
+  int64_t devices = 1, inNode = 1;
+  std::vector<ParallelLayout> layouts;
+};
+} // namespace
+
+std::vector<ParallelLayout> dtc::enumerateLayouts(const PlannerOptions &options,
+                                                  const ModelTraits &traits) {
+  return Enumerator(options, traits).run();
+}

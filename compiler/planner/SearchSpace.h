@@ -1,0 +1,74 @@
+//===- SearchSpace.h - The layouts that a planner chooses from -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_SEARCHSPACE_H
+#define DTC_COMPILER_PLANNER_SEARCHSPACE_H
+
+#include "compiler/planner/ModelCosts.h"
+#include "runtime/cluster/cluster.pb.h"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// What is looked for.
+struct PlannerOptions {
+  const cluster::Cluster *cluster = nullptr;
+  int64_t devices = 0; ///< of the cluster, the first ones; 0: all
+  CompileOptions base; ///< what is not searched, and the values of knobs that are fixed
+  /// Knobs that keep their values: "microbatches", "zero", "sequence_parallel", "schedule",
+  /// "chunks", "recompute", "bucket_bytes", "zero_axes".
+  std::set<std::string> fixed;
+  std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, tp, pp
+};
+
+/// A way to lay a model over devices. The mesh is pp, dp, fsdp, tp from the outermost axis to that
+/// of neighbours, or with pp inside of dp.
+struct ParallelLayout {
+  int64_t dp = 1, fsdp = 1, tp = 1, pp = 1;
+  bool pipelineInside = false; ///< the pipeline is inside of dp
+  bool sequenceParallel = false;
+  int64_t zero = 0;
+  int64_t microbatches = 1;
+  std::string schedule = "1f1b";
+  int64_t chunks = 1;
+  std::string recompute = "none";
+  int64_t bucketBytes = 0;
+
+  int64_t data() const { return dp * fsdp; }
+  /// Over how many devices ZeRO splits.
+  int64_t zeroDevices() const { return zero == 0 ? 1 : fsdp > 1 ? fsdp : dp; }
+  CostKey key(int64_t batch) const {
+    return {tp, batch / (data() * microbatches), sequenceParallel, recompute};
+  }
+  /// The options that compile it; `base` says the rest.
+  CompileOptions toOptions(const CompileOptions &base) const;
+};
+
+/// What a model allows.
+struct ModelTraits {
+  int64_t batch = 1;          ///< samples of a step
+  int64_t sampleElements = 1; ///< of one sample in the largest input: tokens
+  int64_t layers = 0;         ///< that repeat; 0: none do
+  bool hasTensorAxes = false; ///< names dimensions that tp splits
+  bool hasSequenceAxis = false;
+};
+
+/// Reads them from the function of a model, with `layers` given.
+ModelTraits findTraits(mlir::ModuleOp model, int64_t layers);
+
+/// All layouts of a model on the devices, in a fixed order. Empty where none divides the devices
+/// and the batch.
+std::vector<ParallelLayout> enumerateLayouts(const PlannerOptions &options,
+                                             const ModelTraits &traits);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_SEARCHSPACE_H

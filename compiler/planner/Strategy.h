@@ -1,0 +1,40 @@
+//===- Strategy.h - How a model is laid over devices ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_STRATEGY_H
+#define DTC_COMPILER_PLANNER_STRATEGY_H
+
+#include "compiler/pipeline/Pipeline.h"
+#include "runtime/cluster/cluster.pb.h"
+#include "runtime/support/Error.h"
+
+#include <string>
+
+namespace dtc {
+
+/// The text form of what options say about the parallel form of a plan (see strategy.proto).
+/// Options that have their defaults are written too, so that a reader sees every knob.
+std::string formatStrategy(const CompileOptions &options);
+
+/// Reads it into options, of which all that a strategy says is replaced. The error names the line,
+/// or the field and what is wrong with it.
+runtime::MaybeError parseStrategy(const std::string &text, CompileOptions &options);
+
+/// The same for a file; the error names it too.
+runtime::MaybeError readStrategy(const std::string &path, CompileOptions &options);
+
+/// What a strategy that was read asks for and a model, or a cluster if there is one, does not have.
+/// The error names the field. `model` has one function with a body.
+runtime::MaybeError checkStrategy(const CompileOptions &options, mlir::ModuleOp model,
+                                  const cluster::Cluster *cluster);
+
+/// One line for tables: "pp=8 dp=2 tp=8 sp zero=1 m=32 interleaved v=3 selective". Knobs that have
+/// their defaults are left out.
+std::string describeStrategy(const CompileOptions &options);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_STRATEGY_H

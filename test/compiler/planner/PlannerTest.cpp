@@ -1,0 +1,165 @@
+//===- PlannerTest.cpp - Searches of small models on small clusters --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/Planner.h"
+
+#include "compiler/planner/PlannerReport.h"
+#include "compiler/planner/Strategy.h"
+#include "runtime/plan/PlanReader.h"
+#include "test/support/PlannerCases.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+class PlannerSearch : public testing::Test {
+protected:
+  PlannerSearch() { options.cluster = &machines; }
+  /// Plans from a model and a context of its own.
+  runtime::Expected<PlanChoice> plan() {
+    PlannerContext compiler;
+    auto module = importCase(compiler, model);
+    return Planner(*module, "test", options).run();
+  }
+  PlanChoice choose() {
+    auto choice = plan();
+    EXPECT_TRUE(choice) << choice.error().message;
+    return choice ? std::move(*choice) : PlanChoice();
+  }
+  std::string errorOf() {
+    auto choice = plan();
+    return choice ? "" : choice.error().message;
+  }
+
+  PlannedModel model{.layers = 4, .hidden = 32, .batch = 8, .seq = 16};
+  cluster::Cluster machines = smallCluster(/*nodes=*/2, /*devicesOfNode=*/2);
+  PlannerOptions options;
+};
+
+TEST_F(PlannerSearch, IsTheSameEveryTime) {
+  PlanChoice once = choose(), again = choose();
+  EXPECT_EQ(formatStrategy(once.options), formatStrategy(again.options));
+  EXPECT_EQ(runtime::serializePlan(once.plan), runtime::serializePlan(again.plan));
+  EXPECT_EQ(formatChoice(once, options, 1000), formatChoice(again, options, 1000));
+}
+
+TEST_F(PlannerSearch, ChoosesThePlanThatItShows) {
+  PlanChoice choice = choose();
+  ASSERT_FALSE(choice.ranked.empty());
+  const RankedLayout &best = choice.ranked.front();
+  ASSERT_TRUE(best.simulation);
+  EXPECT_EQ(describeStrategy(choice.options), describeStrategy(best.layout.toOptions({})));
+  EXPECT_LE(double(best.arenaBytes), choice.memoryBytes);
+  EXPECT_GT(choice.lowerBound, 0);
+  EXPECT_LT(choice.lowerBound, best.seconds());
+  for (const RankedLayout &entry : choice.ranked) {
+    EXPECT_TRUE(entry.fits);
+    if (entry.simulation)
+      EXPECT_GE(entry.seconds(), best.seconds());
+  }
+  auto simulation = runtime::simulateOnCluster(choice.plan, machines);
+  ASSERT_TRUE(simulation);
+  EXPECT_EQ(simulation->stepSeconds, best.seconds());
+  EXPECT_GE(choice.progress.layouts, choice.progress.estimated);
+  EXPECT_GE(choice.progress.estimated, choice.progress.simulated);
+}
+
+TEST_F(PlannerSearch, ShowsWhatItChoseAndWhatIsNext) {
+  PlanChoice choice = choose();
+  std::string text = formatChoice(choice, options, 3);
+  for (const std::string &part :
+       {"chosen: " + describeStrategy(choice.options) + "\n", std::string("next best\n"),
+        std::string("no plan can take less than "), std::string("the gap is ")})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(formatChoice(choice, options, 0).find("next best"), std::string::npos);
+  EXPECT_EQ(explainSlower(choice.ranked.front(), choice.ranked.front()), "about the same");
+}
+
+/// Probes have more stages than such a cluster has devices.
+TEST_F(PlannerSearch, FewDevices) {
+  for (int64_t devices : {1, 2}) {
+    machines = smallCluster(1, devices);
+    machines.mutable_node_kinds(0)->clear_device_network_bandwidth();
+    PlanChoice choice = choose();
+    EXPECT_FALSE(choice.ranked.empty()) << devices;
+    EXPECT_GT(choice.progress.estimated, 0) << devices;
+  }
+  options.axes = {{"tp", 2}};
+  EXPECT_FALSE(choose().ranked.empty());
+}
+
+TEST_F(PlannerSearch, FixedKnobsHold) {
+  options.axes = {{"pp", 2}};
+  options.fixed = {"schedule", "zero"};
+  options.base.schedule = "gpipe";
+  options.base.zero = 1;
+  PlanChoice choice = choose();
+  ASSERT_FALSE(choice.ranked.empty());
+  for (const RankedLayout &entry : choice.ranked)
+    EXPECT_TRUE(entry.layout.pp == 2 && entry.layout.schedule == "gpipe" && entry.layout.zero == 1)
+        << describeStrategy(entry.layout.toOptions({}));
+}
+
+TEST_F(PlannerSearch, WhereNothingFitsSaysWhatIsMissing) {
+  machines.mutable_devices(0)->set_memory_bytes(1e5);
+  PlanChoice choice = choose();
+  EXPECT_TRUE(choice.ranked.empty());
+  ASSERT_TRUE(choice.closest);
+  std::string text = formatChoice(choice, options);
+  EXPECT_EQ(text.find("no layout fits: "), 0u) << text;
+  for (const char *part : {"a device has 97.7 KiB that a plan may use", "the closest is ",
+                           "too much\n", "use devices with ", "times the memory"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(explainSlower(*choice.closest, *choice.closest).find("does not fit: needs "), 0u);
+}
+
+TEST_F(PlannerSearch, WhatNoLayoutDividesIsSaid) {
+  options.axes = {{"pp", 3}};
+  EXPECT_EQ(errorOf(), "no layout with pp=3 divides 4 devices and a batch of 8 samples; leave out "
+                       "pp=3");
+  options.fixed = {"microbatches"};
+  options.base.microbatches = 5;
+  options.axes.clear();
+  EXPECT_EQ(errorOf(), "no layout with microbatches=5 divides 4 devices and a batch of 8 samples; "
+                       "leave out microbatches=5");
+  options.fixed.clear();
+  machines = smallCluster(7, 1);
+  EXPECT_EQ(errorOf(), "no layout divides 7 devices and a batch of 8 samples; there are some with "
+                       "--devices 6 or a batch of 14");
+  options.devices = 9;
+  EXPECT_EQ(errorOf(), "9 devices are asked for, the cluster \"small\" has 7");
+}
+
+/// The choice is the best of all layouts, where few enough are left to compile all of them. With
+/// these seeds estimates are bad: of a kind of layouts by more than three times, and of memory.
+TEST_F(PlannerSearch, NothingIsBetterThanTheChoice) {
+  const char *given = std::getenv("DTC_RANDOM_SEED");
+  std::vector<uint64_t> seeds = {2, 4, 7, 22, 34, 48};
+  if (given)
+    seeds = {std::strtoull(given, nullptr, 10)};
+  int64_t fitting = 0;
+  for (uint64_t seed : seeds) {
+    PlannedCase planned = randomCase(seed, /*mostDevices=*/16);
+    SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed) + " " + planned.str());
+    auto regret = findRegret(planned);
+    ASSERT_TRUE(regret) << regret.error().message;
+    EXPECT_EQ(regret->chosen > 0, regret->fitting > 0);
+    EXPECT_LE(std::abs(regret->share()), 1e-9)
+        << "chosen " << regret->chosenLayout << ", best " << regret->bestLayout;
+    fitting += regret->fitting > 0;
+  }
+  if (!given)
+    EXPECT_EQ(fitting, 6);
+}
+
+} // namespace

@@ -1,0 +1,244 @@
+//===- RepeatedLayersTest.cpp - Models with fewer of their layers ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/RepeatedLayers.h"
+
+#include "compiler/planner/SearchSpace.h"
+#include "test/support/PlannerCases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+/// The ops of a model with their types, in order, and its arguments.
+std::string shapeOf(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (auto function : module.getOps<mlir::func::FuncOp>()) {
+    for (mlir::BlockArgument argument : function.getArguments())
+      out << argument.getType() << " " << function.getArgAttr(argument.getArgNumber(), "dtc.param")
+          << "\n";
+    if (function.isDeclaration())
+      continue;
+    for (mlir::Operation &op : function.getBody().front()) {
+      out << op.getName();
+      for (mlir::Type type : op.getOperandTypes())
+        out << " " << type;
+      out << " ->";
+      for (mlir::Type type : op.getResultTypes())
+        out << " " << type;
+      out << "\n";
+    }
+  }
+  return text;
+}
+
+/// Layers of a product and a nonlinearity; each line of `layers` is their IR with "%in" for what
+/// comes in and "#" for the layer's number, from 0.
+struct Chain {
+  std::string first = "%x", outside;
+  std::string argument = "%w#: tensor<8x8xf32> {dtc.param = \"w#\", dtc.init = #dtc.normal<0.1>}";
+  std::string body = "%m# = dtc.einsum \"bi,io->bo\" %in, %w# : (tensor<4x8xf32>, "
+                     "tensor<8x8xf32>) -> tensor<4x8xf32> loc(\"h.#.mlp\")\n"
+                     "%a# = dtc.tanh %m# : tensor<4x8xf32> loc(\"h.#.act\")\n";
+  /// What takes the place of a layer's body.
+  std::map<int, std::string> others, otherArguments;
+
+  std::string str(int layers) const {
+    auto number = [](std::string text, int layer, const std::string &in) {
+      // "#dtc." begins an attribute.
+      for (size_t at = 0; (at = text.find('#', at)) != text.npos; ++at)
+        if (text.compare(at, 5, "#dtc.") != 0)
+          text.replace(at, 1, std::to_string(layer));
+      for (size_t at = 0; (at = text.find("%in", at)) != text.npos;)
+        text.replace(at, 3, in);
+      return text;
+    };
+    auto of = [](const std::map<int, std::string> &map, int layer, const std::string &otherwise) {
+      auto it = map.find(layer);
+      return it == map.end() ? otherwise : it->second;
+    };
+    std::string text = "func.func @loss(%x: tensor<4x8xf32> {dtc.input = \"x\"}", in = first;
+    for (int layer = 0; layer < layers; ++layer)
+      text += ",\n" + number(of(otherArguments, layer, argument), layer, in);
+    text += ") -> tensor<f32> {\n";
+    for (int layer = 0; layer < layers; ++layer) {
+      text += number(of(others, layer, body), layer, in);
+      in = "%a" + std::to_string(layer);
+    }
+    text += outside.empty() ? "%out = dtc.tanh " + in + " : tensor<4x8xf32>\n"
+                            : number(outside, layers - 1, in);
+    return text + "%sum = dtc.reduce sum %out dims [0, 1] : (tensor<4x8xf32>) -> tensor<f32>\n"
+                  "return %sum : tensor<f32>\n}\n";
+  }
+};
+
+class RepeatedLayers : public testing::Test {
+protected:
+  ShortModel shorten(const std::string &text, int64_t kept = 3) {
+    module = compiler.parse(text);
+    EXPECT_TRUE(module) << compiler.diagnostics() << text;
+    if (!module)
+      return {};
+    std::string before = shapeOf(*module);
+    ShortModel result = shortenModel(*module, kept);
+    EXPECT_EQ(shapeOf(*module), before) << "the model itself is left alone";
+    EXPECT_TRUE(succeeded(mlir::verify(*result.module)));
+    return result;
+  }
+  void expectWhole(const std::string &text) {
+    ShortModel result = shorten(text);
+    ASSERT_TRUE(result.module);
+    EXPECT_EQ(result.prefix, "") << text;
+    EXPECT_EQ(shapeOf(*result.module), shapeOf(*module));
+  }
+
+  PlannerContext compiler;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+TEST_F(RepeatedLayers, ImportedModelsAreLikeOnesOfThreeLayers) {
+  for (const char *name : {"gpt2", "llama"})
+    for (int64_t layers : {4, 7, 12}) {
+      auto whole = importCase(compiler, {.name = name, .layers = layers});
+      auto three = importCase(compiler, {.name = name, .layers = 3});
+      ShortModel result = shortenModel(*whole, 3);
+      EXPECT_TRUE(succeeded(mlir::verify(*result.module)));
+      EXPECT_NE(result.prefix, "") << name;
+      EXPECT_EQ(result.layers, layers) << name;
+      EXPECT_EQ(result.keptLayers, 3);
+      EXPECT_EQ(shapeOf(*result.module), shapeOf(*three)) << name << " " << layers;
+    }
+}
+
+TEST_F(RepeatedLayers, AModelWithNoMoreLayersStaysWhole) {
+  for (int64_t layers : {1, 2, 3}) {
+    auto whole = importCase(compiler, {.name = "gpt2", .layers = layers});
+    ShortModel result = shortenModel(*whole, 3);
+    EXPECT_EQ(result.prefix, "");
+    EXPECT_EQ(shapeOf(*result.module), shapeOf(*whole));
+  }
+}
+
+TEST_F(RepeatedLayers, HandWrittenLayersLoseTheirParameters) {
+  ShortModel result = shorten(Chain().str(6));
+  EXPECT_EQ(result.prefix, "h.");
+  EXPECT_EQ(result.layers, 6);
+  std::string cut = shapeOf(*result.module);
+  shorten(Chain().str(3), 5);
+  EXPECT_EQ(cut, shapeOf(*module));
+}
+
+TEST_F(RepeatedLayers, OneLayerIsLeftIfAskedFor) {
+  ShortModel result = shorten(Chain().str(4), 1);
+  EXPECT_EQ(result.keptLayers, 1);
+  std::string cut = shapeOf(*result.module);
+  shorten(Chain().str(1));
+  EXPECT_EQ(cut, shapeOf(*module));
+  EXPECT_EQ(shorten(Chain().str(4), 0).prefix, "") << "none is not some";
+}
+
+TEST_F(RepeatedLayers, LayersThatDifferStayWhole) {
+  Chain chain;
+  std::string other = chain.body;
+  other.replace(other.find("dtc.tanh"), 8, "dtc.relu");
+  for (int layer : {0, 1, 2, 3, 4}) {
+    chain.others = {{layer, other}};
+    expectWhole(chain.str(5));
+  }
+  chain.others = {{4, chain.body + "%b4 = dtc.tanh %a4 : tensor<4x8xf32> loc(\"h.4.more\")\n"}};
+  expectWhole(chain.str(5));
+}
+
+/// Of the same type, but split in another way.
+TEST_F(RepeatedLayers, ParametersThatDifferStayWhole) {
+  Chain chain;
+  chain.otherArguments[3] = "%w#: tensor<8x8xf32> {dtc.param = \"w#\", dtc.axes = [\"mlp\", \"\"], "
+                            "dtc.init = #dtc.normal<0.1>}";
+  expectWhole(chain.str(5));
+  // The first of two parameters twice, and each once.
+  chain = {};
+  chain.argument = "%w#: tensor<8x8xf32> {dtc.param = \"w#\", dtc.init = #dtc.normal<0.1>}, "
+                   "%v#: tensor<8x8xf32> {dtc.param = \"v#\", dtc.init = #dtc.normal<0.1>}";
+  std::string product = "dtc.einsum \"bi,io->bo\" %in, %w# : (tensor<4x8xf32>, tensor<8x8xf32>) -> "
+                        "tensor<4x8xf32> loc(\"h.#.mlp\")\n",
+              second = product, sum = "%a# = dtc.add %p#, %q# : tensor<4x8xf32> loc(\"h.#.act\")\n";
+  second.replace(second.find("%w"), 2, "%v");
+  chain.body = "%p# = " + product + "%q# = " + second + sum;
+  EXPECT_EQ(shorten(chain.str(5)).layers, 5);
+  chain.others[3] = "%p# = " + product + "%q# = " + product + sum;
+  expectWhole(chain.str(5));
+}
+
+TEST_F(RepeatedLayers, SkipsOverLayersStayWhole) {
+  Chain chain;
+  chain.others[4] = "%m4 = dtc.add %in, %a1 : tensor<4x8xf32> loc(\"h.4.mlp\")\n"
+                    "%a4 = dtc.tanh %m4 : tensor<4x8xf32> loc(\"h.4.act\")\n";
+  expectWhole(chain.str(5));
+  // What comes after the layers sees all of them.
+  for (const char *layer : {"%a0", "%a3", "%m4"}) {
+    chain = {};
+    chain.outside = std::string("%out = dtc.add %in, ") + layer + " : tensor<4x8xf32>\n";
+    bool isLast = std::string(layer) == "%m4";
+    ShortModel result = shorten(chain.str(5));
+    EXPECT_EQ(result.prefix, isLast ? "h." : "") << layer;
+  }
+}
+
+TEST_F(RepeatedLayers, AParameterOfAllLayersIsShared) {
+  Chain chain;
+  chain.argument = "%unused#: tensor<f32> {dtc.input = \"i#\"}";
+  chain.otherArguments[0] = Chain().argument;
+  std::string &body = chain.body;
+  body.replace(body.find("%w#"), 3, "%w0");
+  ShortModel result = shorten(chain.str(5));
+  EXPECT_EQ(result.layers, 5);
+  EXPECT_NE(shapeOf(*result.module).find("tensor<8x8xf32>"), std::string::npos);
+}
+
+TEST_F(RepeatedLayers, NamesThatAreNoLayersStayWhole) {
+  auto renamed = [](const std::string &name) {
+    Chain chain;
+    for (const char *part : {"h.#.mlp", "h.#.act"})
+      chain.body.replace(chain.body.find(part), 7, name);
+    return chain;
+  };
+  for (const char *name : {"", "h", "h.x.mlp", ".#", "#.h", "h.0#.mlp", "h.#x.mlp", "..", "h.-1.#",
+                           "h.99999999999999999999.#", "h.9223372036854775807.mlp"}) {
+    Chain chain = renamed(name);
+    if (std::string(name).empty()) // no locations at all
+      for (const char *part : {" loc(\"\")", " loc(\"\")"})
+        chain.body.erase(chain.body.find(part), 8);
+    ShortModel result = shorten(chain.str(5));
+    // Numbers that come before that of the layer make all ops one layer.
+    EXPECT_TRUE(result.prefix.empty() || result.layers == 5) << name << ": " << result.prefix;
+  }
+  // Numbers from 1, with a gap, falling, and a layer in two pieces.
+  for (auto [from, to] : {std::pair{0, 7}, {4, 5}, {4, 3}, {4, 0}, {2, 1}}) {
+    Chain chain;
+    std::string body = chain.body;
+    for (size_t at; (at = body.find("h.#.")) != body.npos;)
+      body.replace(at, 4, "h." + std::to_string(to) + ".");
+    chain.others[from] = body;
+    expectWhole(chain.str(5));
+  }
+}
+
+TEST_F(RepeatedLayers, ModelsWithoutABodyOrWithTwoStayWhole) {
+  expectWhole("func.func private @loss()");
+  expectWhole("");
+  std::string text = Chain().str(5), other = text;
+  other.replace(other.find("@loss"), 5, "@more");
+  expectWhole(text + other);
+}
+
+} // namespace

@@ -1,0 +1,190 @@
+//===- SearchSpaceTest.cpp - The layouts that a planner chooses from -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/SearchSpace.h"
+
+#include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/planner/Strategy.h"
+#include "test/support/PlannerCases.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+class SearchSpace : public testing::Test {
+protected:
+  SearchSpace() {
+    traits = {.batch = 24, .layers = 8, .hasTensorAxes = true, .hasSequenceAxis = true};
+    options.cluster = &cluster;
+  }
+  std::vector<ParallelLayout> layouts() const { return enumerateLayouts(options, traits); }
+  /// All fields, as the compiler is asked for them.
+  static std::string textOf(const ParallelLayout &layout) {
+    return formatStrategy(layout.toOptions({})) + std::to_string(layout.pipelineInside);
+  }
+  void fix(const char *knob) { options.fixed.insert(knob); }
+
+  cluster::Cluster cluster = smallCluster(/*nodes=*/3, /*devicesOfNode=*/4);
+  PlannerOptions options;
+  ModelTraits traits;
+};
+
+TEST_F(SearchSpace, EveryLayoutUsesAllDevicesAndDividesTheBatch) {
+  ASSERT_GT(layouts().size(), 100u);
+  for (const ParallelLayout &layout : layouts()) {
+    EXPECT_EQ(layout.dp * layout.fsdp * layout.tp * layout.pp, 12);
+    EXPECT_EQ(traits.batch % (layout.data() * layout.microbatches), 0);
+    EXPECT_GE(layout.key(traits.batch).samples, 1);
+    EXPECT_LE(layout.tp, 4) << "tensor parallelism stays in a node";
+  }
+}
+
+TEST_F(SearchSpace, FewerDevicesThanTheClusterHas) {
+  for (int64_t devices : {1, 2, 4, 6, 8}) {
+    options.devices = devices;
+    ASSERT_FALSE(layouts().empty()) << devices;
+    for (const ParallelLayout &layout : layouts())
+      EXPECT_EQ(layout.dp * layout.fsdp * layout.tp * layout.pp, devices);
+  }
+}
+
+TEST_F(SearchSpace, NoLayoutIsThereTwiceAndTheOrderIsFixed) {
+  std::set<std::string> seen;
+  for (const ParallelLayout &layout : layouts())
+    EXPECT_TRUE(seen.insert(textOf(layout)).second) << textOf(layout);
+  std::vector<ParallelLayout> once = layouts(), again = layouts();
+  ASSERT_EQ(once.size(), again.size());
+  for (size_t i = 0; i < once.size(); ++i)
+    EXPECT_EQ(textOf(once[i]), textOf(again[i])) << i;
+}
+
+/// What a search writes, a person can give back.
+TEST_F(SearchSpace, EveryLayoutIsAStrategy) {
+  auto check = [&] {
+    ASSERT_FALSE(layouts().empty());
+    for (const ParallelLayout &layout : layouts()) {
+      CompileOptions read;
+      std::string text = formatStrategy(layout.toOptions(options.base));
+      auto error = parseStrategy(text, read);
+      ASSERT_FALSE(error) << error->message << "\n" << text;
+      ASSERT_EQ(formatStrategy(read), text);
+    }
+  };
+  check();
+  fix("sequence_parallel");
+  options.base.sequenceParallel = true;
+  check();
+  fix("zero");
+  for (int64_t zero : {0, 1, 2, 3}) {
+    options.base.zero = zero;
+    check();
+  }
+}
+
+TEST_F(SearchSpace, EveryScheduleSupportsItsShape) {
+  std::set<std::string> seen;
+  for (const ParallelLayout &layout : layouts()) {
+    if (layout.pp == 1)
+      continue;
+    auto rule = findScheduleRule(layout.schedule);
+    ASSERT_TRUE(rule) << layout.schedule;
+    seen.insert(layout.schedule);
+    PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
+    EXPECT_FALSE(explainUnsupportedShape(shape, *rule)) << textOf(layout);
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}));
+}
+
+TEST_F(SearchSpace, FixedKnobsHold) {
+  size_t all = layouts().size();
+  struct Knob {
+    const char *name;
+    void (*set)(CompileOptions &);
+    bool (*holds)(const ParallelLayout &);
+  };
+  const Knob knobs[] = {
+      {"microbatches", [](CompileOptions &o) { o.microbatches = 3; },
+       [](const ParallelLayout &l) { return l.microbatches == 3; }},
+      {"zero", [](CompileOptions &o) { o.zero = 2; },
+       [](const ParallelLayout &l) { return l.zero == 2 && l.data() > 1; }},
+      {"zero", [](CompileOptions &o) { o.zero = 0; },
+       [](const ParallelLayout &l) { return l.zero == 0 && l.fsdp == 1; }},
+      {"sequence_parallel", [](CompileOptions &o) { o.sequenceParallel = true; },
+       [](const ParallelLayout &l) { return l.sequenceParallel && l.tp > 1; }},
+      {"sequence_parallel", [](CompileOptions &o) { o.sequenceParallel = false; },
+       [](const ParallelLayout &l) { return !l.sequenceParallel; }},
+      {"schedule", [](CompileOptions &o) { o.schedule = "naive"; },
+       [](const ParallelLayout &l) { return l.pp == 1 || l.schedule == "naive"; }},
+      {"recompute", [](CompileOptions &o) { o.recompute = "full"; },
+       [](const ParallelLayout &l) { return l.recompute == "full"; }},
+      {"bucket_bytes", [](CompileOptions &o) { o.bucketBytes = 7; },
+       [](const ParallelLayout &l) { return l.bucketBytes == 7; }},
+  };
+  for (const Knob &knob : knobs) {
+    options.base = {};
+    options.fixed = {knob.name};
+    knob.set(options.base);
+    std::vector<ParallelLayout> left = layouts();
+    EXPECT_FALSE(left.empty()) << knob.name;
+    EXPECT_LE(left.size(), all) << knob.name;
+    for (const ParallelLayout &layout : left)
+      EXPECT_TRUE(knob.holds(layout)) << knob.name << "\n" << textOf(layout);
+  }
+}
+
+TEST_F(SearchSpace, FixedAxesHold) {
+  options.axes = {{"pp", 3}, {"tp", 2}};
+  ASSERT_FALSE(layouts().empty());
+  for (const ParallelLayout &layout : layouts())
+    EXPECT_TRUE(layout.pp == 3 && layout.tp == 2 && layout.data() == 2) << textOf(layout);
+  options.axes = {{"fsdp", 4}};
+  ASSERT_FALSE(layouts().empty());
+  for (const ParallelLayout &layout : layouts())
+    EXPECT_EQ(layout.fsdp, 4) << textOf(layout);
+  options.axes = {{"dp", 5}};
+  EXPECT_TRUE(layouts().empty());
+  options.axes = {{"dp", 1}, {"fsdp", 1}, {"tp", 1}, {"pp", 1}};
+  EXPECT_TRUE(layouts().empty()) << "12 devices";
+}
+
+TEST_F(SearchSpace, WhatTheModelDoesNotAllowIsNotThere) {
+  traits.hasTensorAxes = false;
+  traits.hasSequenceAxis = false;
+  for (const ParallelLayout &layout : layouts())
+    EXPECT_EQ(layout.tp, 1);
+  traits.batch = 1;
+  for (const ParallelLayout &layout : layouts())
+    EXPECT_EQ(layout.data(), 1);
+}
+
+TEST_F(SearchSpace, ReadsWhatAModelAllows) {
+  PlannerContext compiler;
+  auto gpt2 = importCase(compiler, {.name = "gpt2", .layers = 2, .batch = 6});
+  ModelTraits found = findTraits(*gpt2, 2);
+  EXPECT_EQ(found.batch, 6);
+  EXPECT_EQ(found.sampleElements, 32) << "tokens";
+  EXPECT_EQ(found.layers, 2);
+  EXPECT_TRUE(found.hasTensorAxes);
+  EXPECT_TRUE(found.hasSequenceAxis);
+  auto plain =
+      compiler.parse(R"(func.func @loss(%x: tensor<4xf32> {dtc.input = "x"}) -> tensor<f32> {
+    %s = dtc.reduce sum %x dims [0] : (tensor<4xf32>) -> tensor<f32>
+    return %s : tensor<f32>
+  })");
+  ASSERT_TRUE(plain) << compiler.diagnostics();
+  found = findTraits(*plain, 0);
+  EXPECT_EQ(found.batch, 1);
+  EXPECT_FALSE(found.hasTensorAxes);
+  EXPECT_FALSE(found.hasSequenceAxis);
+}
+
+} // namespace

@@ -1,0 +1,201 @@
+//===- StepEstimateTest.cpp - Time and memory of layouts in closed form ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/StepEstimate.h"
+
+#include "compiler/analysis/PipelineSchedule.h"
+#include "test/support/PlannerCases.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+/// Costs that tests can compute with: a layer takes 1 ms forward and 2 ms backward.
+ModelCosts roundCosts() {
+  ModelCosts costs;
+  costs.layers = 8;
+  costs.layer = {.forward = 1e-3,
+                 .backward = 2e-3,
+                 .once = 1e-4,
+                 .keptBytes = 1e6,
+                 .parameterBytes = 4e6,
+                 .stateBytes = 8e6,
+                 .gradientBytes = 4e6,
+                 .flops = 1e9};
+  costs.boundaryBytes = 1e4;
+  costs.transientBytes = 1e5;
+  return costs;
+}
+
+class StepEstimates : public testing::Test {
+protected:
+  StepEstimates() {
+    options.cluster = &cluster;
+    traits = {.batch = 64, .layers = 8, .hasTensorAxes = true, .hasSequenceAxis = true};
+  }
+  StepEstimate estimate(const ParallelLayout &layout) {
+    return StepEstimator(options, traits).estimate(layout, costs);
+  }
+
+  cluster::Cluster cluster = smallCluster(/*nodes=*/2, /*devicesOfNode=*/8);
+  PlannerOptions options;
+  ModelTraits traits;
+  ModelCosts costs = roundCosts();
+};
+
+TEST_F(StepEstimates, OneDevice) {
+  StepEstimate one = estimate({});
+  EXPECT_DOUBLE_EQ(one.computing, 8 * 3e-3);
+  EXPECT_EQ(one.bubble, 0);
+  EXPECT_EQ(one.data, 0);
+  EXPECT_EQ(one.transfers, 0);
+  EXPECT_DOUBLE_EQ(one.update, 8e-4);
+  EXPECT_GE(one.bytes, 8 * (1e6 + 4e6 + 8e6));
+}
+
+/// The formulas of getScheduleRules(), with F and B for all stages of a device.
+TEST_F(StepEstimates, BubblesAreThoseOfTheSchedules) {
+  for (int64_t p : {2, 4})
+    for (int64_t m : {4, 8}) {
+      double forward = 8e-3 / double(p), backward = 16e-3 / double(p), both = forward + backward;
+      double p1 = double(p - 1);
+      const std::tuple<const char *, int64_t, double> cases[] = {
+          {"naive", 1, p1 * double(m) * both}, {"gpipe", 1, p1 * both},    {"1f1b", 1, p1 * both},
+          {"interleaved", 2, p1 * both / 2},   {"zb-h1", 1, p1 * forward}, // F + B - W, where B = W
+          {"zb-v", 2, p1 * forward / 2},
+      };
+      for (auto [schedule, chunks, bubble] : cases) {
+        ParallelLayout layout;
+        layout.pp = p;
+        layout.microbatches = m;
+        layout.schedule = schedule;
+        layout.chunks = chunks;
+        EXPECT_NEAR(estimate(layout).bubble, bubble, 1e-12) << schedule << " p=" << p << " m=" << m;
+      }
+    }
+}
+
+/// Unit by unit a schedule takes what its formula says where F = B = W and messages are short.
+TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
+  costs.boundaryBytes = 0;
+  for (const ScheduleRule &rule : getScheduleRules())
+    for (int64_t p : {2, 4})
+      for (int64_t m : {4, 8, 12}) {
+        ParallelLayout layout;
+        layout.pp = p;
+        layout.microbatches = m;
+        layout.schedule = rule.name.str();
+        layout.chunks = rule.minChunks;
+        StepEstimate closed = estimate(layout), refined = closed;
+        closed.transfers = 0;
+        StepEstimator::refine(layout, refined);
+        EXPECT_GT(StepEstimator::numUnits(layout), 0);
+        EXPECT_NEAR(refined.seconds() / closed.seconds(), 1, 0.05)
+            << rule.name.str() << " p=" << p << " m=" << m;
+        EXPECT_LE(refined.inFlight, double(m * layout.chunks)) << rule.name.str();
+        EXPECT_GE(refined.inFlight, 1);
+        EXPECT_NEAR(refined.bytes / closed.bytes, 1, 0.1) << rule.name.str();
+      }
+  ParallelLayout flat;
+  StepEstimate closed = estimate(flat), refined = closed;
+  StepEstimator::refine(flat, refined);
+  EXPECT_EQ(StepEstimator::numUnits(flat), 0);
+  EXPECT_EQ(refined.seconds(), closed.seconds());
+}
+
+/// gpipe has no limit of its own, and others' limits are more than a short step has microbatches.
+TEST_F(StepEstimates, NoMoreMicrobatchesAreInFlightThanThereAre) {
+  for (const ScheduleRule &rule : getScheduleRules())
+    for (int64_t m : {1, 2, 16}) {
+      ParallelLayout layout;
+      layout.pp = 4;
+      layout.microbatches = m;
+      layout.schedule = rule.name.str();
+      layout.chunks = rule.minChunks;
+      StepEstimate found = estimate(layout);
+      EXPECT_GE(found.inFlight, 1);
+      EXPECT_LE(found.inFlight, double(m * layout.chunks)) << rule.name.str() << " m=" << m;
+      // All layers' parameters, states and gradients, and what 16 microbatches keep.
+      EXPECT_LT(found.bytes, 8 * 16e6 + 16 * 8e6 * 1.5 + 1e6) << rule.name.str();
+    }
+}
+
+TEST_F(StepEstimates, MemoryFallsWithZero) {
+  ParallelLayout layout;
+  layout.dp = 8;
+  layout.bucketBytes = 0;
+  double before = estimate(layout).bytes;
+  for (int64_t zero : {1, 2, 3}) {
+    layout.zero = zero;
+    double bytes = estimate(layout).bytes;
+    EXPECT_LT(bytes, before) << zero;
+    before = bytes;
+  }
+}
+
+TEST_F(StepEstimates, MemoryGrowsWithWhatIsKeptAndFallsWithStages) {
+  ParallelLayout layout;
+  double one = estimate(layout).bytes;
+  costs.layer.keptBytes *= 2;
+  EXPECT_DOUBLE_EQ(estimate(layout).bytes, one + 8e6);
+  costs = roundCosts();
+  layout.microbatches = 8;
+  double before = estimate(layout).bytes;
+  for (int64_t pp : {2, 4, 8}) {
+    layout.pp = pp;
+    double bytes = estimate(layout).bytes;
+    EXPECT_LT(bytes, before) << pp;
+    before = bytes;
+  }
+}
+
+TEST_F(StepEstimates, TimeGrowsWithCostsAndFallsWithBandwidth) {
+  ParallelLayout layout;
+  layout.dp = 16;
+  layout.bucketBytes = int64_t(1) << 40; // nothing hides
+  for (int64_t zero : {0, 1, 2, 3}) {
+    layout.zero = zero;
+    costs = roundCosts();
+    double base = estimate(layout).seconds();
+    EXPECT_GT(base, estimate({}).computing) << zero;
+    for (double PartCost::*field :
+         {&PartCost::forward, &PartCost::backward, &PartCost::once, &PartCost::gradientBytes}) {
+      costs = roundCosts();
+      costs.layer.*field *= 4;
+      EXPECT_GT(estimate(layout).seconds(), base) << zero;
+    }
+    costs = roundCosts();
+    cluster::Cluster fast = cluster;
+    for (cluster::Node &node : *fast.mutable_node_kinds()) {
+      node.mutable_link()->set_bandwidth(node.link().bandwidth() * 100);
+      node.set_device_network_bandwidth(node.device_network_bandwidth() * 100);
+    }
+    options.cluster = &fast;
+    EXPECT_LT(estimate(layout).seconds(), base) << zero;
+    options.cluster = &cluster;
+  }
+}
+
+TEST_F(StepEstimates, LongerMessagesTakeLonger) {
+  ParallelLayout layout;
+  layout.pp = 4;
+  layout.microbatches = 8;
+  double base = estimate(layout).transfers;
+  EXPECT_GT(base, 0);
+  costs.boundaryBytes *= 1000;
+  StepEstimate slower = estimate(layout);
+  EXPECT_GT(slower.transfers, base);
+  StepEstimate refined = slower;
+  StepEstimator::refine(layout, refined);
+  EXPECT_GT(refined.seconds(), refined.computing);
+}
+
+} // namespace
