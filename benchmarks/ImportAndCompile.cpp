@@ -19,38 +19,64 @@
 using namespace dtc;
 using namespace dtc::benchmarks;
 
-runtime::Expected<CompiledModel>
-benchmarks::importAndCompile(const std::string &configPath, const ImportOptions &importOptions,
-                             const CompileOptions &compileOptions) {
-  using Clock = std::chrono::steady_clock;
-  auto buffer = llvm::MemoryBuffer::getFile(configPath, /*IsText=*/true);
-  if (!buffer)
-    return runtime::Error{configPath + ": cannot open: " + buffer.getError().message()};
-
+static mlir::DialectRegistry allDialects() {
   mlir::DialectRegistry registry;
   registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  std::string messages;
-  context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
+  return registry;
+}
+
+using Clock = std::chrono::steady_clock;
+
+static double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+ImportedModel::ImportedModel(const std::string &fileName, const std::string &name)
+    : fileName(fileName), name(name),
+      context(allDialects(), mlir::MLIRContext::Threading::DISABLED) {
+  context.printOpOnDiagnostic(false); // the op may be the whole model
+  context.getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
     llvm::raw_string_ostream(messages) << "\n  " << diagnostic.getLocation() << ": " << diagnostic;
     return mlir::success();
   });
+}
 
+runtime::Expected<std::unique_ptr<ImportedModel>>
+ImportedModel::create(const std::string &config, const std::string &fileName,
+                      const std::string &name, const ImportOptions &options) {
+  std::unique_ptr<ImportedModel> model(new ImportedModel(fileName, name));
   Clock::time_point begin = Clock::now();
   ImportLog log;
-  auto module = importModel(context, (*buffer)->getBuffer(), configPath, importOptions, log);
+  model->ownedModule = importModel(model->context, config, fileName, options, log);
+  model->importSeconds = secondsSince(begin);
   for (const std::string &error : log.errors)
-    messages += "\n  " + error;
-  if (!module)
-    return runtime::Error{configPath + ": cannot import the model" + messages};
+    model->messages += "\n  " + error;
+  if (!model->ownedModule)
+    return runtime::Error{fileName + ": cannot import the model" + model->messages};
+  return model;
+}
 
-  Clock::time_point imported = Clock::now();
+runtime::Expected<CompiledModel> ImportedModel::compile(const CompileOptions &options) {
   CompiledModel result;
   result.plan = std::make_shared<plan::Plan>();
-  llvm::StringRef folder = llvm::sys::path::parent_path(configPath);
-  if (failed(compile(*module, compileOptions, llvm::sys::path::filename(folder), *result.plan)))
-    return runtime::Error{configPath + ": cannot compile the model" + messages};
-  result.importSeconds = std::chrono::duration<double>(imported - begin).count();
-  result.compileSeconds = std::chrono::duration<double>(Clock::now() - imported).count();
+  result.importSeconds = importSeconds;
+  Clock::time_point begin = Clock::now();
+  if (failed(dtc::compile(module(), options, name, *result.plan)))
+    return runtime::Error{fileName + ": cannot compile the model" + messages};
+  result.compileSeconds = secondsSince(begin);
   return result;
+}
+
+runtime::Expected<CompiledModel>
+benchmarks::importAndCompile(const std::string &configPath, const ImportOptions &importOptions,
+                             const CompileOptions &compileOptions) {
+  auto buffer = llvm::MemoryBuffer::getFile(configPath, /*IsText=*/true);
+  if (!buffer)
+    return runtime::Error{configPath + ": cannot open: " + buffer.getError().message()};
+  llvm::StringRef folder = llvm::sys::path::parent_path(configPath);
+  auto model = ImportedModel::create((*buffer)->getBuffer().str(), configPath,
+                                     llvm::sys::path::filename(folder).str(), importOptions);
+  if (!model)
+    return model.error();
+  return (*model)->compile(compileOptions);
 }

@@ -10,9 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "benchmarks/runtime/KernelRun.h"
+#include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/backends/cpu/RandomMask.h"
 #include "runtime/backends/cpu/Simd.h"
+#include "runtime/calibrate/KernelRun.h"
 
 #include <benchmark/benchmark.h>
 
@@ -21,14 +22,14 @@ using namespace dtc::runtime;
 namespace {
 
 void runFor(benchmark::State &state, const KernelSignature &signature, double flops) {
-  dtc::benchmarks::KernelRun kernel(signature);
-  if (!kernel.error().empty()) {
-    state.SkipWithError(kernel.error().c_str());
+  Expected<KernelRun> kernel = KernelRun::create(*createCpuBackend(), signature);
+  if (!kernel) {
+    state.SkipWithError(kernel.error().message.c_str());
     return;
   }
-  kernel.run();
+  kernel->run();
   for (auto _ : state)
-    kernel.run();
+    kernel->run();
   state.counters["flops"] = benchmark::Counter(flops * static_cast<double>(state.iterations()),
                                                benchmark::Counter::kIsRate);
   state.SetLabel(name(signature.inputs[0].dtype));

@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "benchmarks/runtime/KernelRun.h"
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/calibrate/KernelRun.h"
 
 #include <benchmark/benchmark.h>
 #include <functional>
@@ -25,15 +26,15 @@ using SignatureOf = std::function<KernelSignature(const TensorType &x)>;
 
 void runKernel(benchmark::State &state, const SignatureOf &signatureOf) {
   TensorType x{static_cast<DType>(state.range(1)), {state.range(0), width}};
-  dtc::benchmarks::KernelRun kernel(signatureOf(x));
-  if (!kernel.error().empty()) {
-    state.SkipWithError(kernel.error().c_str());
+  Expected<KernelRun> kernel = KernelRun::create(*createCpuBackend(), signatureOf(x));
+  if (!kernel) {
+    state.SkipWithError(kernel.error().message.c_str());
     return;
   }
   for (auto _ : state)
-    kernel.run();
+    kernel->run();
   state.SetItemsProcessed(state.iterations() * x.numElements());
-  state.SetBytesProcessed(state.iterations() * kernel.bytes());
+  state.SetBytesProcessed(state.iterations() * kernel->bytes());
   state.SetLabel(name(x.dtype));
 }
 

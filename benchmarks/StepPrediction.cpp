@@ -1,0 +1,279 @@
+//===- StepPrediction.cpp - What we say of a published configuration ------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "benchmarks/StepPrediction.h"
+
+#include "benchmarks/ImportAndCompile.h"
+#include "benchmarks/WholeRecompute.h"
+#include "compiler/planner/ModelCosts.h"
+#include "runtime/cluster/ClusterReader.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/simulate/Simulation.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <fmt/format.h>
+
+using namespace dtc;
+using namespace dtc::benchmarks;
+using runtime::Error;
+using runtime::Expected;
+using runtime::MaybeError;
+
+namespace {
+
+/// What the families call what a case may say.
+struct Family {
+  const char *type;
+  const char *heads, *kvHeads, *hidden, *mlp, *layers, *vocab, *positions;
+};
+
+constexpr Family families[] = {
+    {"gpt2", "n_head", nullptr, "n_embd", "n_inner", "n_layer", "vocab_size", "n_positions"},
+    {"llama", "num_attention_heads", "num_key_value_heads", "hidden_size", "intermediate_size",
+     "num_hidden_layers", "vocab_size", "max_position_embeddings"}};
+
+const Family *findFamily(llvm::StringRef type) {
+  for (const Family &family : families)
+    if (type == family.type)
+      return &family;
+  return nullptr;
+}
+
+} // namespace
+
+/// The configuration of a family of which nothing but sizes is missing.
+static llvm::json::Object defaultsOf(const Family &family) {
+  llvm::json::Object config;
+  config["model_type"] = family.type;
+  config["tie_word_embeddings"] = std::string(family.type) == "gpt2";
+  if (std::string(family.type) == "gpt2")
+    config["activation_function"] = "gelu_new";
+  else
+    config["hidden_act"] = "silu";
+  return config;
+}
+
+static Expected<llvm::json::Object> readConfig(const PublishedCase &row,
+                                               const std::string &folder) {
+  if (const Family *family = findFamily(row.config)) {
+    for (auto [name, size] : {std::pair("heads", row.heads),
+                              {"hidden", row.hidden},
+                              {"layers", row.layers},
+                              {"vocab", row.vocab}})
+      if (size == 0)
+        return Error{fmt::format("column {}: found nothing, expected a number for config {}, which "
+                                 "is no file",
+                                 name, row.config)};
+    if (family->kvHeads && row.mlp == 0)
+      return Error{fmt::format("column mlp: found nothing, expected a number for config {}, which "
+                               "is no file",
+                               row.config)};
+    return defaultsOf(*family);
+  }
+  llvm::SmallString<128> path(row.config);
+  if (llvm::sys::path::is_relative(path)) {
+    path = folder;
+    llvm::sys::path::append(path, row.config);
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return Error{fmt::format("column config: {}: cannot open: {}; expected a file, gpt2 or llama",
+                             path.c_str(), buffer.getError().message())};
+  auto value = llvm::json::parse((*buffer)->getBuffer());
+  if (!value)
+    return Error{
+        fmt::format("column config: {}: {}", path.c_str(), llvm::toString(value.takeError()))};
+  if (llvm::json::Object *object = value->getAsObject())
+    return std::move(*object);
+  return Error{fmt::format("column config: {}: expected a JSON object", path.c_str())};
+}
+
+/// The text of a case's configuration.
+static Expected<std::string> configOf(const PublishedCase &row, const std::string &folder) {
+  Expected<llvm::json::Object> config = readConfig(row, folder);
+  if (!config)
+    return config.error();
+  auto type = config->getString("model_type");
+  const Family *family = type ? findFamily(*type) : nullptr;
+  auto set = [&](const char *column, const char *key, int64_t size) -> MaybeError {
+    if (size == 0)
+      return std::nullopt;
+    if (!family || !key)
+      return Error{fmt::format("column {}: found {}, but models of type \"{}\" have no such size "
+                               "here; write it into the configuration",
+                               column, size, type ? type->str() : "")};
+    (*config)[key] = size;
+    return std::nullopt;
+  };
+  for (MaybeError error : {set("heads", family ? family->heads : nullptr, row.heads),
+                           set("kv_heads", family ? family->kvHeads : nullptr, row.kvHeads),
+                           set("hidden", family ? family->hidden : nullptr, row.hidden),
+                           set("mlp", family ? family->mlp : nullptr, row.mlp),
+                           set("layers", family ? family->layers : nullptr, row.layers),
+                           set("vocab", family ? family->vocab : nullptr, row.vocab)})
+    if (error)
+      return *error;
+  // Sequences may be longer than those that a configuration was made for.
+  if (family) {
+    auto positions = config->getInteger(family->positions);
+    if (!positions || *positions < row.seq)
+      (*config)[family->positions] = row.seq;
+  }
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(std::move(*config));
+  return text;
+}
+
+static Expected<std::unique_ptr<ImportedModel>> import(const PublishedCase &row,
+                                                       const std::string &folder, int64_t batch) {
+  Expected<std::string> config = configOf(row, folder);
+  if (!config)
+    return config.error();
+  ImportOptions options;
+  options.batch = batch;
+  options.seq = row.seq;
+  options.attention =
+      row.attention == "decomposed" ? AttentionForm::Decomposed : AttentionForm::Fused;
+  options.dropout = row.dropout;
+  return ImportedModel::create(*config, row.config, row.name, options);
+}
+
+/// Pins that put as many layers on each stage, in order; none where the layers of the model are not
+/// alike or do not divide so.
+static std::string equalStages(const std::string &prefix, int64_t layers, int64_t stages) {
+  if (prefix.empty() || layers % stages != 0)
+    return "";
+  int64_t each = layers / stages;
+  std::string pins;
+  for (int64_t stage = 0; stage < stages; ++stage)
+    pins += fmt::format("{0}{1}{2}-{1}{3}", stage > 0 ? "|" : "", prefix, stage * each,
+                        (stage + 1) * each - 1);
+  return pins;
+}
+
+/// The bytes of the program's parameters with their master weights, gradients and optimizer's state
+/// when all are there, as they are not always at the moment of the peak. Where `layers` is not
+/// empty, of parameters alone that have it and a number in their names.
+static double stateBytes(const plan::Program &program, const std::string &layers) {
+  double bytes = 0;
+  for (const plan::State &state : program.states()) {
+    size_t at = layers.empty() ? 0 : state.name().find("." + layers);
+    if (at == std::string::npos)
+      continue;
+    const plan::Buffer &buffer = program.buffers(static_cast<int>(state.buffer()));
+    runtime::TensorType type = runtime::typeOf(buffer);
+    bytes += static_cast<double>(type.numBytes());
+    // Sums over microbatches are in f32.
+    if (buffer.kind() == plan::Buffer::PARAMETER)
+      bytes += 4 * static_cast<double>(type.numElements());
+  }
+  return bytes;
+}
+
+static CompileOptions optionsOf(const PublishedCase &row) {
+  CompileOptions options;
+  options.microbatches = row.microbatches();
+  options.schedule = row.schedule;
+  options.chunks = row.chunks;
+  options.stages = row.stages;
+  options.sequenceParallel = row.sequenceParallel;
+  options.zero = row.zero;
+  options.recompute = row.recompute;
+  options.dtype = row.dtype;
+  options.optimizer = row.optimizer;
+  // A pipeline tells forward from backward also where all of the model is one stage.
+  options.mesh = {{kPipelineAxis, row.pp}};
+  if (row.dp > 1)
+    options.mesh.emplace_back("dp", row.dp);
+  if (row.tp > 1)
+    options.mesh.emplace_back("tp", row.tp);
+  return options;
+}
+
+static double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
+                                                 const std::string &folder,
+                                                 cluster::Cluster cluster) {
+  if (MaybeError error = runtime::extendCluster(cluster, row.devices()))
+    return *error;
+  auto model = import(row, folder, row.batch);
+  if (!model)
+    return model.error();
+  CompileOptions options = optionsOf(row);
+  std::string prefix;
+  int64_t layers = 0;
+  { // The short model must not outlive the whole one's context.
+    ShortModel shortened = shortenModel((*model)->module(), 1);
+    prefix = shortened.prefix;
+    layers = shortened.layers;
+  }
+  if (int64_t stages = row.pp * chunksOf(options);
+      options.stages.empty() && row.equalStages && stages > 1)
+    options.stages = equalStages(prefix, layers, stages);
+  auto compiled = (*model)->compile(options);
+  if (!compiled)
+    return compiled.error();
+  StepPrediction result;
+  result.compileSeconds = compiled->importSeconds + compiled->compileSeconds;
+  const plan::Program &first = compiled->plan->programs(0);
+  result.stateBytes = stateBytes(first, row.stateOfLayers ? prefix : "");
+  result.keptBytes = keptBytes(first, /*ofAllMicrobatches=*/true);
+  result.arenaBytes = static_cast<double>(first.arena_bytes());
+  if (row.recompute == "full" && row.recomputesWhole && !prefix.empty()) {
+    model = import(row, folder, row.batch);
+    if (!model)
+      return model.error();
+    options.recompute = "none";
+    compiled = (*model)->compile(options);
+    if (!compiled)
+      return compiled.error();
+    computeForwardAgain(*compiled->plan, prefix);
+  }
+  auto begin = std::chrono::steady_clock::now();
+  auto simulation = runtime::simulateOnCluster(*compiled->plan, cluster);
+  if (!simulation)
+    return simulation.error();
+  result.simulateSeconds = secondsSince(begin);
+  result.seconds = simulation->stepSeconds;
+  result.modelFlopsShare = simulation->mfu();
+  return result;
+}
+
+Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
+                                                   const std::string &folder,
+                                                   cluster::Cluster cluster) {
+  // Several microbatches, so that gradients are summed over them.
+  constexpr int64_t microbatches = 4, stages = 3;
+  if (MaybeError error = runtime::extendCluster(cluster, stages * row.tp))
+    return *error;
+  int64_t batch = microbatches * row.microbatch;
+  auto model = import(row, folder, batch);
+  if (!model)
+    return model.error();
+  CostProbe probe((*model)->module(), optionsOf(row), cluster, batch);
+  const ModelCosts *costs =
+      probe.find({row.tp, row.microbatch, row.sequenceParallel, row.recompute});
+  if (!costs || costs->layers == 0)
+    return Error{fmt::format("{}: {}", row.config,
+                             probe.numLayers() == 0
+                                 ? "found no layers that repeat each other, of which one could be "
+                                   "timed; give a model of more than 3 layers that are alike"
+                                 : "a layer on each stage does not compile; see what a whole step "
+                                   "says, without --layer")};
+  LayerPrediction result{costs->layer.forward, costs->layer.backward};
+  if (row.recompute == "full" && row.recomputesWhole)
+    if (const ModelCosts *kept = probe.find({row.tp, row.microbatch, row.sequenceParallel, "none"}))
+      result.backward = kept->layer.backward + costs->layer.forward;
+  return result;
+}

@@ -1,0 +1,44 @@
+//===- StepPrediction.h - What we say of a published configuration --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_BENCHMARKS_STEPPREDICTION_H
+#define DTC_BENCHMARKS_STEPPREDICTION_H
+
+#include "benchmarks/PublishedCases.h"
+#include "runtime/cluster/cluster.pb.h"
+
+#include <string>
+
+namespace dtc::benchmarks {
+
+/// What a step takes and what the first device holds.
+struct StepPrediction {
+  double seconds = 0;
+  double stateBytes = 0; ///< parameters, master weights, gradients, the optimizer's state
+  double keptBytes = 0;  ///< activations from the forward to the backward pass, of all microbatches
+  double arenaBytes = 0; ///< all that the device needs
+  double modelFlopsShare = 0; ///< of the devices' peak (MFU)
+  double compileSeconds = 0, simulateSeconds = 0;
+};
+
+/// What one of the model's layers takes for a microbatch, in seconds.
+struct LayerPrediction {
+  double forward = 0, backward = 0;
+};
+
+/// Compiles and simulates a step. The cluster gets as many nodes as are needed, where all are of
+/// one kind. `folder` is where the case's configuration is looked for.
+runtime::Expected<StepPrediction> predictStep(const PublishedCase &row, const std::string &folder,
+                                              cluster::Cluster cluster);
+
+/// The same for one layer: as CostProbe finds it, all of the model on one pipeline stage for each
+/// layer. The case's pipeline and data parallelism do not count.
+runtime::Expected<LayerPrediction> predictLayer(const PublishedCase &row, const std::string &folder,
+                                                cluster::Cluster cluster);
+
+} // namespace dtc::benchmarks
+
+#endif // DTC_BENCHMARKS_STEPPREDICTION_H

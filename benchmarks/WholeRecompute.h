@@ -1,0 +1,27 @@
+//===- WholeRecompute.h - Layers that are computed again to their ends ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_BENCHMARKS_WHOLERECOMPUTE_H
+#define DTC_BENCHMARKS_WHOLERECOMPUTE_H
+
+#include "runtime/plan/plan.pb.h"
+
+#include <string>
+
+namespace dtc::benchmarks {
+
+/// Makes each backward task of a plan of --recompute none begin with what the forward task of its
+/// stage does in layers whose names begin with `prefix` and a number, and read what that makes.
+///
+/// This is what frameworks do that run a layer's function again (torch.utils.checkpoint,
+/// Megatron-LM): also its last product and the sum of that over devices, which no gradient needs
+/// and dtc's own plans leave out. What is made is for simulating only: the buffers of what is
+/// computed again have no place in the arena.
+void computeForwardAgain(plan::Plan &plan, const std::string &prefix);
+
+} // namespace dtc::benchmarks
+
+#endif // DTC_BENCHMARKS_WHOLERECOMPUTE_H

@@ -1,0 +1,126 @@
+//===- planner-regret.cpp - How good the planner's choices are -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Draws small models and clusters, plans each with a few knobs left to choose, and compiles and
+// simulates every layout to see what the best one would have been. Then times estimates, of a model
+// of many layers on many devices, on one thread.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/support/Format.h"
+#include "test/support/PlannerCases.h"
+#include "tools/CommandLine.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+struct Arguments {
+  int64_t pairs = 50, devices = 16;
+  uint64_t seed = 1;
+  double seconds = 0.5; ///< of estimates, at least
+};
+} // namespace
+
+static double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+static int measureRegret(const Arguments &args) {
+  fmt::print("{:>6} {:>8} {:>7} {:>9} {:>10} {:>10} {:>8}  {}\n", "seed", "layouts", "fitting",
+             "simulated", "chosen", "best", "regret",
+             "chosen layout / best layout, where they differ");
+  std::vector<double> regrets;
+  int64_t unfit = 0;
+  for (uint64_t seed = args.seed; seed < args.seed + uint64_t(args.pairs); ++seed) {
+    PlannedCase planned = randomCase(seed, args.devices);
+    auto regret = findRegret(planned);
+    if (!regret)
+      return fail(planned.str() + ": " + regret.error().message);
+    if ((regret->best > 0) != (regret->chosen > 0))
+      return fail(fmt::format("{}: {} layouts fit, the planner {}", planned.str(), regret->fitting,
+                              regret->chosen > 0 ? "found one" : "found none"));
+    fmt::print("{:>6} {:>8} {:>7} {:>9} {:>10} {:>10} {:>7.2f}%  {}\n", seed, regret->layouts,
+               regret->fitting, regret->simulated, runtime::formatDuration(regret->chosen),
+               runtime::formatDuration(regret->best), 100 * regret->share(),
+               regret->share() > 1e-9 ? regret->chosenLayout + " / " + regret->bestLayout : "");
+    std::fflush(stdout);
+    if (regret->best > 0)
+      regrets.push_back(regret->share());
+    else
+      ++unfit;
+  }
+  if (regrets.empty())
+    return fail("no layout of any pair fits; draw more pairs");
+  double sum = 0, most = 0;
+  for (double regret : regrets) {
+    sum += regret;
+    most = std::max(most, regret);
+  }
+  int64_t best = llvm::count_if(regrets, [](double regret) { return regret <= 1e-9; });
+  fmt::print("{} of {} pairs have the best layout; regret {:.3f}% on average, {:.2f}% at most; {} "
+             "pairs where nothing fits\n",
+             best, regrets.size(), 100 * sum / double(regrets.size()), 100 * most, unfit);
+  return 0;
+}
+
+static int measureEstimates(const Arguments &args) {
+  PlannerContext compiler;
+  PlannedModel model{.name = "gpt2", .layers = 48, .hidden = 64, .batch = 512, .heads = 8};
+  auto module = importCase(compiler, model);
+  cluster::Cluster cluster = smallCluster(/*nodes=*/32, /*devicesOfNode=*/8);
+  PlannerOptions options;
+  options.cluster = &cluster;
+  CostProbe probe(*module, options.base, cluster, model.batch);
+  ModelTraits traits = findTraits(*module, probe.numLayers());
+  std::vector<ParallelLayout> layouts = enumerateLayouts(options, traits);
+  std::vector<std::pair<ParallelLayout, const ModelCosts *>> known;
+  for (const ParallelLayout &layout : layouts)
+    if (const ModelCosts *costs = probe.find(layout.key(traits.batch)))
+      known.emplace_back(layout, costs);
+  if (known.empty())
+    return fail("no layout can be estimated");
+  double sum = 0, seconds = 0;
+  int64_t count = 0;
+  StepEstimator estimator(options, traits);
+  for (auto begin = std::chrono::steady_clock::now(); seconds < std::max(args.seconds, 0.2);
+       seconds = secondsSince(begin))
+    for (const auto &[layout, costs] : known) {
+      sum += estimator.estimate(layout, *costs).seconds();
+      ++count;
+    }
+  fmt::print("{} estimates of {} layouts of {} on 256 devices in {:.2f} s: {:.0f} a second on one "
+             "thread (sum {:.3g} s)\n",
+             count, known.size(), model.str(), seconds, double(count) / seconds, sum);
+  return 0;
+}
+
+static int runMain(int argc, char **argv) {
+  Arguments args;
+  CLI::App app("Compares what the planner chooses with the best of all layouts.",
+               "dtc-benchmark-planner-regret");
+  app.add_option("--pairs", args.pairs, "How many models and clusters")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 20))
+      ->capture_default_str();
+  app.add_option("--devices", args.devices, "The most devices of a cluster")
+      ->check(CLI::Range(int64_t(2), int64_t(1) << 10))
+      ->capture_default_str();
+  app.add_option("--seed", args.seed, "Of the first pair")->capture_default_str();
+  app.add_option("--seconds", args.seconds, "How long to estimate, at least 0.2")
+      ->capture_default_str();
+  if (auto status = parseCommandLine(app, argc, argv))
+    return *status;
+  if (int status = args.pairs > 0 ? measureRegret(args) : 0)
+    return status;
+  return measureEstimates(args);
+}
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }
