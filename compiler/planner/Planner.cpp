@@ -10,7 +10,6 @@
 #include "compiler/passes/train/ModelFlops.h"
 #include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/PlannerReport.h"
-#include "compiler/planner/Strategy.h"
 #include "runtime/cluster/DeviceTime.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,18 +52,35 @@ static int64_t deviceCount(const PlannerOptions &options) {
   return options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
 }
 
-static double usableBytes(const cluster::Cluster &cluster) {
+static double usableBytes(const PlannerOptions &options) {
   double least = std::numeric_limits<double>::infinity();
-  for (const cluster::NodeGroup &group : cluster.nodes())
-    for (const cluster::Node &node : cluster.node_kinds())
-      for (const cluster::Device &device : cluster.devices())
-        if (node.name() == group.node() && device.name() == node.device())
+  int64_t left = deviceCount(options);
+  for (const cluster::NodeGroup &group : options.cluster->nodes())
+    for (const cluster::Node &node : options.cluster->node_kinds())
+      for (const cluster::Device &device : options.cluster->devices())
+        if (left > 0 && node.name() == group.node() && device.name() == node.device()) {
+          left -= group.count() * node.devices();
           least = std::min(least, device.memory_bytes() *
                                       (device.usable_memory() > 0 ? device.usable_memory() : 1));
+        }
   return least;
 }
 
-/// The FLOP/s of all devices together that large products reach.
+/// The most FLOP/s that products reach on a device: large ones, the best that was measured, or
+/// those inside of attention.
+static double bestRate(const cluster::Device &device, runtime::DType dtype) {
+  runtime::MatrixShape large{1, 65536, 65536, 65536};
+  double best = large.flops() / runtime::productSeconds(device, dtype, large);
+  for (const cluster::MatrixRate &rate : device.matrix())
+    if (rate.dtype() == runtime::name(dtype))
+      for (double measured : rate.table().flops())
+        best = std::max(best, measured);
+  if (const cluster::KernelRate *rate = runtime::findKernelRate(device, "attention", dtype))
+    best = std::max(best, rate->flops());
+  return best;
+}
+
+/// The FLOP/s of all devices together that products reach at best.
 static double sustainedFlops(const PlannerOptions &options) {
   double sum = 0;
   int64_t left = deviceCount(options);
@@ -77,17 +93,15 @@ static double sustainedFlops(const PlannerOptions &options) {
         if (node.name() == group.node() && device.name() == node.device()) {
           int64_t used = std::min(left, group.count() * node.devices());
           left -= used;
-          runtime::MatrixShape large{1, 65536, 65536, 65536};
-          sum += double(used) * large.flops() / runtime::productSeconds(device, dtype, large);
+          sum += double(used) * bestRate(device, dtype);
         }
   return sum;
 }
 
 CompileOptions Planner::optionsOf(const ParallelLayout &layout) const {
   CompileOptions result = layout.toOptions(options.base);
-  // No memory limit: what is compiled is what was asked for, and whether it fits is looked at.
-  if (result.recompute != "auto")
-    result.memoryLimit = 0;
+  // What is compiled is what was asked for, and whether it fits is looked at.
+  result.memoryLimit = 0;
   return result;
 }
 
@@ -201,12 +215,12 @@ void Planner::simulateBest(PlanChoice &choice,
   const bool isThorough = most >= kManySimulations;
   int64_t left = most;
   double best = std::numeric_limits<double>::infinity();
+  std::optional<size_t> chosen; // that the best is of
   // How many times its estimate a kind of layout takes at least, as far as is known.
   std::map<std::string, double> errors;
   // How much of its estimate a layout holds: at least, where there is time to find out, and else at
-  // most, by kind.
+  // most.
   double memoryShare = 1;
-  std::map<std::string, double> memoryErrors;
   std::vector<std::string> kinds;
   for (const RankedLayout &entry : choice.ranked)
     kinds.push_back(kindOf(entry.layout));
@@ -224,10 +238,7 @@ void Planner::simulateBest(PlanChoice &choice,
     std::optional<size_t> next;
     double promise = best;
     for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
-      double bytes = entry.estimate.bytes * memoryShare;
-      if (auto it = memoryErrors.find(kinds[index]); it != memoryErrors.end())
-        bytes *= it->second;
-      if (isDone[index] || bytes > limit)
+      if (isDone[index] || entry.estimate.bytes * memoryShare > limit)
         continue;
       auto error = errors.find(kinds[index]);
       double times = error == errors.end() ? priorError(entry.layout) : error->second;
@@ -255,15 +266,13 @@ void Planner::simulateBest(PlanChoice &choice,
       continue;
     ++choice.progress.simulated;
     double share = double(entry.arenaBytes) / entry.estimate.bytes;
-    if (isThorough)
-      memoryShare = std::min(memoryShare, share);
-    else
-      memoryErrors[kinds[*next]] = std::max(memoryErrors[kinds[*next]], share);
+    memoryShare = isThorough ? std::min(memoryShare, share) : std::max(memoryShare, share);
     double error = entry.simulation->stepSeconds / entry.estimate.seconds();
     auto [known, fresh] = errors.try_emplace(kinds[*next], error);
     known->second = std::min(known->second, error);
     if (entry.fits && entry.simulation->stepSeconds < best) {
       best = entry.simulation->stepSeconds;
+      chosen = *next;
       choice.progress.bestSeconds = best;
       choice.plan = std::move(plan);
       choice.options = optionsOf(entry.layout);
@@ -275,8 +284,11 @@ void Planner::simulateBest(PlanChoice &choice,
       entry.correction = error->second;
     else
       entry.correction = priorError(entry.layout);
-    if (entry.simulation || !isDone[index]) // others do not compile
-      (entry.simulation ? simulated : others).push_back(std::move(entry));
+    if (!entry.simulation && isDone[index])
+      continue; // it does not compile
+    // Of layouts that take as long as the chosen one, that comes first.
+    std::vector<RankedLayout> &list = entry.simulation ? simulated : others;
+    list.insert(index == chosen ? list.begin() : list.end(), std::move(entry));
   }
   llvm::stable_sort(others, [](const RankedLayout &a, const RankedLayout &b) {
     return a.seconds() < b.seconds();
@@ -307,7 +319,7 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {}", devices,
                              options.cluster->name(), available)};
   PlanChoice choice;
-  choice.memoryBytes = usableBytes(*options.cluster);
+  choice.memoryBytes = usableBytes(options);
   auto function = *model.getOps<func::FuncOp>().begin();
   ModelFlops flops = countModelFlops(function, options.base.mode != CompileOptions::Mode::Forward,
                                      options.base.freeze);

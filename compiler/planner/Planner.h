@@ -44,19 +44,20 @@ struct PlannerProgress {
   double bestSeconds = 0; ///< simulated; 0: none yet
 };
 
+/// What a search has found.
 struct PlanChoice {
   /// Those that were simulated and fit, the fastest first, then the others that should fit by their
   /// estimates.
   std::vector<RankedLayout> ranked;
-  /// The layout that comes closest to fitting, where none does.
+  /// Of those that do not fit, the one that needs least.
   std::optional<RankedLayout> closest;
   plan::Plan plan;        ///< of the first, without evaluation
   CompileOptions options; ///< that compile it
   PlannerProgress progress;
   double memoryBytes = 0; ///< that a plan may use on the smallest device
-  /// No plan takes less: the products of the model at the devices' sustained rates.
+  /// No plan takes less: the products of the model at the best rate that products reach on the
+  /// devices.
   double lowerBound = 0;
-  double estimateSeconds = 0; ///< that a thousand estimates took, to report the rate
 };
 
 /// Searches. Every layout is estimated in closed form, from the costs of the parts of the model; in
@@ -75,7 +76,7 @@ private:
   void estimateAll(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
   void simulateBest(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
   bool simulate(RankedLayout &entry, plan::Plan &plan);
-  /// The estimates' options with what the cluster says of the devices and links.
+  /// The options that compile a layout.
   CompileOptions optionsOf(const ParallelLayout &layout) const;
 
   mlir::ModuleOp model;

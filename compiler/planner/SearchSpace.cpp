@@ -57,12 +57,13 @@ ModelTraits dtc::findTraits(ModuleOp model, int64_t layers) {
   for (BlockArgument argument : function.getArguments()) {
     auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "dtc.axes");
     auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!names || !type)
+    if (!names || !type || !type.hasStaticShape() || type.getNumElements() == 0)
       continue;
     for (auto [name, size] : llvm::zip(names.getAsRange<StringAttr>(), type.getShape())) {
       StringRef text = name.getValue();
       if (text == "batch" && function.getArgAttr(argument.getArgNumber(), "dtc.input")) {
         traits.batch = size;
+        traits.hasBatch = true;
         traits.sampleElements = std::max(traits.sampleElements, type.getNumElements() / size);
       }
       traits.hasTensorAxes |= text == "heads" || text == "mlp" || text == "vocab";
@@ -89,8 +90,10 @@ public:
   Enumerator(const PlannerOptions &options, const ModelTraits &traits)
       : options(options), traits(traits) {
     devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
-    for (const cluster::Node &node : options.cluster->node_kinds())
-      inNode = std::max<int64_t>(inNode, node.devices());
+    for (const cluster::NodeGroup &group : options.cluster->nodes())
+      for (const cluster::Node &node : options.cluster->node_kinds())
+        if (node.name() == group.node())
+          inNode = std::max<int64_t>(inNode, node.devices());
   }
 
   std::vector<ParallelLayout> run() {
@@ -217,10 +220,13 @@ private:
       if (isFixed("schedule") && rule.name != options.base.schedule &&
           options.base.schedule != "auto")
         continue;
-      for (int64_t chunks = rule.minChunks; chunks <= std::min(rule.maxChunks, kMostChunks);
-           ++chunks) {
-        if (isFixed("chunks") && chunks != std::max<int64_t>(options.base.chunks, rule.minChunks))
+      int64_t first = rule.minChunks, last = std::min(rule.maxChunks, kMostChunks);
+      if (isFixed("chunks") && options.base.chunks > 0) {
+        first = last = options.base.chunks;
+        if (first < rule.minChunks || first > rule.maxChunks)
           continue;
+      }
+      for (int64_t chunks = first; chunks <= last; ++chunks) {
         // A few layers can be cut in the middle; many parts of layers make many messages.
         if (chunks * layout.pp > std::max<int64_t>(traits.layers, kFewStages))
           break;

@@ -55,6 +55,7 @@ struct ParallelLayout {
 /// What a model allows.
 struct ModelTraits {
   int64_t batch = 1;          ///< samples of a step
+  bool hasBatch = false;      ///< names the dimension of samples
   int64_t sampleElements = 1; ///< of one sample in the largest input: tokens
   int64_t layers = 0;         ///< that repeat; 0: none do
   bool hasTensorAxes = false; ///< names dimensions that tp splits

@@ -105,7 +105,9 @@ static std::string findProblem(const strategy::Strategy &strategy, const Compile
         noneOf("schedule", options.schedule, schedules),
         noneOf("recompute", options.recompute, {"none", "selective", "full", "auto"}),
         noneOf("dtype", options.dtype, {"f32", "bf16", "f16"}),
-        noneOf("grad_reduce_dtype", options.gradReduceDtype, {"f32", options.dtype})})
+        noneOf("grad_reduce_dtype", options.gradReduceDtype,
+               options.dtype == "f32" ? std::vector<std::string>{"f32"}
+                                      : std::vector<std::string>{"f32", options.dtype})})
     if (!problem.empty())
       return problem;
   for (const std::string &axis : options.zeroAxes)
@@ -200,11 +202,11 @@ MaybeError dtc::checkStrategy(const CompileOptions &options, mlir::ModuleOp mode
     return Error{fmt::format("mesh has {} devices, the cluster \"{}\" has {}", devices,
                              cluster->name(), runtime::countDevices(*cluster))};
   // What does not divide is padded; parts without a sample make no sense.
-  if (parts > traits.batch)
+  if (traits.hasBatch && parts > traits.batch)
     return Error{fmt::format("mesh splits the batch into {} parts, but the model has {} samples; "
                              "choose a smaller {}, or import the model with a larger --batch",
                              parts, traits.batch, llvm::join(splitBatch, " or "))};
-  if (parts * options.microbatches > traits.batch)
+  if (traits.hasBatch && parts * options.microbatches > traits.batch)
     return Error{fmt::format("microbatches is {}, but a device has {} of the {} samples; choose at "
                              "most {}, or import the model with a larger --batch",
                              options.microbatches, llvm::divideCeil(traits.batch, parts),

@@ -26,7 +26,8 @@ struct MovingTime {
 /// members, k nodes, m = n / k members a node, link (b, l) and network (B, L: bytes a second of the
 /// m members of a node together, seconds):
 ///
-///   ring          all_reduce 2 (n-1)/n bytes / bw + 2 ((n-k) l + k L), all_gather (n-1) bytes / bw
+///   ring          all_reduce 2 (n-1)/n bytes / bw + 2 ((n-k) l + (k-1) L), all_gather (n-1) bytes
+///   / bw
 ///                 and reduce_scatter (n-1)/n bytes / bw with half of that delay; bw = min(b, B)
 ///   tree          all_reduce 2 bytes / bw + 2 log2(m) l + 2 log2(k) L
 ///   hierarchical  all_reduce: reduce_scatter inside of nodes, all_reduce between them (a ring or a

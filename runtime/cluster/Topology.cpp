@@ -49,7 +49,7 @@ MaybeError extendCluster(cluster::Cluster &cluster, int64_t devices) {
                              devices, cluster.name(), available)};
   int64_t inNode = findNode(cluster, cluster.nodes(0).node())->devices();
   cluster.mutable_nodes(0)->set_count((devices + inNode - 1) / inNode);
-  return std::nullopt;
+  return checkCluster(cluster); // several nodes need a network
 }
 
 Expected<Topology> Topology::create(const cluster::Cluster &cluster, Mesh mesh) {

@@ -42,7 +42,7 @@ struct SimulatedTask {
 /// nothing.
 double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown);
 
-/// The end of a message of a channel.
+/// A channel: its ends, and what one of its messages takes.
 struct SimulatedChannel {
   size_t from = 0, to = 0; // programs
   uint64_t bytes = 0;

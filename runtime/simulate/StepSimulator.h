@@ -37,7 +37,7 @@ struct StepSimulation {
   double seconds = 0;               // of the step
   std::vector<DeviceTimes> devices; // by coordinate on the pipeline axis
   Timeline timeline;
-  /// By coordinate; empty unless asked for.
+  /// By coordinate; the lists are empty unless asked for.
   std::vector<std::vector<CollectiveInterval>> collectives;
 };
 

@@ -30,6 +30,7 @@
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
@@ -274,7 +275,7 @@ static std::string readLinksAndSizes(Arguments &args) {
       return "--memory-limit: found 0, expected at least a byte";
     args.compile.memoryLimit = int64_t(std::min<uint64_t>(*bytes, INT64_MAX));
   }
-  if (args.compile.recompute == "auto" && !args.memoryLimit)
+  if (args.compile.recompute == "auto" && args.compile.memoryLimit == 0)
     return "--recompute auto needs a limit to stay below; give --memory-limit, such as 8GiB";
   if (args.commBudget) {
     auto bytes = runtime::parseByteSize(*args.commBudget);
@@ -323,7 +324,7 @@ static std::string searchPlan(const CLI::App &app, Arguments &args, const cluste
   if (choice->ranked.empty())
     return llvm::StringRef(text).rtrim().str();
   llvm::outs() << text;
-  page = pageOptions(*choice, *options);
+  page = pageOptions(*choice, *options, args.planning.alternatives);
   args.compile = choice->options;
   if (args.planning.strategyOutput.empty()) {
     llvm::SmallString<128> path(args.output);
@@ -424,11 +425,13 @@ static int runMain(int argc, char **argv) {
       return fail("--strategy: " + args.planning.strategy + ": " + problem->message);
   if (int64_t devices = args.planning.devices; devices > 0 && !searches && !ownMesh) {
     int64_t ofMesh = 1;
+    bool isLarger = false; // than any number of devices that the flag takes
     for (const auto &[name, size] : args.compile.mesh)
-      ofMesh *= size;
-    if (ofMesh != devices)
-      return fail("--devices: the mesh has " + std::to_string(ofMesh) + " devices, not " +
-                  std::to_string(devices) + "; leave the flag out, or search without a mesh");
+      isLarger |= llvm::MulOverflow(ofMesh, size, ofMesh);
+    if (isLarger || ofMesh != devices)
+      return fail("--devices: the mesh has " + (isLarger ? "more" : std::to_string(ofMesh)) +
+                  " devices, not " + std::to_string(devices) +
+                  "; leave the flag out, or search without a mesh");
   }
   if (searches && ownMesh)
     return fail("--cluster: the model declares a mesh of its own; a search chooses one");
