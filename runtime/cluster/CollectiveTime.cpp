@@ -34,22 +34,6 @@ double reduceAll(double bytes, const Level &level) {
 
 } // namespace
 
-static const char *tableName(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllToAll:
-    return "all_to_all";
-  case CollectiveKind::Permute:
-    return "permute";
-  }
-  return "";
-}
-
 /// What was measured for a kind of collective inside of a node. Between the numbers of members that
 /// were measured the nearest larger one holds, or the largest.
 static std::optional<double> measuredTime(const char *kind, double bytes, const GroupShape &group) {
@@ -83,7 +67,7 @@ MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &g
     return time;
   time.usesLink = group.perNode > 1;
   time.usesNetwork = group.nodes > 1;
-  if (auto seconds = measuredTime(tableName(kind), bytes, group)) {
+  if (auto seconds = measuredTime(name(kind), bytes, group)) {
     take(time, *seconds, CollectiveAlgorithm::Measured);
     return time;
   }

@@ -32,6 +32,18 @@ static const cluster::Device *findDevice(const cluster::Cluster &cluster, const 
   return nullptr;
 }
 
+std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices) {
+  std::vector<UsedNodes> used;
+  for (const cluster::NodeGroup &group : cluster.nodes()) {
+    const cluster::Node *node = findNode(cluster, group.node());
+    int64_t count = std::min(devices, group.count() * node->devices());
+    if (count > 0)
+      used.push_back({node, findDevice(cluster, node->device()), count});
+    devices -= count;
+  }
+  return used;
+}
+
 int64_t countDevices(const cluster::Cluster &cluster) {
   int64_t count = 0;
   for (const cluster::NodeGroup &group : cluster.nodes())

@@ -83,6 +83,17 @@ private:
   int64_t usedNodes = 0;
 };
 
+/// The nodes of a group that are used.
+struct UsedNodes {
+  const cluster::Node *node = nullptr;
+  const cluster::Device *device = nullptr;
+  int64_t devices = 0; ///< of these nodes that are used, more than 0
+};
+
+/// Where the first `devices` devices of a cluster are, in the order of its groups. The cluster is
+/// one that checkCluster() accepts.
+std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices);
+
 /// How many devices a cluster has.
 int64_t countDevices(const cluster::Cluster &cluster);
 

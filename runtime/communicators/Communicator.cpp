@@ -67,20 +67,4 @@ MaybeError Communicator::run(Group group, const CollectiveSpec &spec, const void
   return run(group, {&spec, 1}, {&operands, 1});
 }
 
-const char *name(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllToAll:
-    return "all_to_all";
-  case CollectiveKind::Permute:
-    return "permute";
-  }
-  return "collective";
-}
-
 } // namespace dtc::runtime

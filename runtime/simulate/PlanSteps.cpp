@@ -67,8 +67,7 @@ private:
     if (fresh)
       shape->second = topology.slowestPair(pair.first, pair.second);
     MovingTime time = messageTime(static_cast<double>(ends.bytes), shape->second);
-    steps.channels[number] = {ends.from,    ends.to,       ends.bytes,
-                              time.seconds, time.usesLink, time.usesNetwork};
+    steps.channels[number] = {ends.from, ends.to, ends.bytes, time.seconds, time.usesNetwork};
   }
 
   void addDevice(int p) {
@@ -178,7 +177,6 @@ private:
     MovingTime time =
         collectiveTime(static_cast<CollectiveKind>(collective.kind()), bytes, shape->second);
     step.seconds = time.seconds;
-    step.usesLink = time.usesLink;
     step.usesNetwork = time.usesNetwork;
     // Measured while the members shared the cores.
     const SimulatedDevice &device = steps.devices.back();

@@ -24,9 +24,9 @@ struct SimulatedStep {
   enum class Kind : uint8_t { Compute, Collective, Wait, StartTransfer, FinishTransfer };
 
   Kind kind = Kind::Compute;
-  bool isAsync = false;                       // of Collective
-  bool meets = false;                         // of Collective: it is over the pipeline axis
-  bool usesLink = false, usesNetwork = false; // of Collective
+  bool isAsync = false;     // of Collective
+  bool meets = false;       // of Collective: it is over the pipeline axis
+  bool usesNetwork = false; // of Collective: the cards, else the node's link
   uint32_t id = 0;    // Collective, Wait: the collective's instruction; transfers: their number
   uint32_t axes = 0;  // of Collective: index into PlanSteps::axes
   double seconds = 0; // of Compute and Collective, if nothing else is in the way
@@ -47,7 +47,7 @@ struct SimulatedChannel {
   size_t from = 0, to = 0; // programs
   uint64_t bytes = 0;
   double seconds = 0;
-  bool usesLink = false, usesNetwork = false;
+  bool usesNetwork = false; // the cards, else the node's link
 };
 
 /// A device that stands for all with its coordinate on the pipeline axis.

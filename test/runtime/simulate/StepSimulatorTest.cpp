@@ -348,7 +348,6 @@ TEST(StepSimulator, AMessageAndACollectiveShareAPort) {
 
   // Not where one is between nodes and the other inside of one.
   for (SimulatedChannel *channel : {&steps.steps.channels.at(1)}) {
-    channel->usesLink = false;
     channel->usesNetwork = true;
   }
   EXPECT_DOUBLE_EQ(steps.run().seconds, 6);
