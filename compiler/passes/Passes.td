@@ -273,8 +273,8 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
     * `selective`: what takes little for what it saves is computed again where that keeps less (after Korthikanti et al.
       2022). Where contractions make much of little, as the scores of attention are made (more bytes than they read, with
       fewer than a quarter of the floating point operations for each that the products with parameters take on average),
-      these and what follows them up to the next contraction (section 5); elsewhere what takes fewer than two floating
-      point operations for each byte that it reads or writes. Activations that are gathered from other devices are
+      these and what follows them up to the next contraction (section 5); in other programs what takes fewer than two
+      floating point operations for each byte that it reads or writes. Activations that are gathered from other devices are
       gathered again (section 4.2.2). Projections, the other products of a layer and other collectives are not repeated;
     * `full`: only what goes from one layer to another is kept, all else is computed again, collectives too;
     * `auto`: the least is computed again for which a device keeps at most `keep-bytes`, counting the microbatches that

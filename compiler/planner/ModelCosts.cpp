@@ -97,17 +97,12 @@ static PartCost costOf(const plan::Program &program, const runtime::SimulatedDev
   for (int t = 0; t < program.tasks_size(); ++t) {
     const plan::Task &task = program.tasks(t);
     double seconds = runtime::isolatedSeconds(device.tasks[size_t(t)], device.overlapSlowdown);
-    double flops = 0;
-    for (const plan::Instruction &instruction : task.instructions())
-      flops += instruction.flops();
     if (task.kind() == plan::Task::FORWARD)
       cost.forward += seconds;
     else if (task.kind() != plan::Task::OTHER)
       cost.backward += seconds;
     else
       once[size_t(t)] = seconds;
-    if (task.kind() != plan::Task::OTHER)
-      cost.flops += flops;
   }
   for (const plan::ScheduleEntry &entry : program.schedule())
     cost.once += once[entry.task()];
@@ -125,8 +120,7 @@ static PartCost costOf(const plan::Program &program, const runtime::SimulatedDev
 static void subtract(PartCost &part, const PartCost &layer) {
   for (double PartCost::*field :
        {&PartCost::forward, &PartCost::backward, &PartCost::once, &PartCost::keptBytes,
-        &PartCost::parameterBytes, &PartCost::stateBytes, &PartCost::gradientBytes,
-        &PartCost::flops})
+        &PartCost::parameterBytes, &PartCost::stateBytes, &PartCost::gradientBytes})
     part.*field = std::max(0.0, part.*field - layer.*field);
 }
 

@@ -30,7 +30,6 @@ struct PartCost {
   double parameterBytes = 0;        ///< in the type that the model computes in
   double stateBytes = 0;            ///< of the optimizer, master weights with it
   double gradientBytes = 0;         ///< of the sums over microbatches
-  double flops = 0;                 ///< of both passes
 };
 
 /// A model as what comes before its repeated layers, one of these, and what comes after. A model

@@ -54,15 +54,11 @@ static int64_t deviceCount(const PlannerOptions &options) {
 
 static double usableBytes(const PlannerOptions &options) {
   double least = std::numeric_limits<double>::infinity();
-  int64_t left = deviceCount(options);
-  for (const cluster::NodeGroup &group : options.cluster->nodes())
-    for (const cluster::Node &node : options.cluster->node_kinds())
-      for (const cluster::Device &device : options.cluster->devices())
-        if (left > 0 && node.name() == group.node() && device.name() == node.device()) {
-          left -= group.count() * node.devices();
-          least = std::min(least, device.memory_bytes() *
-                                      (device.usable_memory() > 0 ? device.usable_memory() : 1));
-        }
+  for (const runtime::UsedNodes &used :
+       runtime::findUsedNodes(*options.cluster, deviceCount(options))) {
+    double share = used.device->usable_memory() > 0 ? used.device->usable_memory() : 1;
+    least = std::min(least, used.device->memory_bytes() * share);
+  }
   return least;
 }
 
@@ -82,19 +78,13 @@ static double bestRate(const cluster::Device &device, runtime::DType dtype) {
 
 /// The FLOP/s of all devices together that products reach at best.
 static double sustainedFlops(const PlannerOptions &options) {
-  double sum = 0;
-  int64_t left = deviceCount(options);
   runtime::DType dtype = options.base.dtype == "bf16"  ? runtime::DType::BF16
                          : options.base.dtype == "f16" ? runtime::DType::F16
                                                        : runtime::DType::F32;
-  for (const cluster::NodeGroup &group : options.cluster->nodes())
-    for (const cluster::Node &node : options.cluster->node_kinds())
-      for (const cluster::Device &device : options.cluster->devices())
-        if (node.name() == group.node() && device.name() == node.device()) {
-          int64_t used = std::min(left, group.count() * node.devices());
-          left -= used;
-          sum += double(used) * bestRate(device, dtype);
-        }
+  double sum = 0;
+  for (const runtime::UsedNodes &used :
+       runtime::findUsedNodes(*options.cluster, deviceCount(options)))
+    sum += double(used.devices) * bestRate(*used.device, dtype);
   return sum;
 }
 

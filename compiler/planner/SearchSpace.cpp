@@ -90,10 +90,8 @@ public:
   Enumerator(const PlannerOptions &options, const ModelTraits &traits)
       : options(options), traits(traits) {
     devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
-    for (const cluster::NodeGroup &group : options.cluster->nodes())
-      for (const cluster::Node &node : options.cluster->node_kinds())
-        if (node.name() == group.node())
-          inNode = std::max<int64_t>(inNode, node.devices());
+    for (const runtime::UsedNodes &used : runtime::findUsedNodes(*options.cluster, devices))
+      inNode = std::max<int64_t>(inNode, used.node->devices());
   }
 
   std::vector<ParallelLayout> run() {

@@ -125,8 +125,8 @@ static bool isInflating(Operation *op, double weightFlopsPerByte) {
 
 /// What selective recomputation may compute again (Korthikanti et al. 2022): where contractions
 /// make much of little, these and the light ops up to the next contraction, so that nothing of that
-/// size is kept (section 5); elsewhere light ops. And what a device gathers of activations that it
-/// has a part of (section 4.2.2).
+/// size is kept (section 5); in other programs light ops. And what a device gathers of activations
+/// that it has a part of (section 4.2.2).
 std::vector<bool> DeviceRecompute::findSelective() {
   double weightFlopsPerByte = findWeightFlopsPerByte();
   bool inflates =

@@ -28,8 +28,7 @@ ModelCosts roundCosts() {
                  .keptBytes = 1e6,
                  .parameterBytes = 4e6,
                  .stateBytes = 8e6,
-                 .gradientBytes = 4e6,
-                 .flops = 1e9};
+                 .gradientBytes = 4e6};
   costs.boundaryBytes = 1e4;
   costs.transientBytes = 1e5;
   return costs;
