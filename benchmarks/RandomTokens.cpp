@@ -8,6 +8,7 @@
 
 #include "runtime/plan/PlanTypes.h"
 
+#include <chrono>
 #include <fmt/format.h>
 
 using namespace dtc;
@@ -28,4 +29,14 @@ MaybeError benchmarks::setRandomTokens(Session &session, std::mt19937_64 &random
       return error;
   }
   return std::nullopt;
+}
+
+runtime::Expected<double> benchmarks::timeStep(runtime::Session &session, int number,
+                                               std::mt19937_64 &random) {
+  if (runtime::MaybeError error = setRandomTokens(session, random))
+    return *error;
+  auto begin = std::chrono::steady_clock::now();
+  if (runtime::MaybeError error = session.step(1e-4, number + 1))
+    return *error;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }

@@ -21,7 +21,6 @@
 #include "runtime/support/Format.h"
 #include "tools/CommandLine.h"
 
-#include <chrono>
 #include <fmt/format.h>
 
 using namespace dtc;
@@ -103,14 +102,11 @@ static MaybeError open(const benchmarks::TrainingArguments &args, bool pipelines
 }
 
 static MaybeError step(Entry &entry, int number, std::mt19937_64 random) {
-  if (MaybeError error = benchmarks::setRandomTokens(*entry.session, random))
-    return error;
-  auto begin = std::chrono::steady_clock::now();
-  if (MaybeError error = entry.session->step(1e-4, number + 1))
-    return error;
-  std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  Expected<double> seconds = benchmarks::timeStep(*entry.session, number, random);
+  if (!seconds)
+    return seconds.error();
   if (number > 0)
-    entry.seconds.push_back(taken.count());
+    entry.seconds.push_back(*seconds);
   else
     entry.before = entry.session->collectiveTime();
   return std::nullopt;

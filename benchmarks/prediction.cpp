@@ -21,7 +21,6 @@
 #include "runtime/simulate/Simulation.h"
 #include "tools/CommandLine.h"
 
-#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -110,14 +109,11 @@ static MaybeError open(const Model &model, const CompileOptions &options,
 
 static MaybeError step(Entry &entry, int number) {
   std::mt19937_64 random(static_cast<uint64_t>(number));
-  if (MaybeError error = benchmarks::setRandomTokens(*entry.session, random))
-    return error;
-  auto begin = std::chrono::steady_clock::now();
-  if (MaybeError error = entry.session->step(1e-4, number + 1))
-    return error;
-  std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  Expected<double> seconds = benchmarks::timeStep(*entry.session, number, random);
+  if (!seconds)
+    return seconds.error();
   if (number > 0)
-    entry.seconds.push_back(taken.count());
+    entry.seconds.push_back(*seconds);
   return std::nullopt;
 }
 
@@ -176,7 +172,7 @@ static MaybeError run(const std::string &path, int steps) {
   return std::nullopt;
 }
 
-int main(int argc, char **argv) {
+static int runMain(int argc, char **argv) {
   CLI::App app("Compares the steps of two models in many layouts with what they are predicted to "
                "take.",
                "dtc-benchmark-prediction");
@@ -193,3 +189,5 @@ int main(int argc, char **argv) {
     return fail(error->message);
   return 0;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }
