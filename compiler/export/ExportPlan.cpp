@@ -34,6 +34,7 @@ private:
   LogicalResult exportAttribute(Operation &at, Attribute attr, plan::Attribute &out);
   void exportSharding(dist::ShardingAttr attr, plan::Sharding &out);
   void exportBuffer(Value value, uint64_t offset, exec::BufferKind kind, uint32_t slots);
+  void exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out);
   uint32_t sourceIndex(const Twine &text);
   uint32_t reasonIndex(DictionaryAttr reason);
   uint32_t indexOf(Value buffer) const { return buffers.at(buffer); }
@@ -42,7 +43,8 @@ private:
   plan::Plan &plan;
   plan::Program *program = nullptr;
   llvm::DenseMap<Value, uint32_t> buffers;
-  llvm::StringMap<uint32_t> transfers; ///< of the program
+  llvm::StringMap<uint32_t> transfers;          ///< of the program
+  llvm::DenseMap<Attribute, uint32_t> slotMaps; ///< of the program
   llvm::StringMap<uint32_t> sources;
   llvm::DenseMap<Attribute, uint32_t> reasons;
   llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
@@ -113,6 +115,14 @@ void Exporter::exportBuffer(Value value, uint64_t offset, exec::BufferKind kind,
   out->set_offset(offset);
   out->set_kind(static_cast<plan::Buffer::Kind>(kind));
   out->set_slots(slots);
+}
+
+void Exporter::exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out) {
+  auto [it, fresh] = slotMaps.try_emplace(map, program->slot_maps_size());
+  if (fresh)
+    for (plan::SlotMap *to = program->add_slot_maps(); int64_t slot : map.asArrayRef())
+      to->add_slots(slot);
+  out.set_slot_map(it->second);
 }
 
 LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Attribute &out) {
@@ -241,14 +251,20 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
   }
   llvm::StringMap<uint32_t> tasks;
   transfers.clear();
+  slotMaps.clear();
   for (Operation &entry : op.getBody().front()) {
     if (auto buffer = dyn_cast<exec::BufferOp>(entry)) {
       exportBuffer(buffer, *buffer.getOffset(), buffer.getKind(), buffer.getSlots().value_or(0));
+      if (DenseI64ArrayAttr map = buffer.getSlotMapAttr())
+        exportSlotMap(map, *program->mutable_buffers(indexOf(buffer)));
     } else if (auto view = dyn_cast<exec::ViewOp>(entry)) {
       const plan::Buffer &source = program->buffers(indexOf(view.getSource()));
       exportBuffer(view, source.offset(), static_cast<exec::BufferKind>(source.kind()),
                    source.slots());
-      program->mutable_buffers(indexOf(view))->set_view_of(indexOf(view.getSource()));
+      plan::Buffer *out = program->mutable_buffers(indexOf(view));
+      out->set_view_of(indexOf(view.getSource()));
+      if (source.has_slot_map())
+        out->set_slot_map(source.slot_map());
     } else if (auto state = dyn_cast<exec::StateOp>(entry)) {
       plan::State *out = program->add_states();
       out->set_name(state.getStateName().str());

@@ -26,7 +26,8 @@ static std::string describe(exec::BufferOp buffer) {
   llvm::interleaveComma(type.getShape(), os);
   os << "] of " << describeLocation(buffer.getLoc());
   if (int64_t slots = buffer.getSlots().value_or(0); slots > 1)
-    os << ", for " << slots << " microbatches";
+    os << ", for " << slots << " microbatches"
+       << (buffer.getSlotMap() ? " of all stages of the device" : "");
   return text;
 }
 

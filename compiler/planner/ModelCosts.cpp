@@ -83,8 +83,11 @@ double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
       }
     }
   double bytes = 0;
+  std::set<uint64_t> shared; // offsets of slots that buffers share, which count once
   for (uint32_t index : kept) {
     const plan::Buffer &buffer = program.buffers(int(index));
+    if (ofAllMicrobatches && buffer.has_slot_map() && !shared.insert(buffer.offset()).second)
+      continue;
     bytes += bytesOf(buffer) * (ofAllMicrobatches ? std::max(1.0, double(buffer.slots())) : 1);
   }
   return bytes;

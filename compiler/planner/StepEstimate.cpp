@@ -183,14 +183,9 @@ void StepEstimator::refine(const ParallelLayout &layout, StepEstimate &estimate)
       schedule, stages, linkChannels(schedule, chainLinks(shape, estimate.message)));
   estimate.bubble = std::max(0.0, simulation.span - estimate.computing);
   estimate.transfers = 0; // they are in the bubble
-  double most = 0;
-  for (int device = 0; device < shape.devices; ++device) {
-    double slots = 0; // of all its stages
-    for (int chunk = 0; chunk < shape.chunks; ++chunk)
-      slots +=
-          simulation.stageInFlight[size_t(deviceStage(shape, schedule.placement, device, chunk))];
-    most = std::max(most, slots);
-  }
+  // The stages of a device share their slots.
+  auto most = double(
+      *std::max_element(simulation.deviceInFlight.begin(), simulation.deviceInFlight.end()));
   estimate.bytes += (most - estimate.inFlight) * estimate.keptBytes;
   estimate.inFlight = most;
 }

@@ -31,6 +31,9 @@ int64_t getNumBytes(mlir::MemRefType type);
 /// The exec.buffer that `buffer` is, or is a view of.
 BufferOp getRoot(mlir::Value buffer);
 
+/// The microbatches of a step, by the program's mesh.
+int64_t countMicrobatches(ProgramOp program);
+
 /// The buffers that an instruction of a task reads and writes. Those of a transfer are in use from
 /// its start until it is finished; starts and finishes count as reads of a send's buffers and
 /// writes of a receive's.

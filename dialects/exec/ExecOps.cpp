@@ -36,7 +36,28 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
+int64_t exec::countMicrobatches(ProgramOp program) {
+  auto mesh = dist::lookupMesh(program, program.getMeshAttr());
+  for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>())
+    if (axis.getTemporal())
+      return axis.getSize();
+  return 1;
+}
+
+/// Checks that a buffer's slot map has an entry for each microbatch.
+static LogicalResult verifyMapLength(BufferOp buffer, int64_t microbatches) {
+  auto map = buffer.getSlotMap();
+  if (map && int64_t(map->size()) != microbatches)
+    return buffer.emitOpError() << "has a map of " << map->size() << " slots, expected "
+                                << microbatches << ", one for each microbatch";
+  return success();
+}
+
 LogicalResult ProgramOp::verifyRegions() {
+  int64_t microbatches = countMicrobatches(*this);
+  for (auto buffer : getOps<BufferOp>())
+    if (failed(verifyMapLength(buffer, microbatches)))
+      return failure();
   // Not in each run: a look-up in a program goes through all its buffers.
   llvm::StringSet<> tasks, transfers;
   for (auto transfer : getOps<TransferOp>())
@@ -87,6 +108,10 @@ LogicalResult BufferOp::verify() {
       return emitOpError() << "is at " << offset << ", expected a multiple of " << kBufferAlignment;
   if (auto attr = getSlotsAttr(); attr && attr.getInt() < 0)
     return emitOpError() << "has " << attr.getInt() << " slots, expected at least 0";
+  for (int64_t slot : getSlotMap().value_or(ArrayRef<int64_t>()))
+    if (slot < 0 || slot >= int64_t(getSlots().value_or(0)))
+      return emitOpError() << "maps a microbatch to slot " << slot << ", expected one of its "
+                           << getSlots().value_or(0) << " slots, which count from 0";
   return success();
 }
 

@@ -44,12 +44,14 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
     until memory is planned. Buffers may overlap in the arena where their lifetimes do not.
 
     Each microbatch has a buffer of its own where `slots` is given: there are that many copies, one behind the other at
-    multiples of 64 bytes, and a task that runs for microbatch i means copy i mod `slots`. It is 0 until memory is
-    planned.
+    multiples of 64 bytes, and a task that runs for microbatch i means copy i mod `slots`, or copy `map`[i] where that is
+    given. `slots` is 0 until memory is planned. Buffers with maps may have the same copies: no two of their values are
+    in one copy at a time.
   }];
-  let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slots);
+  let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slots,
+                       OptionalAttr<DenseI64ArrayAttr>:$slot_map);
   let results = (outs Exec_Buffer:$result);
-  let assemblyFormat = "`` $kind (`at` $offset^)? (`slots` $slots^)? attr-dict `:` type($result)";
+  let assemblyFormat = "`` $kind (`at` $offset^)? (`slots` $slots^ (`map` $slot_map^)?)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -78,8 +78,12 @@ private:
   ArenaRange rangeOf(uint32_t index) const {
     const plan::Buffer &buffer = bufferOf(index);
     uint64_t bytes = typeOf(buffer).numBytes();
+    const uint32_t *slotMap =
+        buffer.has_slot_map()
+            ? result->program->slot_maps(static_cast<int>(buffer.slot_map())).slots().data()
+            : nullptr;
     return {buffer.offset(), (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment,
-            buffer.slots()};
+            buffer.slots(), slotMap};
   }
 
   MaybeError prepare(const plan::Instruction &instruction) {

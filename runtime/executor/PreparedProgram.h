@@ -26,9 +26,13 @@ struct ArenaRange {
   uint64_t offset = 0;
   uint64_t slotBytes = 0; // from one copy to the next
   uint32_t slots = 0;     // 0: one value for all microbatches
+  // Of the plan: the slot of each microbatch. Null: they take turns.
+  const uint32_t *slotMap = nullptr;
 
   uint64_t offsetFor(uint32_t microbatch) const {
-    return slots == 0 ? offset : offset + microbatch % slots * slotBytes;
+    if (slots == 0)
+      return offset;
+    return offset + (slotMap ? slotMap[microbatch] : microbatch % slots) * slotBytes;
   }
 };
 

@@ -55,7 +55,7 @@ public:
       roots.push_back(buffer.has_view_of() ? roots[buffer.view_of()] : index);
       firstValue.push_back(values.size());
       if (roots.back() == index)
-        values.resize(values.size() + std::max(buffer.slots(), 1u));
+        values.resize(values.size() + valuesOf(index));
     }
   }
 
@@ -83,8 +83,8 @@ public:
     for (const plan::Output &output : program.outputs())
       use(output.buffer(), now);
     for (uint32_t b = 0; b < roots.size(); ++b)
-      for (uint32_t slot = 0; roots[b] == b && slot < slotsOf(b); ++slot)
-        end(b, values[firstValue[b] + slot]);
+      for (uint32_t value = 0; roots[b] == b && value < valuesOf(b); ++value)
+        end(b, values[firstValue[b] + value]);
     std::stable_sort(changes.begin(), changes.end(),
                      [](const Change &a, const Change &b) { return a.instant < b.instant; });
     return std::move(changes);
@@ -97,12 +97,17 @@ private:
     bool isState = false; // nothing else may lie there, even while the value is not needed
   };
 
-  uint32_t slotsOf(uint32_t buffer) const {
-    return std::max(program.buffers(static_cast<int>(buffer)).slots(), 1u);
+  /// How many values of a buffer are told apart: where slots are shared, those of all microbatches.
+  uint32_t valuesOf(uint32_t index) const {
+    const plan::Buffer &buffer = program.buffers(static_cast<int>(index));
+    if (buffer.has_slot_map())
+      return static_cast<uint32_t>(
+          program.slot_maps(static_cast<int>(buffer.slot_map())).slots_size());
+    return std::max(buffer.slots(), 1u);
   }
   Value &valueOf(uint32_t buffer) {
     uint32_t root = roots[buffer];
-    return values[firstValue[root] + microbatch % slotsOf(root)];
+    return values[firstValue[root] + microbatch % valuesOf(root)];
   }
 
   void findLoop() {

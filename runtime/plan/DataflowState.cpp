@@ -77,13 +77,21 @@ MaybeError DataflowState::checkValue(const std::string &what, uint32_t buffer,
   auto isSame = [&](uint32_t other) { return context.roots[other] == context.roots[buffer]; };
   bool isKnown = isSame(value.buffer) || !isWritten[context.roots[buffer]];
   bool bothHaveSlots = hasSlots(buffer) && hasSlots(value.buffer);
-  if (isKnown && bothHaveSlots && value.microbatch != place.microbatch)
-    return Error{fmt::format(
-        "{} ({}) should hold the value of microbatch {}, but holds that of microbatch {}, written "
-        "by {}; a buffer of {} slots holds {} microbatches at once, which is too few for this "
-        "schedule",
-        what, describe(buffer, place.microbatch), place.microbatch, value.microbatch,
-        describeWriter(value), context.copies[buffer].slots, context.copies[buffer].slots)};
+  if (isKnown && bothHaveSlots && value.microbatch != place.microbatch) {
+    const BufferCopies &copies = context.copies[buffer];
+    std::string why =
+        copies.map
+            ? fmt::format("its slot map gives slot {} to both, which need it at once in this "
+                          "schedule",
+                          copies.indexFor(place.microbatch))
+            : fmt::format("a buffer of {} slots holds {} microbatches at once, which is too few "
+                          "for this schedule",
+                          copies.slots, copies.slots);
+    return Error{fmt::format("{} ({}) should hold the value of microbatch {}, but holds that of "
+                             "microbatch {}, written by {}; {}",
+                             what, describe(buffer, place.microbatch), place.microbatch,
+                             value.microbatch, describeWriter(value), why)};
+  }
   if (isKnown && hasSlots(buffer) == hasSlots(value.buffer))
     return std::nullopt;
   return overwritten(what, buffer);

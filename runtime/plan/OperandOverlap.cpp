@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -79,7 +80,8 @@ public:
   }
 
 private:
-  using Class = std::pair<uint32_t, uint64_t>; // see BufferCopies::advancesLike()
+  // See BufferCopies::advancesLike().
+  using Class = std::tuple<uint32_t, uint64_t, std::optional<uint32_t>>;
   struct Output {
     ByteRange range;
     Class kind;
@@ -93,7 +95,11 @@ private:
 
   Class classOf(uint32_t buffer) const {
     const BufferCopies &copies = context.copies[buffer];
-    return {copies.count(), copies.count() > 1 ? copies.stride : 0};
+    if (copies.count() == 1)
+      return {1, 0, std::nullopt};
+    const plan::Buffer &described = context.program.buffers(static_cast<int>(buffer));
+    return {copies.count(), copies.stride,
+            copies.map ? std::optional(described.slot_map()) : std::nullopt};
   }
   static void sort(std::vector<Output> &outputs) {
     std::sort(outputs.begin(), outputs.end(), [](const Output &a, const Output &b) {

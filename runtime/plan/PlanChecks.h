@@ -41,9 +41,13 @@ struct BufferCopies {
   ByteRange first;
   uint64_t stride = 0; // bytes from one copy to the next
   uint32_t slots = 0;  // as in the plan; 0 and 1 both mean one copy
+  // Of the plan: the copy that each microbatch has. Null: they take turns.
+  const plan::SlotMap *map = nullptr;
 
   uint32_t count() const { return slots > 1 ? slots : 1; }
-  uint32_t indexFor(uint32_t microbatch) const { return microbatch % count(); }
+  uint32_t indexFor(uint32_t microbatch) const {
+    return map ? map->slots(static_cast<int>(microbatch)) : microbatch % count();
+  }
   /// The copy that the buffer means in the execution of a task for that microbatch.
   ByteRange forMicrobatch(uint32_t microbatch) const {
     uint64_t shift = stride * indexFor(microbatch);
@@ -51,7 +55,8 @@ struct BufferCopies {
   }
   /// Whether both mean their k-th copies always for the same k, at the same distance.
   bool advancesLike(const BufferCopies &other) const {
-    return count() == other.count() && (count() == 1 || stride == other.stride);
+    return count() == other.count() &&
+           (count() == 1 || (stride == other.stride && map == other.map));
   }
 };
 

@@ -12,6 +12,7 @@
 #include "runtime/support/CheckedMath.h"
 #include "runtime/support/Format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
@@ -129,12 +130,40 @@ static uint64_t strideOf(uint64_t bytes) {
   return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
 }
 
-static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buffer,
-                             uint64_t bytes) {
+/// The slot maps: each says something of every microbatch. Which slots they name, for each map the
+/// greatest, is returned to be compared with what buffers have.
+static Expected<std::vector<uint32_t>> checkSlotMaps(const PlanContext &context) {
   int64_t microbatches = microbatchesOf(context.mesh);
-  if (buffer.slots() > microbatches)
-    return Error{
-        fmt::format("has {} slots, but there are {} microbatches", buffer.slots(), microbatches)};
+  std::vector<uint32_t> greatest;
+  for (const plan::SlotMap &map : context.program.slot_maps()) {
+    if (map.slots_size() != microbatches)
+      return Error{fmt::format("slot map {} has {} slots; expected {}, one for each microbatch",
+                               greatest.size(), map.slots_size(), microbatches)};
+    greatest.push_back(*std::max_element(map.slots().begin(), map.slots().end()));
+  }
+  return greatest;
+}
+
+/// `mapped` are the greatest slots of the program's maps.
+static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buffer, uint64_t bytes,
+                             const std::vector<uint32_t> &mapped) {
+  if (buffer.has_slot_map()) {
+    if (buffer.slot_map() >= mapped.size())
+      return Error{fmt::format("names slot map {}, but the program has {} slot maps",
+                               buffer.slot_map(), mapped.size())};
+    if (mapped[buffer.slot_map()] >= buffer.slots())
+      return Error{fmt::format("has {} slots, but its slot map {} gives slot {} to a microbatch; "
+                               "slots count from 0",
+                               buffer.slots(), buffer.slot_map(), mapped[buffer.slot_map()])};
+  }
+  // Those that share slots have a map each.
+  int64_t microbatches = microbatchesOf(context.mesh);
+  int64_t most = microbatches * (buffer.has_slot_map() ? static_cast<int64_t>(mapped.size()) : 1);
+  if (buffer.slots() > most)
+    return Error{fmt::format("has {} slots, but there are {} microbatches{}", buffer.slots(),
+                             microbatches,
+                             buffer.has_slot_map() ? fmt::format(" and {} slot maps", mapped.size())
+                                                   : "")};
   uint64_t room = context.program.arena_bytes() - buffer.offset();
   uint64_t stride = strideOf(bytes);
   if (buffer.slots() > 0 && stride > 0 && room / stride < buffer.slots())
@@ -144,7 +173,8 @@ static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buf
   return std::nullopt;
 }
 
-static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &buffer) {
+static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &buffer,
+                              const std::vector<uint32_t> &mapped) {
   const plan::Program &program = context.program;
   if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
     return error;
@@ -157,7 +187,11 @@ static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &bu
   if (buffer.offset() > program.arena_bytes() || bytes > program.arena_bytes() - buffer.offset())
     return Error{fmt::format("{} bytes at offset {} reach beyond the arena of {} bytes", bytes,
                              buffer.offset(), program.arena_bytes())};
-  return checkSlots(context, buffer, bytes);
+  return checkSlots(context, buffer, bytes, mapped);
+}
+
+static std::string describeSlotMap(const plan::Buffer &buffer) {
+  return buffer.has_slot_map() ? fmt::format("slot map {}", buffer.slot_map()) : "no slot map";
 }
 
 /// A view lies where the buffer does that it is another shape of.
@@ -176,6 +210,9 @@ static MaybeError checkView(const PlanContext &context, int index) {
                              "the same place",
                              type.str(), buffer.slots(), buffer.offset(), buffer.view_of(),
                              of.str(), whole.slots(), whole.offset())};
+  if (buffer.has_slot_map() != whole.has_slot_map() || buffer.slot_map() != whole.slot_map())
+    return Error{fmt::format("has {} and is a view of buffer {}, which has {}; expected the same",
+                             describeSlotMap(buffer), buffer.view_of(), describeSlotMap(whole))};
   return std::nullopt;
 }
 
@@ -188,9 +225,12 @@ static MaybeError checkBuffers(PlanContext &context) {
   if (program.arena_lower_bound() > program.arena_bytes())
     return Error{fmt::format("the arena has {} bytes, fewer than its lower bound of {}",
                              program.arena_bytes(), program.arena_lower_bound())};
+  Expected<std::vector<uint32_t>> mapped = checkSlotMaps(context);
+  if (!mapped)
+    return mapped.error();
   for (int i = 0; i < program.buffers_size(); ++i) {
     const plan::Buffer &buffer = program.buffers(i);
-    MaybeError error = checkBuffer(context, buffer);
+    MaybeError error = checkBuffer(context, buffer, *mapped);
     if (!error)
       error = checkView(context, i);
     if (error)
@@ -199,9 +239,12 @@ static MaybeError checkBuffers(PlanContext &context) {
                                                  : static_cast<uint32_t>(i));
     TensorType type = typeOf(buffer);
     BufferCopies copies{{buffer.offset(), buffer.offset() + type.numBytes()},
-                        strideOf(type.numBytes()),
-                        buffer.slots()};
-    context.ranges.push_back({copies.first.begin, copies.forMicrobatch(copies.count() - 1).end});
+                        strideOf(type.numBytes()), buffer.slots(),
+                        buffer.has_slot_map()
+                            ? &program.slot_maps(static_cast<int>(buffer.slot_map()))
+                            : nullptr};
+    context.ranges.push_back(
+        {copies.first.begin, copies.first.end + copies.stride * (copies.count() - 1)});
     context.copies.push_back(copies);
     context.types.push_back(std::move(type));
   }

@@ -30,11 +30,13 @@ struct ProgramFacts {
   uint64_t arenaLowerBound = 0;
 
   /// The buffer that holds the values of the most microbatches at one moment, each from its write
-  /// to its last read; of several, the first. No buffer where none has slots.
+  /// to its last read; of several, the first. Buffers that share slots count as one, the first of
+  /// them. No buffer where none has slots.
   struct Slots {
     uint32_t buffer = 0;
-    uint32_t alive = 0;    // microbatches
+    uint32_t alive = 0;    // values
     uint32_t reserved = 0; // slots
+    uint32_t buffers = 1;  // that share them, without views
   };
   std::optional<Slots> slots;
 };

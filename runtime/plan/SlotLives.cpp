@@ -7,19 +7,22 @@
 #include "runtime/plan/SlotLives.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace dtc::runtime {
 
 static_assert(maxDataflowSteps < int64_t{1} << 30, "times are doubled in 32 bits");
 
-uint32_t SlotLives::mostAlive(const std::vector<Life> &lives) {
+uint32_t SlotLives::mostAlive(const std::vector<uint32_t> &buffers) const {
   // In halves of moments. What ends at a moment makes room for what begins then: an instruction
   // that works in place writes where it has read. What is never read lives for half a moment.
   std::vector<uint32_t> begins, ends;
-  for (const Life &life : lives) {
-    begins.push_back(2 * life.begin + 1);
-    ends.push_back(std::max(2 * life.end, 2 * life.begin + 2));
-  }
+  for (uint32_t buffer : buffers)
+    for (const Life &life : lives[buffer]) {
+      begins.push_back(2 * life.begin + 1);
+      ends.push_back(std::max(2 * life.end, 2 * life.begin + 2));
+    }
   std::sort(begins.begin(), begins.end());
   std::sort(ends.begin(), ends.end());
   uint32_t most = 0;
@@ -33,11 +36,27 @@ uint32_t SlotLives::mostAlive(const std::vector<Life> &lives) {
 }
 
 std::optional<ProgramFacts::Slots> SlotLives::liveliest() const {
-  std::optional<ProgramFacts::Slots> most;
+  // By where the copies lie; a buffer without a map is alone.
+  std::vector<std::vector<uint32_t>> groups;
+  std::map<std::tuple<uint64_t, uint64_t, uint32_t>, size_t> shared;
   for (uint32_t buffer = 0; buffer < lives.size(); ++buffer) {
-    uint32_t alive = mostAlive(lives[buffer]);
-    if (alive > (most ? most->alive : 0))
-      most = {buffer, alive, context.copies[buffer].slots};
+    const BufferCopies &copies = context.copies[buffer];
+    size_t group = groups.size();
+    if (copies.map)
+      group = shared.try_emplace({copies.first.begin, copies.stride, copies.slots}, group)
+                  .first->second;
+    if (group == groups.size())
+      groups.emplace_back();
+    groups[group].push_back(buffer);
+  }
+  std::optional<ProgramFacts::Slots> most;
+  for (const std::vector<uint32_t> &group : groups) {
+    uint32_t alive = mostAlive(group);
+    if (alive <= (most ? most->alive : 0))
+      continue;
+    most = {group.front(), alive, context.copies[group.front()].slots};
+    most->buffers = static_cast<uint32_t>(std::count_if(
+        group.begin(), group.end(), [&](uint32_t b) { return context.roots[b] == b; }));
   }
   return most;
 }

@@ -32,7 +32,8 @@ public:
       lives[buffer][static_cast<size_t>(life)].end = static_cast<uint32_t>(time);
   }
 
-  /// The buffer with the most values alive at one moment, if any has slots.
+  /// The buffer with the most values alive at one moment, if any has slots; those that share slots
+  /// are one.
   std::optional<ProgramFacts::Slots> liveliest() const;
 
 private:
@@ -41,7 +42,7 @@ private:
     uint32_t begin, end; // both included
   };
 
-  static uint32_t mostAlive(const std::vector<Life> &lives);
+  uint32_t mostAlive(const std::vector<uint32_t> &buffers) const;
 
   const PlanContext &context;
   std::vector<std::vector<Life>> lives; // by buffer

@@ -19,7 +19,12 @@ std::string formatFacts(const PlanFacts &facts) {
     const ProgramFacts &program = facts.programs[p];
     text += fmt::format("program {}: {} instructions in {} executions of tasks, an arena of {}", p,
                         program.instructions, program.entries, formatBytes(program.arenaBytes));
-    if (program.slots)
+    if (program.slots && program.slots->buffers > 1)
+      text += fmt::format(", at most {} values of {} microbatches alive in {} buffers that share "
+                          "slots (buffer {}, {} slots)",
+                          program.slots->alive, facts.microbatches, program.slots->buffers,
+                          program.slots->buffer, program.slots->reserved);
+    else if (program.slots)
       text += fmt::format(", at most {} of {} microbatches alive in a buffer (buffer {}, {} slots)",
                           program.slots->alive, facts.microbatches, program.slots->buffer,
                           program.slots->reserved);
@@ -44,7 +49,8 @@ std::string factsToJson(const PlanFacts &facts) {
     if (program.slots)
       entry["slots"] = {{"buffer", program.slots->buffer},
                         {"alive", program.slots->alive},
-                        {"reserved", program.slots->reserved}};
+                        {"reserved", program.slots->reserved},
+                        {"buffers", program.slots->buffers}};
     programs.push_back(std::move(entry));
   }
   nlohmann::ordered_json json = {{"microbatches", facts.microbatches},

@@ -23,6 +23,7 @@ void Liveness::findRuns() {
   llvm::StringMap<exec::TaskOp> byName;
   for (auto task : program.getOps<exec::TaskOp>())
     byName[task.getSymName()] = task;
+  microbatches = exec::countMicrobatches(program);
   llvm::StringMap<size_t> indexOf;
   for (auto [number, run] : llvm::enumerate(program.getOps<exec::RunOp>())) {
     auto [it, fresh] = indexOf.try_emplace(run.getTask(), tasks.size());
@@ -34,22 +35,20 @@ void Liveness::findRuns() {
   }
 }
 
-/// How many microbatches' values are there at once, from the first run of one of the tasks to the
-/// last, for any microbatch. They are counted with those between them: a copy is chosen by the
-/// microbatch's number.
-int64_t Liveness::slotsOf(ArrayRef<unsigned> users) const {
-  std::map<int64_t, std::pair<int, int>> windows; // by microbatch
-  for (unsigned index : users)
+/// A microbatch's value is there from the first run of one of the tasks for it to the last.
+SlotUsers Liveness::describeUsers(const std::vector<unsigned> &users) const {
+  SlotUsers result{users, -1, std::vector<SlotInterval>(microbatches)};
+  for (unsigned index : users) {
+    if (auto stage = exec::TaskOp(tasks[index].task).getStage())
+      result.stage = result.stage < 0 ? int64_t(*stage) : std::min(result.stage, int64_t(*stage));
     for (auto [number, microbatch] : tasks[index].all) {
-      auto [it, fresh] = windows.try_emplace(microbatch, number, number);
-      it->second = {std::min(it->second.first, number), std::max(it->second.second, number)};
+      SlotInterval &interval = result.intervals[microbatch];
+      interval = interval.isEmpty() ? SlotInterval{number, number}
+                                    : SlotInterval{std::min(interval.first, number),
+                                                   std::max(interval.last, number)};
     }
-  int64_t slots = 1;
-  for (auto a = windows.begin(); a != windows.end(); ++a)
-    for (auto b = std::next(a); b != windows.end(); ++b)
-      if (a->second.first <= b->second.second && b->second.first <= a->second.second)
-        slots = std::max(slots, b->first - a->first + 1);
-  return slots;
+  }
+  return result;
 }
 
 llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
@@ -127,23 +126,34 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
   for (auto output : program.getOps<exec::OutputOp>())
     uses[exec::getRoot(output.getBuffer())].extend(end, end);
 
-  llvm::MapVector<Operation *, Lifetime> lifetimes;
-  std::map<std::vector<unsigned>, int64_t> slots; // by users
+  auto bytesOf = [](Operation *root) {
+    return llvm::alignTo(exec::getNumBytes(cast<MemRefType>(root->getResult(0).getType())),
+                         exec::kBufferAlignment);
+  };
+  std::map<std::vector<unsigned>, size_t> numbers; // of users
+  std::vector<SlotUsers> users;
+  std::vector<SlottedBuffer> slotted;
   for (auto &[root, use] : uses) {
-    int64_t bytes = llvm::alignTo(exec::getNumBytes(cast<MemRefType>(root->getResult(0).getType())),
-                                  exec::kBufferAlignment);
-    if (auto buffer = cast<exec::BufferOp>(root); buffer.getSlots()) {
-      auto &users = usersOf[root];
-      auto [it, fresh] = slots.try_emplace(std::vector<unsigned>(users.begin(), users.end()), 0);
-      if (fresh)
-        it->second = slotsOf(users);
-      buffer.setSlots(it->second);
-      bytes *= it->second;
-    }
     if (use.last < 0)
       use = {0, 0};
-    lifetimes[root] = {bytes, use.first, use.last};
+    auto buffer = cast<exec::BufferOp>(root);
+    if (!buffer.getSlots())
+      continue;
+    auto &own = usersOf[root];
+    auto [it, fresh] =
+        numbers.try_emplace(std::vector<unsigned>(own.begin(), own.end()), users.size());
+    if (fresh)
+      users.push_back(describeUsers(it->first));
+    slotted.push_back({buffer, int64_t(bytesOf(root)), use.first, use.last, it->second});
   }
+  shared = assignSlots(slotted, users);
+
+  llvm::MapVector<Operation *, Lifetime> lifetimes;
+  for (auto &[root, use] : uses)
+    if (!shared.contains(root)) {
+      int64_t copies = cast<exec::BufferOp>(root).getSlots().value_or(1);
+      lifetimes[root] = {int64_t(bytesOf(root)) * copies, use.first, use.last};
+    }
   return lifetimes;
 }
 

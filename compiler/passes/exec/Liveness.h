@@ -8,6 +8,7 @@
 #define DTC_COMPILER_PASSES_EXEC_LIVENESS_H
 
 #include "compiler/analysis/ArenaPlan.h"
+#include "compiler/passes/exec/SlotSharing.h"
 #include "dialects/exec/Exec.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -24,8 +25,10 @@ class Liveness {
 public:
   explicit Liveness(exec::ProgramOp program) : program(program), accesses(program) {}
   /// Gives the buffers of microbatches their slots. Returns the buffers in order of declaration,
-  /// with their lifetimes.
+  /// with their lifetimes, without those that share the bytes of another one.
   llvm::MapVector<mlir::Operation *, Lifetime> compute();
+  /// For each buffer that has its slots in the bytes of another one: that one. After compute().
+  const llvm::DenseMap<mlir::Operation *, mlir::Operation *> &sharers() const { return shared; }
   /// The instruction of an instant. After compute().
   mlir::Operation *instructionAt(int instant) const;
 
@@ -46,11 +49,13 @@ private:
     llvm::SmallVector<std::pair<int, int64_t>> all; ///< with the microbatch
   };
   void findRuns();
-  int64_t slotsOf(llvm::ArrayRef<unsigned> tasks) const;
+  SlotUsers describeUsers(const std::vector<unsigned> &tasks) const;
 
   exec::ProgramOp program;
   exec::AccessFinder accesses;
   std::vector<TaskRuns> tasks; ///< in the order of their first runs
+  int64_t microbatches = 1; ///< of the mesh
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> shared;
 };
 
 } // namespace dtc

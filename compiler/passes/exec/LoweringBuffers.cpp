@@ -122,7 +122,7 @@ void Lowering::share(Value value, unsigned storage, Value buffer) {
 
 Value Lowering::allocate(Value value, exec::BufferKind kind, bool reusable) {
   auto buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()), kind,
-                                       IntegerAttr(), IntegerAttr());
+                                       IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
   if (inLoop)
     microbatchBuffers.push_back(buffer);
   storages.push_back({-1, inLoop, reusable});

@@ -76,7 +76,7 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     if (!overwritten.contains(storageOf.at(value)))
       return from;
     Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()),
-                                          kind, IntegerAttr(), IntegerAttr());
+                                          kind, IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
     copy(op.getLoc(), from, buffer);
     return buffer;
   };

@@ -36,7 +36,8 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
   /// States live throughout, so that nothing is lost by placing them first, in their order: at the
   /// same offsets in all programs that share them. The rest of the arena is behind them.
   void plan(exec::ProgramOp program) {
-    auto lifetimes = Liveness(program).compute();
+    Liveness liveness(program);
+    auto lifetimes = liveness.compute();
     int64_t stateBytes = 0;
     llvm::DenseMap<Operation *, int64_t> stateOffsets;
     for (auto state : program.getOps<exec::StateOp>()) {
@@ -61,6 +62,9 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       if (isState || (lifetime.first <= arena.peak && arena.peak <= lifetime.last))
         byKind[exec::stringifyBufferKind(buffer.getKind())] += lifetime.bytes;
     }
+    for (auto buffer : program.getOps<exec::BufferOp>())
+      if (Operation *place = liveness.sharers().lookup(buffer))
+        buffer.setOffset(cast<exec::BufferOp>(place).getOffset());
     SmallVector<NamedAttribute> kinds;
     for (auto [kind, bytes] : byKind)
       kinds.push_back(b.getNamedAttr(kind, b.getI64IntegerAttr(bytes)));

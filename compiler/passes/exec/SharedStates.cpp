@@ -57,7 +57,7 @@ static void complete(exec::ProgramOp program, States &states) {
     }
     auto root = cast<exec::BufferOp>(exec::getRoot(state.getBuffer()));
     auto buffer = exec::BufferOp::create(builder, root.getLoc(), root.getType(), root.getKind(),
-                                         IntegerAttr(), IntegerAttr());
+                                         IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
     IRMapping map;
     map.map(state.getBuffer(), buffer);
     order.push_back(cast<exec::StateOp>(builder.clone(*state, map)));
