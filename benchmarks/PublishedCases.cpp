@@ -107,6 +107,7 @@ const std::vector<Column> &columns() {
       {"optimizer", oneOf(&Case::optimizer, {"adamw", "adam", "sgd", "lion"})},
       {"dropout", flag(&Case::dropout)},
       {"recomputes_whole", flag(&Case::recomputesWhole)},
+      {"stores_masks", flag(&Case::storesMasks)},
       {"stages", into(&Case::stages)},
       {"equal_stages", flag(&Case::equalStages)},
       {"measured_seconds", measured(&Case::measuredSeconds)},

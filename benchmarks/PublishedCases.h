@@ -37,6 +37,9 @@ struct PublishedCase {
   /// Of "full": whether layers are computed again to their ends, as frameworks do that run their
   /// functions again. dtc's own plans leave out what no gradient needs.
   bool recomputesWhole = false;
+  /// Whether the masks of dropout are kept for the backward pass, one byte an element, as
+  /// frameworks do. dtc's own plans draw them again.
+  bool storesMasks = false;
   /// As dtc-compile takes them; empty: as many layers on each, if `equalStages` and that can be.
   std::string stages;
   bool equalStages = true;

@@ -7,6 +7,7 @@
 #include "benchmarks/StepPrediction.h"
 
 #include "benchmarks/ImportAndCompile.h"
+#include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
 #include "compiler/planner/ModelCosts.h"
 #include "runtime/cluster/ClusterReader.h"
@@ -229,6 +230,8 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   const plan::Program &first = compiled->plan->programs(0);
   result.stateBytes = stateBytes(first, row.stateOfLayers ? prefix : "");
   result.keptBytes = keptBytes(first, /*ofAllMicrobatches=*/true);
+  if (row.storesMasks)
+    result.maskBytes = storedMaskBytes(first);
   result.arenaBytes = static_cast<double>(first.arena_bytes());
   if (row.recompute == "full" && row.recomputesWhole && !prefix.empty()) {
     model = import(row, folder, row.batch);

@@ -10,6 +10,7 @@
 #include "benchmarks/PublishedCases.h"
 #include "runtime/cluster/cluster.pb.h"
 
+#include <optional>
 #include <string>
 
 namespace dtc::benchmarks {
@@ -19,7 +20,9 @@ struct StepPrediction {
   double seconds = 0;
   double stateBytes = 0; ///< parameters, master weights, gradients, the optimizer's state
   double keptBytes = 0;  ///< activations from the forward to the backward pass, of all microbatches
-  double arenaBytes = 0; ///< all that the device needs
+  /// What masks of dropout would add to these if they were stored; only for a case that says so.
+  std::optional<double> maskBytes;
+  double arenaBytes = 0;      ///< all that the device needs
   double modelFlopsShare = 0; ///< of the devices' peak (MFU)
   double compileSeconds = 0, simulateSeconds = 0;
 };

@@ -66,12 +66,14 @@ static std::string shown(const std::optional<double> &value) {
 static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Arguments &args,
                              const cluster::Cluster &cluster) {
   constexpr const char *line = "{:<28} {:>8} {:>9} {:>9} {:>8} {:>6}  {:>7} {:>7} {:>8}  {:>7} "
-                               "{:>7} {:>8} {:>7}  {:>9} {:>8}\n";
+                               "{:>7} {:>7} {:>8} {:>7}  {:>9} {:>8}\n";
   fmt::print("A step in seconds; what the first device holds in GiB: the state is parameters, "
              "master weights,\ngradients and the optimizer's; kept are activations from forward to "
-             "backward; the arena is\nall that it needs\n\n");
+             "backward, with masks\nthe same if those of dropout were stored, where the table says "
+             "so, and then compared; the\narena is all that it needs\n\n");
   fmt::print(line, "configuration", "devices", "measured", "predicted", "error", "MFU %", "state",
-             "predict", "error", "activ.", "kept", "error", "arena", "compile s", "simul. s");
+             "predict", "error", "activ.", "kept", "+masks", "error", "arena", "compile s",
+             "simul. s");
   Errors seconds, state, activations;
   constexpr double gib = 1 << 30;
   std::string folder = llvm::sys::path::parent_path(args.table).str();
@@ -80,13 +82,14 @@ static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Argu
     if (!step)
       return Error{fmt::format("{}: line {} ({}): {}", args.table, row.line, row.name,
                                step.error().message)};
+    double kept = (step->keptBytes + step->maskBytes.value_or(0)) / gib;
     fmt::print(
         line, row.name, row.devices(), shown(row.measuredSeconds),
         fmt::format("{:.4g}", step->seconds), seconds.add(step->seconds, row.measuredSeconds),
         fmt::format("{:.1f}", 100 * step->modelFlopsShare), shown(row.measuredStateGib),
         shown(step->stateBytes / gib), state.add(step->stateBytes / gib, row.measuredStateGib),
         shown(row.measuredActivationGib), shown(step->keptBytes / gib),
-        activations.add(step->keptBytes / gib, row.measuredActivationGib),
+        step->maskBytes ? shown(kept) : "-", activations.add(kept, row.measuredActivationGib),
         shown(step->arenaBytes / gib), fmt::format("{:.1f}", step->compileSeconds),
         fmt::format("{:.1f}", step->simulateSeconds));
     std::fflush(stdout);

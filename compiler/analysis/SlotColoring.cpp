@@ -25,9 +25,8 @@ public:
     for (size_t i = 0; i < intervals.size(); ++i)
       if (!intervals[i].isEmpty())
         order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return intervals[a].first < intervals[b].first;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return intervals[a].first < intervals[b].first; });
   }
 
   /// Calls `ends` for what has ended before the next interval begins, then `begins` for that one.
@@ -50,8 +49,8 @@ private:
 } // namespace
 
 int64_t dtc::countSlotsInTurn(llvm::ArrayRef<SlotInterval> intervals) {
-  // Two values that are in use at one place are both in use where the later one begins. All from the
-  // least number in use to the greatest need slots of their own.
+  // Two values that are in use at one place are both in use where the later one begins. All from
+  // the least number in use to the greatest need slots of their own.
   int64_t slots = 1;
   std::set<size_t> inUse;
   Sweep(intervals).run([&](size_t ended) { inUse.erase(ended); },

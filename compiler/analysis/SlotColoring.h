@@ -33,9 +33,9 @@ struct SlotColoring {
 };
 
 /// Gives values the lowest slot that is free, in the order in which their use begins. That takes as
-/// few slots as there can be, the most values in use at one place (and 1 where none is): a value gets
-/// a new slot only while all others are in use. Values that begin at one place get theirs in the
-/// order given. O(n log n).
+/// few slots as there can be, the most values in use at one place (and 1 where none is): a value
+/// gets a new slot only while all others are in use. Values that begin at one place get theirs in
+/// the order given. O(n log n).
 SlotColoring colorSlots(llvm::ArrayRef<SlotInterval> intervals);
 
 } // namespace dtc

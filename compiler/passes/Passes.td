@@ -364,7 +364,8 @@ def PlanMemoryPass : Pass<"dtc-plan-memory", "::mlir::ModuleOp"> {
   let description = [{
     Lifetimes follow from the order of the tasks; a buffer that a repeated task reads from outside lives through all
     its repetitions. A buffer of which each microbatch has its own gets as many slots as there are microbatches at once
-    between its first use and its last. The size of the arena and the lower bound go to the program's attributes.
+    between its first use and its last; buffers of several stages of a device share slots where that saves any. The size
+    of the arena and the lower bound go to the program's attributes.
   }];
   let dependentDialects = ["::dtc::exec::ExecDialect"];
 }

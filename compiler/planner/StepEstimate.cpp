@@ -184,8 +184,8 @@ void StepEstimator::refine(const ParallelLayout &layout, StepEstimate &estimate)
   estimate.bubble = std::max(0.0, simulation.span - estimate.computing);
   estimate.transfers = 0; // they are in the bubble
   // The stages of a device share their slots.
-  auto most = double(
-      *std::max_element(simulation.deviceInFlight.begin(), simulation.deviceInFlight.end()));
+  auto most =
+      double(*std::max_element(simulation.deviceInFlight.begin(), simulation.deviceInFlight.end()));
   estimate.bytes += (most - estimate.inFlight) * estimate.keptBytes;
   estimate.inFlight = most;
 }

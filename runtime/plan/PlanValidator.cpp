@@ -160,10 +160,9 @@ static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buf
   int64_t microbatches = microbatchesOf(context.mesh);
   int64_t most = microbatches * (buffer.has_slot_map() ? static_cast<int64_t>(mapped.size()) : 1);
   if (buffer.slots() > most)
-    return Error{fmt::format("has {} slots, but there are {} microbatches{}", buffer.slots(),
-                             microbatches,
-                             buffer.has_slot_map() ? fmt::format(" and {} slot maps", mapped.size())
-                                                   : "")};
+    return Error{
+        fmt::format("has {} slots, but there are {} microbatches{}", buffer.slots(), microbatches,
+                    buffer.has_slot_map() ? fmt::format(" and {} slot maps", mapped.size()) : "")};
   uint64_t room = context.program.arena_bytes() - buffer.offset();
   uint64_t stride = strideOf(bytes);
   if (buffer.slots() > 0 && stride > 0 && room / stride < buffer.slots())
@@ -238,11 +237,11 @@ static MaybeError checkBuffers(PlanContext &context) {
     context.roots.push_back(buffer.has_view_of() ? context.roots[buffer.view_of()]
                                                  : static_cast<uint32_t>(i));
     TensorType type = typeOf(buffer);
-    BufferCopies copies{{buffer.offset(), buffer.offset() + type.numBytes()},
-                        strideOf(type.numBytes()), buffer.slots(),
-                        buffer.has_slot_map()
-                            ? &program.slot_maps(static_cast<int>(buffer.slot_map()))
-                            : nullptr};
+    BufferCopies copies{
+        {buffer.offset(), buffer.offset() + type.numBytes()},
+        strideOf(type.numBytes()),
+        buffer.slots(),
+        buffer.has_slot_map() ? &program.slot_maps(static_cast<int>(buffer.slot_map())) : nullptr};
     context.ranges.push_back(
         {copies.first.begin, copies.first.end + copies.stride * (copies.count() - 1)});
     context.copies.push_back(copies);

@@ -157,7 +157,8 @@ private:
     }
     if (std::optional<double> ratio = summary.arenaRatio())
       line("  the largest arena is {:.3f} x its lower bound", *ratio);
-    line("  slots: the most values of microbatches that a buffer, or several in turn, have room for");
+    line("  slots: the most values of microbatches that a buffer, or several in turn, have room "
+         "for");
   }
 
   /// Tasks that differ only in the number of their stage or channel are one row.

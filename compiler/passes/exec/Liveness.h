@@ -54,7 +54,7 @@ private:
   exec::ProgramOp program;
   exec::AccessFinder accesses;
   std::vector<TaskRuns> tasks; ///< in the order of their first runs
-  int64_t microbatches = 1; ///< of the mesh
+  int64_t microbatches = 1;    ///< of the mesh
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> shared;
 };
 

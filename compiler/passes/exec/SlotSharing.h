@@ -18,8 +18,8 @@ namespace dtc {
 
 /// Some tasks of a program and when they are at work for each microbatch.
 struct SlotUsers {
-  std::vector<unsigned> tasks; ///< numbers, ascending
-  int64_t stage = -1;          ///< the lowest of the tasks' stages; -1: none has one
+  std::vector<unsigned> tasks;         ///< numbers, ascending
+  int64_t stage = -1;                  ///< the lowest of the tasks' stages; -1: none has one
   std::vector<SlotInterval> intervals; ///< by microbatch: places in the program's order of runs
 };
 

@@ -153,6 +153,42 @@ exec.program @p on @mesh {
 dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
 
 exec.program @p on @mesh {
+  // expected-error@+1 {{'exec.buffer' op maps a microbatch to slot 3, expected one of its 3 slots, which count from 0}}
+  %b = exec.buffer activation slots 3 map [0, 3] : memref<4xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  // expected-error@+1 {{'exec.buffer' op maps a microbatch to slot -1, expected one of its 3 slots}}
+  %b = exec.buffer activation slots 3 map [-1, 0] : memref<4xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  // expected-error@+1 {{'exec.buffer' op maps a microbatch to slot 0, expected one of its 0 slots}}
+  %b = "exec.buffer"() <{kind = #exec<buffer_kind activation>, slot_map = array<i64: 0, 0>}> : () -> memref<4xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  // expected-error@+1 {{'exec.buffer' op has a map of 3 slots, expected 2, one for each microbatch}}
+  %b = exec.buffer activation slots 3 map [0, 1, 2] : memref<4xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   // expected-error@+2 {{failed to parse}}
   // expected-error@+1 {{expected ::dtc::dist::Pass to be one of: forward, backward, weight}}

@@ -15,6 +15,8 @@ exec.program @step.0 on @mesh attributes {pipeline = {schedule = "1f1b", stages 
   %a = exec.buffer activation slots 0 : memref<4x8xf32>
   // CHECK: %[[B:.*]] = exec.buffer activation at 64 slots 3 : memref<2xi32>
   %b = exec.buffer activation at 64 slots 3 : memref<2xi32>
+  // CHECK: exec.buffer activation at 576 slots 4 map [3, 0, 1, 3] {note = 1 : i64} : memref<4x8xf32>
+  exec.buffer activation at 576 slots 4 map [3, 0, 1, 3] {note = 1} : memref<4x8xf32>
   // CHECK: %[[C:.*]] = exec.buffer activation at 320 : memref<4x8xf32>
   %c = exec.buffer activation at 320 : memref<4x8xf32>
   // CHECK: exec.transfer @channel.0 send_to 1 channel 0(%[[A]], %[[B]]) : memref<4x8xf32>, memref<2xi32>

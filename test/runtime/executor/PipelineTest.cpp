@@ -59,8 +59,11 @@ static HostTensor tensorOf(const std::vector<int64_t> &shape, const std::vector<
 
 TEST(Pipeline, TrainsAsOneDeviceWould) {
   constexpr float rate = 0.05f;
-  for (int64_t dp : {1, 2, 3}) {
-    auto session = makeSession(pipelinePlan(dp));
+  for (int64_t dp : {1, 2, 3, 4}) {
+    auto plan = pipelinePlan(dp);
+    if (dp % 2 == 0)
+      shareSlots(*plan->mutable_programs(0));
+    auto session = makeSession(plan);
     std::vector<float> x(static_cast<size_t>(3 * dp * 4));
     std::iota(x.begin(), x.end(), -5.0f);
     for (float &value : x)

@@ -91,11 +91,17 @@ TEST(MemoryTimeline, KeepsStatesAndWhatWorksBesideCompute) {
 }
 
 TEST(MemoryTimeline, CountsTheSlotsInUse) {
+  static const std::vector<uint32_t> slots = {3, 0, 2, 1};
   auto mostOf = [](const std::vector<std::pair<bool, uint32_t>> &order) {
     PlanBuilder b;
     b.axis("micro", 4, true);
-    uint32_t kept = b.slotted(DType::F32, {32}, 4); // 128 bytes for each microbatch
-    uint32_t scratch = b.buffer(DType::F32, {16});  // 64 bytes
+    // 128 bytes for each microbatch. Which slot one has makes no difference.
+    uint32_t kept = b.slotted(DType::F32, {32}, 4);
+    if (order[1].first) {
+      b.program().add_slot_maps()->mutable_slots()->Assign(slots.begin(), slots.end());
+      b.program().mutable_buffers(static_cast<int>(kept))->set_slot_map(0);
+    }
+    uint32_t scratch = b.buffer(DType::F32, {16}); // 64 bytes
     uint32_t forward = b.task("forward"), first = b.program().tasks_size();
     b.kernel("k", {}, {kept});
     uint32_t backward = b.task("backward");
@@ -116,8 +122,11 @@ TEST(MemoryTimeline, CountsTheSlotsInUse) {
 }
 
 TEST(MemoryTimeline, StaysInTheArena) {
+  auto sharing = pipelinePlan(2);
+  shareSlots(*sharing->mutable_programs(0));
   for (const std::shared_ptr<plan::Plan> &plan :
-       {trainingPlan({2, 2, 4}), forwardPlan(), overlapPlan(true), kernelPlan(), pipelinePlan(2)}) {
+       {trainingPlan({2, 2, 4}), forwardPlan(), overlapPlan(true), kernelPlan(), pipelinePlan(2),
+        sharing}) {
     Expected<Timeline> timeline = simulatePlan(*plan);
     ASSERT_OK(timeline);
     for (int p = 0; p < plan->programs_size(); ++p) {

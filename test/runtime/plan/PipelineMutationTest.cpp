@@ -29,7 +29,7 @@ static void mutate(plan::Program &program, std::mt19937_64 &random) {
   plan::Transfer &transfer = *program.mutable_transfers(below(program.transfers_size()));
   plan::Task &task = *program.mutable_tasks(below(program.tasks_size()));
   int instruction = below(task.instructions_size()), next = below(task.instructions_size());
-  switch (random() % 9) {
+  switch (random() % 11) {
   case 0:
     if (program.schedule_size() > 0)
       program.mutable_schedule()->DeleteSubrange(entry, 1);
@@ -54,6 +54,13 @@ static void mutate(plan::Program &program, std::mt19937_64 &random) {
     return transfer.set_channel(static_cast<uint32_t>(below(4)));
   case 7:
     return transfer.set_buffers(0, static_cast<uint32_t>(below(program.buffers_size() + 1)));
+  case 8:
+    return buffer.set_slot_map(static_cast<uint32_t>(below(program.slot_maps_size() + 1)));
+  case 9:
+    if (program.slot_maps_size() > 0)
+      program.mutable_slot_maps(below(program.slot_maps_size()))
+          ->set_slots(below(3), static_cast<uint32_t>(below(5)));
+    return;
   default:
     task.mutable_instructions()->SwapElements(instruction, next);
   }
@@ -65,6 +72,8 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
   int accepted = 0;
   for (int i = 0; i < count; ++i) {
     auto plan = pipelinePlan(1 + static_cast<int64_t>(random() % 2));
+    if (random() % 2 == 0)
+      shareSlots(*plan->mutable_programs(0));
     for (uint64_t changes = 1 + random() % 3; changes > 0; --changes)
       mutate(*plan->mutable_programs(static_cast<int>(random() % 2)), random);
     Expected<PlanFacts> facts = verifyPlan(*plan);

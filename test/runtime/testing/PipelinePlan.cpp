@@ -183,4 +183,17 @@ private:
 
 std::shared_ptr<plan::Plan> pipelinePlan(int64_t dp) { return PipelinePlanBuilder(dp).build(); }
 
+void shareSlots(plan::Program &program) {
+  const std::vector<uint32_t> maps[] = {{0, 2, 1}, {1, 3, 0}};
+  for (int i : {0, 1}) {
+    plan::Buffer &buffer =
+        *program.mutable_buffers(static_cast<int>(program.transfers(i).buffers(0)));
+    buffer.set_offset(program.arena_bytes());
+    buffer.set_slots(4);
+    buffer.set_slot_map(static_cast<uint32_t>(program.slot_maps_size()));
+    program.add_slot_maps()->mutable_slots()->Assign(maps[i].begin(), maps[i].end());
+  }
+  program.set_arena_bytes(program.arena_bytes() + 4 * 64);
+}
+
 } // namespace dtc::runtime::testing

@@ -46,6 +46,10 @@ std::shared_ptr<plan::Plan> kernelPlan();
 /// the sum of all gradients' elements, of the first, for which a scalar is sent outside the loop.
 std::shared_ptr<plan::Plan> pipelinePlan(int64_t dp = 1);
 
+/// Lets what the first program of that plan sends (buffer 6) and what it receives in the loop (7)
+/// share four slots, not in turn.
+void shareSlots(plan::Program &program);
+
 } // namespace dtc::runtime::testing
 
 #endif // DTC_TEST_RUNTIME_TESTING_TESTPLANS_H

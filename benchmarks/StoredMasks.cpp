@@ -1,0 +1,64 @@
+//===- StoredMasks.cpp - Masks of dropout that others keep -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "benchmarks/StoredMasks.h"
+
+#include "runtime/plan/PlanTypes.h"
+
+#include <algorithm>
+#include <map>
+
+using namespace dtc;
+
+namespace {
+
+/// The calls of one random op in the tasks of a stage: they have its number and draw the same mask.
+struct Mask {
+  double elements = 0;   // of one call
+  int forward = 0;       // calls in forward tasks
+  int laterDropouts = 0; // and in others: the gradient's, and those that compute the op again
+};
+
+} // namespace
+
+double benchmarks::storedMaskBytes(const plan::Program &program) {
+  std::map<uint32_t, std::map<int64_t, Mask>> stages; // by stage and number of the op
+  for (const plan::Task &task : program.tasks()) {
+    if (task.kind() == plan::Task::OTHER)
+      continue;
+    for (const plan::Instruction &instruction : task.instructions()) {
+      const plan::KernelCall &call = instruction.kernel();
+      if (call.kernel() != "dropout")
+        continue;
+      Mask &mask = stages[task.stage()][call.attributes().at("op").i()];
+      if (task.kind() == plan::Task::FORWARD) {
+        ++mask.forward;
+        mask.elements = static_cast<double>(
+            runtime::typeOf(program.buffers(static_cast<int>(call.outputs(0)))).numElements());
+      } else {
+        ++mask.laterDropouts;
+      }
+    }
+  }
+  std::map<uint32_t, double> bytes; // of a microbatch, by stage
+  for (const auto &[stage, masks] : stages)
+    for (const auto &[number, mask] : masks)
+      if (mask.forward == 1 && mask.laterDropouts == 1)
+        bytes[stage] += mask.elements;
+  double kept = 0, most = 0;
+  for (const plan::ScheduleEntry &entry : program.schedule()) {
+    const plan::Task &task = program.tasks(static_cast<int>(entry.task()));
+    auto found = bytes.find(task.stage());
+    if (found == bytes.end())
+      continue;
+    if (task.kind() == plan::Task::FORWARD)
+      kept += found->second;
+    most = std::max(most, kept);
+    if (task.kind() == plan::Task::BACKWARD)
+      kept -= found->second;
+  }
+  return most;
+}
