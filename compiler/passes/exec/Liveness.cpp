@@ -37,9 +37,12 @@ void Liveness::findRuns() {
 
 /// A microbatch's value is there from the first run of one of the tasks for it to the last.
 SlotUsers Liveness::describeUsers(const std::vector<unsigned> &users) const {
-  SlotUsers result{users, -1, std::vector<SlotInterval>(microbatches)};
+  SlotUsers result{users, -1, 0, std::vector<SlotInterval>(microbatches)};
   for (unsigned index : users) {
-    if (auto stage = exec::TaskOp(tasks[index].task).getStage())
+    exec::TaskOp task = tasks[index].task;
+    if (auto pass = task.getPass())
+      result.passes |= 1u << unsigned(*pass);
+    if (auto stage = task.getStage())
       result.stage = result.stage < 0 ? int64_t(*stage) : std::min(result.stage, int64_t(*stage));
     for (auto [number, microbatch] : tasks[index].all) {
       SlotInterval &interval = result.intervals[microbatch];

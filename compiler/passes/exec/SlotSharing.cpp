@@ -23,8 +23,12 @@ class Sharing {
 public:
   Sharing(ArrayRef<SlottedBuffer> buffers, ArrayRef<SlotUsers> users)
       : buffers(buffers), users(users) {
-    for (const SlotUsers &those : users)
+    for (const SlotUsers &those : users) {
       inTurn.push_back(countSlotsInTurn(those.intervals));
+      inUse.push_back(0);
+      for (const SlotInterval &interval : those.intervals)
+        inUse.back() += interval.last - interval.first + 1;
+    }
   }
 
   llvm::DenseMap<Operation *, Operation *> run() {
@@ -33,26 +37,25 @@ public:
       exec::BufferOp(entry.buffer).removeSlotMapAttr();
     }
     // Buffers that may share, by stage.
-    using Key = std::tuple<exec::BufferKind, int64_t, int, int>;
+    using Key = std::tuple<exec::BufferKind, int64_t, int, int, unsigned>;
     std::map<Key, std::map<int64_t, std::vector<size_t>>> alike;
     for (auto [index, entry] : llvm::enumerate(buffers))
       if (int64_t stage = users[entry.users].stage; stage >= 0 && entry.stride > 0)
-        alike[{exec::BufferOp(entry.buffer).getKind(), entry.stride, entry.first, entry.last}]
-             [stage]
-                 .push_back(index);
+        alike[{exec::BufferOp(entry.buffer).getKind(), entry.stride, entry.first, entry.last,
+               users[entry.users].passes}][stage]
+            .push_back(index);
     for (auto &[key, stages] : alike)
       group(stages);
     return std::move(firstOf);
   }
 
 private:
-  /// The n-th buffers of all stages make a group, where those with the most slots come first: what
-  /// is kept for the backward pass, and then what is sent and received.
+  /// The n-th buffers of all stages make a group, where those that are in use longest come first.
   void group(std::map<int64_t, std::vector<size_t>> &stages) {
     size_t most = 0;
     for (auto &[stage, list] : stages) {
       llvm::stable_sort(list, [&](size_t a, size_t b) {
-        return inTurn[buffers[a].users] > inTurn[buffers[b].users];
+        return inUse[buffers[a].users] > inUse[buffers[b].users];
       });
       most = std::max(most, list.size());
     }
@@ -108,6 +111,7 @@ private:
   ArrayRef<SlottedBuffer> buffers;
   ArrayRef<SlotUsers> users;
   std::vector<int64_t> inTurn; ///< slots that buffers of those users need by themselves
+  std::vector<int64_t> inUse;  ///< places at which these are in use, of all microbatches
   std::map<std::vector<size_t>, SlotColoring> colorings; ///< by the users of the members
   llvm::DenseMap<Operation *, Operation *> firstOf;
 };

@@ -172,7 +172,7 @@ dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
 
 exec.program @p on @mesh {
   // expected-error@+1 {{'exec.buffer' op maps a microbatch to slot 0, expected one of its 0 slots}}
-  %b = "exec.buffer"() <{kind = #exec<buffer_kind activation>, slot_map = array<i64: 0, 0>}> : () -> memref<4xf32>
+  %b = exec.buffer activation slots 0 map [0, 0] : memref<4xf32>
 }
 
 // -----

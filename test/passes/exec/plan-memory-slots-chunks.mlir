@@ -1,31 +1,32 @@
 // RUN: dtc-opt %s --dtc-schedule-pipeline="schedule=interleaved chunks=2" --dtc-lower-to-exec --dtc-plan-memory | FileCheck %s --check-prefix=ROUND
 // RUN: dtc-opt %s --dtc-schedule-pipeline="schedule=zb-v chunks=2" --dtc-lower-to-exec --dtc-plan-memory | FileCheck %s --check-prefix=V
 
-// Each stage has a value, the one of two dimensions, that its backward pass reads again. It has a slot for each microbatch
-// that is in flight on the stage: begun, and not through.
+// Each stage has a value, the one of two dimensions, that its backward pass reads again. The stages of a device share slots
+// for it: as many as there are microbatches in flight on the device, begun and not through, each counted for each stage.
 
-// Interleaved: stages 0 and 2 are on device 0. The first has two microbatches more, which wait for the later stages.
+// Interleaved: stages 0 and 2 are on device 0. By themselves they need 4 and 2 slots, but never more than p v + p - 1 = 5 at once.
 // ROUND-LABEL: exec.program @step.0
-// ROUND: exec.buffer activation at {{[0-9]+}} slots 4 : memref<4x2xf32>
-// ROUND: exec.buffer activation at {{[0-9]+}} slots 2 : memref<4x2xf32>
+// ROUND: exec.buffer activation at [[AT:[0-9]+]] slots 5 map [0, 1, 4, 2, 3, 0] : memref<4x2xf32>
+// ROUND: exec.buffer activation at [[AT]] slots 5 map [2, 3, 0, 1, 1, 2] : memref<4x2xf32>
 // ROUND-NOT: memref<4x2xf32>{{$}}
 // ROUND: exec.task
+// Stages 1 and 3 are busiest at one moment: nothing is saved, and there is no map.
 // ROUND-LABEL: exec.program @step.1
 // ROUND: exec.buffer activation at {{[0-9]+}} slots 2 : memref<4x2xf32>
 // ROUND: exec.buffer activation at {{[0-9]+}} slots 1 : memref<4x2xf32>
 // ROUND-NOT: memref<4x2xf32>{{$}}
 // ROUND: exec.task
 
-// In a V stages 0 and 3 are on device 0. No device has more than four, p for each of its stages, at a time; slots are counted for
-// each stage.
+// In a V stages 0 and 3 are on device 0. No device has more than four, p for each of its stages, at a time, where each device has
+// a stage that needs three slots by itself and one that needs two.
 // V-LABEL: exec.program @step.0
-// V: exec.buffer activation at {{[0-9]+}} slots 3 : memref<4x2xf32>
-// V: exec.buffer activation at {{[0-9]+}} slots 2 : memref<4x2xf32>
+// V: exec.buffer activation at [[AT:[0-9]+]] slots 4 map [0, 1, 2, 0, 3, 1] : memref<4x2xf32>
+// V: exec.buffer activation at [[AT]] slots 4 map [3, 3, 1, 2, 0, 0] : memref<4x2xf32>
 // V-NOT: memref<4x2xf32>{{$}}
 // V: exec.task
 // V-LABEL: exec.program @step.1
-// V: exec.buffer activation at {{[0-9]+}} slots 2 : memref<4x2xf32>
-// V: exec.buffer activation at {{[0-9]+}} slots 3 : memref<4x2xf32>
+// V: exec.buffer activation at [[AT1:[0-9]+]] slots 4 map [0, 2, 0, 1, 3, 2] : memref<4x2xf32>
+// V: exec.buffer activation at [[AT1]] slots 4 map [1, 3, 2, 0, 1, 3] : memref<4x2xf32>
 // V-NOT: memref<4x2xf32>{{$}}
 // V: exec.task
 dist.mesh @mesh <"pp"=2 pipeline link 1.0e30 0.0, "micro"=6 temporal> {device_flops = 1.0, device_bandwidth = 1.0}

@@ -56,14 +56,14 @@ TEST(PlanReader, SaysWhatIsWrongWithAFile) {
 
 TEST(PlanReader, RefusesOtherVersions) {
   auto plan = trainingPlan();
-  plan->set_version(6);
+  plan->set_version(7);
   std::string bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 6 is newer than this runtime reads (5); update the runtime");
+               "plan version 7 is newer than this runtime reads (6); update the runtime");
   plan->set_version(3);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 3 is older than this runtime reads (5); compile the model again");
+               "plan version 3 is older than this runtime reads (6); compile the model again");
   plan->set_version(0);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "states no version");

@@ -49,7 +49,7 @@ TEST(PlanValidator, AcceptsValidPlans) {
 }
 
 TEST(PlanValidator, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (5)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (6)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 

@@ -83,9 +83,11 @@ TEST(SlotMap, SlotsStayInTheArena) {
   EXPECT_ERROR_AFTER("has 7 slots, but there are 3 microbatches and 2 slot maps",
                      program.mutable_buffers(6)->set_slots(7));
   // What outlives a microbatch has no slots.
-  EXPECT_ERROR_AFTER("state \"w0\": buffer 1 has 3 slots",
-                     plan::Buffer &w = *program.mutable_buffers(1);
-                     w.set_slots(3); w.set_slot_map(0); w.set_offset(program.buffers(6).offset()));
+  EXPECT_ERROR_AFTER("buffer 2 has 3 slots; what outlives a microbatch has none",
+                     plan::Buffer &momentum = *program.mutable_buffers(2);
+                     momentum.set_slots(3); momentum.set_slot_map(0);
+                     momentum.set_offset(program.arena_bytes());
+                     program.set_arena_bytes(program.arena_bytes() + 4 * 64));
 }
 
 TEST(SlotMap, NoTwoValuesAreInASlotAtOnce) {
@@ -125,9 +127,12 @@ TEST(SlotMap, ViewsHaveTheSame) {
     return *program.add_buffers() = view;
   };
   EXPECT_EQ(errorAfter([&](plan::Program &program) { addView(program); }), "");
-  EXPECT_TRUE(contains(
-      errorAfter([&](plan::Program &program) { addView(program).clear_slot_map(); }),
-      "has no slot map and is a view of buffer 6, which has slot map 0; expected the same"));
+  EXPECT_ERROR_AFTER(
+      "has no slot map and is a view of buffer 5, which has slot map 2; expected the "
+      "same",
+      plan::Buffer view = program.buffers(5);
+      view.set_view_of(5); *program.add_buffers() = view; program.add_slot_maps();
+      setMap(program, 2, {0, 1, 0}); program.mutable_buffers(5)->set_slot_map(2));
   EXPECT_TRUE(contains(
       errorAfter([&](plan::Program &program) { addView(program).set_slot_map(1); }),
       "has slot map 1 and is a view of buffer 6, which has slot map 0; expected the same"));
