@@ -163,6 +163,9 @@ std::string checkCase(PublishedCase &row) {
                        row.batch, perTurn);
   if (row.sequenceParallel && row.tp == 1)
     return "column sequence_parallel: found true with tp 1; give a tp of at least 2, or false";
+  if (row.storesMasks && row.recompute == "full")
+    return "column stores_masks: found true with recompute full, which makes masks again with all "
+           "else; give another recompute, or false";
   if (row.devices() > 1 << 20)
     return fmt::format("columns tp, pp, dp: found {} devices, expected at most {}", row.devices(),
                        1 << 20);

@@ -39,6 +39,7 @@ struct PublishedCase {
   bool recomputesWhole = false;
   /// Whether the masks of dropout are kept for the backward pass, one byte an element, as
   /// frameworks do. dtc's own plans draw them again.
+  /// Not of "full", which draws all again in any case.
   bool storesMasks = false;
   /// As dtc-compile takes them; empty: as many layers on each, if `equalStages` and that can be.
   std::string stages;
