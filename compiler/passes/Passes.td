@@ -107,6 +107,23 @@ def VerifyPrecisionPass : Pass<"dtc-verify-precision", "::mlir::ModuleOp"> {
   ];
 }
 
+def NameDimensionsPass : Pass<"dtc-name-dimensions", "::mlir::ModuleOp"> {
+  let summary = "Make logical axes of the dimensions that a map names by their arguments";
+  let description = [{
+    An entry of the map may have a dimension of an argument as its key: `layers.0.weight#1=tp` is about dimension 1 of
+    the parameter or input "layers.0.weight", in the shape that files have; a component `*` of the name stands for any
+    number. Such a dimension gets the key as its logical axis (`dtc.axes`), in place of the name that it may have. From
+    there on the entry is as any other.
+
+    It runs after `dtc-fold-parameter-reshapes`. A name that matches no argument, a dimension that is not there, and two
+    entries for one dimension are errors.
+  }];
+  let options = [
+    ListOption<"shard", "shard", "std::string", "as for dtc-propagate-shardings; entries of logical axes are left alone">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect"];
+}
+
 def SplitMeshAxesPass : Pass<"dtc-split-mesh-axes", "::mlir::ModuleOp"> {
   let summary = "Take mesh axes apart where a dimension is smaller than they are";
   let description = [{
@@ -118,7 +135,8 @@ def SplitMeshAxesPass : Pass<"dtc-split-mesh-axes", "::mlir::ModuleOp"> {
     ListOption<"shard", "shard", "std::string", "as for dtc-propagate-shardings">,
     ListOption<"defaultShard", "default-shard", "std::string", "as for dtc-propagate-shardings">,
     ListOption<"whole", "whole", "std::string",
-      "logical axes of which copies are of no use, such as batch: nothing is taken apart for them">,
+      "logical axes of which copies are of no use, such as batch: nothing is taken apart for them, and for first "
+      "dimensions of inputs that the map names by their arguments">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
@@ -148,6 +166,8 @@ def PropagateShardingsPass : Pass<"dtc-propagate-shardings", "::mlir::ModuleOp">
       "as shard, for axes that it does not name; dimensions that are too small are left whole">,
     ListOption<"mustSplit", "must-split", "std::string",
       "logical axes of default-shard for which a dimension that is too small is an error">,
+    ListOption<"batchAxes", "batch-axes", "std::string",
+      "mesh axes that split what shard says of the batch as well, after the axes that it names: microbatches">,
     Option<"zeroStage", "zero-stage", "int64_t", "0", "0 to 3">,
     ListOption<"zeroAxes", "zero-axes", "std::string", "the mesh axes over which ZeRO splits">,
   ];

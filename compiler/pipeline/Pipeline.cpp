@@ -59,7 +59,7 @@ std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
   if (!batch.empty())
     map.push_back("batch=" + llvm::join(batch, "+"));
   if (hasAxis(options, "tp")) {
-    for (const char *logical : {"heads", "kv_heads", "mlp", "vocab"})
+    for (const char *logical : kTensorAxisNames)
       map.push_back(std::string(logical) + "=tp");
     // After the others: inside a block, heads and the MLP's dimension are what is split.
     if (options.sequenceParallel)
@@ -123,6 +123,9 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
 
 void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
+  NameDimensionsPassOptions nameDimensions;
+  nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
+  manager.addPass(createNameDimensionsPass(nameDimensions));
   if (options.mode == CompileOptions::Mode::Generate) {
     BuildGenerationPassOptions generate;
     generate.phase = options.decodes ? "decode" : "prefill";
@@ -154,21 +157,10 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
   manager.addPass(createCSEPass());
 
   PropagateShardingsPassOptions propagate;
-  std::vector<std::string> shard = options.shard;
+  propagate.shard.assign(options.shard.begin(), options.shard.end());
   // A batch that the user maps to devices is split into microbatches as well.
-  std::string micro = microbatchAxis(options);
-  for (std::string &entry : shard) {
-    auto [map, priority] = StringRef(entry).split('@');
-    if (micro.empty() || !map.consume_front("batch="))
-      continue;
-    SmallVector<StringRef> axes;
-    map.split(axes, '+', -1, /*KeepEmpty=*/false);
-    if (llvm::is_contained(axes, micro))
-      continue;
-    axes.push_back(micro);
-    entry = "batch=" + llvm::join(axes, "+") + (priority.empty() ? "" : "@" + priority.str());
-  }
-  propagate.shard.assign(shard.begin(), shard.end());
+  if (std::string micro = microbatchAxis(options); !micro.empty())
+    propagate.batchAxes = {micro};
   std::vector<std::string> defaults = defaultShardings(options);
   propagate.defaultShard.assign(defaults.begin(), defaults.end());
   // A batch that stays whole would be worked through by every device: nobody wants that from an

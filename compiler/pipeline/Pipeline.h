@@ -40,7 +40,8 @@ struct CompileOptions {
   int64_t microbatches = 1;
   /// Gradients can be summed over several batches, also with one microbatch; with more they can.
   bool accumulates = false;
-  /// "logical=axis+axis"; what they do not name follows defaultShardings.
+  /// "logical=axis+axis", or "argument#dimension=axis+axis" (see dtc-name-dimensions); what they do
+  /// not name follows defaultShardings.
   std::vector<std::string> shard;
   /// Bytes a second and seconds before the first byte, by axis of the mesh.
   std::map<std::string, std::pair<double, double>> links;
@@ -87,6 +88,9 @@ inline constexpr const char *kMicrobatchAxis = "micro";
 
 /// The axis of the mesh over which the stages of a model are laid.
 inline constexpr const char *kPipelineAxis = "pp";
+
+/// The logical axes that are split over tp without a map that says otherwise.
+inline constexpr const char *kTensorAxisNames[] = {"heads", "kv_heads", "mlp", "vocab"};
 
 /// Registers every dialect that a module may contain on the road.
 void registerDialects(mlir::DialectRegistry &registry);

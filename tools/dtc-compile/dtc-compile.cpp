@@ -128,7 +128,9 @@ static void addOptions(CLI::App &app, Arguments &args) {
   app.add_option(
          "--shard", options.shard,
          "Logical to mesh axes, such as batch=dp,heads=tp; several as batch=dp+tp, none as vocab= "
-         "(default: batch over dp; heads, kv_heads, mlp and vocab over tp)")
+         "(default: batch over dp; heads, kv_heads, mlp and vocab over tp); or a dimension of a "
+         "parameter or input, such as layers.0.weight#1=tp, where * stands for the numbers of "
+         "layers: h.*.fc.weight#1=tp")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option(

@@ -6,6 +6,9 @@
 
 #include "compiler/passes/sharding/LogicalAxes.h"
 
+#include "compiler/passes/sharding/ArgumentDims.h"
+#include "dialects/dtc/DtcOps.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -64,6 +67,33 @@ LogicalResult dtc::parseLogicalAxes(Location loc, const Mesh &mesh, ArrayRef<std
     if (failed(parseEntry(loc, mesh, entry, result)))
       return failure();
     map[logical] = result;
+  }
+  return success();
+}
+
+LogicalResult dtc::completeBatch(ModuleOp module, Location loc, const Mesh &mesh,
+                                 ArrayRef<std::string> axes, LogicalAxisMap &map) {
+  if (auto it = map.find(kBatchAxisName); it != map.end())
+    it->second.isBatch = true;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
+      auto names = function.getArgAttrOfType<ArrayAttr>(i, DtcDialect::kAxesAttrName);
+      if (!names || names.empty() || !function.getArgAttr(i, DtcDialect::kInputAttrName))
+        continue;
+      StringRef first = cast<StringAttr>(names[0]).getValue();
+      if (auto it = map.find(first); it != map.end() && namesArgumentDims(first))
+        it->second.isBatch = true;
+    }
+  for (const std::string &name : axes) {
+    AxisList found = mesh.findAll(name);
+    if (found.empty())
+      return emitError(loc) << "the batch is split over the mesh axis '" << name
+                            << "', which does not exist";
+    for (auto &entry : map)
+      if (entry.second.isBatch)
+        for (unsigned axis : found)
+          if (!llvm::is_contained(entry.second.axes, axis))
+            entry.second.axes.push_back(axis);
   }
   return success();
 }

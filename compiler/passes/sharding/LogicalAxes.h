@@ -19,8 +19,14 @@ struct LogicalAxis {
   int64_t priority = 0;   ///< 0 is the most urgent
   bool asked = false;     ///< by the user: it is an error where it cannot be done
   bool mustSplit = false; ///< an axis of more devices than elements are left for it is an error
+  bool isBatch = false;   ///< the samples of inputs, see completeBatch()
 };
 
+/// The logical axis of the samples.
+inline constexpr llvm::StringLiteral kBatchAxisName = "batch";
+
+/// By logical axis, or by the key of a dimension (see ArgumentDims.h), which is one once
+/// dtc-name-dimensions has run.
 using LogicalAxisMap = llvm::StringMap<LogicalAxis>;
 
 /// Parses entries of the form "logical=axis+axis" or "logical=axis@priority" into `map`. A name
@@ -29,6 +35,12 @@ using LogicalAxisMap = llvm::StringMap<LogicalAxis>;
 mlir::LogicalResult parseLogicalAxes(mlir::Location loc, const Mesh &mesh,
                                      llvm::ArrayRef<std::string> entries, bool asked,
                                      LogicalAxisMap &map);
+
+/// Marks what is the batch: the logical axis of that name, and first dimensions of inputs that the
+/// map names by their arguments. It is split over `axes` of the mesh as well, after those that the
+/// map says; `map` has what the user asks for.
+mlir::LogicalResult completeBatch(mlir::ModuleOp module, mlir::Location loc, const Mesh &mesh,
+                                  llvm::ArrayRef<std::string> axes, LogicalAxisMap &map);
 
 /// Emits an error where the user maps a logical axis that no tensor of the module has: it would do
 /// nothing.

@@ -92,6 +92,7 @@ struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateS
     Location loc = meshOp->getLoc();
     if (failed(parseLogicalAxes(loc, mesh, shard, /*asked=*/true, map)) ||
         failed(checkLogicalAxesExist(getOperation(), loc, map)) ||
+        failed(completeBatch(getOperation(), loc, mesh, batchAxes, map)) ||
         failed(parseLogicalAxes(loc, mesh, defaultShard, /*asked=*/false, map)) ||
         failed(readZero(loc, mesh, zero)))
       return signalPassFailure();

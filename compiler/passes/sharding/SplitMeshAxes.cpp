@@ -50,7 +50,7 @@ void SplitMeshAxesPass::collect(Type type, ArrayAttr names, const Mesh &mesh,
     return;
   for (auto [index, name] : llvm::enumerate(names.getAsRange<StringAttr>())) {
     auto it = map.find(name.getValue());
-    if (it == map.end() || llvm::is_contained(whole, name.getValue()))
+    if (it == map.end() || it->second.isBatch || llvm::is_contained(whole, name.getValue()))
       continue;
     int64_t left = tensor.getDimSize(index);
     for (unsigned axis : it->second.axes) {
@@ -133,6 +133,7 @@ void SplitMeshAxesPass::runOnOperation() {
   LogicalAxisMap map;
   Location loc = meshOp->getLoc();
   if (failed(parseLogicalAxes(loc, mesh, shard, /*asked=*/true, map)) ||
+      failed(completeBatch(getOperation(), loc, mesh, {}, map)) ||
       failed(parseLogicalAxes(loc, mesh, defaultShard, /*asked=*/false, map)))
     return signalPassFailure();
   Cuts cuts;
