@@ -7,11 +7,15 @@
 #include "compiler/planner/ModelCosts.h"
 
 #include "compiler/export/ExportPlan.h"
+#include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/pipeline/PlanSearch.h"
+#include "compiler/planner/AxisMaps.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/simulate/PlanSteps.h"
 
 #include "mlir/IR/Diagnostics.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 #include <set>
@@ -33,9 +37,18 @@ static cluster::Cluster enlarge(cluster::Cluster cluster, int64_t times) {
 }
 
 CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
-                     int64_t batch)
+                     int64_t batch, std::vector<std::string> batchDims)
     : shortened(shortenModel(model, 3)), options(options),
-      cluster(enlarge(cluster, std::max<int64_t>(shortened.keptLayers, 1))), batch(batch) {}
+      cluster(enlarge(cluster, std::max<int64_t>(shortened.keptLayers, 1))), batch(batch),
+      batchDims(std::move(batchDims)) {
+  // What the user says of single layers that are taken out is not about those that are left.
+  auto function = *shortened.module->getOps<func::FuncOp>().begin();
+  llvm::erase_if(this->options.shard, [&](StringRef entry) {
+    StringRef key = entry.split('=').first;
+    std::string problem;
+    return namesArgumentDims(key) && !findArgumentDims(function, key, problem);
+  });
+}
 
 const ModelCosts *CostProbe::find(const CostKey &key) {
   auto [it, fresh] = known.try_emplace(key);
@@ -153,6 +166,8 @@ std::optional<ModelCosts> CostProbe::probe(const CostKey &key) {
   if (key.tp > 1)
     probed.mesh.emplace_back("tp", key.tp);
   probed.sequenceParallel = key.sequenceParallel;
+  llvm::append_range(probed.shard, key.shard);
+  llvm::append_range(probed.shard, batchEntries(batchDims, probed.mesh));
   probed.recompute = key.recompute;
   probed.zero = 0;
   probed.zeroAxes.clear();
@@ -166,7 +181,7 @@ std::optional<ModelCosts> CostProbe::probe(const CostKey &key) {
   // What is wrong with it, compiling the chosen plan will say.
   ScopedDiagnosticHandler quiet((*shortened.module)->getContext(),
                                 [](Diagnostic &) { return success(); });
-  ModuleOp partitioned = partition({key.tp, key.samples, key.sequenceParallel}, probed);
+  ModuleOp partitioned = partition({key.tp, key.samples, key.sequenceParallel, key.shard}, probed);
   if (!partitioned)
     return std::nullopt;
   OwningOpRef<ModuleOp> module = partitioned.clone();

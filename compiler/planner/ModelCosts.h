@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace dtc {
 
@@ -47,6 +48,7 @@ struct CostKey {
   int64_t samples = 1; ///< of a microbatch on a device
   bool sequenceParallel = false;
   std::string recompute = "none";
+  std::vector<std::string> shard; ///< entries of the map beside those of the options
 
   auto operator<=>(const CostKey &) const = default;
 };
@@ -60,9 +62,10 @@ double keptBytes(const plan::Program &program, bool ofAllMicrobatches = false);
 /// each stage of a pipeline, and timing its instructions on a cluster. Each is found once.
 class CostProbe {
 public:
-  /// `model` is whole; `batch` is its number of samples.
+  /// `model` is whole; `batch` is its number of samples, which the first dimensions `batchDims` are
+  /// (see findBatchDims()) where these have no name.
   CostProbe(mlir::ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
-            int64_t batch);
+            int64_t batch, std::vector<std::string> batchDims = {});
 
   /// Null where such a model does not compile.
   const ModelCosts *find(const CostKey &key);
@@ -70,9 +73,12 @@ public:
   int64_t numProbes() const { return int64_t(known.size()); }
   /// Of the model; 0 where its layers do not repeat.
   int64_t numLayers() const { return shortened.prefix.empty() ? 0 : shortened.layers; }
+  /// The model that is probed.
+  ShortModel &shortModel() { return shortened; }
 
 private:
-  using PartitionKey = std::tuple<int64_t, int64_t, bool>; ///< all of CostKey but the last
+  /// All of CostKey but what is computed again.
+  using PartitionKey = std::tuple<int64_t, int64_t, bool, std::vector<std::string>>;
   std::optional<ModelCosts> probe(const CostKey &key);
   mlir::ModuleOp partition(const PartitionKey &key, const CompileOptions &probed);
 
@@ -80,6 +86,7 @@ private:
   CompileOptions options;
   cluster::Cluster cluster; ///< with at least a device for each of a probe's
   int64_t batch;
+  std::vector<std::string> batchDims;
   std::map<CostKey, std::optional<ModelCosts>> known;
   std::map<PartitionKey, mlir::OwningOpRef<mlir::ModuleOp>> partitions;
 };

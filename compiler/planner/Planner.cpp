@@ -7,6 +7,7 @@
 #include "compiler/planner/Planner.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/PlannerReport.h"
@@ -20,6 +21,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <tuple>
 
 using namespace mlir;
 using namespace dtc;
@@ -33,6 +35,8 @@ static constexpr double kEstimateError = 0.1;
 static constexpr int64_t kManySimulations = 10;
 static constexpr int64_t kMoreSimulations = 6;
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
+/// For how many sizes of tp other maps of a large model are looked at.
+static constexpr int64_t kCostlyMaps = 2;
 /// How many units of schedules are looked at one by one, in all layouts together.
 static constexpr int64_t kMostUnits = 1'000'000;
 /// How far the estimate of a layout's memory may be off.
@@ -40,12 +44,46 @@ static constexpr double kMemoryError = 0.05;
 /// By how much more these may be off as long as nothing of the work that may be done is.
 static constexpr double kSpareTimeError = 0.4, kSpareMemoryError = 0.2;
 
-static int64_t batchOf(ModuleOp model) { return findTraits(model, 0).batch; }
+/// What a model allows beside the entries of a map that the user gives.
+static ModelTraits traitsBeside(ModuleOp model, ArrayRef<std::string> shard) {
+  ModelTraits traits = findTraits(model, 0);
+  llvm::erase_if(traits.batchDims, [&](StringRef dim) {
+    return llvm::any_of(shard, [&](StringRef entry) {
+      auto [name, number] = entry.split('=').first.rsplit('#');
+      return number == "0" && matchesArgument(name, dim.rsplit('#').first);
+    });
+  });
+  return traits;
+}
+
+/// Whether an entry of a map splits something over tp.
+static bool splitsOverTensorAxis(StringRef entry) {
+  SmallVector<StringRef> axes;
+  entry.split('=').second.split('@').first.split(axes, '+');
+  return llvm::is_contained(axes, "tp");
+}
 
 Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
-    : model(model), name(name), options(options),
-      probe(model, options.base, *options.cluster, batchOf(model)),
-      traits(findTraits(model, probe.numLayers())), estimator(this->options, traits) {}
+    : model(model), name(name), options(options), traits(traitsBeside(model, options.base.shard)),
+      probe(model, options.base, *options.cluster, traits.batch, traits.batchDims),
+      estimator(this->options, traits) {
+  traits.layers = probe.numLayers();
+  // A model of few layers is probed whole; they may be alike for all that.
+  ShortModel &shortened = probe.shortModel();
+  ShortModel names;
+  if (shortened.prefix.empty()) {
+    names = shortenModel(model, 1);
+    names.keptLayers = names.layers;
+  } else {
+    names.prefix = shortened.prefix;
+    names.layers = shortened.layers;
+    names.keptLayers = shortened.keptLayers;
+  }
+  decisions = findAxisDecisions(*shortened.module->getOps<func::FuncOp>().begin(),
+                                options.base.shard, names.prefix, names.keptLayers, names.layers);
+  splitsByDefault = traits.hasTensorAxes || llvm::any_of(options.base.shard, splitsOverTensorAxis);
+  traits.hasTensorAxes = splitsByDefault || !decisions.empty();
+}
 
 /// The devices that are used, of the cluster's first ones.
 static int64_t deviceCount(const PlannerOptions &options) {
@@ -102,29 +140,106 @@ static int64_t mostSimulations(ModuleOp model) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 2, 60);
 }
 
+/// How many maps may be looked at for one size of tp: the work grows with the ops of what is
+/// probed.
+static int64_t mostMaps(ModuleOp probed) {
+  int64_t ops = 0;
+  probed.walk([&](Operation *) { ++ops; });
+  return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 8, 60);
+}
+
+std::optional<Planner::Promise> Planner::promiseOf(const ParallelLayout &layout, size_t number) {
+  CostKey key = layout.key(traits.batch);
+  key.recompute = "none";
+  key.sequenceParallel = layout.tp > 1 && traits.hasSequenceAxis;
+  // Devices that split nothing do what one does.
+  if (!splitsByDefault && layout.shard.empty()) {
+    key.tp = 1;
+    key.sequenceParallel = false;
+  }
+  const ModelCosts *costs = probe.find(key);
+  if (!costs)
+    return std::nullopt;
+  StepEstimate estimate = estimator.estimate(layout, *costs);
+  return Promise{estimate.seconds(), estimate.bytes, number};
+}
+
+std::vector<std::string> Planner::mapFor(const ParallelLayout &example, double memoryBytes) {
+  return chooseAxisMap(
+      decisions, example.tp, mostMaps(*probe.shortModel().module),
+      [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
+        ParallelLayout layout = example;
+        layout.shard = entries;
+        std::optional<Promise> promise = promiseOf(layout, 0);
+        if (!promise)
+          return std::nullopt;
+        return AxisMapCost{promise->seconds, std::max(0.0, promise->bytes - memoryBytes)};
+      });
+}
+
+std::vector<Planner::Promise>
+Planner::chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
+                    llvm::function_ref<void(const PlannerProgress &)> report) {
+  std::vector<Promise> promises;
+  auto add = [&](size_t number) {
+    std::optional<Promise> promise = promiseOf(layouts[number], number);
+    choice.progress.probes = probe.numProbes();
+    report(choice.progress);
+    if (promise)
+      promises.push_back(*promise);
+  };
+  auto sort = [&] {
+    llvm::stable_sort(promises, [](const Promise &a, const Promise &b) {
+      return std::tie(a.seconds, a.layout) < std::tie(b.seconds, b.layout);
+    });
+  };
+  for (size_t number = 0; number < layouts.size(); ++number)
+    add(number);
+  sort();
+  // Of a large model each map takes long; where names say what to split, what is far from the best
+  // with all of that will not come near it with less.
+  bool isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
+  std::vector<int64_t> sizes;
+  for (const Promise &promise : promises) {
+    if (isCostly && (promise.seconds > kCostlyMargin * promises.front().seconds ||
+                     int64_t(sizes.size()) == kCostlyMaps))
+      break;
+    int64_t tp = layouts[promise.layout].tp;
+    if (tp > 1 && !llvm::is_contained(sizes, tp))
+      sizes.push_back(tp);
+  }
+  for (int64_t tp : sizes) {
+    // The best that fits stands for all of that size, and where none does, the best.
+    const Promise *example = nullptr;
+    for (const Promise &promise : promises)
+      if (layouts[promise.layout].tp == tp && (!example || promise.bytes <= choice.memoryBytes)) {
+        example = &promise;
+        if (promise.bytes <= choice.memoryBytes)
+          break;
+      }
+    std::vector<std::string> map = mapFor(layouts[example->layout], choice.memoryBytes);
+    if (map.empty() && splitsByDefault)
+      continue;
+    llvm::erase_if(promises,
+                   [&](const Promise &promise) { return layouts[promise.layout].tp == tp; });
+    // Devices that would all do the same are no layout.
+    for (size_t number = 0; number < layouts.size() && !map.empty(); ++number)
+      if (layouts[number].tp == tp) {
+        layouts[number].shard = map;
+        add(number);
+      }
+  }
+  sort();
+  return promises;
+}
+
 void Planner::estimateAll(PlanChoice &choice,
                           llvm::function_ref<void(const PlannerProgress &)> report) {
   std::vector<ParallelLayout> layouts = enumerateLayouts(options, traits);
   choice.progress.layouts = int64_t(layouts.size());
   // What is computed again takes time, and what lies between blocks little: with the costs of a
   // layout without either, few layouts promise enough for finding out their own.
-  struct Promise {
-    double seconds;
-    size_t layout;
-  };
-  std::vector<Promise> promises;
-  for (auto [index, layout] : llvm::enumerate(layouts)) {
-    CostKey key = layout.key(traits.batch);
-    key.recompute = "none";
-    key.sequenceParallel = layout.tp > 1 && traits.hasSequenceAxis;
-    const ModelCosts *costs = probe.find(key);
-    choice.progress.probes = probe.numProbes();
-    report(choice.progress);
-    if (costs)
-      promises.push_back({estimator.estimate(layout, *costs).seconds(), index});
-  }
-  llvm::stable_sort(promises,
-                    [](const Promise &a, const Promise &b) { return a.seconds < b.seconds; });
+  std::vector<Promise> promises = chooseMaps(layouts, choice, report);
   double best = std::numeric_limits<double>::infinity();
   double margin = mostSimulations(model) < kManySimulations ? kCostlyMargin : kMargin;
   for (const Promise &promise : promises) {
@@ -311,6 +426,12 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
   PlanChoice choice;
   choice.memoryBytes = usableBytes(options);
   auto function = *model.getOps<func::FuncOp>().begin();
+  for (StringRef entry : options.base.shard) {
+    std::string problem;
+    StringRef key = entry.split('=').first;
+    if (namesArgumentDims(key) && !findArgumentDims(function, key, problem))
+      return Error{"shard: " + problem};
+  }
   ModelFlops flops = countModelFlops(function, options.base.mode != CompileOptions::Mode::Forward,
                                      options.base.freeze);
   choice.lowerBound = (flops.all - flops.masked) / sustainedFlops(options);

@@ -7,6 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_PLANNER_H
 #define DTC_COMPILER_PLANNER_PLANNER_H
 
+#include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/StepEstimate.h"
 #include "runtime/plan/plan.pb.h"
@@ -73,6 +74,18 @@ public:
                                         [](const PlannerProgress &) {});
 
 private:
+  /// A layout without what takes long to find out: without recomputation, and with sequences split
+  /// between blocks where that can be.
+  struct Promise {
+    double seconds = 0, bytes = 0;
+    size_t layout = 0; ///< its number
+  };
+  std::optional<Promise> promiseOf(const ParallelLayout &layout, size_t number);
+  /// The promises of all layouts, the best first, for which the map of each size of tp is chosen.
+  std::vector<Promise> chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
+                                  llvm::function_ref<void(const PlannerProgress &)> report);
+  /// The entries of the map for layouts of one size of tp, as far as `example` stands for them.
+  std::vector<std::string> mapFor(const ParallelLayout &example, double memoryBytes);
   void estimateAll(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
   void simulateBest(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
   bool simulate(RankedLayout &entry, plan::Plan &plan);
@@ -82,9 +95,11 @@ private:
   mlir::ModuleOp model;
   std::string name;
   PlannerOptions options;
-  CostProbe probe;
   ModelTraits traits;
+  CostProbe probe;
   StepEstimator estimator;
+  std::vector<AxisDecision> decisions;
+  bool splitsByDefault = false; ///< tp splits something without any of these
 };
 
 } // namespace dtc

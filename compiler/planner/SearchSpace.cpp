@@ -7,6 +7,8 @@
 #include "compiler/planner/SearchSpace.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/passes/sharding/LogicalAxes.h"
+#include "compiler/planner/AxisMaps.h"
 #include "runtime/cluster/Topology.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,6 +43,8 @@ CompileOptions ParallelLayout::toOptions(const CompileOptions &base) const {
   options.chunks = pp > 1 && chunks > 1 ? chunks : 0;
   options.recompute = recompute;
   options.bucketBytes = bucketBytes;
+  llvm::append_range(options.shard, shard);
+  llvm::append_range(options.shard, batchEntries(batchDims, options.mesh));
   return options;
 }
 
@@ -61,14 +65,25 @@ ModelTraits dtc::findTraits(ModuleOp model, int64_t layers) {
       continue;
     for (auto [name, size] : llvm::zip(names.getAsRange<StringAttr>(), type.getShape())) {
       StringRef text = name.getValue();
-      if (text == "batch" && function.getArgAttr(argument.getArgNumber(), "dtc.input")) {
+      if (text == kBatchAxisName && function.getArgAttr(argument.getArgNumber(), "dtc.input")) {
         traits.batch = size;
         traits.hasBatch = true;
         traits.sampleElements = std::max(traits.sampleElements, type.getNumElements() / size);
       }
-      traits.hasTensorAxes |= text == "heads" || text == "mlp" || text == "vocab";
+      traits.hasTensorAxes |= llvm::is_contained(kTensorAxisNames, text);
     }
   }
+  if (traits.hasBatch)
+    return traits;
+  traits.batchDims = findBatchDims(function);
+  traits.hasBatch = !traits.batchDims.empty();
+  for (BlockArgument argument : function.getArguments())
+    if (auto type = dyn_cast<RankedTensorType>(argument.getType());
+        traits.hasBatch && function.getArgAttr(argument.getArgNumber(), "dtc.input") &&
+        type.getRank() > 0) {
+      traits.batch = type.getDimSize(0);
+      traits.sampleElements = std::max(traits.sampleElements, type.getNumElements() / traits.batch);
+    }
   return traits;
 }
 
@@ -132,6 +147,7 @@ private:
     ParallelLayout layout;
     layout.tp = tp;
     layout.pp = pp;
+    layout.batchDims = traits.batchDims;
     std::vector<int64_t> inner = {1};
     if (int64_t size = std::min(data, std::max<int64_t>(inNode / tp, 1));
         size > 1 && size < data && data % size == 0)

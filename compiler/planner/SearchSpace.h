@@ -41,12 +41,15 @@ struct ParallelLayout {
   int64_t chunks = 1;
   std::string recompute = "none";
   int64_t bucketBytes = 0;
+  /// Entries of the map of shardings: what tp splits other than by default, and the first
+  /// dimensions of inputs that data parallelism splits, where these have no name.
+  std::vector<std::string> shard, batchDims;
 
   int64_t data() const { return dp * fsdp; }
   /// Over how many devices ZeRO splits.
   int64_t zeroDevices() const { return zero == 0 ? 1 : fsdp > 1 ? fsdp : dp; }
   CostKey key(int64_t batch) const {
-    return {tp, batch / (data() * microbatches), sequenceParallel, recompute};
+    return {tp, batch / (data() * microbatches), sequenceParallel, recompute, shard};
   }
   /// The options that compile it; `base` says the rest.
   CompileOptions toOptions(const CompileOptions &base) const;
@@ -55,11 +58,12 @@ struct ParallelLayout {
 /// What a model allows.
 struct ModelTraits {
   int64_t batch = 1;          ///< samples of a step
-  bool hasBatch = false;      ///< names the dimension of samples
+  bool hasBatch = false;      ///< what these are is known
   int64_t sampleElements = 1; ///< of one sample in the largest input: tokens
   int64_t layers = 0;         ///< that repeat; 0: none do
-  bool hasTensorAxes = false; ///< names dimensions that tp splits
+  bool hasTensorAxes = false; ///< has dimensions that tp can split; findTraits(): that have names
   bool hasSequenceAxis = false;
+  std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name
 };
 
 /// Reads them from the function of a model, with `layers` given.

@@ -7,6 +7,8 @@
 #include "compiler/planner/Strategy.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/passes/sharding/ArgumentDims.h"
+#include "compiler/passes/sharding/LogicalAxes.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/strategy.pb.h"
 #include "runtime/cluster/ClusterText.h"
@@ -174,11 +176,18 @@ MaybeError dtc::readStrategy(const std::string &path, CompileOptions &options) {
   return std::nullopt;
 }
 
-/// The axes of the mesh that split the batch.
-static std::vector<std::string> batchAxes(const CompileOptions &options) {
-  std::vector<std::string> axes = {"dp", "fsdp"};
+/// The axes of the mesh that split the batch: of a model that does not name it, those that are
+/// given for the first dimension of an input.
+static std::vector<std::string> batchAxes(const CompileOptions &options,
+                                          const ModelTraits &traits) {
+  std::vector<std::string> axes, keys = traits.batchDims;
+  if (keys.empty()) {
+    axes = {"dp", "fsdp"};
+    keys = {kBatchAxisName.str()};
+  }
   for (llvm::StringRef entry : options.shard)
-    if (entry.consume_front("batch=")) {
+    if (llvm::is_contained(keys, entry.split('=').first)) {
+      entry = entry.split('=').second.split('@').first;
       llvm::SmallVector<llvm::StringRef> parts;
       entry.split(parts, '+', -1, /*KeepEmpty=*/false);
       axes.assign(parts.begin(), parts.end());
@@ -190,7 +199,7 @@ MaybeError dtc::checkStrategy(const CompileOptions &options, mlir::ModuleOp mode
                               const cluster::Cluster *cluster) {
   ModelTraits traits = findTraits(model, 0);
   int64_t devices = 1, stages = 1, parts = 1;
-  std::vector<std::string> splitBatch = batchAxes(options);
+  std::vector<std::string> splitBatch = batchAxes(options, traits);
   for (const auto &[name, size] : options.mesh) {
     devices *= size;
     if (name == kPipelineAxis)
@@ -250,5 +259,14 @@ std::string dtc::describeStrategy(const CompileOptions &options) {
     add("recompute=" + options.recompute);
   if (options.bucketBytes != defaults.bucketBytes)
     add(fmt::format("bucket={}MiB", options.bucketBytes >> 20));
+  std::string map;
+  for (llvm::StringRef entry : options.shard) {
+    // A dimension without a name is split over nothing by default.
+    if (entry.split('=').second.empty() && namesArgumentDims(entry))
+      continue;
+    map += (map.empty() ? "" : ",") + entry.str();
+  }
+  if (!map.empty())
+    add("shard=" + map);
   return text;
 }

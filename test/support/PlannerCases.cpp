@@ -10,6 +10,7 @@
 #include "compiler/planner/Strategy.h"
 #include "runtime/simulate/Simulation.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 
 #include "mlir/Parser/Parser.h"
@@ -64,6 +65,13 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::test::importCase(PlannerContext &compiler
   options.seq = model.seq;
   ImportLog log;
   return importModel(compiler.context(), model.config(), "config.json", options, log);
+}
+
+void dtc::test::removeNames(mlir::ModuleOp model) {
+  for (auto function : model.getOps<mlir::func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      function.removeArgAttr(i, "dtc.axes");
+  model.walk([](mlir::Operation *op) { op->removeAttr("dtc.axes"); });
 }
 
 cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {

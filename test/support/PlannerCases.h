@@ -45,6 +45,9 @@ struct PlannedModel {
 /// Null where the configuration is wrong.
 mlir::OwningOpRef<mlir::ModuleOp> importCase(PlannerContext &compiler, const PlannedModel &model);
 
+/// Takes the names of all dimensions out of a model.
+void removeNames(mlir::ModuleOp model);
+
 /// Nodes of devices of 64 MB and 160 GFLOP/s, on which small models take milliseconds.
 cluster::Cluster smallCluster(int64_t nodes, int64_t devicesOfNode);
 

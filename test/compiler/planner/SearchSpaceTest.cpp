@@ -182,7 +182,8 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
   })");
   ASSERT_TRUE(plain) << compiler.diagnostics();
   found = findTraits(*plain, 0);
-  EXPECT_EQ(found.batch, 1);
+  EXPECT_EQ(found.batch, 4) << "the first dimension of inputs";
+  EXPECT_EQ(found.batchDims, std::vector<std::string>{"x#0"});
   EXPECT_FALSE(found.hasTensorAxes);
   EXPECT_FALSE(found.hasSequenceAxis);
 }

@@ -160,7 +160,8 @@ TEST(Strategy, AFileThatIsNotThereIsNamed) {
 TEST(Strategy, OneLineForTables) {
   EXPECT_EQ(describeStrategy({}), "one device");
   EXPECT_EQ(describeStrategy(fullOptions()),
-            "pp=2 dp=3 tp=4 sp zero=2 m=5 interleaved v=2 recompute=auto bucket=0MiB");
+            "pp=2 dp=3 tp=4 sp zero=2 m=5 interleaved v=2 recompute=auto bucket=0MiB "
+            "shard=batch=dp,heads=tp+dp");
 }
 
 class StrategyCheck : public testing::Test {

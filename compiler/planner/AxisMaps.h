@@ -1,0 +1,85 @@
+//===- AxisMaps.h - Which dimensions tensor parallelism splits ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What a map of shardings can say of a model, as few independent choices: a class of dimensions
+// that want to be split together (see DimensionClasses.h) is split over tp or is not, and classes
+// of repeated layers that differ in the layer's number alone are chosen together. So a model has
+// about as many choices as a layer has names, and needs no names to have them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_AXISMAPS_H
+#define DTC_COMPILER_PLANNER_AXISMAPS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtc {
+
+/// Dimensions that tp splits all or none of.
+struct AxisDecision {
+  /// The logical axes that the default map splits over tp, in order. Where there are none, the
+  /// dimensions of arguments are what a map speaks of.
+  std::vector<std::string> names;
+  /// Of arguments, as a map has them (see ArgumentDims.h), in order.
+  std::vector<std::string> dims;
+  std::set<unsigned> arguments; ///< that have such a dimension
+  int64_t size = 0;             ///< elements of the smallest of them
+  double bytes = 0;             ///< of the parameters that have them
+
+  /// Whether the default map splits it.
+  bool isDefault() const { return !names.empty(); }
+  /// What a map says so that it is split, or is not: nothing where that is the default.
+  std::vector<std::string> entries(bool isSplit) const;
+};
+
+/// The decisions that a model leaves, those about most bytes of parameters first. Left out are
+/// dimensions that `fixed`, the user's entries, speaks of, that have a name which the default map
+/// gives no axis, that a value has twice, and that hardly any parameters have. `layerPrefix` is
+/// that of the repeated layers, as of RepeatedLayers.h, `keptLayers` of which the function has, of
+/// `layers` of the model.
+std::vector<AxisDecision> findAxisDecisions(mlir::func::FuncOp function,
+                                            llvm::ArrayRef<std::string> fixed,
+                                            llvm::StringRef layerPrefix, int64_t keptLayers,
+                                            int64_t layers);
+
+/// The first dimensions of all inputs, as a map has them, if these are the samples of a batch: of
+/// one size, and no dimension that is split with them is a parameter's.
+std::vector<std::string> findBatchDims(mlir::func::FuncOp function);
+
+/// The entries of a map that split these over the data axes that a mesh has.
+std::vector<std::string> batchEntries(llvm::ArrayRef<std::string> batchDims,
+                                      llvm::ArrayRef<std::pair<std::string, int64_t>> mesh);
+
+/// What a map costs.
+struct AxisMapCost {
+  double seconds = 0;
+  double excessBytes = 0; ///< that a device needs beyond those that it has
+};
+
+/// nullopt where the map does not compile. Entries of decisions, in the order of these.
+using AxisMapCosts =
+    llvm::function_ref<std::optional<AxisMapCost>(llvm::ArrayRef<std::string> entries)>;
+
+/// Coordinate descent over the decisions, for an axis tp of `tp` devices: from the default map,
+/// and where that splits nothing from each decision by itself, one decision after the other is
+/// changed, and stays so if that helps, until none does or `mostCosts` maps were looked at. What
+/// gains less than a hundredth over the default map is not worth it. Two decisions that would split
+/// two dimensions of an argument are not tried together. Returns the entries of the best map.
+std::vector<std::string> chooseAxisMap(llvm::ArrayRef<AxisDecision> decisions, int64_t tp,
+                                       int64_t mostCosts, AxisMapCosts costs);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_AXISMAPS_H
