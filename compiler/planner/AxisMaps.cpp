@@ -404,6 +404,9 @@ private:
       for (size_t i = 0; i < decisions.size(); ++i) {
         State next = state;
         next[i] = !state[i];
+        // Without any, devices would all do the same.
+        if (llvm::none_of(next, [](bool isSplit) { return isSplit; }))
+          continue;
         if (next[i] && (!isPossible(i) || excludes(i, state)))
           continue;
         std::optional<AxisMapCost> other = costOf(next);

@@ -76,7 +76,8 @@ using AxisMapCosts =
 /// and where that splits nothing from each decision by itself, one decision after the other is
 /// changed, and stays so if that helps, until none does or `mostCosts` maps were looked at. What
 /// gains less than a hundredth over the default map is not worth it. Two decisions that would split
-/// two dimensions of an argument are not tried together. Returns the entries of the best map.
+/// two dimensions of an argument are not tried together, and no step goes to nothing that is split.
+/// Returns the entries of the best map.
 std::vector<std::string> chooseAxisMap(llvm::ArrayRef<AxisDecision> decisions, int64_t tp,
                                        int64_t mostCosts, AxisMapCosts costs);
 

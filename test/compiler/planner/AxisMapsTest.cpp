@@ -216,6 +216,13 @@ TEST_F(AxisMapSearch, LeavesTheDefaultForAHundredth) {
   EXPECT_EQ(choose(gaining(-0.05)), Strings{});
 }
 
+/// Devices of tp that all do the same are no map, though they need not talk.
+TEST_F(AxisMapSearch, SplitsSomething) {
+  decisions = {named("heads"), named("vocab")};
+  auto cost = [](const std::set<std::string> &entries) { return 3.0 - double(entries.size()); };
+  EXPECT_EQ(choose(cost), Strings{"heads="});
+}
+
 /// What gains most by itself excludes what gains more together.
 TEST_F(AxisMapSearch, StartsFromEachWhereNothingIsSplit) {
   decisions = {unnamed("embed#0", {0, 1}), unnamed("heads#0", {0}), unnamed("mlp#0", {1})};
