@@ -7,113 +7,129 @@
 // Trains two models in many layouts on virtual devices of one thread each, and compares the time of
 // their steps with what dtc-plan simulate says of them on a cluster that dtc-run --calibrate wrote
 // on this machine. The layouts take turns, step by step, so that what else the machine does falls
-// on all of them alike.
+// on all of them alike. Steps count if all cores were at their full speed before and after them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "benchmarks/ImportAndCompile.h"
-#include "benchmarks/Median.h"
+#include "benchmarks/MeasuredSteps.h"
+#include "benchmarks/PredictedLayouts.h"
 #include "benchmarks/RandomTokens.h"
 #include "compiler/planner/Strategy.h"
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/calibrate/CoreSpeed.h"
 #include "runtime/cluster/ClusterReader.h"
 #include "runtime/executor/Session.h"
 #include "runtime/simulate/Simulation.h"
+#include "runtime/support/AtomicFile.h"
 #include "tools/CommandLine.h"
 
+#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
+#include <fstream>
+#include <iterator>
 
 using namespace dtc;
+using namespace dtc::benchmarks;
 using namespace dtc::runtime;
 
 namespace {
-struct Model {
-  const char *name, *config;
-  int64_t batch, seq;
+
+struct Arguments {
+  std::string cluster, only, save;
+  std::vector<std::string> models, measured;
+  int64_t steps = 7;
+  double seconds = 300;
+};
+
+/// A layout of a model.
+struct Entry {
+  std::string model, name;
+  std::shared_ptr<const plan::Plan> plan;
+  double predicted = 0; // seconds of a step
+  MeasuredStep step;
+
+  double measured() const { return step.seconds; }
+  double error() const { return predicted / measured() - 1; }
 };
 
 /// A layout at work.
-struct Entry {
-  std::string model, name;
+struct Training {
   std::unique_ptr<Session> session;
-  std::vector<double> seconds; // of each step that counts
-  double predicted = 0;
-
-  double measured() const { return benchmarks::median(seconds); }
-  double error() const { return predicted / measured() - 1; }
+  std::vector<SpeedSample> samples; // of each step but the first
 };
+
 } // namespace
 
-using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
-
-static std::vector<CompileOptions> layouts() {
-  std::vector<CompileOptions> all;
-  auto add = [&](MeshAxes mesh, int64_t microbatches = 1, int64_t zero = 0, bool sequence = false,
-                 const char *schedule = "1f1b", const char *recompute = "none") {
-    CompileOptions &options = all.emplace_back();
-    options.mesh = std::move(mesh);
-    options.microbatches = microbatches;
-    options.zero = zero;
-    options.sequenceParallel = sequence;
-    options.schedule = schedule;
-    options.recompute = recompute;
-  };
-  add({});
-  add({}, 2);
-  add({}, 1, 0, false, "1f1b", "full");
-  add({{"dp", 2}});
-  add({{"dp", 2}}, 1, 1);
-  add({{"dp", 2}}, 1, 3);
-  add({{"dp", 2}}, 2, 2);
-  add({{"tp", 2}});
-  add({{"tp", 2}}, 1, 0, true);
-  add({{"pp", 2}}, 4);
-  add({{"pp", 2}}, 4, 0, false, "gpipe");
-  add({{"pp", 2}}, 4, 0, false, "zb-h1");
-  add({{"dp", 4}});
-  add({{"dp", 4}}, 1, 1);
-  add({{"dp", 4}}, 1, 3);
-  add({{"dp", 2}, {"tp", 2}});
-  add({{"pp", 2}, {"dp", 2}}, 4);
-  add({{"pp", 2}, {"tp", 2}}, 2);
-  add({{"pp", 4}}, 4);
-  add({{"dp", 8}});
-  add({{"dp", 4}, {"tp", 2}}, 1, 1);
-  add({{"pp", 2}, {"dp", 2}, {"tp", 2}}, 2, 1);
-  return all;
-}
-
-static MaybeError open(const Model &model, const CompileOptions &options,
-                       const cluster::Cluster &cluster, Entry &entry) {
+/// Compiles the layouts of a model, and simulates them.
+static Expected<std::vector<Entry>>
+predict(const PredictedModel &model, const cluster::Cluster &cluster, const std::string &only) {
+  std::vector<Entry> entries;
   ImportOptions importOptions;
   importOptions.batch = model.batch;
   importOptions.seq = model.seq;
-  entry.model = model.name;
-  entry.name = describeStrategy(options);
-  auto compiled = benchmarks::importAndCompile(
-      fmt::format("{}/examples/{}/config.json", DTC_SOURCE_DIR, model.config), importOptions,
-      options);
-  if (!compiled)
-    return compiled.error();
-  auto simulation = simulateOnCluster(*compiled->plan, cluster);
-  if (!simulation)
-    return simulation.error();
-  entry.predicted = simulation->stepSeconds;
-  auto session = Session::create(compiled->plan, createCpuBackend(), SessionOptions());
-  if (!session)
-    return session.error();
-  entry.session = std::move(*session);
-  return entry.session->initializeStates(1);
+  for (const CompileOptions &options : predictedLayouts()) {
+    Entry entry{model.name, describeStrategy(options), nullptr, 0, {}};
+    if (entry.name.find(only) == entry.name.npos)
+      continue;
+    auto compiled =
+        importAndCompile(fmt::format("{}/examples/{}/config.json", DTC_SOURCE_DIR, model.config),
+                         importOptions, options);
+    if (!compiled)
+      return compiled.error().inContext(entry.name);
+    entry.plan = compiled->plan;
+    auto simulation = simulateOnCluster(*entry.plan, cluster);
+    if (!simulation)
+      return simulation.error().inContext(entry.name);
+    entry.predicted = simulation->stepSeconds;
+    entries.push_back(std::move(entry));
+  }
+  if (entries.empty())
+    return Error{fmt::format("--only {}: no layout has that in its name", only)};
+  return entries;
 }
 
-static MaybeError step(Entry &entry, int number) {
-  std::mt19937_64 random(static_cast<uint64_t>(number));
-  Expected<double> seconds = benchmarks::timeStep(*entry.session, number, random);
-  if (!seconds)
-    return seconds.error();
-  if (number > 0)
-    entry.seconds.push_back(*seconds);
+/// Trains all layouts in turns until each has as many steps that count as were asked for, or the
+/// time is over.
+static MaybeError measure(std::vector<Entry> &entries, const Arguments &arguments) {
+  std::vector<Training> trainings;
+  for (const Entry &entry : entries) {
+    auto session = Session::create(entry.plan, createCpuBackend(), SessionOptions());
+    if (!session)
+      return session.error().inContext(entry.name);
+    trainings.push_back({std::move(*session), {}});
+    if (MaybeError error = trainings.back().session->initializeStates(1))
+      return error->inContext(entry.name);
+  }
+  CoreSpeed speed(0);
+  CoreWatch watch(speed);
+  auto begin = std::chrono::steady_clock::now();
+  auto passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  for (int number = 0; number < 3 || passed() < arguments.seconds; ++number) {
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      std::mt19937_64 random(static_cast<uint64_t>(number));
+      double before = watch.probe();
+      Expected<double> seconds = timeStep(*trainings[i].session, number, random);
+      if (!seconds)
+        return seconds.error().inContext(entries[i].name);
+      // The first step is the first to touch the memory.
+      if (number > 0)
+        trainings[i].samples.push_back({*seconds, std::max(before, watch.probe())});
+      least = std::min(least, countFull(trainings[i].samples, speed));
+    }
+    if (least >= static_cast<size_t>(arguments.steps))
+      break;
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const std::vector<SpeedSample> &samples = trainings[i].samples;
+    entries[i].step = {medianAtFullSpeed(samples, speed),
+                       static_cast<int64_t>(countFull(samples, speed)),
+                       static_cast<int64_t>(samples.size())};
+  }
   return std::nullopt;
 }
 
@@ -132,12 +148,13 @@ static double kendall(const std::vector<Entry> &entries) {
 
 static void print(const std::vector<Entry> &entries) {
   double sum = 0, largest = 0;
-  fmt::print("\n{:<8}{:<44}{:>12}{:>12}{:>9}\n", "model", "layout", "measured", "predicted",
-             "error");
+  fmt::print("\n{:<8}{:<44}{:>9}{:>12}{:>12}{:>9}\n", "model", "layout", "steps", "measured",
+             "predicted", "error");
   const Entry *chosen = &entries.front(), *best = chosen;
   for (const Entry &entry : entries) {
-    fmt::print("{:<8}{:<44}{:>9.1f} ms{:>9.1f} ms{:>+8.1f}%\n", entry.model, entry.name,
-               entry.measured() * 1e3, entry.predicted * 1e3, 100 * entry.error());
+    fmt::print("{:<8}{:<44}{:>9}{:>9.1f} ms{:>9.1f} ms{:>+8.1f}%\n", entry.model, entry.name,
+               fmt::format("{}/{}", entry.step.counted, entry.step.all), entry.measured() * 1e3,
+               entry.predicted * 1e3, 100 * entry.error());
     sum += std::abs(entry.error());
     largest = std::max(largest, std::abs(entry.error()));
     if (entry.predicted < chosen->predicted)
@@ -151,41 +168,89 @@ static void print(const std::vector<Entry> &entries) {
              100 * (chosen->measured() / best->measured() - 1), best->name);
 }
 
-static MaybeError run(const std::string &path, int steps) {
-  auto cluster = readCluster(path);
+/// What earlier runs have measured.
+static Expected<MeasuredSteps> readMeasured(const std::vector<std::string> &paths) {
+  MeasuredSteps steps;
+  for (const std::string &path : paths) {
+    std::ifstream file(path);
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (!file)
+      return Error{fmt::format("{}: cannot be read", path)};
+    if (MaybeError error = addMeasuredSteps(text, steps))
+      return error->inContext(path);
+  }
+  return steps;
+}
+
+static MaybeError run(const Arguments &arguments) {
+  auto cluster = readCluster(arguments.cluster);
   if (!cluster)
     return cluster.error();
-  for (const Model &model :
-       {Model{"gpt2", "gpt2-tiny", 16, 128}, Model{"llama", "llama-tiny", 16, 128}}) {
-    std::vector<Entry> entries;
-    for (const CompileOptions &options : layouts()) {
-      entries.emplace_back();
-      if (MaybeError error = open(model, options, *cluster, entries.back()))
-        return error->inContext(entries.back().name);
+  auto known = readMeasured(arguments.measured);
+  if (!known)
+    return known.error();
+  if (!arguments.save.empty())
+    if (MaybeError error = checkWritable(arguments.save))
+      return error;
+  MeasuredSteps measured;
+  for (const PredictedModel &model : predictedModels()) {
+    if (!arguments.models.empty() && std::find(arguments.models.begin(), arguments.models.end(),
+                                               model.name) == arguments.models.end())
+      continue;
+    auto entries = predict(model, *cluster, arguments.only);
+    if (!entries)
+      return entries.error();
+    if (arguments.measured.empty())
+      if (MaybeError error = measure(*entries, arguments))
+        return error;
+    for (Entry &entry : *entries) {
+      if (!arguments.measured.empty()) {
+        auto found = known->find({entry.model, entry.name});
+        if (found == known->end())
+          return Error{fmt::format("--measured: found no steps of {}, {}; measure them with --save",
+                                   entry.model, entry.name)};
+        entry.step = found->second;
+      }
+      measured[{entry.model, entry.name}] = entry.step;
     }
-    for (int number = 0; number <= steps; ++number)
-      for (Entry &entry : entries)
-        if (MaybeError error = step(entry, number))
-          return error->inContext(entry.name);
-    print(entries);
+    print(*entries);
   }
-  return std::nullopt;
+  return arguments.save.empty() ? std::nullopt
+                                : writeTextFile(arguments.save, formatMeasuredSteps(measured));
 }
 
 static int runMain(int argc, char **argv) {
   CLI::App app("Compares the steps of two models in many layouts with what they are predicted to "
                "take.",
                "dtc-benchmark-prediction");
-  std::string cluster;
-  int steps = 11;
-  app.add_option("--cluster", cluster, "What dtc-run --calibrate wrote on this machine")
+  Arguments arguments;
+  std::vector<std::string> names;
+  for (const PredictedModel &model : predictedModels())
+    names.push_back(model.name);
+  app.add_option("--cluster", arguments.cluster, "What dtc-run --calibrate wrote on this machine")
       ->required();
-  app.add_option("--steps", steps, "Steps that count; one more runs before them")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option("--model", arguments.models, "Only this model; may be given again")
+      ->check(CLI::IsMember(names));
+  app.add_option("--only", arguments.only, "Only layouts that have this in their names");
+  CLI::Option *steps =
+      app.add_option("--steps", arguments.steps, "Steps that count, of each layout at least")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
+  CLI::Option *seconds =
+      app.add_option("--seconds", arguments.seconds,
+                     "Stop after so many seconds for a model, whatever has been measured")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
+  CLI::Option *save =
+      app.add_option("--save", arguments.save, "Write what was measured to this file");
+  app.add_option("--measured", arguments.measured,
+                 "Take what --save wrote instead of measuring; may be given again")
+      ->excludes(steps)
+      ->excludes(seconds)
+      ->excludes(save);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
-  if (MaybeError error = run(cluster, steps))
+  if (MaybeError error = run(arguments))
     return fail(error->message);
   return 0;
 }

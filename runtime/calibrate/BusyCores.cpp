@@ -8,35 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
-#include <sched.h>
-#include <thread>
 #include <time.h>
 
 namespace dtc::runtime {
 
 /// Reading the clock takes a hundredth of this, and a time slice of the system far more.
 static constexpr double sampleSeconds = 100e-6;
-
-int64_t usableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return std::max(1, CPU_COUNT(&set));
-  // More cores than the set has room for.
-  return std::max(1u, std::thread::hardware_concurrency());
-}
-
-double median(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle), values.end());
-  if (values.size() % 2 == 1)
-    return values[middle];
-  double below = *std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle));
-  return (below + values[middle]) / 2;
-}
 
 static double now(BusyCores::Time time) {
   timespec result = {};
@@ -45,9 +22,9 @@ static double now(BusyCores::Time time) {
   return static_cast<double>(result.tv_sec) + static_cast<double>(result.tv_nsec) * 1e-9;
 }
 
-/// The median of one call over `seconds`, of three samples at least. Work that takes much longer
-/// than that is measured once, after a first call that is not counted.
-static double measureHere(const BusyCores::Work &work, double seconds, BusyCores::Time time) {
+/// Samples of one call over `seconds`, three at least. Work that takes much longer than that is
+/// measured once, after a first call that is not counted.
+std::vector<SpeedSample> BusyCores::measureHere(const Work &work, double seconds, Time time) {
   auto secondsOf = [&](int64_t calls) {
     double begin = now(time);
     for (int64_t i = 0; i < calls; ++i)
@@ -63,13 +40,21 @@ static double measureHere(const BusyCores::Work &work, double seconds, BusyCores
     sample = secondsOf(calls);
     spent += sample;
   }
-  std::vector<double> samples;
-  while (samples.size() < least || spent < seconds) {
-    double sample = secondsOf(calls);
+  std::vector<SpeedSample> samples;
+  double before = speed.probe();
+  while (true) {
+    double sample = secondsOf(calls), after = speed.probe();
     spent += sample;
-    samples.push_back(sample / static_cast<double>(calls));
+    samples.push_back({sample / static_cast<double>(calls), std::max(before, after)});
+    before = after;
+    if (samples.size() < least || spent < seconds)
+      continue;
+    if (countFull(samples, speed) >= least)
+      isMeasured = true;
+    else if (!isMeasured && speed.wait(sample / static_cast<double>(count)))
+      continue;
+    return samples;
   }
-  return median(std::move(samples));
 }
 
 Expected<double> BusyCores::measure(const std::function<Expected<Work>(size_t thread)> &prepare,
@@ -83,17 +68,27 @@ Expected<double> BusyCores::measure(const std::function<Expected<Work>(size_t th
         return std::nullopt;
       }))
     return *error;
-  std::vector<double> times(count);
+  std::vector<std::vector<SpeedSample>> samples(count);
+  isMeasured = false;
   std::atomic<size_t> unmeasured = count;
   if (MaybeError error = threads.run([&](size_t thread) -> MaybeError {
-        times[thread] = measureHere(work[thread], seconds, time);
+        samples[thread] = measureHere(work[thread], seconds, time);
         // The others are not to have the machine for themselves.
         for (--unmeasured; unmeasured > 0;)
           work[thread]();
         return std::nullopt;
       }))
     return *error;
-  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(count);
+  double sum = 0, numFull = 0;
+  std::vector<SpeedSample> all;
+  for (const std::vector<SpeedSample> &own : samples) {
+    all.insert(all.end(), own.begin(), own.end());
+    if (countFull(own, speed) == 0)
+      continue;
+    sum += medianAtFullSpeed(own, speed);
+    ++numFull;
+  }
+  return numFull > 0 ? sum / numFull : medianAtFullSpeed(all, speed);
 }
 
 } // namespace dtc::runtime

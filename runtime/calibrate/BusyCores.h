@@ -7,18 +7,13 @@
 #ifndef DTC_RUNTIME_CALIBRATE_BUSYCORES_H
 #define DTC_RUNTIME_CALIBRATE_BUSYCORES_H
 
+#include "runtime/calibrate/CoreSpeed.h"
 #include "runtime/executor/DeviceThreads.h"
 
 #include <functional>
 #include <vector>
 
 namespace dtc::runtime {
-
-/// The cores that this process may use, as its affinity says; at least 1.
-int64_t usableCores();
-
-/// The median of some numbers, the mean of the two in the middle of an even number; 0 of none.
-double median(std::vector<double> values);
 
 /// Threads that do the same work at the same time, each with operands of its own, as the devices of
 /// a plan do: what they share (the memory, the last cache, the clock of the cores) is busy while
@@ -28,21 +23,28 @@ public:
   /// What is measured: one call of it.
   using Work = std::function<void()>;
 
-  explicit BusyCores(size_t threads) : threads(threads, [] {}), count(threads) {}
+  BusyCores(size_t threads, CoreSpeed &speed)
+      : speed(speed), threads(threads, [] {}), count(threads) {}
 
   /// What passes while a call runs: all time, or the time in which its thread has a core. The
   /// latter does not count what other programs do meanwhile, and is for work that no other thread
   /// takes part in.
   enum class Time { Passing, OfThread };
 
-  /// The seconds that one call of the work takes on a thread: the median over about `seconds`, the
-  /// mean over the threads. Every thread prepares work of its own, which lives until all are
+  /// The seconds that one call of the work takes on a thread whose core is at full speed: the
+  /// median over about `seconds`, the mean over the threads that found their cores so. While no
+  /// core is, they go on as long as the patience for slow cores lasts; then the one that came
+  /// nearest to it counts. Every thread prepares work of its own, which lives until all are
   /// measured.
   Expected<double> measure(const std::function<Expected<Work>(size_t thread)> &prepare,
                            double seconds, Time time);
   size_t size() const { return count; }
 
 private:
+  std::vector<SpeedSample> measureHere(const Work &work, double seconds, Time time);
+
+  CoreSpeed &speed;
+  std::atomic<bool> isMeasured = false; // by one of the threads
   DeviceThreads threads;
   size_t count;
 };

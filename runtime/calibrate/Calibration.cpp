@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fstream>
+#include <thread>
 
 namespace dtc::runtime {
 
@@ -66,8 +67,15 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
                                      std::shared_ptr<const Backend> backend, FILE *err) {
   int64_t cores = usableCores();
   int64_t measuring = std::max<int64_t>(1, cores / std::max(1, options.threadsPerDevice));
-  CalibrationContext context{options, std::move(backend), BusyCores(static_cast<size_t>(measuring)),
-                             err};
+  CoreSpeed speed(options.patienceSeconds);
+  CalibrationContext context{
+      options, std::move(backend), speed, {static_cast<size_t>(measuring), speed}, err};
+  // Some core will be at its full speed in that time.
+  CoreWatch watch(speed);
+  for (int i = 0; i < 2000; ++i) {
+    watch.probe();
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.secondsPerPoint / 20));
+  }
   cluster::Cluster cluster;
   cluster.set_name("cpu");
   cluster::Device &device = *cluster.add_devices();

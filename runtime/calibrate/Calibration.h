@@ -40,6 +40,8 @@ struct CalibrationOptions {
   std::vector<int64_t> members = {2, 4, 8};
   /// For each point, and at least three calls of what is measured.
   double secondsPerPoint = 0.01;
+  /// How long all measurements together wait for cores that are slow for the time (CoreSpeed).
+  double patienceSeconds = 20;
   /// See KernelRunOptions. What a step of training touches between two uses of a tensor is more
   /// than the caches of a core hold, and some of it more than the cache that all cores share;
   /// products use what they read several times.

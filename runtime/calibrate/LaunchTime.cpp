@@ -69,14 +69,16 @@ Expected<double> stepSeconds(const CalibrationContext &context, int64_t devices,
   if (!session)
     return session.error();
   MaybeError failure;
-  Expected<double> seconds = BusyCores(1).measure(
-      [&](size_t) -> Expected<BusyCores::Work> {
-        return BusyCores::Work([&] {
-          if (MaybeError error = (*session)->step(0, 1))
-            failure = error;
-        });
-      },
-      10 * context.options.secondsPerPoint, BusyCores::Time::Passing);
+  Expected<double> seconds =
+      BusyCores(1, context.speed)
+          .measure(
+              [&](size_t) -> Expected<BusyCores::Work> {
+                return BusyCores::Work([&] {
+                  if (MaybeError error = (*session)->step(0, 1))
+                    failure = error;
+                });
+              },
+              10 * context.options.secondsPerPoint, BusyCores::Time::Passing);
   if (failure)
     return *failure;
   return seconds;

@@ -24,8 +24,9 @@ namespace {
 /// Devices that move bytes: a thread each, with an input and a result.
 class MovingDevices {
 public:
-  MovingDevices(int64_t count, size_t inputBytes, size_t outputBytes)
-      : count(static_cast<size_t>(count)),
+  MovingDevices(CoreSpeed &speed, CoreWatch &watch, int64_t count, size_t inputBytes,
+                size_t outputBytes)
+      : speed(speed), watch(watch), count(static_cast<size_t>(count)),
         world(std::make_shared<LocalWorld>(Mesh({{"device", count, false}}))),
         inputs(this->count, std::vector<float>(inputBytes / 4, 1.0f)),
         outputs(this->count, std::vector<float>(outputBytes / 4)),
@@ -39,8 +40,8 @@ public:
   /// One collective or message of a device.
   using Move = std::function<MaybeError(size_t device)>;
 
-  /// The median seconds of one move. All devices move the same number of times, as each needs the
-  /// others.
+  /// The median seconds of one move, while all cores are at full speed. All devices move the same
+  /// number of times, as each needs the others.
   Expected<double> measure(const Move &move, double seconds) {
     Expected<double> first = mean(move, 1);
     if (!first)
@@ -52,16 +53,24 @@ public:
     constexpr double samples = 5;
     auto moves =
         static_cast<int64_t>(std::clamp(seconds / samples / std::max(*second, 1e-7), 1.0, 1e4));
-    std::vector<double> times;
-    for (int i = 0; i < (*second > seconds ? 1 : samples); ++i) {
+    size_t least = *second > seconds ? 1 : 3, most = *second > seconds ? 1 : 5;
+    std::vector<SpeedSample> times;
+    double before = watch.probe();
+    while (true) {
       Expected<double> time = mean(move, moves);
       if (!time)
         return time;
-      times.push_back(*time);
+      double after = watch.probe();
+      times.push_back({*time, std::max(before, after)});
+      before = after;
+      if (times.size() >= most &&
+          (countFull(times, speed) >= least || !speed.wait(*time * static_cast<double>(moves))))
+        return medianAtFullSpeed(times, speed);
     }
-    return median(std::move(times));
   }
 
+  CoreSpeed &speed;
+  CoreWatch &watch;
   const size_t count;
   std::shared_ptr<LocalWorld> world;
   std::vector<LocalCommunicator> communicators;
@@ -107,8 +116,10 @@ CollectiveSpec specOf(CollectiveKind kind, int64_t members, int64_t bytes) {
 }
 
 /// A collective of all devices; all_reduce in place, as plans have it.
-Expected<double> collectiveSeconds(const CollectiveSpec &spec, double seconds) {
-  MovingDevices devices(spec.members, spec.input.numBytes(), spec.output().numBytes());
+Expected<double> collectiveSeconds(CoreSpeed &speed, CoreWatch &watch, const CollectiveSpec &spec,
+                                   double seconds) {
+  MovingDevices devices(speed, watch, spec.members, spec.input.numBytes(),
+                        spec.output().numBytes());
   for (LocalCommunicator &communicator : devices.communicators)
     if (auto group = communicator.openGroup({"device"}); !group)
       return group.error();
@@ -123,8 +134,10 @@ Expected<double> collectiveSeconds(const CollectiveSpec &spec, double seconds) {
 
 /// A message from each even device to the odd one behind it: half of the time of one there and one
 /// back.
-Expected<double> transferSeconds(int64_t members, int64_t bytes, double seconds) {
-  MovingDevices devices(members, static_cast<size_t>(bytes), static_cast<size_t>(bytes));
+Expected<double> transferSeconds(CoreSpeed &speed, CoreWatch &watch, int64_t members, int64_t bytes,
+                                 double seconds) {
+  MovingDevices devices(speed, watch, members, static_cast<size_t>(bytes),
+                        static_cast<size_t>(bytes));
   Expected<double> both = devices.measure(
       [&](size_t device) -> MaybeError {
         LocalTransfers &transfers = devices.transfers[device];
@@ -181,6 +194,7 @@ void fitLink(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &point
 
 MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
   const CalibrationOptions &options = context.options;
+  CoreWatch watch(context.speed);
   std::vector<int64_t> groups;
   for (int64_t members : options.members)
     if (members <= options.devices)
@@ -196,7 +210,8 @@ MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
         CollectiveSpec spec = specOf(kind, members, bytes);
         if (spec.output().numBytes() > largestResult)
           continue;
-        Expected<double> seconds = collectiveSeconds(spec, options.secondsPerPoint);
+        Expected<double> seconds =
+            collectiveSeconds(context.speed, watch, spec, options.secondsPerPoint);
         if (!seconds)
           return seconds.error();
         addPoint(*table, static_cast<double>(spec.input.numBytes()), *seconds);
@@ -209,7 +224,8 @@ MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
     table->set_kind("transfer");
     table->set_members(members);
     for (int64_t bytes : options.collectiveBytes) {
-      Expected<double> seconds = transferSeconds(members, bytes, options.secondsPerPoint);
+      Expected<double> seconds =
+          transferSeconds(context.speed, watch, members, bytes, options.secondsPerPoint);
       if (!seconds)
         return seconds.error();
       addPoint(*table, static_cast<double>(bytes), *seconds);

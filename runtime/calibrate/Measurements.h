@@ -20,6 +20,7 @@ double rounded(double value);
 struct CalibrationContext {
   const CalibrationOptions &options;
   std::shared_ptr<const Backend> backend;
+  CoreSpeed &speed;
   BusyCores cores;
   FILE *err; // may be null
   /// Of each thread of `cores`.

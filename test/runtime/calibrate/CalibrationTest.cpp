@@ -93,6 +93,7 @@ CalibrationOptions tinyOptions() {
   options.collectiveBytes = {64, 1024};
   options.members = {2, 3, 4};
   options.secondsPerPoint = 1e-6;
+  options.patienceSeconds = 0.1;
   options.workingSetBytes = options.productSetBytes = 4096;
   return options;
 }

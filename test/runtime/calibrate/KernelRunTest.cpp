@@ -120,7 +120,8 @@ TEST(OperandMemory, IsUsedAgain) {
 }
 
 TEST(BusyCores, AllThreadsWorkOnTheirOwn) {
-  BusyCores cores(3);
+  CoreSpeed speed(0.1);
+  BusyCores cores(3, speed);
   std::atomic<int> calls[3] = {};
   Expected<double> seconds = cores.measure(
       [&](size_t thread) -> Expected<BusyCores::Work> {
@@ -134,7 +135,8 @@ TEST(BusyCores, AllThreadsWorkOnTheirOwn) {
 }
 
 TEST(BusyCores, ErrorsOfOneThread) {
-  BusyCores cores(2);
+  CoreSpeed speed(0.1);
+  BusyCores cores(2, speed);
   EXPECT_ERROR(cores.measure(
                    [](size_t thread) -> Expected<BusyCores::Work> {
                      if (thread == 1)

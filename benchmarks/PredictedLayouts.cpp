@@ -1,0 +1,78 @@
+//===- PredictedLayouts.cpp - What measured steps are compared for --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "benchmarks/PredictedLayouts.h"
+
+#include <utility>
+
+using namespace dtc;
+using namespace dtc::benchmarks;
+
+namespace {
+
+using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
+
+/// What a layout has beside its mesh.
+struct Knobs {
+  int64_t microbatches = 1, zero = 0;
+  bool sequence = false;
+  const char *schedule = "1f1b", *recompute = "none";
+};
+
+} // namespace
+
+std::vector<PredictedModel> benchmarks::predictedModels() {
+  return {{"gpt2", "gpt2-tiny", 16, 128}, {"llama", "llama-tiny", 16, 128}};
+}
+
+std::vector<CompileOptions> benchmarks::predictedLayouts() {
+  std::vector<CompileOptions> all;
+  auto add = [&](MeshAxes mesh, const Knobs &knobs) {
+    CompileOptions &options = all.emplace_back();
+    for (const auto &[name, size] : mesh)
+      if (name == "fsdp")
+        options.zeroAxes = {name};
+    options.mesh = std::move(mesh);
+    options.microbatches = knobs.microbatches;
+    options.zero = knobs.zero;
+    options.sequenceParallel = knobs.sequence;
+    options.schedule = knobs.schedule;
+    options.recompute = knobs.recompute;
+  };
+  add({}, {});
+  add({}, {.microbatches = 2});
+  add({}, {.recompute = "selective"});
+  add({}, {.recompute = "full"});
+  add({{"dp", 2}}, {});
+  add({{"dp", 2}}, {.zero = 1});
+  add({{"dp", 2}}, {.microbatches = 2, .zero = 2});
+  add({{"dp", 2}}, {.zero = 3});
+  add({{"dp", 2}}, {.recompute = "full"});
+  add({{"tp", 2}}, {});
+  add({{"tp", 2}}, {.sequence = true});
+  add({{"tp", 2}}, {.sequence = true, .recompute = "selective"});
+  for (int64_t microbatches : {1, 2, 4, 8})
+    add({{"pp", 2}}, {.microbatches = microbatches});
+  for (const char *schedule : {"naive", "gpipe", "interleaved", "zb-h1"})
+    add({{"pp", 2}}, {.microbatches = 4, .schedule = schedule});
+  add({{"pp", 2}}, {.microbatches = 4, .recompute = "full"});
+  add({{"dp", 4}}, {});
+  add({{"dp", 4}}, {.zero = 1});
+  add({{"dp", 4}}, {.zero = 3});
+  add({{"dp", 4}}, {.recompute = "full"});
+  add({{"dp", 2}, {"fsdp", 2}}, {.zero = 3});
+  add({{"tp", 4}}, {});
+  add({{"dp", 2}, {"tp", 2}}, {});
+  add({{"pp", 2}, {"dp", 2}}, {.microbatches = 4});
+  add({{"pp", 2}, {"tp", 2}}, {.microbatches = 2});
+  add({{"pp", 4}}, {.microbatches = 4});
+  add({{"pp", 4}}, {.microbatches = 8});
+  add({{"dp", 8}}, {});
+  add({{"dp", 4}, {"tp", 2}}, {.zero = 1});
+  add({{"pp", 2}, {"dp", 2}, {"tp", 2}}, {.microbatches = 2, .zero = 1});
+  add({{"pp", 4}, {"dp", 2}}, {.microbatches = 4});
+  return all;
+}
