@@ -6,15 +6,33 @@
 
 #include "benchmarks/MeasuredSteps.h"
 
+#include "benchmarks/Median.h"
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <sstream>
 #include <vector>
 
 using namespace dtc;
 using namespace dtc::benchmarks;
+
+MeasuredStep benchmarks::summarizeSteps(const std::vector<StepSample> &samples) {
+  double least = std::numeric_limits<double>::infinity(), fastest = least;
+  for (const StepSample &sample : samples) {
+    least = std::min(least, sample.processorSeconds);
+    fastest = std::min(fastest, sample.seconds);
+  }
+  std::vector<double> counted;
+  for (const StepSample &sample : samples)
+    if (sample.processorSeconds <= 1.1 * least && sample.otherSeconds <= 0.25 * sample.seconds)
+      counted.push_back(sample.seconds);
+  return {counted.empty() && !samples.empty() ? fastest : median(counted),
+          static_cast<int64_t>(counted.size()), static_cast<int64_t>(samples.size())};
+}
 
 static constexpr const char *header = "model,layout,seconds,counted,all";
 

@@ -7,7 +7,7 @@
 // Trains two models in many layouts on virtual devices of one thread each, and compares the time of
 // their steps with what dtc-plan simulate says of them on a cluster that dtc-run --calibrate wrote
 // on this machine. The layouts take turns, step by step, so that what else the machine does falls
-// on all of them alike. Steps count if all cores were at their full speed before and after them.
+// on all of them alike. Steps that something else slowed down do not count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,6 @@
 #include "benchmarks/RandomTokens.h"
 #include "compiler/planner/Strategy.h"
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "runtime/calibrate/CoreSpeed.h"
 #include "runtime/cluster/ClusterReader.h"
 #include "runtime/executor/Session.h"
 #include "runtime/simulate/Simulation.h"
@@ -29,6 +28,8 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <time.h>
+#include <unistd.h>
 
 using namespace dtc;
 using namespace dtc::benchmarks;
@@ -57,7 +58,7 @@ struct Entry {
 /// A layout at work.
 struct Training {
   std::unique_ptr<Session> session;
-  std::vector<SpeedSample> samples; // of each step but the first
+  std::vector<StepSample> samples; // of each step but the first
 };
 
 } // namespace
@@ -90,6 +91,23 @@ predict(const PredictedModel &model, const cluster::Cluster &cluster, const std:
   return entries;
 }
 
+/// The seconds that all threads of this process together have had a core.
+static double processorSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// The seconds for which the system says that cores were busy, in steps of 10 ms; 0 if it does not.
+static double busySeconds() {
+  std::ifstream file("/proc/stat"); // "cpu user nice system idle iowait irq softirq ..."
+  std::string name;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softIrq = 0;
+  file >> name >> user >> nice >> system >> idle >> wait >> irq >> softIrq;
+  return file ? (user + nice + system + irq + softIrq) / static_cast<double>(sysconf(_SC_CLK_TCK))
+              : 0;
+}
+
 /// Trains all layouts in turns until each has as many steps that count as were asked for, or the
 /// time is over.
 static MaybeError measure(std::vector<Entry> &entries, const Arguments &arguments) {
@@ -102,33 +120,28 @@ static MaybeError measure(std::vector<Entry> &entries, const Arguments &argument
     if (MaybeError error = trainings.back().session->initializeStates(1))
       return error->inContext(entry.name);
   }
-  CoreSpeed speed(0);
-  CoreWatch watch(speed);
   auto begin = std::chrono::steady_clock::now();
-  auto passed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  auto isLate = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
+           arguments.seconds;
   };
-  for (int number = 0; number < 3 || passed() < arguments.seconds; ++number) {
-    size_t least = SIZE_MAX;
+  // The first step is the first to touch the memory.
+  for (int number = 0; number <= 2 || !isLate(); ++number) {
+    bool isEnough = number > 0;
     for (size_t i = 0; i < entries.size(); ++i) {
       std::mt19937_64 random(static_cast<uint64_t>(number));
-      double before = watch.probe();
+      double before = processorSeconds(), busyBefore = busySeconds();
       Expected<double> seconds = timeStep(*trainings[i].session, number, random);
       if (!seconds)
         return seconds.error().inContext(entries[i].name);
-      // The first step is the first to touch the memory.
+      double own = processorSeconds() - before;
       if (number > 0)
-        trainings[i].samples.push_back({*seconds, std::max(before, watch.probe())});
-      least = std::min(least, countFull(trainings[i].samples, speed));
+        trainings[i].samples.push_back({*seconds, own, busySeconds() - busyBefore - own});
+      entries[i].step = summarizeSteps(trainings[i].samples);
+      isEnough &= entries[i].step.counted >= arguments.steps;
     }
-    if (least >= static_cast<size_t>(arguments.steps))
+    if (isEnough)
       break;
-  }
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const std::vector<SpeedSample> &samples = trainings[i].samples;
-    entries[i].step = {medianAtFullSpeed(samples, speed),
-                       static_cast<int64_t>(countFull(samples, speed)),
-                       static_cast<int64_t>(samples.size())};
   }
   return std::nullopt;
 }

@@ -107,8 +107,9 @@ static double bestRate(const cluster::Device &device, runtime::DType dtype) {
   double best = large.flops() / runtime::productSeconds(device, dtype, large);
   for (const cluster::MatrixRate &rate : device.matrix())
     if (rate.dtype() == runtime::name(dtype))
-      for (double measured : rate.table().flops())
-        best = std::max(best, measured);
+      for (const cluster::MatrixTable *table : {&rate.table(), &rate.transposed_table()})
+        for (double measured : table->flops())
+          best = std::max(best, measured);
   if (const cluster::KernelRate *rate = runtime::findKernelRate(device, "attention", dtype))
     best = std::max(best, rate->flops());
   return best;

@@ -74,7 +74,7 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
   CoreWatch watch(speed);
   for (int i = 0; i < 2000; ++i) {
     watch.probe();
-    std::this_thread::sleep_for(std::chrono::duration<double>(options.secondsPerPoint / 20));
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.secondsPerPoint / 12));
   }
   cluster::Cluster cluster;
   cluster.set_name("cpu");

@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What is measured, and for how long. The defaults take about a minute on two cores.
+/// What is measured, and for how long. The defaults take little more than a minute on two cores.
 struct CalibrationOptions {
   /// Virtual devices of the node that is described, at least 1.
   int64_t devices = 8;
@@ -30,6 +30,8 @@ struct CalibrationOptions {
   std::vector<int64_t> rows = {1, 8, 32, 64, 128, 256, 512, 2048};
   std::vector<int64_t> columns = {1, 8, 32, 64, 128, 256, 512, 2048};
   std::vector<int64_t> depths = {8, 32, 64, 128, 256, 512, 2048};
+  /// All three sizes of products for the gradients of weights.
+  std::vector<int64_t> gradientSizes = {32, 64, 128, 256, 512, 2048};
   /// Bytes that calls of other kernels read and write, and of the input of a member of a collective
   /// or of a message; rising.
   std::vector<int64_t> kernelBytes = {512,     4 << 10, 32 << 10, 256 << 10,
@@ -39,9 +41,9 @@ struct CalibrationOptions {
   /// Members of groups; those with more than `devices` are left out.
   std::vector<int64_t> members = {2, 4, 8};
   /// For each point, and at least three calls of what is measured.
-  double secondsPerPoint = 0.01;
+  double secondsPerPoint = 0.006;
   /// How long all measurements together wait for cores that are slow for the time (CoreSpeed).
-  double patienceSeconds = 20;
+  double patienceSeconds = 15;
   /// See KernelRunOptions. What a step of training touches between two uses of a tensor is more
   /// than the caches of a core hold, and some of it more than the cache that all cores share;
   /// products use what they read several times.

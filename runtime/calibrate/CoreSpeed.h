@@ -41,12 +41,14 @@ private:
   std::atomic<double> patience;
 };
 
-/// Looks at all cores that this process may use, by a thread on each that sleeps meanwhile.
+/// Looks at all cores that this process may use, by a thread on each that sleeps meanwhile. What
+/// this process does else is to sleep while they look.
 class CoreWatch {
 public:
   explicit CoreWatch(CoreSpeed &speed);
 
-  /// probe() of the slowest core.
+  /// CoreSpeed::probe() of the slowest core; infinity while other programs run, if the system tells
+  /// that (/proc/loadavg).
   double probe();
 
 private:

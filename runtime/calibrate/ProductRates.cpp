@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/calibrate/Measurements.h"
+#include "runtime/cluster/DeviceTime.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,12 +16,12 @@ namespace dtc::runtime {
 /// and take long.
 static constexpr int64_t manyMultiplications = int64_t{1} << 29;
 
-/// The einsums of a linear layer, of which a step has one each: the product with its weights, that
-/// of its gradient with the weights for its input, and of both activations for the weights. The
-/// last has a wide result. Sizes of 1 are no dimensions, as in the einsums of plans: a dot product
-/// is "k,k->".
+/// The einsums of a linear layer: the product with its weights and that of its gradient with the
+/// weights for its input, or, if `ofWeights`, that of both activations for the gradient of the
+/// weights, which has a wide result. Sizes of 1 are no dimensions, as in the einsums of plans: a
+/// dot product is "k,k->".
 static std::vector<KernelSignature> productCalls(DType dtype, int64_t rows, int64_t columns,
-                                                 int64_t depth) {
+                                                 int64_t depth, bool ofWeights) {
   auto sizeOf = [&](char letter) { return letter == 'm' ? rows : letter == 'n' ? columns : depth; };
   auto withoutOnes = [&](std::string term) {
     std::erase_if(term, [&](char letter) { return letter != 'k' && sizeOf(letter) == 1; });
@@ -34,8 +35,9 @@ static std::vector<KernelSignature> productCalls(DType dtype, int64_t rows, int6
   };
   std::vector<KernelSignature> calls;
   for (auto [lhs, rhs] : {std::pair("mk", "kn"), std::pair("mk", "nk"), std::pair("km", "kn")}) {
+    if (ofWeights != (lhs[0] == 'k'))
+      continue;
     std::string left = withoutOnes(lhs), right = withoutOnes(rhs), out = withoutOnes("mn");
-    bool ofWeights = lhs[0] == 'k';
     KernelSignature call{"einsum",
                          {typeOf(left, dtype), typeOf(right, dtype)},
                          {typeOf(out, ofWeights ? wideType(dtype) : dtype)},
@@ -48,31 +50,46 @@ static std::vector<KernelSignature> productCalls(DType dtype, int64_t rows, int6
   return calls;
 }
 
+static MaybeError measureTable(CalibrationContext &context, DType dtype, bool ofWeights,
+                               cluster::MatrixTable &table) {
+  KernelRunOptions run;
+  run.workingSetBytes = context.options.productSetBytes;
+  for (int64_t rows : table.rows())
+    for (int64_t columns : table.columns())
+      for (int64_t depth : table.depths()) {
+        Expected<double> seconds =
+            context.measure(productCalls(dtype, rows, columns, depth, ofWeights), run);
+        if (!seconds)
+          return seconds.error();
+        double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
+                       static_cast<double>(depth);
+        table.add_flops(rounded(flops / *seconds));
+      }
+  return std::nullopt;
+}
+
 MaybeError measureProducts(CalibrationContext &context, cluster::Device &device) {
   const CalibrationOptions &options = context.options;
-  KernelRunOptions run;
-  run.workingSetBytes = options.productSetBytes;
+  const std::vector<int64_t> &sizes = options.gradientSizes;
   for (DType dtype : options.dtypes) {
     context.announce(fmt::format("products of {}", name(dtype)),
-                     options.rows.size() * options.columns.size() * options.depths.size());
+                     options.rows.size() * options.columns.size() * options.depths.size() +
+                         sizes.size() * sizes.size() * sizes.size());
     cluster::MatrixRate *rate = device.add_matrix();
     rate->set_dtype(name(dtype));
-    cluster::MatrixTable *table = rate->mutable_table();
+    cluster::MatrixTable *table = rate->mutable_table(),
+                         *ofWeights = rate->mutable_transposed_table();
     table->mutable_rows()->Assign(options.rows.begin(), options.rows.end());
     table->mutable_columns()->Assign(options.columns.begin(), options.columns.end());
     table->mutable_depths()->Assign(options.depths.begin(), options.depths.end());
-    for (int64_t rows : options.rows)
-      for (int64_t columns : options.columns)
-        for (int64_t depth : options.depths) {
-          Expected<double> seconds =
-              context.measure(productCalls(dtype, rows, columns, depth), run);
-          if (!seconds)
-            return seconds.error();
-          double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
-                         static_cast<double>(depth);
-          table->add_flops(rounded(flops / *seconds));
-        }
-    rate->set_flops(*std::max_element(table->flops().begin(), table->flops().end()));
+    for (auto *axis :
+         {ofWeights->mutable_rows(), ofWeights->mutable_columns(), ofWeights->mutable_depths()})
+      axis->Assign(sizes.begin(), sizes.end());
+    for (bool isOfWeights : {false, true})
+      if (MaybeError error =
+              measureTable(context, dtype, isOfWeights, isOfWeights ? *ofWeights : *table))
+        return error;
+    rate->set_flops(peakFlops(device, name(dtype)));
   }
   return std::nullopt;
 }

@@ -80,6 +80,9 @@ static MaybeError checkDevice(const cluster::Device &device, const std::string &
   for (int i = 0; i < device.matrix_size(); ++i) {
     const cluster::MatrixRate &rate = device.matrix(i);
     std::string ratePath = fmt::format("{}.matrix[{}]", path, i);
+    if (rate.has_transposed_table())
+      if (MaybeError error = checkTable(rate.transposed_table(), ratePath + ".transposed_table"))
+        return error;
     if (rate.has_table()) {
       if (MaybeError error = checkTable(rate.table(), ratePath + ".table"))
         return error;

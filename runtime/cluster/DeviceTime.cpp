@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -26,8 +27,9 @@ static const cluster::MatrixRate &findRate(const cluster::Device &device, std::s
 
 static double peakOf(const cluster::MatrixRate &rate) {
   double flops = rate.flops();
-  for (double measured : rate.table().flops())
-    flops = std::max(flops, measured);
+  for (const cluster::MatrixTable *table : {&rate.table(), &rate.transposed_table()})
+    for (double measured : table->flops())
+      flops = std::max(flops, measured);
   return flops;
 }
 
@@ -50,16 +52,32 @@ std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vec
   if (terms[0].size() != lhs.size() || terms[1].size() != rhs.size())
     return std::nullopt;
   MatrixShape shape;
+  std::string contracted, free[2]; // letters
   for (char letter = 'a'; letter <= 'z'; ++letter) {
     size_t inLhs = terms[0].find(letter), inRhs = terms[1].find(letter);
     bool inOut = terms[2].find(letter) != terms[2].npos;
-    if (inLhs != terms[0].npos && inRhs != terms[1].npos)
+    if (inLhs != terms[0].npos && inRhs != terms[1].npos) {
       (inOut ? shape.batch : shape.depth) *= static_cast<double>(lhs[inLhs]);
-    else if (inLhs != terms[0].npos)
+      if (!inOut)
+        contracted += letter;
+    } else if (inLhs != terms[0].npos) {
       shape.rows *= static_cast<double>(lhs[inLhs]);
-    else if (inRhs != terms[1].npos)
+      free[0] += letter;
+    } else if (inRhs != terms[1].npos) {
       shape.columns *= static_cast<double>(rhs[inRhs]);
+      free[1] += letter;
+    }
   }
+  size_t left = 0;
+  if (size_t last = terms[2].find_last_of(free[0] + free[1]);
+      last != terms[2].npos && free[0].find(terms[2][last]) != free[0].npos && !free[1].empty()) {
+    left = 1;
+    std::swap(shape.rows, shape.columns);
+  }
+  size_t lastSummed = terms[left].find_last_of(contracted),
+         lastFree = terms[left].find_last_of(free[left]);
+  shape.isTransposed =
+      lastSummed != terms[left].npos && lastFree != terms[left].npos && lastSummed < lastFree;
   return shape;
 }
 
@@ -72,8 +90,10 @@ double productSeconds(const cluster::Device &device, DType dtype, const MatrixSh
   // Each element of a matrix is used once: reading it is what takes time.
   if (flops == 0 || shape.rows == 1 || shape.columns == 1)
     return 0;
-  if (rate.has_table() && rate.table().flops_size() > 0)
-    return flops / interpolateRate(rate.table(), shape.rows, shape.columns, shape.depth);
+  const cluster::MatrixTable &table =
+      shape.isTransposed && rate.has_transposed_table() ? rate.transposed_table() : rate.table();
+  if (table.flops_size() > 0)
+    return flops / interpolateRate(table, shape.rows, shape.columns, shape.depth);
   double full = rate.flops() * orElse(rate.sustained(), 1);
   if (rate.tiles().empty())
     return flops / full;

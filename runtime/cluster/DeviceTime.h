@@ -16,19 +16,23 @@
 
 namespace dtc::runtime {
 
-/// `batch` products of [rows x depth] by [depth x columns].
+/// `batch` products of [rows x depth] by [depth x columns], of which the result's columns are
+/// innermost in memory.
 struct MatrixShape {
   double batch = 1, rows = 1, columns = 1, depth = 1;
+  bool isTransposed = false; ///< the left operand lies with its rows innermost
 
   double flops() const { return 2 * batch * rows * columns * depth; }
 };
 
 /// The shape of an einsum, from its equation ("bsd,df->bsf") and the shapes of its operands; none
-/// if that is no equation with a letter for each dimension of two operands.
+/// if that is no equation with a letter for each dimension of two operands. Where the result ends
+/// with a letter of the first operand, the second one is the left one.
 std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vector<int64_t> &lhs,
                                        const std::vector<int64_t> &rhs);
 
-/// The seconds of products on a device, without reading and writing operands. See MatrixRate: the
+/// The seconds of products on a device, without reading and writing operands. See MatrixRate: where
+/// rates were measured those for such operands hold, or else those of `table`; without any the
 /// result is cut into tiles, compute units take them wave by wave, and of the kinds of tiles the
 /// best is taken. An element type without a rate is computed as f32.
 double productSeconds(const cluster::Device &device, DType dtype, const MatrixShape &shape);

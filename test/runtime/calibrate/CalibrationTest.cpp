@@ -89,6 +89,7 @@ CalibrationOptions tinyOptions() {
   options.rows = {1, 4};
   options.columns = {1, 4};
   options.depths = {8, 16};
+  options.gradientSizes = {2, 8, 16};
   options.kernelBytes = {256, 2048};
   options.collectiveBytes = {64, 1024};
   options.members = {2, 3, 4};
@@ -169,6 +170,7 @@ TEST(Calibration, IsAClusterWithAllKernels) {
   ASSERT_EQ(device.matrix_size(), 2);
   EXPECT_EQ(device.matrix(1).dtype(), "bf16");
   EXPECT_EQ(device.matrix(0).table().flops_size(), 8);
+  EXPECT_EQ(device.matrix(0).transposed_table().flops_size(), 27);
   EXPECT_GT(device.memory_bandwidth(), 0);
   EXPECT_GT(device.launch_seconds(), 0);
 

@@ -8,9 +8,11 @@
 
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/BusyCores.h"
+#include "runtime/calibrate/CoreSpeed.h"
 #include "runtime/cluster/KernelBytes.h"
 #include "test/runtime/testing/Expect.h"
 
+#include <algorithm>
 #include <atomic>
 #include <gtest/gtest.h>
 #include <mutex>
@@ -168,4 +170,37 @@ TEST(KernelBytes, WholeOperandsButForRows) {
   EXPECT_EQ(bytes("embedding", {row, ids}, {rows}), 128 + 8 + 128);
   TensorType cache{DType::F32, {2, 64, 16}}, tokens{DType::F32, {2, 1, 16}};
   EXPECT_EQ(bytes("cache_update", {cache, tokens, ids}, {cache}), 128 + 128 + 8);
+}
+
+TEST(CoreSpeed, FullSpeedIsNearTheFastestLoop) {
+  CoreSpeed speed(0.5);
+  double least = speed.probe();
+  for (int i = 0; i < 10; ++i)
+    least = std::min(least, speed.probe());
+  EXPECT_GT(least, 0);
+  EXPECT_TRUE(speed.isFull(least));
+  EXPECT_TRUE(speed.isFull(1.2 * least));
+  EXPECT_FALSE(speed.isFull(1.3 * least));
+  // The slowest core is not faster than the fastest loop.
+  CoreWatch watch(speed);
+  EXPECT_GT(watch.probe(), 0);
+}
+
+TEST(CoreSpeed, PatienceIsForAllTogether) {
+  CoreSpeed speed(1);
+  EXPECT_TRUE(speed.wait(0.6));
+  EXPECT_TRUE(speed.wait(0.6));
+  EXPECT_FALSE(speed.wait(0.1));
+}
+
+TEST(CoreSpeed, SamplesCountAtFullSpeed) {
+  CoreSpeed speed(0);
+  double probe = speed.probe();
+  double slow = 10 * probe;
+  std::vector<SpeedSample> samples = {{5, slow}, {1, probe}, {9, slow}, {3, probe}, {2, probe}};
+  EXPECT_EQ(countFull(samples, speed), 3u);
+  EXPECT_EQ(medianAtFullSpeed(samples, speed), 2);
+  // Where no core was fast the least slow one counts.
+  EXPECT_EQ(medianAtFullSpeed({{5, 3 * slow}, {7, slow}, {6, 2 * slow}}, speed), 7);
+  EXPECT_EQ(medianAtFullSpeed({}, speed), 0);
 }

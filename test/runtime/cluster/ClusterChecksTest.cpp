@@ -240,6 +240,11 @@ TEST(ClusterChecks, ChecksTables) {
       {[](C &c) { table(c)->clear_depths(); },
        "devices[0].matrix[1].table.depths is empty, expected at least one size",
        [](C &c) { device(c)->mutable_matrix()->RemoveLast(); }},
+      {[](C &c) { device(c)->mutable_matrix(1)->mutable_transposed_table()->add_flops(1); },
+       "devices[0].matrix[1].transposed_table.flops has 3 numbers, expected one for each of 2 "
+       "rows, "
+       "1 columns and 1 depths",
+       [](C &c) { device(c)->mutable_matrix(1)->clear_transposed_table(); }},
       {[](C &c) { table(c)->set_rows(1, 1); },
        "devices[0].matrix[1].table.rows[1] is 1, expected more than the 1 before it",
        [](C &c) { table(c)->set_rows(1, 2); }},

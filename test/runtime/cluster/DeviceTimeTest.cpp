@@ -58,6 +58,30 @@ TEST(DeviceTime, ShapesOfEinsums) {
   EXPECT_EQ(matrixShape(",->", {}, {})->flops(), 2);
 }
 
+TEST(DeviceTime, OperandsOfEinsumsThatLieTransposed) {
+  auto isTransposed = [](const char *equation) {
+    return matrixShape(equation, {2, 3, 5}, {2, 3, 7})->isTransposed;
+  };
+  // The gradient of weights, and the same written the other way around.
+  EXPECT_TRUE(isTransposed("bsd,bsf->df"));
+  EXPECT_TRUE(isTransposed("bsd,bsf->fd"));
+  std::optional<MatrixShape> shape = matrixShape("bsd,bsf->fd", {2, 3, 5}, {2, 3, 7});
+  EXPECT_EQ(shape->rows, 7);
+  EXPECT_EQ(shape->columns, 5);
+  EXPECT_EQ(shape->depth, 6);
+  // A layer, its gradient, and its result written the other way around.
+  EXPECT_FALSE(matrixShape("bsd,df->bsf", {2, 3, 5}, {5, 7})->isTransposed);
+  EXPECT_FALSE(matrixShape("bsf,df->bsd", {2, 3, 7}, {5, 7})->isTransposed);
+  EXPECT_TRUE(matrixShape("bsd,df->fbs", {2, 3, 5}, {5, 7})->isTransposed);
+  EXPECT_FALSE(matrixShape("bsd,fd->fbs", {2, 3, 5}, {7, 5})->isTransposed);
+  // Scores of heads, whose letters are in both operands and in the result.
+  EXPECT_FALSE(matrixShape("bshe,bthe->bhst", {2, 3, 4, 5}, {2, 6, 4, 5})->isTransposed);
+  // Without a sum, or without rows.
+  EXPECT_FALSE(matrixShape("a,b->ab", {2}, {3})->isTransposed);
+  EXPECT_FALSE(matrixShape("a,ab->b", {2}, {2, 3})->isTransposed);
+  EXPECT_FALSE(matrixShape("ab,b->a", {2, 3}, {3})->isTransposed);
+}
+
 TEST(DeviceTime, EquationsThatAreNone) {
   for (const char *equation : {"", "ab", "ab,bc", "ab->ac", "->ab,bc", "aB,bc->ac", "ab,bc->a1",
                                "a,bc->ac", "ab,bcd->ac", "ab,bc,cd->ad", "ab,b\xe4->a"})
@@ -143,6 +167,14 @@ TEST(DeviceTime, MeasuredProducts) {
   EXPECT_EQ(peakFlops(measured, "f32"), 108e3);
   measured.mutable_matrix(0)->set_flops(0);
   EXPECT_EQ(peakFlops(measured, "f32"), 4e3);
+  // Transposed ones have a table of their own, where there is one.
+  EXPECT_DOUBLE_EQ(seconds(measured, {1, 10, 20, 30, true}), 2 * 10 * 20 * 30 / 4e3);
+  cluster::Device both = measured;
+  *both.mutable_matrix(0)->mutable_transposed_table() = table;
+  both.mutable_matrix(0)->mutable_transposed_table()->set_flops(0, 5e3);
+  EXPECT_DOUBLE_EQ(seconds(both, {1, 10, 20, 30, true}), 2 * 10 * 20 * 30 / 5e3);
+  EXPECT_DOUBLE_EQ(seconds(both, {1, 10, 20, 30}), 2 * 10 * 20 * 30 / 4e3);
+  EXPECT_EQ(peakFlops(both, "f32"), 5e3);
   // Attention is a part of the best products.
   EXPECT_DOUBLE_EQ(kernelSeconds(measured, {"attention", DType::F32, 2400, 0}), 2400 / (0.6 * 4e3));
 }

@@ -29,6 +29,7 @@ devices {
   matrix {
     dtype: "f32"
     table { rows: [1, 64] columns: [1, 32, 64] depths: 128 flops: [1e9, 2e9, 3e9, 4e9, 5e9, 6e9] }
+    transposed_table { rows: [8, 64] columns: 64 depths: 128 flops: [1e9, 2e9] }
   }
   compute_units: 108
   launch_seconds: 3e-6
