@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 #include <tuple>
 
 using namespace mlir;
@@ -39,6 +40,11 @@ std::vector<std::string> AxisDecision::entries(bool isSplit) const {
   for (const std::string &key : isDefault() ? names : dims)
     result.push_back(key + (isSplit ? "=tp" : "="));
   return result;
+}
+
+/// Whether an entry of a map can speak of the argument: its own signs are not in the name.
+static bool canBeKey(StringRef name) {
+  return !name.empty() && name.find_first_of("=,@+#*") == StringRef::npos;
 }
 
 //===----------------------------------------------------------------------===//
@@ -128,7 +134,7 @@ private:
       LayeredName name = nameOf(argument);
       // An entry of a map could not be read.
       StringRef exact = argumentName(function, argument);
-      if (!exact.empty() && exact.find_first_of("=,@+#*") == StringRef::npos)
+      if (canBeKey(exact))
         dims.push_back({fmt::format("{}#{}", name.text, dim),
                         fmt::format("{}#{}", exact.str(), dim), name.layer});
     }
@@ -277,17 +283,27 @@ std::vector<AxisDecision> dtc::findAxisDecisions(func::FuncOp function, ArrayRef
 
 std::vector<std::string> dtc::findBatchDims(func::FuncOp function) {
   std::vector<std::string> dims;
-  int64_t size = 0;
+  std::optional<int64_t> size;
   std::set<unsigned> inputs;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     auto type = dyn_cast<RankedTensorType>(function.getArgument(i).getType());
     if (!function.getArgAttr(i, DtcDialect::kInputAttrName) || !type || type.getRank() == 0)
       continue;
-    if (size != 0 && type.getDimSize(0) != size)
+    if (!type.hasStaticShape() || type.getNumElements() == 0 ||
+        (size && type.getDimSize(0) != *size))
+      return {};
+    // What has a name is something else, and what a map cannot name cannot be split.
+    auto names = function.getArgAttrOfType<ArrayAttr>(i, DtcDialect::kAxesAttrName);
+    std::string name = argumentName(function, i).str(), key = name + "#0", problem;
+    if ((names && !names.empty() && !cast<StringAttr>(names[0]).getValue().empty()) ||
+        !canBeKey(name))
+      return {};
+    if (auto found = findArgumentDims(function, key, problem);
+        !found || *found != std::vector<ArgumentDim>{{i, 0}})
       return {};
     size = type.getDimSize(0);
     inputs.insert(i);
-    dims.push_back(argumentName(function, i).str() + "#0");
+    dims.push_back(std::move(key));
   }
   DimensionClasses classes(function);
   for (const DimensionClass &group : classes.classes()) {

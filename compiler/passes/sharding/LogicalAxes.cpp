@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <optional>
 #include <set>
 
 using namespace mlir;
@@ -75,15 +76,27 @@ LogicalResult dtc::completeBatch(ModuleOp module, Location loc, const Mesh &mesh
                                  ArrayRef<std::string> axes, LogicalAxisMap &map) {
   if (auto it = map.find(kBatchAxisName); it != map.end())
     it->second.isBatch = true;
-  for (auto function : module.getOps<func::FuncOp>())
-    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
-      auto names = function.getArgAttrOfType<ArrayAttr>(i, DtcDialect::kAxesAttrName);
-      if (!names || names.empty() || !function.getArgAttr(i, DtcDialect::kInputAttrName))
-        continue;
-      StringRef first = cast<StringAttr>(names[0]).getValue();
-      if (auto it = map.find(first); it != map.end() && namesArgumentDims(first))
-        it->second.isBatch = true;
-    }
+  // Of a model that names its batch, other inputs need have none.
+  std::optional<int64_t> samples;
+  auto forInputs = [&](auto visit) {
+    for (auto function : module.getOps<func::FuncOp>())
+      for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
+        auto names = function.getArgAttrOfType<ArrayAttr>(i, DtcDialect::kAxesAttrName);
+        auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
+        if (names && !names.empty() && type && type.getRank() > 0 &&
+            function.getArgAttr(i, DtcDialect::kInputAttrName))
+          visit(cast<StringAttr>(names[0]).getValue(), type.getDimSize(0));
+      }
+  };
+  forInputs([&](StringRef first, int64_t size) {
+    if (first == kBatchAxisName)
+      samples = size;
+  });
+  forInputs([&](StringRef first, int64_t size) {
+    if (auto it = map.find(first);
+        it != map.end() && namesArgumentDims(first) && (!samples || *samples == size))
+      it->second.isBatch = true;
+  });
   for (const std::string &name : axes) {
     AxisList found = mesh.findAll(name);
     if (found.empty())

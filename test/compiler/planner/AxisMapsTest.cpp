@@ -147,7 +147,7 @@ TEST_F(AxisDecisions, TheBatchIsTheFirstDimensionOfInputs) {
 }
 
 /// A dimension that a parameter has as well is no batch, nor is one of two sizes, or one that a
-/// value has twice.
+/// value has twice, one without elements, one of another name, or one that a map cannot name.
 TEST_F(AxisDecisions, WhatIsNoBatch) {
   for (
       const char *text : {
@@ -162,6 +162,18 @@ TEST_F(AxisDecisions, WhatIsNoBatch) {
   %0 = dtc.transpose %x permutation [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = dtc.add %x, %0 : tensor<4x4xf32>
   return %1 : tensor<4x4xf32>
+})",
+          R"(func.func @loss(%x: tensor<0x8xf32> {dtc.input = "x"}, %y: tensor<4xf32> {dtc.input = "y"}) -> tensor<4xf32> {
+  return %y : tensor<4xf32>
+})",
+          R"(func.func @loss(%x: tensor<4xf32> {dtc.input = "x", dtc.axes = ["seq"]}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+})",
+          R"(func.func @loss(%x: tensor<4xf32> {dtc.input = "a=b"}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+})",
+          R"(func.func @loss(%w: tensor<4xf32> {dtc.param = "x"}, %x: tensor<4xf32> {dtc.input = "x"}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
 })"}) {
     module = compiler.parse(text);
     ASSERT_TRUE(module) << compiler.diagnostics();
