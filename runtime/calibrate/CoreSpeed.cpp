@@ -129,11 +129,15 @@ double medianAtFullSpeed(const std::vector<SpeedSample> &samples, const CoreSpee
   for (const SpeedSample &sample : samples)
     if (speed.isFull(sample.probe))
       full.push_back(sample.seconds);
-  if (full.empty() && !samples.empty())
-    return std::min_element(
-               samples.begin(), samples.end(),
-               [](const SpeedSample &a, const SpeedSample &b) { return a.probe < b.probe; })
-        ->seconds;
+  if (full.empty() && !samples.empty()) {
+    // All of those that were disturbed as little as the least.
+    double least = samples.front().probe;
+    for (const SpeedSample &sample : samples)
+      least = std::min(least, sample.probe);
+    for (const SpeedSample &sample : samples)
+      if (sample.probe <= kFullSpeedShare * least)
+        full.push_back(sample.seconds);
+  }
   return median(std::move(full));
 }
 

@@ -14,6 +14,9 @@
 
 namespace dtc::runtime {
 
+/// How many times as long as the fastest a probe of a core at full speed takes at most.
+inline constexpr double kFullSpeedShare = 1.25;
+
 /// The cores that this process may use, as its affinity says; at least 1.
 int64_t usableCores();
 
@@ -32,7 +35,7 @@ public:
   /// Whether a core was at its full speed when the loop took so many seconds: at most a quarter
   /// more than the least of all. Clocks that depend on how many cores are busy differ by less, and
   /// a core that is shared loses more.
-  bool isFull(double seconds) const { return seconds <= 1.25 * least; }
+  bool isFull(double seconds) const { return seconds <= kFullSpeedShare * least; }
   /// Takes from the patience. False if there is none left.
   bool wait(double seconds) { return patience.fetch_sub(seconds) > 0; }
 
