@@ -9,6 +9,7 @@
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
+#include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/ModelCosts.h"
 #include "runtime/cluster/ClusterReader.h"
 #include "runtime/plan/PlanTypes.h"
@@ -212,6 +213,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   if (!model)
     return model.error();
   CompileOptions options = optionsOf(row);
+  useClusterSpeeds(cluster, options);
   std::string prefix;
   int64_t layers = 0;
   { // The short model must not outlive the whole one's context.
@@ -265,18 +267,20 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   if (!model)
     return model.error();
   CostProbe probe((*model)->module(), optionsOf(row), cluster, batch);
-  const ModelCosts *costs =
+  llvm::ArrayRef<ModelCosts> costs =
       probe.find({row.tp, row.microbatch, row.sequenceParallel, row.recompute});
-  if (!costs || costs->layers == 0)
+  if (costs.empty() || costs.front().layers == 0)
     return Error{fmt::format("{}: {}", row.config,
                              probe.numLayers() == 0
                                  ? "found no layers that repeat each other, of which one could be "
                                    "timed; give a model of more than 3 layers that are alike"
                                  : "a layer on each stage does not compile; see what a whole step "
                                    "says, without --layer")};
-  LayerPrediction result{costs->layer.forward, costs->layer.backward};
+  LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.recompute == "full" && row.recomputesWhole)
-    if (const ModelCosts *kept = probe.find({row.tp, row.microbatch, row.sequenceParallel, "none"}))
-      result.backward = kept->layer.backward + costs->layer.forward;
+    if (llvm::ArrayRef<ModelCosts> kept =
+            probe.find({row.tp, row.microbatch, row.sequenceParallel, "none"});
+        !kept.empty())
+      result.backward = kept.front().layer.backward + result.forward;
   return result;
 }

@@ -82,9 +82,9 @@ static int measureEstimates(const Arguments &args) {
   CostProbe probe(*module, options.base, cluster, model.batch);
   ModelTraits traits = findTraits(*module, probe.numLayers());
   std::vector<ParallelLayout> layouts = enumerateLayouts(options, traits);
-  std::vector<std::pair<ParallelLayout, const ModelCosts *>> known;
+  std::vector<std::pair<ParallelLayout, llvm::ArrayRef<ModelCosts>>> known;
   for (const ParallelLayout &layout : layouts)
-    if (const ModelCosts *costs = probe.find(layout.key(traits.batch)))
+    if (llvm::ArrayRef<ModelCosts> costs = probe.find(layout.key(traits.batch)); !costs.empty())
       known.emplace_back(layout, costs);
   if (known.empty())
     return fail("no layout can be estimated");
@@ -94,7 +94,7 @@ static int measureEstimates(const Arguments &args) {
   for (auto begin = std::chrono::steady_clock::now(); seconds < std::max(args.seconds, 0.2);
        seconds = secondsSince(begin))
     for (const auto &[layout, costs] : known) {
-      sum += estimator.estimate(layout, *costs).seconds();
+      sum += estimator.estimate(layout, costs).seconds();
       ++count;
     }
   fmt::print("{} estimates of {} layouts of {} on 256 devices in {:.2f} s: {:.0f} a second on one "

@@ -194,6 +194,17 @@ static LogicalResult compileGeneration(ModuleOp module, CompileOptions options) 
   return error;
 }
 
+/// finishCompile() without what describes the plan.
+static LogicalResult finishPrograms(ModuleOp module, PlanSearch &search, Candidate &candidate,
+                                    StringRef modelName, plan::Plan &plan) {
+  emitAll(module.getContext(), search.partitionDiagnostics(candidate.options));
+  emitAll(module.getContext(), candidate.diagnostics);
+  module.getBodyRegion().takeBody(candidate.module->getBodyRegion());
+  if (failed(addEvaluation(module, search.takePartitioned(candidate.options), candidate.options)))
+    return failure();
+  return exportPlan(module, modelName, plan);
+}
+
 /// compile() without what describes the plan.
 static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &options,
                                      StringRef modelName, plan::Plan &plan) {
@@ -244,25 +255,33 @@ static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &opti
     return explainMemory(module, modelName, effective, *search.closest), failure();
   if (!best)
     return emitAll(module.getContext(), search.failure), failure();
-  emitAll(module.getContext(), search.partitionDiagnostics(best->options));
-  emitAll(module.getContext(), best->diagnostics);
   if (options.schedule == "auto")
     emitRemark(module.getLoc()) << "the schedule is " << best->options.schedule << ": "
                                 << llvm::formatv("{0:f1}", best->seconds * 1e6).str()
                                 << " us a step by estimate, " << runtime::formatBytes(best->peak());
-  module.getBodyRegion().takeBody(best->module->getBodyRegion());
-  if (failed(addEvaluation(module, search.takePartitioned(best->options), best->options)))
-    return failure();
-  return exportPlan(module, modelName, plan);
+  return finishPrograms(module, search, *best, modelName, plan);
 }
 
-LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
-                           plan::Plan &plan) {
+/// Adds to the plan what is known of the model before it is compiled.
+static LogicalResult describing(ModuleOp module, const CompileOptions &options, plan::Plan &plan,
+                                llvm::function_ref<LogicalResult()> compileIt) {
   plan::Plan described;
   describeModel(module, options, described);
-  if (failed(compilePrograms(module, options, modelName, plan)))
+  if (failed(compileIt()))
     return failure();
   plan.set_model_flops(described.model_flops());
   plan.set_masked_flops(described.masked_flops());
   return success();
+}
+
+LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
+                           plan::Plan &plan) {
+  return describing(module, options, plan,
+                    [&] { return compilePrograms(module, options, modelName, plan); });
+}
+
+LogicalResult dtc::finishCompile(ModuleOp module, PlanSearch &search, Candidate &candidate,
+                                 StringRef modelName, plan::Plan &plan) {
+  return describing(module, candidate.options, plan,
+                    [&] { return finishPrograms(module, search, candidate, modelName, plan); });
 }

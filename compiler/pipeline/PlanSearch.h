@@ -47,7 +47,7 @@ struct Candidate {
 /// which they share.
 class PlanSearch {
 public:
-  PlanSearch(mlir::ModuleOp model, llvm::StringRef name) : model(model), name(name) {}
+  PlanSearch(mlir::ModuleOp model, llvm::StringRef name) : model(model), name(name.str()) {}
   /// The best candidate; nullopt, with `closest` set where something compiled, where none fits.
   std::optional<Candidate> run(const CompileOptions &options);
 
@@ -77,7 +77,7 @@ private:
   std::optional<Candidate> keepIfFits(std::optional<Candidate> candidate);
 
   mlir::ModuleOp model;
-  llvm::StringRef name;
+  std::string name;
   struct Front {
     bool isMade = false;
     mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -94,6 +94,12 @@ private:
   /// By chunks, and whether something is recomputed.
   std::map<std::pair<int64_t, bool>, Front> fronts;
 };
+
+/// Does the rest of what compile() does with a candidate's options, which is most of the work: puts
+/// the candidate, which `search` made, in the place of the model in `module`, adds its evaluation
+/// and writes the plan. `search` makes no more candidates.
+mlir::LogicalResult finishCompile(mlir::ModuleOp module, PlanSearch &search, Candidate &candidate,
+                                  llvm::StringRef modelName, plan::Plan &plan);
 
 } // namespace dtc
 

@@ -10,11 +10,11 @@
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/AxisMaps.h"
+#include "compiler/planner/ClusterSpeeds.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/simulate/PlanSteps.h"
 
 #include "mlir/IR/Diagnostics.h"
-
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
@@ -24,10 +24,14 @@ using namespace mlir;
 using namespace dtc;
 
 /// Probes have a stage of a pipeline for each of a few layers, also where the cluster is too small
-/// for these: one of so many nodes that it is not.
-static cluster::Cluster enlarge(cluster::Cluster cluster, int64_t times) {
-  auto &group = *cluster.mutable_nodes(cluster.nodes_size() - 1);
-  group.set_count(group.count() + (times - 1) * runtime::countDevices(cluster));
+/// for these: one of so many nodes of a kind that it is not.
+static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::Node &kind,
+                                int64_t times) {
+  int64_t devices = runtime::countDevices(cluster);
+  cluster.clear_nodes();
+  cluster::NodeGroup *group = cluster.add_nodes();
+  group->set_node(kind.name());
+  group->set_count(times * devices);
   // Where there is one node, nothing says what is between nodes. Messages between stages are left
   // out of the costs.
   for (cluster::Node &node : *cluster.mutable_node_kinds())
@@ -36,10 +40,20 @@ static cluster::Cluster enlarge(cluster::Cluster cluster, int64_t times) {
   return cluster;
 }
 
+std::vector<const cluster::Node *> dtc::kindsOfNodes(const cluster::Cluster &cluster,
+                                                     int64_t devices) {
+  std::vector<const cluster::Node *> kinds;
+  if (devices == 0)
+    devices = runtime::countDevices(cluster);
+  for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices))
+    if (!llvm::is_contained(kinds, used.node))
+      kinds.push_back(used.node);
+  return kinds;
+}
+
 CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
-                     int64_t batch, std::vector<std::string> batchDims)
-    : shortened(shortenModel(model, 3)), options(options),
-      cluster(enlarge(cluster, std::max<int64_t>(shortened.keptLayers, 1))), batch(batch),
+                     int64_t batch, int64_t devices, std::vector<std::string> batchDims)
+    : shortened(shortenModel(model, 3)), options(options), batch(batch),
       batchDims(std::move(batchDims)) {
   // What the user says of single layers that are taken out is not about those that are left.
   auto function = *shortened.module->getOps<func::FuncOp>().begin();
@@ -48,13 +62,15 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
     std::string problem;
     return namesArgumentDims(key) && !findArgumentDims(function, key, problem);
   });
+  for (const cluster::Node *kind : kindsOfNodes(cluster, devices))
+    clusters.push_back(enlarge(cluster, *kind, std::max<int64_t>(shortened.keptLayers, 1)));
 }
 
-const ModelCosts *CostProbe::find(const CostKey &key) {
+ArrayRef<ModelCosts> CostProbe::find(const CostKey &key) {
   auto [it, fresh] = known.try_emplace(key);
   if (fresh)
     it->second = probe(key);
-  return it->second ? &*it->second : nullptr;
+  return it->second;
 }
 
 static double bytesOf(const plan::Buffer &buffer) {
@@ -153,7 +169,7 @@ ModuleOp CostProbe::partition(const PartitionKey &key, const CompileOptions &pro
   return it->second.get();
 }
 
-std::optional<ModelCosts> CostProbe::probe(const CostKey &key) {
+std::vector<ModelCosts> CostProbe::probe(const CostKey &key) {
   // A pipeline tells forward from backward also where all of the model is one stage.
   CompileOptions probed = options;
   int64_t stages = shortened.prefix.empty() ? 1 : shortened.keptLayers;
@@ -178,22 +194,43 @@ std::optional<ModelCosts> CostProbe::probe(const CostKey &key) {
   for (int64_t stage = 0; stage < stages && stages > 1; ++stage)
     probed.stages += fmt::format("{}{}{}", stage > 0 ? "|" : "", shortened.prefix, stage);
 
+  // Two of dp's devices have its link, which the cluster need not have as many of as a probe.
+  CompileOptions paired = probed;
+  for (auto &[name, size] : paired.mesh)
+    if (name == "dp")
+      size = 2;
+  useClusterSpeeds(clusters.front(), paired);
+  probed.links = paired.links;
+  probed.deviceFlops = paired.deviceFlops;
+  probed.deviceBandwidth = paired.deviceBandwidth;
+
   // What is wrong with it, compiling the chosen plan will say.
   ScopedDiagnosticHandler quiet((*shortened.module)->getContext(),
                                 [](Diagnostic &) { return success(); });
   ModuleOp partitioned = partition({key.tp, key.samples, key.sequenceParallel, key.shard}, probed);
   if (!partitioned)
-    return std::nullopt;
+    return {};
   OwningOpRef<ModuleOp> module = partitioned.clone();
   plan::Plan plan;
   if (failed(runPasses(*module, [&](OpPassManager &manager) { buildLowering(manager, probed); })) ||
       failed(exportPlan(*module, "probe", plan)))
-    return std::nullopt;
+    return {};
   // What is moved over that axis belongs to a layout, not to the model.
   for (plan::Axis &axis : *plan.mutable_axes())
     if (axis.name() == "dp")
       axis.set_size(1);
-  auto topology = runtime::Topology::create(cluster, runtime::meshOf(plan));
+  std::vector<ModelCosts> costs;
+  for (const cluster::Cluster &machines : clusters)
+    if (std::optional<ModelCosts> timed = timeOn(machines, plan))
+      costs.push_back(*timed);
+  if (costs.size() != clusters.size())
+    costs.clear();
+  return costs;
+}
+
+std::optional<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
+                                            const plan::Plan &plan) const {
+  auto topology = runtime::Topology::create(machines, runtime::meshOf(plan));
   if (!topology)
     return std::nullopt;
   auto steps = runtime::PlanSteps::create(plan, *topology);
@@ -205,6 +242,7 @@ std::optional<ModelCosts> CostProbe::probe(const CostKey &key) {
   for (int p = 0; p < plan.programs_size(); ++p)
     parts.push_back(costOf(plan.programs(p), steps->devices[size_t(p)]));
   costs.before = parts.front();
+  const int stages = plan.programs_size();
   if (stages > 1) {
     costs.layers = shortened.layers;
     costs.layer = parts[1];

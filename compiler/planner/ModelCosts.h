@@ -53,41 +53,50 @@ struct CostKey {
   auto operator<=>(const CostKey &) const = default;
 };
 
+/// The kinds of the nodes that the first `devices` devices of a cluster are in, all for 0, each
+/// once, in the cluster's order.
+std::vector<const cluster::Node *> kindsOfNodes(const cluster::Cluster &cluster, int64_t devices);
+
 /// The bytes of a program's activations that forward tasks write and others of the same microbatch
 /// read, views counted as what they are views of: of one microbatch, or of as many as the program
 /// keeps at a time.
 double keptBytes(const plan::Program &program, bool ofAllMicrobatches = false);
 
 /// Finds costs by compiling a model that has all but three of its layers taken out, one layer on
-/// each stage of a pipeline, and timing its instructions on a cluster. Each is found once.
+/// each stage of a pipeline, and timing its instructions on nodes of each kind. Each is found once.
 class CostProbe {
 public:
   /// `model` is whole; `batch` is its number of samples, which the first dimensions `batchDims` are
-  /// (see findBatchDims()) where these have no name.
+  /// (see findBatchDims()) where these have no name. The first `devices` devices of the cluster are
+  /// used, all for 0.
   CostProbe(mlir::ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
-            int64_t batch, std::vector<std::string> batchDims = {});
+            int64_t batch, int64_t devices = 0, std::vector<std::string> batchDims = {});
 
-  /// Null where such a model does not compile.
-  const ModelCosts *find(const CostKey &key);
+  /// The costs on each kind of node, or nothing where such a model does not compile.
+  llvm::ArrayRef<ModelCosts> find(const CostKey &key);
 
   int64_t numProbes() const { return int64_t(known.size()); }
   /// Of the model; 0 where its layers do not repeat.
   int64_t numLayers() const { return shortened.prefix.empty() ? 0 : shortened.layers; }
+  /// Of the names of layers that repeat: "h.".
+  const std::string &layerPrefix() const { return shortened.prefix; }
   /// The model that is probed.
   ShortModel &shortModel() { return shortened; }
 
 private:
   /// All of CostKey but what is computed again.
   using PartitionKey = std::tuple<int64_t, int64_t, bool, std::vector<std::string>>;
-  std::optional<ModelCosts> probe(const CostKey &key);
+  std::vector<ModelCosts> probe(const CostKey &key);
+  std::optional<ModelCosts> timeOn(const cluster::Cluster &machines, const plan::Plan &plan) const;
   mlir::ModuleOp partition(const PartitionKey &key, const CompileOptions &probed);
 
   ShortModel shortened;
   CompileOptions options;
-  cluster::Cluster cluster; ///< with at least a device for each of a probe's
+  /// One of each kind of node, with at least a device for each of a probe's.
+  std::vector<cluster::Cluster> clusters;
   int64_t batch;
   std::vector<std::string> batchDims;
-  std::map<CostKey, std::optional<ModelCosts>> known;
+  std::map<CostKey, std::vector<ModelCosts>> known;
   std::map<PartitionKey, mlir::OwningOpRef<mlir::ModuleOp>> partitions;
 };
 

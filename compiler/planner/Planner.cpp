@@ -10,6 +10,7 @@
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "compiler/pipeline/PlanSearch.h"
+#include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PlannerReport.h"
 #include "runtime/cluster/DeviceTime.h"
 
@@ -65,9 +66,15 @@ static bool splitsOverTensorAxis(StringRef entry) {
 
 Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
     : model(model), name(name), options(options), traits(traitsBeside(model, options.base.shard)),
-      probe(model, options.base, *options.cluster, traits.batch, traits.batchDims),
+      probe(model, options.base, *options.cluster, traits.batch, options.devices, traits.batchDims),
       estimator(this->options, traits) {
+  // Nothing is kept for a backward pass.
+  if (this->options.base.mode == CompileOptions::Mode::Forward) {
+    this->options.base.recompute = "none";
+    this->options.fixed.insert("recompute");
+  }
   traits.layers = probe.numLayers();
+  traits.layerPrefix = probe.layerPrefix();
   // A model of few layers is probed whole; they may be alike for all that.
   ShortModel &shortened = probe.shortModel();
   ShortModel names;
@@ -90,14 +97,20 @@ static int64_t deviceCount(const PlannerOptions &options) {
   return options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
 }
 
-static double usableBytes(const PlannerOptions &options) {
+static double leastMemory(const PlannerOptions &options) {
   double least = std::numeric_limits<double>::infinity();
   for (const runtime::UsedNodes &used :
-       runtime::findUsedNodes(*options.cluster, deviceCount(options))) {
-    double share = used.device->usable_memory() > 0 ? used.device->usable_memory() : 1;
-    least = std::min(least, used.device->memory_bytes() * share);
-  }
+       runtime::findUsedNodes(*options.cluster, deviceCount(options)))
+    least = std::min(least, usableBytes(*used.device));
   return least;
+}
+
+/// Whether all devices have as much memory: a plan has one limit.
+static bool hasOneMemory(const PlannerOptions &options) {
+  return llvm::all_of(runtime::findUsedNodes(*options.cluster, deviceCount(options)),
+                      [&](const runtime::UsedNodes &used) {
+                        return usableBytes(*used.device) == leastMemory(options);
+                      });
 }
 
 /// The most FLOP/s that products reach on a device: large ones, the best that was measured, or
@@ -127,10 +140,9 @@ static double sustainedFlops(const PlannerOptions &options) {
   return sum;
 }
 
-CompileOptions Planner::optionsOf(const ParallelLayout &layout) const {
+CompileOptions dtc::optionsOf(const ParallelLayout &layout, const PlannerOptions &options) {
   CompileOptions result = layout.toOptions(options.base);
-  // What is compiled is what was asked for, and whether it fits is looked at.
-  result.memoryLimit = 0;
+  useClusterSpeeds(*options.cluster, result);
   return result;
 }
 
@@ -158,24 +170,25 @@ std::optional<Planner::Promise> Planner::promiseOf(const ParallelLayout &layout,
     key.tp = 1;
     key.sequenceParallel = false;
   }
-  const ModelCosts *costs = probe.find(key);
-  if (!costs)
+  ArrayRef<ModelCosts> costs = probe.find(key);
+  if (costs.empty())
     return std::nullopt;
-  StepEstimate estimate = estimator.estimate(layout, *costs);
-  return Promise{estimate.seconds(), estimate.bytes, number};
+  ParallelLayout balanced = layout;
+  estimator.balance(balanced, costs);
+  StepEstimate estimate = estimator.estimate(balanced, costs);
+  return Promise{estimate.seconds(), std::max(0.0, estimate.bytes - estimate.memoryBytes), number};
 }
 
-std::vector<std::string> Planner::mapFor(const ParallelLayout &example, double memoryBytes) {
-  return chooseAxisMap(
-      decisions, example.tp, mostMaps(*probe.shortModel().module),
-      [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
-        ParallelLayout layout = example;
-        layout.shard = entries;
-        std::optional<Promise> promise = promiseOf(layout, 0);
-        if (!promise)
-          return std::nullopt;
-        return AxisMapCost{promise->seconds, std::max(0.0, promise->bytes - memoryBytes)};
-      });
+std::vector<std::string> Planner::mapFor(const ParallelLayout &example) {
+  return chooseAxisMap(decisions, example.tp, mostMaps(*probe.shortModel().module),
+                       [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
+                         ParallelLayout layout = example;
+                         layout.shard = entries;
+                         std::optional<Promise> promise = promiseOf(layout, 0);
+                         if (!promise)
+                           return std::nullopt;
+                         return AxisMapCost{promise->seconds, promise->excessBytes};
+                       });
 }
 
 std::vector<Planner::Promise>
@@ -213,12 +226,12 @@ Planner::chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
     // The best that fits stands for all of that size, and where none does, the best.
     const Promise *example = nullptr;
     for (const Promise &promise : promises)
-      if (layouts[promise.layout].tp == tp && (!example || promise.bytes <= choice.memoryBytes)) {
+      if (layouts[promise.layout].tp == tp && (!example || promise.excessBytes == 0)) {
         example = &promise;
-        if (promise.bytes <= choice.memoryBytes)
+        if (promise.excessBytes == 0)
           break;
       }
-    std::vector<std::string> map = mapFor(layouts[example->layout], choice.memoryBytes);
+    std::vector<std::string> map = mapFor(layouts[example->layout]);
     if (map.empty() && splitsByDefault)
       continue;
     llvm::erase_if(promises,
@@ -246,15 +259,15 @@ void Planner::estimateAll(PlanChoice &choice,
   for (const Promise &promise : promises) {
     if (promise.seconds > margin * best)
       break;
-    const ParallelLayout &layout = layouts[promise.layout];
-    const ModelCosts *costs = probe.find(layout.key(traits.batch));
-    choice.progress.probes = probe.numProbes();
-    if (!costs)
-      continue;
     RankedLayout entry;
-    entry.layout = layout;
-    entry.estimate = estimator.estimate(layout, *costs);
-    entry.fits = entry.estimate.bytes <= choice.memoryBytes;
+    entry.layout = layouts[promise.layout];
+    llvm::ArrayRef<ModelCosts> costs = probe.find(entry.layout.key(traits.batch));
+    choice.progress.probes = probe.numProbes();
+    if (costs.empty())
+      continue;
+    estimator.balance(entry.layout, costs);
+    entry.estimate = estimator.estimate(entry.layout, costs);
+    entry.fits = entry.estimate.memoryShare() <= 1;
     if (entry.fits)
       best = std::min(best, entry.estimate.seconds());
     ++choice.progress.estimated;
@@ -275,30 +288,34 @@ void Planner::estimateAll(PlanChoice &choice,
     units -= StepEstimator::numUnits(entry.layout);
     if (units < 0)
       break;
-    StepEstimator::refine(entry.layout, entry.estimate);
-    entry.fits = entry.estimate.bytes <= choice.memoryBytes;
+    estimator.refine(entry.layout, probe.find(entry.layout.key(traits.batch)), entry.estimate);
+    entry.fits = entry.estimate.memoryShare() <= 1;
   }
   sort();
 }
 
-bool Planner::simulate(RankedLayout &entry, plan::Plan &plan) {
-  CompileOptions compiled = optionsOf(entry.layout);
+bool Planner::simulate(RankedLayout &entry, Compiled &compiled) {
+  CompileOptions asked = optionsOf(entry.layout, options);
   // What is wrong with a layout takes it out of the search.
   ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
-  PlanSearch search(model, name);
-  std::optional<Candidate> candidate = search.run(compiled);
+  auto search = std::make_unique<PlanSearch>(model, name);
+  std::optional<Candidate> candidate = search->run(asked);
   if (!candidate)
     return false;
   auto simulation = runtime::simulateOnCluster(candidate->plan, *options.cluster);
   if (!simulation)
     return false;
-  entry.arenaBytes = candidate->peak();
-  entry.fits = true;
+  double share = 0; // of its device's memory
   for (const runtime::StageSimulation &stage : simulation->stages)
-    entry.fits &= double(stage.arenaBytes) <= stage.memoryBytes;
+    if (double(stage.arenaBytes) > share * stage.memoryBytes) {
+      share = double(stage.arenaBytes) / stage.memoryBytes;
+      entry.arenaBytes = int64_t(stage.arenaBytes);
+      entry.memoryBytes = stage.memoryBytes;
+    }
+  entry.fits = share <= 1;
   simulation->step = {}; // tables need no timeline
   entry.simulation = std::move(*simulation);
-  plan = std::move(candidate->plan);
+  compiled = {std::move(search), std::move(candidate)};
   return true;
 }
 
@@ -315,6 +332,22 @@ static std::string kindOf(const ParallelLayout &layout) {
                      layout.recompute, layout.sequenceParallel, layout.microbatches > 1);
 }
 
+/// Layouts that may be faster if they recompute only as much as their memory asks for: the chosen
+/// one, if it recomputes, and that which promises most of those that do not recompute and do not
+/// fit.
+static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedLayout> ranked,
+                                              std::optional<size_t> chosen, double best) {
+  std::vector<size_t> found;
+  if (chosen && ranked[*chosen].layout.recompute != "none")
+    found.push_back(*chosen);
+  for (auto [index, entry] : llvm::enumerate(ranked))
+    if (!entry.fits && entry.layout.recompute == "none" && entry.seconds() < best) {
+      found.push_back(index);
+      break;
+    }
+  return found;
+}
+
 void Planner::simulateBest(PlanChoice &choice,
                            llvm::function_ref<void(const PlannerProgress &)> report) {
   const int64_t most = mostSimulations(model);
@@ -324,27 +357,50 @@ void Planner::simulateBest(PlanChoice &choice,
   std::optional<size_t> chosen; // that the best is of
   // How many times its estimate a kind of layout takes at least, as far as is known.
   std::map<std::string, double> errors;
-  // How much of its estimate a layout holds: at least, where there is time to find out, and else at
-  // most.
-  double memoryShare = 1;
+  // How many times its estimate a layout holds: at least, where there is time to find out, and else
+  // at most.
+  double memoryError = 1;
   std::vector<std::string> kinds;
   for (const RankedLayout &entry : choice.ranked)
     kinds.push_back(kindOf(entry.layout));
   std::vector<bool> isDone(choice.ranked.size(), false);
   std::vector<RankedLayout> simulated, others;
+  auto simulateOne = [&](size_t index) {
+    isDone[index] = true;
+    RankedLayout &entry = choice.ranked[index];
+    Compiled compiled;
+    --left;
+    if (!simulate(entry, compiled))
+      return;
+    ++choice.progress.simulated;
+    double times = entry.memoryShare() / entry.estimate.memoryShare();
+    memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
+    double error = entry.simulation->stepSeconds / entry.estimate.seconds();
+    auto [known, fresh] = errors.try_emplace(kinds[index], error);
+    known->second = std::min(known->second, error);
+    if (entry.fits && entry.simulation->stepSeconds < best) {
+      best = entry.simulation->stepSeconds;
+      chosen = index;
+      choice.progress.bestSeconds = best;
+      choice.plan = std::move(compiled.candidate->plan);
+      choice.options = optionsOf(entry.layout, options);
+      choice.search = std::move(compiled.search);
+      choice.compiled = std::move(compiled.candidate);
+    }
+    report(choice.progress);
+  };
   // Without any that fits, a few more are worth their time.
   while (left > 0 || (std::isinf(best) && left > -kMoreSimulations)) {
     // While much of the work is left, estimates are taken to be worse than they should be. Where
     // little can be tried, what may not fit is no loss to be taken.
     double spare = isThorough ? std::max(0.0, double(left) / double(most)) : 0;
     double doubt = kEstimateError + kSpareTimeError * spare;
-    double limit = choice.memoryBytes *
-                   (isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError);
+    double limit = isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError;
     // The one that promises most.
     std::optional<size_t> next;
     double promise = best;
     for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
-      if (isDone[index] || entry.estimate.bytes * memoryShare > limit)
+      if (isDone[index] || entry.estimate.memoryShare() * memoryError > limit)
         continue;
       auto error = errors.find(kinds[index]);
       double times = error == errors.end() ? priorError(entry.layout) : error->second;
@@ -359,32 +415,26 @@ void Planner::simulateBest(PlanChoice &choice,
     // Where nothing fits yet, the one that needs least.
     if (!next && std::isinf(best))
       for (auto [index, entry] : llvm::enumerate(choice.ranked))
-        if (!isDone[index] && entry.estimate.bytes < 2 * choice.memoryBytes &&
-            (!next || entry.estimate.bytes < choice.ranked[*next].estimate.bytes))
+        if (!isDone[index] && entry.estimate.memoryShare() < 2 &&
+            (!next || entry.estimate.memoryShare() < choice.ranked[*next].estimate.memoryShare()))
           next = index;
     if (!next)
       break;
-    isDone[*next] = true;
-    RankedLayout &entry = choice.ranked[*next];
-    plan::Plan plan;
-    --left;
-    if (!simulate(entry, plan))
-      continue;
-    ++choice.progress.simulated;
-    double share = double(entry.arenaBytes) / entry.estimate.bytes;
-    memoryShare = isThorough ? std::min(memoryShare, share) : std::max(memoryShare, share);
-    double error = entry.simulation->stepSeconds / entry.estimate.seconds();
-    auto [known, fresh] = errors.try_emplace(kinds[*next], error);
-    known->second = std::min(known->second, error);
-    if (entry.fits && entry.simulation->stepSeconds < best) {
-      best = entry.simulation->stepSeconds;
-      chosen = *next;
-      choice.progress.bestSeconds = best;
-      choice.plan = std::move(plan);
-      choice.options = optionsOf(entry.layout);
-    }
-    report(choice.progress);
+    simulateOne(*next);
   }
+  // Between recomputing a kind of op and none there is as little as the memory asks for, which
+  // takes many compilations to find.
+  if (isThorough && !options.fixed.contains("recompute") && hasOneMemory(options))
+    for (size_t index : partlyRecomputable(choice.ranked, chosen, best)) {
+      RankedLayout &entry = choice.ranked.emplace_back();
+      entry.layout = choice.ranked[index].layout;
+      entry.estimate = choice.ranked[index].estimate;
+      entry.layout.recompute = "auto";
+      entry.layout.memoryLimit = int64_t(choice.memoryBytes);
+      kinds.push_back(kindOf(entry.layout));
+      isDone.push_back(false);
+      simulateOne(choice.ranked.size() - 1);
+    }
   for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
     if (auto error = errors.find(kinds[index]); error != errors.end())
       entry.correction = error->second;
@@ -405,11 +455,7 @@ void Planner::simulateBest(PlanChoice &choice,
   choice.ranked.clear();
   for (std::vector<RankedLayout> *list : {&simulated, &others})
     for (RankedLayout &entry : *list) {
-      double bytes = entry.simulation ? double(entry.arenaBytes) : entry.estimate.bytes;
-      double closest = !choice.closest              ? std::numeric_limits<double>::infinity()
-                       : choice.closest->simulation ? double(choice.closest->arenaBytes)
-                                                    : choice.closest->estimate.bytes;
-      if (!entry.fits && bytes < closest)
+      if (!entry.fits && (!choice.closest || entry.memoryShare() < choice.closest->memoryShare()))
         choice.closest = entry;
       if (entry.fits)
         choice.ranked.push_back(std::move(entry));
@@ -425,7 +471,7 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {}", devices,
                              options.cluster->name(), available)};
   PlanChoice choice;
-  choice.memoryBytes = usableBytes(options);
+  choice.memoryBytes = leastMemory(options);
   auto function = *model.getOps<func::FuncOp>().begin();
   for (StringRef entry : options.base.shard) {
     std::string problem;

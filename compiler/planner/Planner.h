@@ -7,6 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_PLANNER_H
 #define DTC_COMPILER_PLANNER_PLANNER_H
 
+#include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/StepEstimate.h"
@@ -16,6 +17,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +28,11 @@ namespace dtc {
 struct RankedLayout {
   ParallelLayout layout;
   StepEstimate estimate;
-  /// Of those that were compiled: the simulated step, and the largest arena.
+  /// Of those that were compiled: the simulated step.
   std::optional<runtime::Simulation> simulation;
+  /// Of the device that needs most of its memory, and what plans may use there.
   int64_t arenaBytes = 0;
+  double memoryBytes = 0;
   bool fits = true; ///< as far as is known
 
   /// How many times its estimate a layout of its kind takes, as far as is known.
@@ -37,7 +41,15 @@ struct RankedLayout {
   double seconds() const {
     return simulation ? simulation->stepSeconds : correction * estimate.seconds();
   }
+  /// That a device needs, of the one that needs most of its memory, and what it has: simulated or
+  /// else estimated.
+  double neededBytes() const { return simulation ? double(arenaBytes) : estimate.bytes; }
+  double usableBytes() const { return simulation ? memoryBytes : estimate.memoryBytes; }
+  double memoryShare() const { return neededBytes() / usableBytes(); }
 };
+
+/// The options that compile a layout, with what is fixed and the speeds of the cluster.
+CompileOptions optionsOf(const ParallelLayout &layout, const PlannerOptions &options);
 
 /// How far a search has come.
 struct PlannerProgress {
@@ -54,6 +66,9 @@ struct PlanChoice {
   std::optional<RankedLayout> closest;
   plan::Plan plan;        ///< of the first, without evaluation
   CompileOptions options; ///< that compile it
+  /// The first as it was compiled, for finishCompile(). Does not outlive the model's context.
+  std::unique_ptr<PlanSearch> search;
+  std::optional<Candidate> compiled;
   PlannerProgress progress;
   double memoryBytes = 0; ///< that a plan may use on the smallest device
   /// No plan takes less: the products of the model at the best rate that products reach on the
@@ -77,20 +92,24 @@ private:
   /// A layout without what takes long to find out: without recomputation, and with sequences split
   /// between blocks where that can be.
   struct Promise {
-    double seconds = 0, bytes = 0;
-    size_t layout = 0; ///< its number
+    double seconds = 0;
+    double excessBytes = 0; ///< that a device needs beyond those that it has
+    size_t layout = 0;      ///< its number
   };
   std::optional<Promise> promiseOf(const ParallelLayout &layout, size_t number);
   /// The promises of all layouts, the best first, for which the map of each size of tp is chosen.
   std::vector<Promise> chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
                                   llvm::function_ref<void(const PlannerProgress &)> report);
   /// The entries of the map for layouts of one size of tp, as far as `example` stands for them.
-  std::vector<std::string> mapFor(const ParallelLayout &example, double memoryBytes);
+  std::vector<std::string> mapFor(const ParallelLayout &example);
   void estimateAll(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
   void simulateBest(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
-  bool simulate(RankedLayout &entry, plan::Plan &plan);
-  /// The options that compile a layout.
-  CompileOptions optionsOf(const ParallelLayout &layout) const;
+  /// What of a layout finishCompile() takes.
+  struct Compiled {
+    std::unique_ptr<PlanSearch> search;
+    std::optional<Candidate> candidate;
+  };
+  bool simulate(RankedLayout &entry, Compiled &compiled);
 
   mlir::ModuleOp model;
   std::string name;

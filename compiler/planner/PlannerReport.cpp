@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 #include <vector>
 
@@ -50,9 +51,7 @@ static std::vector<Part> partsOf(const RankedLayout &entry, bool simulated) {
 
 std::string dtc::explainSlower(const RankedLayout &entry, const RankedLayout &best) {
   if (!entry.fits)
-    return fmt::format(
-        "does not fit: needs {}",
-        formatBytes(uint64_t(entry.simulation ? double(entry.arenaBytes) : entry.estimate.bytes)));
+    return "does not fit: needs " + formatBytes(uint64_t(entry.neededBytes()));
   bool simulated = entry.simulation && best.simulation;
   std::vector<Part> own = partsOf(entry, simulated), others = partsOf(best, simulated);
   for (Part &part : own)
@@ -134,7 +133,10 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
 }
 
 static std::string describe(const RankedLayout &entry, const PlannerOptions &options) {
-  return describeStrategy(entry.layout.toOptions(options.base));
+  std::string text = describeStrategy(entry.layout.toOptions(options.base));
+  if (!entry.layout.stageLayers.empty())
+    text += fmt::format(" layers={}", fmt::join(entry.layout.stageLayers, "|"));
+  return text;
 }
 
 static std::string formatNothing(const PlanChoice &choice, const PlannerOptions &options) {
@@ -146,13 +148,13 @@ static std::string formatNothing(const PlanChoice &choice, const PlannerOptions 
            "to "
            "see why\n";
   const RankedLayout &closest = *choice.closest;
-  double bytes = closest.simulation ? double(closest.arenaBytes) : closest.estimate.bytes;
+  double bytes = closest.neededBytes();
   text += fmt::format("the closest is {}, which needs {} a device: {} too much\n",
                       describe(closest, options), formatBytes(uint64_t(bytes)),
-                      formatBytes(uint64_t(bytes - choice.memoryBytes)));
+                      formatBytes(uint64_t(bytes - closest.usableBytes())));
   text += fmt::format("use devices with {:.1f} times the memory, or more of them, or a smaller "
                       "batch or shorter sequences\n",
-                      bytes / choice.memoryBytes);
+                      closest.memoryShare());
   return text;
 }
 
@@ -167,7 +169,7 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
   text += fmt::format("chosen: {}\n", describe(best, options));
   text += fmt::format("  {} a step, {} of {} a device\n", formatDuration(best.seconds()),
                       formatBytes(uint64_t(best.arenaBytes)),
-                      formatBytes(uint64_t(choice.memoryBytes)));
+                      formatBytes(uint64_t(best.usableBytes())));
   if (choice.lowerBound > 0)
     text += fmt::format("  no plan can take less than {}: the model's products at the rate that "
                         "large ones reach on these devices; the gap is {:.1f} %\n",
@@ -208,8 +210,7 @@ dtc::pageOptions(const PlanChoice &choice, const PlannerOptions &options, size_t
   for (const RankedLayout &entry :
        llvm::ArrayRef(choice.ranked).slice(1, std::min(alternatives, choice.ranked.size() - 1)))
     page.alternatives.push_back(
-        {describe(entry, options), entry.seconds(),
-         uint64_t(entry.simulation ? double(entry.arenaBytes) : entry.estimate.bytes),
+        {describe(entry, options), entry.seconds(), uint64_t(entry.neededBytes()),
          (entry.simulation ? "" : "estimated: ") + explainSlower(entry, best)});
   if (choice.lowerBound > 0) {
     page.lowerBoundSeconds = choice.lowerBound;

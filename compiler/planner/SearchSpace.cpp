@@ -42,15 +42,20 @@ CompileOptions ParallelLayout::toOptions(const CompileOptions &base) const {
   options.schedule = schedule;
   options.chunks = pp > 1 && chunks > 1 ? chunks : 0;
   options.recompute = recompute;
+  // What is compiled is what was asked for, and whether it fits is looked at; only what is computed
+  // again can depend on a limit.
+  options.memoryLimit = memoryLimit;
   options.bucketBytes = bucketBytes;
+  options.stages = stages;
   llvm::append_range(options.shard, shard);
   llvm::append_range(options.shard, batchEntries(batchDims, options.mesh));
   return options;
 }
 
-ModelTraits dtc::findTraits(ModuleOp model, int64_t layers) {
+ModelTraits dtc::findTraits(ModuleOp model, int64_t layers, StringRef layerPrefix) {
   ModelTraits traits;
   traits.layers = layers;
+  traits.layerPrefix = layerPrefix.str();
   auto function = *model.getOps<func::FuncOp>().begin();
   function.walk([&](Operation *op) {
     if (auto names = op->getAttrOfType<ArrayAttr>("dtc.axes"))
@@ -107,6 +112,7 @@ public:
     devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
     for (const runtime::UsedNodes &used : runtime::findUsedNodes(*options.cluster, devices))
       inNode = std::max<int64_t>(inNode, used.node->devices());
+    isMixed = kindsOfNodes(*options.cluster, options.devices).size() > 1;
   }
 
   std::vector<ParallelLayout> run() {
@@ -244,8 +250,9 @@ private:
         // A few layers can be cut in the middle; many parts of layers make many messages.
         if (chunks * layout.pp > std::max<int64_t>(traits.layers, kFewStages))
           break;
-        // Chunks beyond the least are for layers that divide evenly, as their users want them.
-        if (rule.minChunks != rule.maxChunks && !isFixed("chunks") &&
+        // Chunks beyond the least are for layers that divide evenly, as their users want them. Of
+        // devices of several kinds no two stages need be alike.
+        if (rule.minChunks != rule.maxChunks && !isFixed("chunks") && !isMixed &&
             traits.layers % (chunks * layout.pp) != 0)
           continue;
         PipelineShape shape{int(layout.pp), int(chunks), int(layout.microbatches)};
@@ -278,6 +285,7 @@ private:
   const PlannerOptions &options;
   const ModelTraits &traits;
   int64_t devices = 1, inNode = 1;
+  bool isMixed = false; ///< there are nodes of several kinds
   std::vector<ParallelLayout> layouts;
 };
 } // namespace

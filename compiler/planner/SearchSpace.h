@@ -40,7 +40,12 @@ struct ParallelLayout {
   std::string schedule = "1f1b";
   int64_t chunks = 1;
   std::string recompute = "none";
+  int64_t memoryLimit = 0; ///< bytes, of the recomputation "auto"
   int64_t bucketBytes = 0;
+  /// How many of the repeated layers each stage has, where devices of several kinds are to have
+  /// different numbers of them (see StepEstimator::balance()), and that as CompileOptions::stages.
+  std::vector<int64_t> stageLayers;
+  std::string stages;
   /// Entries of the map of shardings: what tp splits other than by default, and the first
   /// dimensions of inputs that data parallelism splits, where these have no name.
   std::vector<std::string> shard, batchDims;
@@ -61,13 +66,14 @@ struct ModelTraits {
   bool hasBatch = false;      ///< what these are is known
   int64_t sampleElements = 1; ///< of one sample in the largest input: tokens
   int64_t layers = 0;         ///< that repeat; 0: none do
+  std::string layerPrefix;    ///< of these layers' names: "h."
   bool hasTensorAxes = false; ///< has dimensions that tp can split; findTraits(): that have names
   bool hasSequenceAxis = false;
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name
 };
 
-/// Reads them from the function of a model, with `layers` given.
-ModelTraits findTraits(mlir::ModuleOp model, int64_t layers);
+/// Reads them from the function of a model, with its repeated layers given.
+ModelTraits findTraits(mlir::ModuleOp model, int64_t layers, llvm::StringRef layerPrefix = "");
 
 /// All layouts of a model on the devices, in a fixed order. Empty where none divides the devices
 /// and the batch.

@@ -8,14 +8,35 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/analysis/PipelineSimulation.h"
+#include "compiler/planner/ClusterSpeeds.h"
 #include "runtime/cluster/CollectiveTime.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
+#include <fmt/format.h>
+#include <limits>
 
 using namespace dtc;
 using runtime::CollectiveKind;
 using runtime::collectiveTime;
 using runtime::GroupShape;
+
+static constexpr double kLongMessage = 1 << 20; // bytes
+
+double dtc::usableBytes(const cluster::Device &device) {
+  return device.memory_bytes() * (device.usable_memory() > 0 ? device.usable_memory() : 1);
+}
+
+StepEstimator::StepEstimator(const PlannerOptions &options, const ModelTraits &traits)
+    : options(options), traits(traits) {
+  int64_t devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
+  nodeKinds = kindsOfNodes(*options.cluster, options.devices);
+  for (const runtime::UsedNodes &used : runtime::findUsedNodes(*options.cluster, devices))
+    if (size_t kind = size_t(llvm::find(nodeKinds, used.node) - nodeKinds.begin());
+        kind == kindBytes.size())
+      kindBytes.push_back(usableBytes(*used.device));
+}
 
 const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelLayout &layout) {
   bool splits = layout.zero > 0;
@@ -36,14 +57,90 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelLay
   add("tp", layout.tp);
   auto topology = runtime::Topology::create(*options.cluster, runtime::Mesh(axes));
   Connections &connections = it->second;
-  connections.data = topology->slowestGroup(0, {"dp", "fsdp"});
+  connections.data = slowestGroup(*topology, {"dp", "fsdp"});
   connections.zero =
-      layout.fsdp > 1 ? topology->slowestGroup(0, {"fsdp"}) : topology->slowestGroup(0, {"dp"});
+      layout.fsdp > 1 ? slowestGroup(*topology, {"fsdp"}) : slowestGroup(*topology, {"dp"});
   if (layout.fsdp > 1)
-    connections.outer = topology->slowestGroup(0, {"dp"});
+    connections.outer = slowestGroup(*topology, {"dp"});
   if (layout.pp > 1)
     connections.pipeline = topology->slowestPair(0, 1);
+  for (int64_t from = 1; nodeKinds.size() > 1 && from + 1 < layout.pp; ++from)
+    if (runtime::GroupShape pair = topology->slowestPair(from, from + 1);
+        runtime::messageTime(kLongMessage, pair).seconds >
+        runtime::messageTime(kLongMessage, connections.pipeline).seconds)
+      connections.pipeline = pair;
+  const bool isMixed = nodeKinds.size() > 1;
+  for (int64_t coordinate = 0; coordinate < (isMixed ? layout.pp : 1); ++coordinate) {
+    llvm::SmallVector<size_t, 2> kinds;
+    double bytes = std::numeric_limits<double>::infinity();
+    for (int64_t device : topology->devicesOf(coordinate)) {
+      size_t kind = 0;
+      while (nodeKinds[kind] != &topology->nodeKindOf(device))
+        ++kind;
+      bytes = std::min(bytes, kindBytes[kind]);
+      if (!llvm::is_contained(kinds, kind))
+        kinds.push_back(kind);
+      if (!isMixed)
+        break;
+    }
+    connections.kinds.push_back(std::move(kinds));
+    connections.memoryBytes.push_back(bytes);
+  }
   return connections;
+}
+
+/// The repeated layers that a coordinate on the pipeline axis has.
+static double layersOf(const ParallelLayout &layout, const ModelCosts &costs, int64_t coordinate) {
+  if (layout.stageLayers.empty())
+    return double(costs.layers) / double(layout.pp);
+  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
+  StagePlacement placement = findScheduleRule(layout.schedule)->placement;
+  int64_t layers = 0;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk)
+    layers += layout.stageLayers[size_t(deviceStage(shape, placement, int(coordinate), chunk))];
+  return double(layers);
+}
+
+/// The coordinate on the pipeline axis that the last stage is on.
+static int64_t lastCoordinate(const ParallelLayout &layout) {
+  if (layout.pp == 1)
+    return 0;
+  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
+  return stageDevice(shape, findScheduleRule(layout.schedule)->placement, shape.stages() - 1);
+}
+
+double StepEstimator::costOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+                             const Connections &connections, size_t coordinate, double layers,
+                             double PartCost::*field) {
+  double most = 0;
+  for (size_t kind : connections.kinds[coordinate]) {
+    const ModelCosts &own = costs[kind];
+    if (own.layers == 0) { // what is before the layers is the model, of which each has a part
+      most = std::max(most, own.before.*field / double(layout.pp));
+      continue;
+    }
+    double cost = layers * own.layer.*field;
+    if (coordinate == 0)
+      cost += own.before.*field;
+    if (int64_t(coordinate) == lastCoordinate(layout))
+      cost += own.after.*field;
+    most = std::max(most, cost);
+  }
+  return most;
+}
+
+double StepEstimator::mostOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+                             const Connections &connections, double PartCost::*field) {
+  if (connections.kinds.size() == 1 && connections.kinds.front().size() == 1) {
+    const ModelCosts &own = costs[connections.kinds.front().front()];
+    return (own.before.*field + double(own.layers) * own.layer.*field + own.after.*field) /
+           double(layout.pp);
+  }
+  double most = 0;
+  for (size_t coordinate = 0; coordinate < connections.kinds.size(); ++coordinate)
+    most = std::max(most, costOf(layout, costs, connections, coordinate,
+                                 layersOf(layout, costs.front(), int64_t(coordinate)), field));
+  return most;
 }
 
 /// What of a collective is left when it has run beside something, at least its last bucket.
@@ -52,15 +149,11 @@ static double exposed(double seconds, double beside, double bytes, double bucket
   return std::max(last, seconds - beside);
 }
 
-double StepEstimator::dataSeconds(const ParallelLayout &layout, const ModelCosts &costs,
+double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
                                   const Connections &connections, double forward, double backward) {
   if (layout.data() == 1)
     return 0;
-  double share = 1.0 / double(layout.pp);
-  auto sum = [&](double PartCost::*field) {
-    return (costs.before.*field + double(costs.layers) * costs.layer.*field + costs.after.*field) *
-           share;
-  };
+  auto sum = [&](double PartCost::*field) { return mostOf(layout, costs, connections, field); };
   double parameters = sum(&PartCost::parameterBytes), gradients = sum(&PartCost::gradientBytes);
   if (options.base.gradReduceDtype != "f32")
     gradients /= 2;
@@ -92,56 +185,126 @@ double StepEstimator::dataSeconds(const ParallelLayout &layout, const ModelCosts
   }
 }
 
-void StepEstimator::addBytes(const ParallelLayout &layout, const ModelCosts &costs,
-                             StepEstimate &estimate) {
-  auto rule = findScheduleRule(layout.schedule);
-  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
-  double stages = double(layout.pp * layout.chunks);
+/// Of a device on a coordinate of the pipeline axis with so many layers of the model. `estimate` is
+/// told what a stage keeps.
+double StepEstimator::bytesOf(const ParallelLayout &layout, const ModelCosts &costs,
+                              int64_t coordinate, double layers, StepEstimate &estimate) const {
   auto n = double(layout.zeroDevices());
-  for (bool isLast : {false, true}) {
-    double inFlight = 1;
-    if (layout.pp > 1) // some schedules have no limit of their own
-      inFlight = std::min(double(rule->inFlight(shape, isLast ? int(layout.pp) - 1 : 0)),
-                          double(layout.microbatches * layout.chunks));
-    const PartCost &end = isLast ? costs.after : costs.before;
-    auto held = [&](double PartCost::*field) {
-      double here = end.*field + double(costs.layers) / double(layout.pp) * costs.layer.*field;
-      if (layout.pp == 1)
-        here += isLast ? costs.before.*field : costs.after.*field;
-      return here;
-    };
-    double parameters = held(&PartCost::parameterBytes), states = held(&PartCost::stateBytes);
-    double gradients = held(&PartCost::gradientBytes);
-    if (layout.microbatches == 1 && !options.base.accumulates)
-      gradients /= 2; // they live from the backward pass to the update
-    double bytes = layout.zero >= 3 ? parameters / n : parameters;
-    bytes += layout.zero >= 1 ? states / n : states;
-    bytes += layout.zero >= 2 ? gradients / n : gradients;
-    if (layout.zero >= 2)
-      bytes += std::min(3.0 * double(layout.bucketBytes), gradients);
-    if (layout.zero >= 3)
-      bytes += 2 * costs.layer.parameterBytes;
-    // Until the weights' gradients are computed, some of those of the results are kept as well.
-    double kept = double(costs.layers) / stages * costs.layer.keptBytes *
-                  (layout.pp > 1 && rule->splitsWeight ? 1.5 : 1);
-    bytes += inFlight * kept + end.keptBytes;
-    if (layout.pp == 1)
-      bytes += isLast ? costs.before.keptBytes : costs.after.keptBytes;
-    bytes += costs.transientBytes;
-    if (bytes <= estimate.bytes)
+  const bool isFirst = coordinate == 0, isLast = coordinate == lastCoordinate(layout);
+  auto held = [&](double PartCost::*field) {
+    return layers * costs.layer.*field + (isFirst ? costs.before.*field : 0) +
+           (isLast ? costs.after.*field : 0);
+  };
+  double parameters = held(&PartCost::parameterBytes), states = held(&PartCost::stateBytes);
+  double gradients = held(&PartCost::gradientBytes);
+  if (layout.microbatches == 1 && !options.base.accumulates)
+    gradients /= 2; // they live from the backward pass to the update
+  double bytes = layout.zero >= 3 ? parameters / n : parameters;
+  bytes += layout.zero >= 1 ? states / n : states;
+  bytes += layout.zero >= 2 ? gradients / n : gradients;
+  if (layout.zero >= 2)
+    bytes += std::min(3.0 * double(layout.bucketBytes), gradients);
+  if (layout.zero >= 3)
+    bytes += 2 * costs.layer.parameterBytes;
+  estimate.inFlight = 1;
+  // Until the weights' gradients are computed, some of those of the results are kept as well.
+  double times = 1;
+  if (layout.pp > 1) {
+    auto rule = findScheduleRule(layout.schedule);
+    PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
+    // Some schedules have no limit of their own.
+    estimate.inFlight = std::min(double(rule->inFlight(shape, int(coordinate))),
+                                 double(layout.microbatches * layout.chunks));
+    times = rule->splitsWeight ? 1.5 : 1;
+  }
+  estimate.keptBytes = layers / double(layout.chunks) * costs.layer.keptBytes * times;
+  return bytes + estimate.inFlight * estimate.keptBytes + (isFirst ? costs.before.keptBytes : 0) +
+         (isLast ? costs.after.keptBytes : 0) + costs.transientBytes;
+}
+
+void StepEstimator::addBytes(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+                             const Connections &connections, StepEstimate &estimate) {
+  const bool isMixed = nodeKinds.size() > 1;
+  llvm::SmallVector<int64_t, 8> coordinates{0};
+  if (isMixed)
+    for (int64_t coordinate = 1; coordinate < layout.pp; ++coordinate)
+      coordinates.push_back(coordinate);
+  else if (lastCoordinate(layout) != 0)
+    coordinates.push_back(lastCoordinate(layout));
+  for (int64_t coordinate : coordinates) {
+    StepEstimate one;
+    one.bytes = bytesOf(layout, costs.front(), coordinate,
+                        layersOf(layout, costs.front(), coordinate), one);
+    one.memoryBytes = connections.memoryBytes[isMixed ? size_t(coordinate) : 0];
+    if (estimate.memoryBytes > 0 && one.memoryShare() <= estimate.memoryShare())
       continue;
-    estimate.bytes = bytes;
-    estimate.keptBytes = kept;
-    estimate.inFlight = inFlight;
+    estimate.bytes = one.bytes;
+    estimate.memoryBytes = one.memoryBytes;
+    estimate.keptBytes = one.keptBytes;
+    estimate.inFlight = one.inFlight;
   }
 }
 
-StepEstimate StepEstimator::estimate(const ParallelLayout &layout, const ModelCosts &costs) {
+/// "h.0-h.9|h.10-h.31": the layers of each stage, as --stages has them.
+static std::string formatStages(const std::string &prefix, llvm::ArrayRef<int64_t> layers) {
+  std::string text;
+  int64_t first = 0;
+  for (int64_t count : layers) {
+    text += fmt::format("{}{}{}", first > 0 ? "|" : "", prefix, first);
+    if (count > 1)
+      text += fmt::format("-{}{}", prefix, first + count - 1);
+    first += count;
+  }
+  return text;
+}
+
+void StepEstimator::balance(ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs) {
+  int64_t stages = layout.pp * layout.chunks;
+  if (nodeKinds.size() == 1 || layout.pp == 1 || traits.layers < stages)
+    return;
+  const Connections &connections = connectionsOf(layout);
+  auto secondsOf = [&](size_t coordinate, int64_t layers) {
+    return costOf(layout, costs, connections, coordinate, double(layers), &PartCost::forward) +
+           costOf(layout, costs, connections, coordinate, double(layers), &PartCost::backward);
+  };
+  auto fits = [&](size_t coordinate, int64_t layers) {
+    StepEstimate one;
+    return bytesOf(layout, costs.front(), int64_t(coordinate), double(layers), one) <=
+           connections.memoryBytes[coordinate];
+  };
+  // Each stage has a layer, and each other layer goes where it makes the least maximum. All layers
+  // cost a device the same, so that no other order makes a smaller one.
+  std::vector<int64_t> layers(size_t(layout.pp), layout.chunks);
+  auto keyOf = [&](size_t coordinate) {
+    int64_t more = layers[coordinate] + 1;
+    return std::pair(!fits(coordinate, more), secondsOf(coordinate, more));
+  };
+  std::vector<std::pair<bool, double>> keys;
+  for (size_t coordinate = 0; coordinate < layers.size(); ++coordinate)
+    keys.push_back(keyOf(coordinate));
+  for (int64_t left = traits.layers - stages; left > 0; --left) {
+    size_t best = size_t(llvm::min_element(keys) - keys.begin());
+    ++layers[best];
+    keys[best] = keyOf(best);
+  }
+  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
+  StagePlacement placement = findScheduleRule(layout.schedule)->placement;
+  layout.stageLayers.assign(size_t(stages), 0);
+  for (int device = 0; device < shape.devices; ++device)
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      int64_t all = layers[size_t(device)];
+      layout.stageLayers[size_t(deviceStage(shape, placement, device, chunk))] =
+          all / layout.chunks + (chunk < all % layout.chunks ? 1 : 0);
+    }
+  layout.stages = formatStages(traits.layerPrefix, layout.stageLayers);
+}
+
+StepEstimate StepEstimator::estimate(const ParallelLayout &layout,
+                                     llvm::ArrayRef<ModelCosts> costs) {
   const Connections &connections = connectionsOf(layout);
   double p = double(layout.pp), v = double(layout.chunks), m = double(layout.microbatches);
   auto perDevice = [&](double PartCost::*field) {
-    return (costs.before.*field + double(costs.layers) * costs.layer.*field + costs.after.*field) /
-           p;
+    return mostOf(layout, costs, connections, field);
   };
   double forward = perDevice(&PartCost::forward), backward = perDevice(&PartCost::backward);
   StepEstimate estimate;
@@ -160,16 +323,18 @@ StepEstimate StepEstimator::estimate(const ParallelLayout &layout, const ModelCo
       estimate.bubble = (m >= p ? p - 1 : 4 * p - 2 * m - 3) * forward / v;
     else
       estimate.bubble = (p - 1) * both;
-    estimate.message = runtime::messageTime(costs.boundaryBytes, connections.pipeline).seconds;
+    estimate.message =
+        runtime::messageTime(costs.front().boundaryBytes, connections.pipeline).seconds;
     estimate.transfers = 2 * (p * v - 1) * estimate.message;
   }
   estimate.update = perDevice(&PartCost::once) / double(layout.zeroDevices());
   estimate.data = dataSeconds(layout, costs, connections, forward, backward);
-  addBytes(layout, costs, estimate);
+  addBytes(layout, costs, connections, estimate);
   return estimate;
 }
 
-void StepEstimator::refine(const ParallelLayout &layout, StepEstimate &estimate) {
+void StepEstimator::refine(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+                           StepEstimate &estimate) {
   if (layout.pp == 1)
     return;
   auto rule = findScheduleRule(layout.schedule);
@@ -179,6 +344,22 @@ void StepEstimator::refine(const ParallelLayout &layout, StepEstimate &estimate)
   std::vector<StageSeconds> stages(
       size_t(shape.stages()),
       {estimate.forward / v, estimate.backward / v / 2, estimate.backward / v / 2});
+  if (!layout.stageLayers.empty()) {
+    const Connections &connections = connectionsOf(layout);
+    for (size_t stage = 0; stage < stages.size(); ++stage) {
+      int device = schedule.device(int(stage));
+      auto secondsOf = [&](double PartCost::*field) {
+        double most = 0;
+        for (size_t kind : connections.kinds[size_t(device)])
+          most = std::max(most, double(layout.stageLayers[stage]) * costs[kind].layer.*field +
+                                    (stage == 0 ? costs[kind].before.*field : 0) +
+                                    (stage + 1 == stages.size() ? costs[kind].after.*field : 0));
+        return most;
+      };
+      double backward = secondsOf(&PartCost::backward);
+      stages[stage] = {secondsOf(&PartCost::forward), backward / 2, backward / 2};
+    }
+  }
   PipelineSimulation simulation = simulateSchedule(
       schedule, stages, linkChannels(schedule, chainLinks(shape, estimate.message)));
   estimate.bubble = std::max(0.0, simulation.span - estimate.computing);

@@ -22,29 +22,40 @@ struct StepEstimate {
   double data = 0;      ///< exposed collectives over the data axes
   double transfers = 0; ///< that fill and drain the pipeline
   double update = 0;    ///< of the optimizer
-  double bytes = 0;     ///< of the device that needs most
+  /// Of the device that needs most of its memory, and what plans may use there.
+  double bytes = 0, memoryBytes = 0;
 
   double seconds() const { return computing + bubble + data + transfers + update; }
+  double memoryShare() const { return bytes / memoryBytes; }
   /// Of one pass of a microbatch on a device, and of a message to the next.
   double forward = 0, backward = 0, message = 0;
   /// What a stage keeps of a microbatch, and how many of these `bytes` have.
   double keptBytes = 0, inFlight = 0;
 };
 
-/// Estimates layouts of one model on one cluster.
+/// The bytes of a device that plans may use.
+double usableBytes(const cluster::Device &device);
+
+/// Estimates layouts of one model on one cluster, from the costs of the layout's microbatches on
+/// each kind of node (see kindsOfNodes()).
 class StepEstimator {
 public:
-  StepEstimator(const PlannerOptions &options, const ModelTraits &traits)
-      : options(options), traits(traits) {}
+  StepEstimator(const PlannerOptions &options, const ModelTraits &traits);
 
-  /// With the costs of the layout's microbatches. F and B of a device are those of all its stages.
-  /// The bubble is that of getScheduleRules(); collectives over data axes hide behind the passes of
-  /// the microbatches that they run beside, as far as these last.
-  StepEstimate estimate(const ParallelLayout &layout, const ModelCosts &costs);
+  /// Where the stages of a pipeline are on several kinds of nodes, gives each as many layers as its
+  /// device's speed and memory allow, so that the slowest has as little to do as possible; else
+  /// nothing: the compiler cuts equal stages better.
+  void balance(ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs);
+
+  /// F and B of a device are those of all its stages. The bubble is that of getScheduleRules();
+  /// collectives over data axes hide behind the passes of the microbatches that they run beside, as
+  /// far as these last.
+  StepEstimate estimate(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs);
 
   /// Takes the bubble, the transfers and what is kept from a run of the schedule, unit by unit (see
   /// simulateSchedule()), which takes time in proportion to numUnits().
-  static void refine(const ParallelLayout &layout, StepEstimate &estimate);
+  void refine(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+              StepEstimate &estimate);
   static int64_t numUnits(const ParallelLayout &layout) {
     return layout.pp > 1 ? 3 * layout.pp * layout.chunks * layout.microbatches : 0;
   }
@@ -54,14 +65,32 @@ private:
   struct Connections {
     runtime::GroupShape data, zero, outer; ///< all data axes, ZeRO's, those that are not ZeRO's
     runtime::GroupShape pipeline;          ///< neighbours on it
+    /// The kinds of nodes that each coordinate on the pipeline axis has devices in, and the least
+    /// memory of these. One coordinate stands for all where all are alike.
+    std::vector<llvm::SmallVector<size_t, 2>> kinds;
+    std::vector<double> memoryBytes;
   };
   const Connections &connectionsOf(const ParallelLayout &layout);
-  double dataSeconds(const ParallelLayout &layout, const ModelCosts &costs,
+  /// What the parts on one coordinate of the pipeline axis cost, which has so many layers of the
+  /// model: on its slowest device.
+  static double costOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+                       const Connections &connections, size_t coordinate, double layers,
+                       double PartCost::*field);
+  /// What a device's parts cost: where all devices are alike and stages equal an equal share of the
+  /// model, else those of the coordinate on the pipeline axis that they cost most.
+  static double mostOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+                       const Connections &connections, double PartCost::*field);
+  double dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
                      const Connections &connections, double forward, double backward);
-  void addBytes(const ParallelLayout &layout, const ModelCosts &costs, StepEstimate &estimate);
+  double bytesOf(const ParallelLayout &layout, const ModelCosts &costs, int64_t coordinate,
+                 double layers, StepEstimate &estimate) const;
+  void addBytes(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+                const Connections &connections, StepEstimate &estimate);
 
   const PlannerOptions &options;
   const ModelTraits &traits;
+  std::vector<const cluster::Node *> nodeKinds;
+  std::vector<double> kindBytes; ///< that plans may use on a device of each
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool>, Connections> known;
 };
 

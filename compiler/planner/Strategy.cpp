@@ -17,9 +17,11 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <google/protobuf/text_format.h>
 #include <set>
+#include <tuple>
 
 using namespace dtc;
 using runtime::Error;
@@ -50,6 +52,16 @@ std::string dtc::formatStrategy(const CompileOptions &options) {
   strategy.set_memory_limit(options.memoryLimit);
   strategy.set_dtype(options.dtype);
   strategy.set_grad_reduce_dtype(options.gradReduceDtype);
+  for (const auto &[name, speed] : options.links) {
+    strategy::Link *link = strategy.add_link();
+    link->set_axis(name);
+    link->set_bandwidth(speed.first);
+    link->set_latency(speed.second);
+  }
+  if (options.deviceFlops > 0)
+    strategy.set_device_flops(options.deviceFlops);
+  if (options.deviceBandwidth > 0)
+    strategy.set_device_bandwidth(options.deviceBandwidth);
   std::string text;
   google::protobuf::TextFormat::Printer printer;
   printer.SetUseShortRepeatedPrimitives(true);
@@ -125,6 +137,24 @@ static std::string findProblem(const strategy::Strategy &strategy, const Compile
   if (!axes.contains(kPipelineAxis) && (options.chunks > 0 || !options.stages.empty()))
     return fmt::format("{} is given, but the mesh has no axis \"{}\"",
                        options.chunks > 0 ? "chunks" : "stages", kPipelineAxis);
+  std::set<std::string> linked;
+  for (int i = 0; i < strategy.link_size(); ++i) {
+    const strategy::Link &link = strategy.link(i);
+    if (!axes.contains(link.axis()))
+      return fmt::format("link[{}].axis is \"{}\", which is no axis of the mesh", i, link.axis());
+    if (!linked.insert(link.axis()).second)
+      return fmt::format("link[{}].axis is \"{}\", as of a link before it", i, link.axis());
+    if (!(link.bandwidth() > 0) || !std::isfinite(link.bandwidth()))
+      return fmt::format("link[{}].bandwidth is {}, expected bytes a second, more than 0", i,
+                         link.bandwidth());
+    if (!(link.latency() >= 0) || !std::isfinite(link.latency()))
+      return fmt::format("link[{}].latency is {}, expected seconds, at least 0", i, link.latency());
+  }
+  for (auto [field, isGiven, value] :
+       {std::tuple("device_flops", strategy.has_device_flops(), options.deviceFlops),
+        std::tuple("device_bandwidth", strategy.has_device_bandwidth(), options.deviceBandwidth)})
+    if (isGiven && (!(value > 0) || !std::isfinite(value)))
+      return fmt::format("{} is {}, expected more than 0", field, value);
   if (options.recompute == "auto" && options.memoryLimit == 0)
     return "recompute is \"auto\", which needs a memory_limit";
   return "";
@@ -161,6 +191,13 @@ MaybeError dtc::parseStrategy(const std::string &text, CompileOptions &options) 
   set(options.dtype, strategy.has_dtype(), strategy.dtype(), defaults.dtype);
   set(options.gradReduceDtype, strategy.has_grad_reduce_dtype(), strategy.grad_reduce_dtype(),
       defaults.gradReduceDtype);
+  set(options.deviceFlops, strategy.has_device_flops(), strategy.device_flops(),
+      defaults.deviceFlops);
+  set(options.deviceBandwidth, strategy.has_device_bandwidth(), strategy.device_bandwidth(),
+      defaults.deviceBandwidth);
+  options.links.clear();
+  for (const strategy::Link &link : strategy.link())
+    options.links[link.axis()] = {link.bandwidth(), link.latency()};
   if (std::string problem = findProblem(strategy, options); !problem.empty())
     return Error{problem};
   return std::nullopt;
@@ -186,7 +223,11 @@ static std::vector<std::string> batchAxes(const CompileOptions &options,
     keys = {kBatchAxisName.str()};
   }
   for (llvm::StringRef entry : options.shard)
-    if (llvm::is_contained(keys, entry.split('=').first)) {
+    if (auto [name, number] = entry.split('=').first.rsplit('#');
+        llvm::any_of(keys, [&](llvm::StringRef key) {
+          return key == entry.split('=').first ||
+                 (number == "0" && key.ends_with("#0") && matchesArgument(name, key.drop_back(2)));
+        })) {
       entry = entry.split('=').second.split('@').first;
       llvm::SmallVector<llvm::StringRef> parts;
       entry.split(parts, '+', -1, /*KeepEmpty=*/false);

@@ -100,6 +100,24 @@ cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {
   return cluster;
 }
 
+cluster::Cluster dtc::test::mixedCluster(int64_t devicesOfNode, double times) {
+  cluster::Cluster cluster = smallCluster(1, devicesOfNode);
+  cluster::Device &fast = *cluster.add_devices();
+  fast = cluster.devices(0);
+  fast.set_name("fast");
+  fast.set_memory_bandwidth(times * fast.memory_bandwidth());
+  fast.set_launch_seconds(fast.launch_seconds() / times);
+  fast.mutable_matrix(0)->set_flops(times * fast.matrix(0).flops());
+  cluster::Node &node = *cluster.add_node_kinds();
+  node = cluster.node_kinds(0);
+  node.set_name("fast board");
+  node.set_device("fast");
+  cluster::NodeGroup *group = cluster.add_nodes();
+  group->set_node("fast board");
+  group->set_count(1);
+  return cluster;
+}
+
 std::string PlannedCase::str() const {
   std::string fixed;
   for (const auto &[axis, size] : options.axes)
@@ -152,7 +170,12 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
   // Knobs are fixed, in an order that the seed says, until few layouts remain.
   PlannerOptions &options = result.options;
   options.cluster = &result.cluster;
-  ModelTraits traits{model.batch, model.seq, model.layers, true, true};
+  ModelTraits traits{.batch = model.batch,
+                     .hasBatch = true,
+                     .sampleElements = model.seq,
+                     .layers = model.layers,
+                     .hasTensorAxes = true,
+                     .hasSequenceAxis = true};
   auto fix = [&](const char *knob, auto set) {
     PlannerOptions tried = options;
     tried.fixed.insert(knob);
@@ -217,7 +240,7 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
   for (const ParallelLayout &layout : enumerateLayouts(options, traits)) {
     ++regret.layouts;
     PlanSearch search(*model, "test");
-    std::optional<Candidate> candidate = search.run(layout.toOptions(options.base));
+    std::optional<Candidate> candidate = search.run(optionsOf(layout, options));
     if (!candidate)
       continue;
     auto simulation = runtime::simulateOnCluster(candidate->plan, planned.cluster);

@@ -51,6 +51,10 @@ void removeNames(mlir::ModuleOp model);
 /// Nodes of devices of 64 MB and 160 GFLOP/s, on which small models take milliseconds.
 cluster::Cluster smallCluster(int64_t nodes, int64_t devicesOfNode);
 
+/// A node of smallCluster() and one whose devices, "fast", are so many times as fast, in that
+/// order.
+cluster::Cluster mixedCluster(int64_t devicesOfNode, double times);
+
 /// A model, machines and knobs that leave few layouts.
 struct PlannedCase {
   uint64_t seed = 0;

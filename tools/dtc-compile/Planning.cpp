@@ -64,7 +64,10 @@ static constexpr const char *kStrategyFlags[] = {"--mesh",
                                                  "--recompute",
                                                  "--memory-limit",
                                                  "--dtype",
-                                                 "--grad-reduce-dtype"};
+                                                 "--grad-reduce-dtype",
+                                                 "--link",
+                                                 "--device-flops",
+                                                 "--device-bandwidth"};
 
 std::string dtc::checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
                                     const CompileOptions &options) {

@@ -7,6 +7,7 @@
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/Strategy.h"
 #include "dialects/dist/Dist.h"
@@ -307,14 +308,15 @@ static bool hasOneBody(mlir::ModuleOp module) {
   return llvm::hasSingleElement(functions) && !(*functions.begin()).isDeclaration();
 }
 
-/// Chooses the parallel form by a search. Returns what is wrong, or an empty string.
+/// Chooses the parallel form by a search. Returns what is wrong, or an empty string. No choice:
+/// what is wrong with the model, compile() says.
 static std::string searchPlan(const CLI::App &app, Arguments &args, const cluster::Cluster &cluster,
-                              mlir::ModuleOp module, runtime::SimulationPageOptions &page) {
+                              mlir::ModuleOp module, runtime::SimulationPageOptions &page,
+                              std::optional<PlanChoice> &chosen) {
   auto options = readPlannerOptions(app, args.planning, args.compile, cluster);
   if (!options)
     return options.error().message;
   auto name = llvm::sys::path::stem(args.input);
-  // Of other models compile() says what is wrong with them.
   if (!hasOneBody(module))
     return "";
   auto choice = Planner(module, name, *options).run(showProgress);
@@ -337,6 +339,7 @@ static std::string searchPlan(const CLI::App &app, Arguments &args, const cluste
           runtime::writeTextFile(args.planning.strategyOutput, formatStrategy(args.compile)))
     return "--strategy-output: " + problem->message;
   llvm::outs() << "strategy written to " << args.planning.strategyOutput << "\n";
+  chosen = std::move(*choice);
   return "";
 }
 
@@ -438,16 +441,23 @@ static int runMain(int argc, char **argv) {
   if (searches && ownMesh)
     return fail("--cluster: the model declares a mesh of its own; a search chooses one");
   runtime::SimulationPageOptions page;
+  std::optional<PlanChoice> chosen;
   if (searches)
-    if (std::string problem = searchPlan(app, args, *cluster, *module, page); !problem.empty())
+    if (std::string problem = searchPlan(app, args, *cluster, *module, page, chosen);
+        !problem.empty())
       return fail(problem);
+  // Of a chosen plan the speeds are in its options.
+  if (cluster && !searches && !ownMesh)
+    useClusterSpeeds(*cluster, args.compile);
   if (!hasAxis(args, kPipelineAxis) && !ownMesh && !searches)
     for (const char *flag : {"--schedule", "--chunks", "--stages"})
       if (app.count(flag) > 0)
         return fail(std::string(flag) + ": --mesh has no axis 'pp' to lay stages over; add one");
 
   dtc::plan::Plan plan;
-  if (failed(compile(*module, args.compile, llvm::sys::path::stem(args.input), plan)))
+  llvm::StringRef name = llvm::sys::path::stem(args.input);
+  if (failed(chosen ? finishCompile(*module, *chosen->search, *chosen->compiled, name, plan)
+                    : compile(*module, args.compile, name, plan)))
     return fail("cannot compile " + args.input + " (see above)");
   if (args.printIr)
     module->print(llvm::outs(), mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());

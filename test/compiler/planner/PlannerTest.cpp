@@ -6,6 +6,7 @@
 
 #include "compiler/planner/Planner.h"
 
+#include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/Strategy.h"
 #include "runtime/plan/PlanReader.h"
@@ -15,6 +16,7 @@
 
 #include <cstdlib>
 #include <fmt/format.h>
+#include <memory>
 #include <vector>
 
 using namespace dtc;
@@ -27,9 +29,9 @@ protected:
   PlannerSearch() { options.cluster = &machines; }
   /// Plans from a model and a context of its own.
   runtime::Expected<PlanChoice> plan() {
-    PlannerContext compiler;
-    auto module = importCase(compiler, model);
-    return Planner(*module, "test", options).run();
+    contexts.push_back(std::make_unique<PlannerContext>());
+    modules.push_back(importCase(*contexts.back(), model));
+    return Planner(*modules.back(), "test", options).run();
   }
   PlanChoice choose() {
     auto choice = plan();
@@ -44,6 +46,9 @@ protected:
   PlannedModel model{.layers = 4, .hidden = 32, .batch = 8, .seq = 16};
   cluster::Cluster machines = smallCluster(/*nodes=*/2, /*devicesOfNode=*/2);
   PlannerOptions options;
+  // Choices have modules of these.
+  std::vector<std::unique_ptr<PlannerContext>> contexts;
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
 };
 
 TEST_F(PlannerSearch, IsTheSameEveryTime) {
@@ -96,6 +101,54 @@ TEST_F(PlannerSearch, FewDevices) {
   }
   options.axes = {{"tp", 2}};
   EXPECT_FALSE(choose().ranked.empty());
+}
+
+/// Half of the devices are three times as fast: a pipeline gives them more to do, and what it gives
+/// them is in the strategy.
+TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
+  machines = mixedCluster(2, 3);
+  model.layers = 8;
+  options.axes = {{"pp", 2}};
+  PlanChoice choice = choose();
+  ASSERT_FALSE(choice.ranked.empty());
+  const RankedLayout &best = choice.ranked.front();
+  ASSERT_EQ(best.layout.stageLayers.size() % 2, 0u);
+  ASSERT_FALSE(best.layout.stageLayers.empty()) << formatChoice(choice, options);
+  EXPECT_GT(best.layout.stageLayers[1], best.layout.stageLayers[0]);
+  EXPECT_NE(formatStrategy(choice.options).find("stages: \"h.0"), std::string::npos);
+  // Faster than the same layout with the compiler's own stages, which are equal.
+  PlannerContext compiler;
+  auto module = importCase(compiler, model);
+  CompileOptions equal = choice.options;
+  equal.stages.clear();
+  auto candidate = PlanSearch(*module, "test").run(equal);
+  ASSERT_TRUE(candidate);
+  auto simulation = runtime::simulateOnCluster(candidate->plan, machines);
+  ASSERT_TRUE(simulation);
+  EXPECT_LT(best.seconds(), 0.8 * simulation->stepSeconds);
+}
+
+/// Where nothing but recomputation fits, as little of it as the memory asks for is best.
+TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
+  machines = smallCluster(1, 1);
+  model = {.layers = 4, .hidden = 64, .batch = 16, .seq = 64};
+  options.fixed = {"microbatches"};
+  options.base.recompute = "none";
+  PlanChoice free = choose();
+  ASSERT_FALSE(free.ranked.empty());
+  const int64_t whole = free.ranked.front().arenaBytes;
+  machines.mutable_devices(0)->set_memory_bytes(0.9 * double(whole));
+  PlanChoice choice = choose();
+  ASSERT_FALSE(choice.ranked.empty());
+  const RankedLayout &best = choice.ranked.front();
+  EXPECT_EQ(best.layout.recompute, "auto") << formatChoice(choice, options);
+  EXPECT_LE(best.memoryShare(), 1);
+  // Its strategy has the limit that decides what is recomputed.
+  EXPECT_EQ(choice.options.memoryLimit, int64_t(0.9 * double(whole)));
+  EXPECT_NE(formatStrategy(choice.options).find("recompute: \"auto\""), std::string::npos);
+  for (const RankedLayout &entry : choice.ranked)
+    if (entry.simulation)
+      EXPECT_GE(entry.seconds(), best.seconds());
 }
 
 TEST_F(PlannerSearch, FixedKnobsHold) {

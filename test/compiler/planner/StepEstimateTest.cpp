@@ -95,7 +95,7 @@ TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
         layout.chunks = rule.minChunks;
         StepEstimate closed = estimate(layout), refined = closed;
         closed.transfers = 0;
-        StepEstimator::refine(layout, refined);
+        StepEstimator(options, traits).refine(layout, costs, refined);
         EXPECT_GT(StepEstimator::numUnits(layout), 0);
         EXPECT_NEAR(refined.seconds() / closed.seconds(), 1, 0.05)
             << rule.name.str() << " p=" << p << " m=" << m;
@@ -105,7 +105,7 @@ TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
       }
   ParallelLayout flat;
   StepEstimate closed = estimate(flat), refined = closed;
-  StepEstimator::refine(flat, refined);
+  StepEstimator(options, traits).refine(flat, costs, refined);
   EXPECT_EQ(StepEstimator::numUnits(flat), 0);
   EXPECT_EQ(refined.seconds(), closed.seconds());
 }
@@ -193,8 +193,111 @@ TEST_F(StepEstimates, LongerMessagesTakeLonger) {
   StepEstimate slower = estimate(layout);
   EXPECT_GT(slower.transfers, base);
   StepEstimate refined = slower;
-  StepEstimator::refine(layout, refined);
+  StepEstimator(options, traits).refine(layout, costs, refined);
   EXPECT_GT(refined.seconds(), refined.computing);
+}
+
+/// Two kinds of nodes: the layer of roundCosts() on the first, in a third of that time on the
+/// second.
+class MixedEstimates : public testing::Test {
+protected:
+  MixedEstimates() {
+    options.cluster = &cluster;
+    for (cluster::Device &device : *cluster.mutable_devices())
+      device.set_memory_bytes(1e9);
+    traits = {.batch = 64, .layers = 8, .layerPrefix = "h."};
+    costs[1].layer.forward /= 3;
+    costs[1].layer.backward /= 3;
+    layout.pp = 2;
+    layout.dp = 2;
+    layout.microbatches = 8;
+  }
+  void balance() { StepEstimator(options, traits).balance(layout, costs); }
+  StepEstimate estimate() { return StepEstimator(options, traits).estimate(layout, costs); }
+
+  cluster::Cluster cluster = mixedCluster(/*devicesOfNode=*/2, /*times=*/3);
+  PlannerOptions options;
+  ModelTraits traits;
+  ParallelLayout layout;
+  std::vector<ModelCosts> costs = {roundCosts(), roundCosts()};
+};
+
+TEST_F(MixedEstimates, StagesAreInProportionToSpeed) {
+  EXPECT_DOUBLE_EQ(estimate().computing, 8 * 4 * 3e-3); // of equal stages
+  balance();
+  EXPECT_EQ(layout.stageLayers, (std::vector<int64_t>{2, 6}));
+  EXPECT_EQ(layout.stages, "h.0-h.1|h.2-h.7");
+  EXPECT_EQ(layout.toOptions({}).stages, layout.stages);
+  StepEstimate balanced = estimate();
+  EXPECT_DOUBLE_EQ(balanced.computing, 8 * 2 * 3e-3);
+  StepEstimate refined = balanced;
+  StepEstimator(options, traits).refine(layout, costs, refined);
+  EXPECT_NEAR(refined.seconds() / balanced.seconds(), 1, 0.05);
+  // What is behind the layers counts for the kind of node that it is on.
+  costs[1].after.forward = 2e-3;
+  layout = {.dp = 2, .pp = 2, .microbatches = 8};
+  balance();
+  EXPECT_EQ(layout.stages, "h.0-h.1|h.2-h.7");
+  costs[1].after.forward = 4e-3;
+  balance();
+  EXPECT_EQ(layout.stages, "h.0-h.2|h.3-h.7");
+}
+
+TEST_F(MixedEstimates, ChunksAreInTheOrderOfTheSchedule) {
+  layout.chunks = 2;
+  layout.schedule = "interleaved";
+  balance();
+  EXPECT_EQ(layout.stages, "h.0|h.1-h.3|h.4|h.5-h.7");
+  layout.schedule = "zb-v"; // the last stage is on the first device
+  balance();
+  EXPECT_EQ(layout.stages, "h.0|h.1-h.3|h.4-h.6|h.7");
+  EXPECT_DOUBLE_EQ(estimate().computing, 8 * 2 * 3e-3);
+}
+
+/// A layer needs 4 MB of parameters, 8 MB of state and 4 MB of gradients.
+TEST_F(MixedEstimates, StagesFitTheMemoryOfTheirDevices) {
+  cluster.mutable_devices(0)->set_memory_bytes(400e6);
+  cluster.mutable_devices(1)->set_memory_bytes(70e6);
+  balance();
+  EXPECT_EQ(layout.stageLayers.size(), 2u);
+  EXPECT_LT(layout.stageLayers[1], 5);
+  EXPECT_LE(estimate().memoryShare(), 1);
+  EXPECT_DOUBLE_EQ(estimate().memoryBytes, 70e6); // of the device that is fullest
+}
+
+TEST_F(MixedEstimates, OneKindAndOtherModelsAreLeftToTheCompiler) {
+  layout.pp = 1;
+  layout.dp = 4;
+  balance();
+  EXPECT_EQ(layout.stages, "");
+  // The slower kind sets the pace.
+  EXPECT_DOUBLE_EQ(estimate().computing, 8 * 8 * 3e-3);
+  layout.pp = 2;
+  layout.dp = 2;
+  traits.layers = 0;
+  balance();
+  EXPECT_EQ(layout.stages, "");
+  traits.layers = 8;
+  options.devices = 2;
+  layout.dp = 1;
+  balance();
+  EXPECT_EQ(layout.stages, "");
+}
+
+/// Where no layers repeat, each stage has a part of the whole.
+TEST_F(MixedEstimates, ModelsWithoutLayersAreSharedOut) {
+  traits.layers = 0;
+  for (ModelCosts &own : costs)
+    own = {.before = own.layer};
+  EXPECT_DOUBLE_EQ(estimate().computing, 8 * 3e-3 / 2);
+}
+
+/// With the pipeline inside of dp, each stage has devices of both kinds.
+TEST_F(MixedEstimates, TheSlowestKindOfAStageCounts) {
+  layout.pipelineInside = true;
+  balance();
+  EXPECT_EQ(layout.stages, "h.0-h.3|h.4-h.7");
+  EXPECT_DOUBLE_EQ(estimate().computing, 8 * 4 * 3e-3);
 }
 
 } // namespace

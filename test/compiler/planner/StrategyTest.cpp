@@ -37,6 +37,9 @@ CompileOptions fullOptions() {
   options.memoryLimit = int64_t(1) << 40;
   options.dtype = "bf16";
   options.gradReduceDtype = "bf16";
+  options.links["pp"] = {1.5e9, 2.5e-6};
+  options.deviceFlops = 3e12;
+  options.deviceBandwidth = 4e11;
   return options;
 }
 
@@ -70,15 +73,19 @@ TEST(Strategy, EveryFieldComesBack) {
   EXPECT_EQ(read.memoryLimit, options.memoryLimit);
   EXPECT_EQ(read.dtype, options.dtype);
   EXPECT_EQ(read.gradReduceDtype, options.gradReduceDtype);
+  EXPECT_EQ(read.links, options.links);
+  EXPECT_EQ(read.deviceFlops, options.deviceFlops);
+  EXPECT_EQ(read.deviceBandwidth, options.deviceBandwidth);
   EXPECT_EQ(formatStrategy(read), formatStrategy(options));
 }
 
 /// A field that the schema has and formatStrategy() leaves out would be lost.
 TEST(Strategy, EveryFieldIsWritten) {
   std::string text = formatStrategy(fullOptions());
-  for (const char *field : {"mesh", "shard", "microbatches", "accumulate", "zero", "zero_axes",
-                            "sequence_parallel", "bucket_bytes", "prefetch", "schedule", "chunks",
-                            "stages", "recompute", "memory_limit", "dtype", "grad_reduce_dtype"}) {
+  for (const char *field :
+       {"mesh", "shard", "microbatches", "accumulate", "zero", "zero_axes", "sequence_parallel",
+        "bucket_bytes", "prefetch", "schedule", "chunks", "stages", "recompute", "memory_limit",
+        "dtype", "grad_reduce_dtype", "link", "device_flops", "device_bandwidth"}) {
     EXPECT_NE(text.find(std::string("\n") + field), std::string::npos) << field;
     EXPECT_EQ(errorOf(std::string(field) + ": @").find("has no field"), std::string::npos) << field;
   }
@@ -94,7 +101,7 @@ TEST(Strategy, WhatIsLeftOutHasItsDefault) {
   CompileOptions read = parsed("", before);
   EXPECT_EQ(formatStrategy(read), formatStrategy({}));
   EXPECT_EQ(read.optimizer, "lion");
-  EXPECT_EQ(read.links.size(), 1u);
+  EXPECT_TRUE(read.links.empty());
   EXPECT_EQ(parsed("# nothing but this\nzero: 3 mesh { name: \"dp\" size: 2 }").zero, 3);
 }
 
@@ -129,6 +136,15 @@ TEST(Strategy, BadFieldsAreNamed) {
       {"dtype: \"f64\"", "dtype is \"f64\", expected one of f32, bf16, f16"},
       {"dtype: \"f16\" grad_reduce_dtype: \"bf16\"",
        "grad_reduce_dtype is \"bf16\", expected one of f32, f16"},
+      {"link { axis: \"dp\" bandwidth: 1 }",
+       "link[0].axis is \"dp\", which is no axis of the mesh"},
+      {dp + "link { axis: \"dp\" bandwidth: 1 } link { axis: \"dp\" bandwidth: 1 }",
+       "link[1].axis is \"dp\", as of a link before it"},
+      {dp + "link { axis: \"dp\" }", "link[0].bandwidth is 0, expected bytes a second"},
+      {dp + "link { axis: \"dp\" bandwidth: inf }", "link[0].bandwidth is inf"},
+      {dp + "link { axis: \"dp\" bandwidth: 1 latency: -1 }", "link[0].latency is -1"},
+      {"device_flops: 0", "device_flops is 0, expected more than 0"},
+      {"device_bandwidth: nan", "device_bandwidth is nan"},
   };
   for (const auto &[text, message] : cases)
     EXPECT_NE(errorOf(text).find(message), std::string::npos)

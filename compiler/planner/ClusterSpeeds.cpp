@@ -1,0 +1,105 @@
+//===- ClusterSpeeds.cpp - What passes are told of a cluster --------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/ClusterSpeeds.h"
+
+#include "runtime/cluster/CollectiveTime.h"
+#include "runtime/cluster/DeviceTime.h"
+#include "runtime/cluster/Topology.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+using namespace dtc;
+
+runtime::GroupShape dtc::slowestGroup(const runtime::Topology &topology,
+                                      const std::vector<std::string> &axes) {
+  constexpr double kBytes = 64 << 20;
+  auto secondsOf = [&](const runtime::GroupShape &group) {
+    return runtime::collectiveTime(runtime::CollectiveKind::AllReduce, kBytes, group).seconds;
+  };
+  runtime::GroupShape slowest = topology.slowestGroup(0, axes);
+  int64_t coordinates = 1;
+  if (topology.cluster().nodes_size() > 1)
+    for (const runtime::MeshAxis &axis : topology.mesh().axes())
+      coordinates *= axis.pipeline ? axis.size : 1;
+  for (int64_t coordinate = 1; coordinate < coordinates; ++coordinate)
+    if (runtime::GroupShape group = topology.slowestGroup(coordinate, axes);
+        secondsOf(group) > secondsOf(slowest))
+      slowest = group;
+  return slowest;
+}
+
+static double roundToThreeDigits(double value) {
+  if (!(value > 0) || !std::isfinite(value))
+    return value;
+  double unit = std::pow(10, std::floor(std::log10(value)) - 2);
+  return std::round(value / unit) * unit;
+}
+
+/// The link with which collectiveCost() says of an axis what the cluster's model says of short and
+/// of long messages: of gathering over the axis, or of the slowest of those along the pipeline.
+static std::pair<double, double> linkOf(const runtime::Topology &topology, const std::string &axis,
+                                        int64_t size) {
+  constexpr double kShort = 1, kLong = 64 << 20; // bytes
+  auto lineOf = [&](double hops, auto secondsOf) {
+    double shortSeconds = secondsOf(kShort), more = secondsOf(kLong) - shortSeconds;
+    return std::pair(more > 0 ? hops * (kLong - kShort) / more : 1e15, shortSeconds / hops);
+  };
+  std::pair<double, double> link;
+  if (axis != kPipelineAxis) {
+    runtime::GroupShape group = slowestGroup(topology, {axis});
+    link = lineOf(double(size - 1), [&](double bytes) {
+      return runtime::collectiveTime(runtime::CollectiveKind::AllGather, bytes, group).seconds;
+    });
+  } else {
+    for (int64_t from = 0; from + 1 < size; ++from) {
+      runtime::GroupShape pair = topology.slowestPair(from, from + 1);
+      auto found =
+          lineOf(1, [&](double bytes) { return runtime::messageTime(bytes, pair).seconds; });
+      if (from == 0 || found.first < link.first)
+        link = found;
+    }
+  }
+  return {roundToThreeDigits(link.first), roundToThreeDigits(link.second)};
+}
+
+void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &options) {
+  std::vector<runtime::MeshAxis> axes;
+  std::set<std::string> names;
+  int64_t devices = 1;
+  for (const auto &[name, size] : options.mesh) {
+    // What is wrong with a mesh, declaring it says.
+    if (size < 1 || !names.insert(name).second || llvm::MulOverflow(devices, size, devices))
+      return;
+    axes.push_back({name, size, false, name == kPipelineAxis});
+  }
+  if (devices > runtime::countDevices(cluster))
+    return;
+  auto topology = runtime::Topology::create(cluster, runtime::Mesh(axes));
+  if (!topology)
+    return;
+  for (const auto &[name, size] : options.mesh)
+    if (size > 1 && !options.links.contains(name))
+      options.links[name] = linkOf(*topology, name, size);
+  runtime::DType dtype = options.dtype == "bf16"  ? runtime::DType::BF16
+                         : options.dtype == "f16" ? runtime::DType::F16
+                                                  : runtime::DType::F32;
+  double flops = std::numeric_limits<double>::infinity(), bandwidth = flops;
+  for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices)) {
+    runtime::MatrixShape large{1, 2048, 2048, 2048};
+    flops = std::min(flops, large.flops() / runtime::productSeconds(*used.device, dtype, large));
+    bandwidth = std::min(bandwidth, used.device->memory_bandwidth());
+  }
+  if (options.deviceFlops == 0 && std::isfinite(flops))
+    options.deviceFlops = roundToThreeDigits(flops);
+  if (options.deviceBandwidth == 0 && std::isfinite(bandwidth))
+    options.deviceBandwidth = roundToThreeDigits(bandwidth);
+}

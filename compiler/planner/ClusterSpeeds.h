@@ -1,0 +1,32 @@
+//===- ClusterSpeeds.h - What passes are told of a cluster ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_CLUSTERSPEEDS_H
+#define DTC_COMPILER_PLANNER_CLUSTERSPEEDS_H
+
+#include "compiler/pipeline/Pipeline.h"
+#include "runtime/cluster/Topology.h"
+#include "runtime/cluster/cluster.pb.h"
+
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// Tells the estimates of passes how fast the cluster is that the mesh of the options is on: the
+/// link of each axis, and what products and the memory of the slowest device reach. Sets what the
+/// options leave open, to three digits, so that a strategy can be read. Does nothing if the mesh
+/// has more devices than the cluster.
+void useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &options);
+
+/// The slowest group over some axes on any coordinate of the pipeline axis, for long messages.
+/// Nodes of one kind are taken to have equal groups.
+runtime::GroupShape slowestGroup(const runtime::Topology &topology,
+                                 const std::vector<std::string> &axes);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_CLUSTERSPEEDS_H
