@@ -234,13 +234,18 @@ Planner::chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
     std::vector<std::string> map = mapFor(layouts[example->layout]);
     if (map.empty() && splitsByDefault)
       continue;
-    llvm::erase_if(promises,
-                   [&](const Promise &promise) { return layouts[promise.layout].tp == tp; });
-    // Devices that would all do the same are no layout.
-    for (size_t number = 0; number < layouts.size() && !map.empty(); ++number)
+    // Devices that would all do the same are no layout; what the default map splits remains one,
+    // for what is chosen for the example need not be best for all.
+    if (!splitsByDefault)
+      llvm::erase_if(promises,
+                     [&](const Promise &promise) { return layouts[promise.layout].tp == tp; });
+    const size_t count = map.empty() ? 0 : layouts.size();
+    for (size_t number = 0; number < count; ++number)
       if (layouts[number].tp == tp) {
-        layouts[number].shard = map;
-        add(number);
+        ParallelLayout mapped = layouts[number];
+        mapped.shard = map;
+        layouts.push_back(std::move(mapped));
+        add(layouts.size() - 1);
       }
   }
   sort();
@@ -254,6 +259,7 @@ void Planner::estimateAll(PlanChoice &choice,
   // What is computed again takes time, and what lies between blocks little: with the costs of a
   // layout without either, few layouts promise enough for finding out their own.
   std::vector<Promise> promises = chooseMaps(layouts, choice, report);
+  choice.progress.layouts = int64_t(layouts.size()); // with those of other maps
   double best = std::numeric_limits<double>::infinity();
   double margin = mostSimulations(model) < kManySimulations ? kCostlyMargin : kMargin;
   for (const Promise &promise : promises) {
