@@ -106,8 +106,7 @@ const std::vector<Column> &columns() {
       {"dtype", oneOf(&Case::dtype, {"f32", "bf16", "f16"})},
       {"optimizer", oneOf(&Case::optimizer, {"adamw", "adam", "sgd", "lion"})},
       {"dropout", flag(&Case::dropout)},
-      {"recomputes_whole", flag(&Case::recomputesWhole)},
-      {"stores_masks", flag(&Case::storesMasks)},
+      {"executed_by", oneOf(&Case::executedBy, {"dtc", "megatron-lm-2022"})},
       {"stages", into(&Case::stages)},
       {"equal_stages", flag(&Case::equalStages)},
       {"measured_seconds", measured(&Case::measuredSeconds)},
@@ -163,9 +162,10 @@ std::string checkCase(PublishedCase &row) {
                        row.batch, perTurn);
   if (row.sequenceParallel && row.tp == 1)
     return "column sequence_parallel: found true with tp 1; give a tp of at least 2, or false";
-  if (row.storesMasks && row.recompute == "full")
-    return "column stores_masks: found true with recompute full, which makes masks again with all "
-           "else; give another recompute, or false";
+  if (row.isMegatron() && row.zero > 0)
+    return fmt::format("column executed_by: found {} with zero {}, expected zero 0, of which its "
+                       "update is known here; give that, or dtc",
+                       row.executedBy, row.zero);
   if (row.devices() > 1 << 20)
     return fmt::format("columns tp, pp, dp: found {} devices, expected at most {}", row.devices(),
                        1 << 20);

@@ -34,13 +34,11 @@ struct PublishedCase {
   int64_t zero = 0;
   std::string recompute = "none", attention = "fused", dtype = "bf16", optimizer = "adamw";
   bool dropout = true;
-  /// Of "full": whether layers are computed again to their ends, as frameworks do that run their
-  /// functions again. dtc's own plans leave out what no gradient needs.
-  bool recomputesWhole = false;
-  /// Whether the masks of dropout are kept for the backward pass, one byte an element, as
-  /// frameworks do. dtc's own plans draw them again.
-  /// Not of "full", which draws all again in any case.
-  bool storesMasks = false;
+  /// What is predicted: dtc's own plan, or the same with what Megatron-LM did otherwise at the time
+  /// of its measurements, "megatron-lm-2022". That computes layers again to their ends with
+  /// recompute "full" (see computeForwardAgain), otherwise keeps the masks of dropout (see
+  /// storedMaskBytes), and goes over all gradients several times (see addGradientPasses).
+  std::string executedBy = "dtc";
   /// As dtc-compile takes them; empty: as many layers on each, if `equalStages` and that can be.
   std::string stages;
   bool equalStages = true;
@@ -53,6 +51,7 @@ struct PublishedCase {
   std::optional<double> measuredForwardMs, measuredBackwardMs;
   std::string source;
 
+  bool isMegatron() const { return executedBy != "dtc"; }
   int64_t devices() const { return tp * pp * dp; }
   int64_t microbatches() const { return batch / (dp * microbatch); }
 };

@@ -6,6 +6,7 @@
 
 #include "benchmarks/StepPrediction.h"
 
+#include "benchmarks/GradientPasses.h"
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
@@ -232,10 +233,11 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   const plan::Program &first = compiled->plan->programs(0);
   result.stateBytes = stateBytes(first, row.stateOfLayers ? prefix : "");
   result.keptBytes = keptBytes(first, /*ofAllMicrobatches=*/true);
-  if (row.storesMasks)
+  // What is computed again draws its masks again.
+  if (row.isMegatron() && row.recompute != "full")
     result.maskBytes = storedMaskBytes(first);
   result.arenaBytes = static_cast<double>(first.arena_bytes());
-  if (row.recompute == "full" && row.recomputesWhole && !prefix.empty()) {
+  if (row.isMegatron() && row.recompute == "full" && !prefix.empty()) {
     model = import(row, folder, row.batch);
     if (!model)
       return model.error();
@@ -245,6 +247,8 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
       return compiled.error();
     computeForwardAgain(*compiled->plan, prefix);
   }
+  if (row.isMegatron())
+    addGradientPasses(*compiled->plan);
   auto begin = std::chrono::steady_clock::now();
   auto simulation = runtime::simulateOnCluster(*compiled->plan, cluster);
   if (!simulation)
@@ -277,7 +281,7 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
                                  : "a layer on each stage does not compile; see what a whole step "
                                    "says, without --layer")};
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
-  if (row.recompute == "full" && row.recomputesWhole)
+  if (row.isMegatron() && row.recompute == "full")
     if (llvm::ArrayRef<ModelCosts> kept =
             probe.find({row.tp, row.microbatch, row.sequenceParallel, "none"});
         !kept.empty())

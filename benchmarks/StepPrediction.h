@@ -20,7 +20,8 @@ struct StepPrediction {
   double seconds = 0;
   double stateBytes = 0; ///< parameters, master weights, gradients, the optimizer's state
   double keptBytes = 0;  ///< activations from the forward to the backward pass, of all microbatches
-  /// What masks of dropout would add to these if they were stored; only for a case that says so.
+  /// What masks of dropout would add to these if they were stored; only for a case that is not
+  /// executed by dtc, and not where all is computed again.
   std::optional<double> maskBytes;
   double arenaBytes = 0;      ///< all that the device needs
   double modelFlopsShare = 0; ///< of the devices' peak (MFU)

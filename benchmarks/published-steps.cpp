@@ -69,8 +69,8 @@ static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Argu
                                "{:>7} {:>7} {:>8} {:>7}  {:>9} {:>8}\n";
   fmt::print("A step in seconds; what the first device holds in GiB: the state is parameters, "
              "master weights,\ngradients and the optimizer's; kept are activations from forward to "
-             "backward, with masks\nthe same if those of dropout were stored, where the table says "
-             "so, and then compared; the\narena is all that it needs\n\n");
+             "backward, with masks\nthe same with those of dropout, where what executes the step "
+             "stores them, and then\ncompared; the arena is all that it needs\n\n");
   fmt::print(line, "configuration", "devices", "measured", "predicted", "error", "MFU %", "state",
              "predict", "error", "activ.", "kept", "+masks", "error", "arena", "compile s",
              "simul. s");
