@@ -52,10 +52,9 @@ CompileOptions ParallelLayout::toOptions(const CompileOptions &base) const {
   return options;
 }
 
-ModelTraits dtc::findTraits(ModuleOp model, int64_t layers, StringRef layerPrefix) {
+ModelTraits dtc::findTraits(ModuleOp model, int64_t layers) {
   ModelTraits traits;
   traits.layers = layers;
-  traits.layerPrefix = layerPrefix.str();
   auto function = *model.getOps<func::FuncOp>().begin();
   function.walk([&](Operation *op) {
     if (auto names = op->getAttrOfType<ArrayAttr>("dtc.axes"))

@@ -73,7 +73,7 @@ struct ModelTraits {
 };
 
 /// Reads them from the function of a model, with its repeated layers given.
-ModelTraits findTraits(mlir::ModuleOp model, int64_t layers, llvm::StringRef layerPrefix = "");
+ModelTraits findTraits(mlir::ModuleOp model, int64_t layers);
 
 /// All layouts of a model on the devices, in a fixed order. Empty where none divides the devices
 /// and the batch.
