@@ -192,8 +192,9 @@ TEST(ClusterReader, ReadsAllExamples) {
     names.insert(cluster->name());
     for (const cluster::Device &device : cluster->devices()) {
       // What was measured has none.
-      if (device.busy_watts() > 0)
+      if (device.busy_watts() > 0) {
         EXPECT_GT(device.busy_watts(), device.idle_watts());
+      }
       EXPECT_GT(device.launch_seconds(), 0);
     }
   }

@@ -87,8 +87,9 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
     for (const ProgramFacts &program : facts->programs) {
       sends += program.sends;
       receives += program.receives;
-      if (program.slots)
+      if (program.slots) {
         EXPECT_LE(program.slots->alive, program.slots->reserved) << "plan " << i;
+      }
     }
     EXPECT_EQ(sends, facts->messages) << "plan " << i;
     EXPECT_EQ(receives, facts->messages) << "plan " << i;
