@@ -40,12 +40,15 @@ static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::Node &k
   return cluster;
 }
 
+int64_t dtc::usedDevices(const cluster::Cluster &cluster, int64_t asked) {
+  return asked > 0 ? asked : runtime::countDevices(cluster);
+}
+
 std::vector<const cluster::Node *> dtc::kindsOfNodes(const cluster::Cluster &cluster,
                                                      int64_t devices) {
   std::vector<const cluster::Node *> kinds;
-  if (devices == 0)
-    devices = runtime::countDevices(cluster);
-  for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices))
+  for (const runtime::UsedNodes &used :
+       runtime::findUsedNodes(cluster, usedDevices(cluster, devices)))
     if (!llvm::is_contained(kinds, used.node))
       kinds.push_back(used.node);
   return kinds;

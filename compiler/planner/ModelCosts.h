@@ -53,6 +53,9 @@ struct CostKey {
   auto operator<=>(const CostKey &) const = default;
 };
 
+/// How many devices of a cluster are used where its first `asked` ones are asked for, all for 0.
+int64_t usedDevices(const cluster::Cluster &cluster, int64_t asked);
+
 /// The kinds of the nodes that the first `devices` devices of a cluster are in, all for 0, each
 /// once, in the cluster's order.
 std::vector<const cluster::Node *> kindsOfNodes(const cluster::Cluster &cluster, int64_t devices);

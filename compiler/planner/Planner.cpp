@@ -92,25 +92,22 @@ Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
   traits.hasTensorAxes = splitsByDefault || !decisions.empty();
 }
 
-/// The devices that are used, of the cluster's first ones.
-static int64_t deviceCount(const PlannerOptions &options) {
-  return options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
+static std::vector<runtime::UsedNodes> usedNodes(const PlannerOptions &options) {
+  return runtime::findUsedNodes(*options.cluster, usedDevices(*options.cluster, options.devices));
 }
 
 static double leastMemory(const PlannerOptions &options) {
   double least = std::numeric_limits<double>::infinity();
-  for (const runtime::UsedNodes &used :
-       runtime::findUsedNodes(*options.cluster, deviceCount(options)))
+  for (const runtime::UsedNodes &used : usedNodes(options))
     least = std::min(least, usableBytes(*used.device));
   return least;
 }
 
 /// Whether all devices have as much memory: a plan has one limit.
 static bool hasOneMemory(const PlannerOptions &options) {
-  return llvm::all_of(runtime::findUsedNodes(*options.cluster, deviceCount(options)),
-                      [&](const runtime::UsedNodes &used) {
-                        return usableBytes(*used.device) == leastMemory(options);
-                      });
+  return llvm::all_of(usedNodes(options), [&](const runtime::UsedNodes &used) {
+    return usableBytes(*used.device) == leastMemory(options);
+  });
 }
 
 /// The most FLOP/s that products reach on a device: large ones, the best that was measured, or
@@ -134,8 +131,7 @@ static double sustainedFlops(const PlannerOptions &options) {
                          : options.base.dtype == "f16" ? runtime::DType::F16
                                                        : runtime::DType::F32;
   double sum = 0;
-  for (const runtime::UsedNodes &used :
-       runtime::findUsedNodes(*options.cluster, deviceCount(options)))
+  for (const runtime::UsedNodes &used : usedNodes(options))
     sum += double(used.devices) * bestRate(*used.device, dtype);
   return sum;
 }
@@ -472,7 +468,8 @@ void Planner::simulateBest(PlanChoice &choice,
 }
 
 Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress &)> report) {
-  int64_t devices = deviceCount(options), available = runtime::countDevices(*options.cluster);
+  int64_t devices = usedDevices(*options.cluster, options.devices);
+  int64_t available = runtime::countDevices(*options.cluster);
   if (devices > available)
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {}", devices,
                              options.cluster->name(), available)};

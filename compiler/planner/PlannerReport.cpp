@@ -83,7 +83,7 @@ static std::string describeKnob(const std::string &knob, const CompileOptions &b
 }
 
 std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTraits &traits) {
-  int64_t devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
+  int64_t devices = usedDevices(*options.cluster, options.devices);
   std::string asked, enough;
   auto add = [](std::string &list, const std::string &word) {
     list += (list.empty() ? "" : ", ") + word;

@@ -108,7 +108,7 @@ class Enumerator {
 public:
   Enumerator(const PlannerOptions &options, const ModelTraits &traits)
       : options(options), traits(traits) {
-    devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
+    devices = usedDevices(*options.cluster, options.devices);
     for (const runtime::UsedNodes &used : runtime::findUsedNodes(*options.cluster, devices))
       inNode = std::max<int64_t>(inNode, used.node->devices());
     isMixed = kindsOfNodes(*options.cluster, options.devices).size() > 1;

@@ -30,7 +30,7 @@ double dtc::usableBytes(const cluster::Device &device) {
 
 StepEstimator::StepEstimator(const PlannerOptions &options, const ModelTraits &traits)
     : options(options), traits(traits) {
-  int64_t devices = options.devices > 0 ? options.devices : runtime::countDevices(*options.cluster);
+  int64_t devices = usedDevices(*options.cluster, options.devices);
   nodeKinds = kindsOfNodes(*options.cluster, options.devices);
   for (const runtime::UsedNodes &used : runtime::findUsedNodes(*options.cluster, devices))
     if (size_t kind = size_t(llvm::find(nodeKinds, used.node) - nodeKinds.begin());
