@@ -1,4 +1,4 @@
-//===- ClusterSpeeds.cpp - What passes are told of a cluster --------------===//
+//===- ClusterSpeeds.cpp - How fast a cluster is, for passes and bounds ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -71,6 +71,35 @@ static std::pair<double, double> linkOf(const runtime::Topology &topology, const
   return {roundToThreeDigits(link.first), roundToThreeDigits(link.second)};
 }
 
+/// The most FLOP/s that products reach on a device: large ones, the best that was measured, or
+/// those inside of attention.
+static double bestRate(const cluster::Device &device, runtime::DType dtype) {
+  runtime::MatrixShape large{1, 65536, 65536, 65536};
+  double best = large.flops() / runtime::productSeconds(device, dtype, large);
+  for (const cluster::MatrixRate &rate : device.matrix())
+    if (rate.dtype() == runtime::name(dtype))
+      for (const cluster::MatrixTable *table : {&rate.table(), &rate.transposed_table()})
+        for (double measured : table->flops())
+          best = std::max(best, measured);
+  if (const cluster::KernelRate *rate = runtime::findKernelRate(device, "attention", dtype))
+    best = std::max(best, rate->flops());
+  return best;
+}
+
+static runtime::DType computeType(llvm::StringRef dtype) {
+  return dtype == "bf16"  ? runtime::DType::BF16
+         : dtype == "f16" ? runtime::DType::F16
+                          : runtime::DType::F32;
+}
+
+double dtc::sustainedFlops(const cluster::Cluster &cluster, int64_t devices,
+                           llvm::StringRef dtype) {
+  double sum = 0;
+  for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices))
+    sum += double(used.devices) * bestRate(*used.device, computeType(dtype));
+  return sum;
+}
+
 void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &options) {
   std::vector<runtime::MeshAxis> axes;
   std::set<std::string> names;
@@ -89,9 +118,7 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
   for (const auto &[name, size] : options.mesh)
     if (size > 1 && !options.links.contains(name))
       options.links[name] = linkOf(*topology, name, size);
-  runtime::DType dtype = options.dtype == "bf16"  ? runtime::DType::BF16
-                         : options.dtype == "f16" ? runtime::DType::F16
-                                                  : runtime::DType::F32;
+  runtime::DType dtype = computeType(options.dtype);
   double flops = std::numeric_limits<double>::infinity(), bandwidth = flops;
   for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices)) {
     runtime::MatrixShape large{1, 2048, 2048, 2048};

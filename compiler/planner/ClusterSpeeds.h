@@ -1,4 +1,4 @@
-//===- ClusterSpeeds.h - What passes are told of a cluster ----------------===//
+//===- ClusterSpeeds.h - How fast a cluster is, for passes and bounds -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -26,6 +26,10 @@ void useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &options);
 /// Nodes of one kind are taken to have equal groups.
 runtime::GroupShape slowestGroup(const runtime::Topology &topology,
                                  const std::vector<std::string> &axes);
+
+/// The FLOP/s that products of a type, as CompileOptions::dtype names it, reach at best on the
+/// first `devices` devices of a cluster, together.
+double sustainedFlops(const cluster::Cluster &cluster, int64_t devices, llvm::StringRef dtype);
 
 } // namespace dtc
 

@@ -12,7 +12,6 @@
 #include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PlannerReport.h"
-#include "runtime/cluster/DeviceTime.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -108,32 +107,6 @@ static bool hasOneMemory(const PlannerOptions &options) {
   return llvm::all_of(usedNodes(options), [&](const runtime::UsedNodes &used) {
     return usableBytes(*used.device) == leastMemory(options);
   });
-}
-
-/// The most FLOP/s that products reach on a device: large ones, the best that was measured, or
-/// those inside of attention.
-static double bestRate(const cluster::Device &device, runtime::DType dtype) {
-  runtime::MatrixShape large{1, 65536, 65536, 65536};
-  double best = large.flops() / runtime::productSeconds(device, dtype, large);
-  for (const cluster::MatrixRate &rate : device.matrix())
-    if (rate.dtype() == runtime::name(dtype))
-      for (const cluster::MatrixTable *table : {&rate.table(), &rate.transposed_table()})
-        for (double measured : table->flops())
-          best = std::max(best, measured);
-  if (const cluster::KernelRate *rate = runtime::findKernelRate(device, "attention", dtype))
-    best = std::max(best, rate->flops());
-  return best;
-}
-
-/// The FLOP/s of all devices together that products reach at best.
-static double sustainedFlops(const PlannerOptions &options) {
-  runtime::DType dtype = options.base.dtype == "bf16"  ? runtime::DType::BF16
-                         : options.base.dtype == "f16" ? runtime::DType::F16
-                                                       : runtime::DType::F32;
-  double sum = 0;
-  for (const runtime::UsedNodes &used : usedNodes(options))
-    sum += double(used.devices) * bestRate(*used.device, dtype);
-  return sum;
 }
 
 CompileOptions dtc::optionsOf(const ParallelLayout &layout, const PlannerOptions &options) {
@@ -484,7 +457,8 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
   }
   ModelFlops flops = countModelFlops(function, options.base.mode != CompileOptions::Mode::Forward,
                                      options.base.freeze);
-  choice.lowerBound = (flops.all - flops.masked) / sustainedFlops(options);
+  choice.lowerBound =
+      (flops.all - flops.masked) / sustainedFlops(*options.cluster, devices, options.base.dtype);
   estimateAll(choice, report);
   if (choice.progress.layouts == 0)
     return Error{explainNoLayout(options, traits)};
