@@ -17,6 +17,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <limits>
 
 using namespace mlir;
@@ -45,6 +46,23 @@ LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassMana
 #endif
   addPasses(manager);
   return success(succeeded(manager.run(module)) && succeeded(verify(module)));
+}
+
+std::string dtc::firstErrorOf(ArrayRef<Diagnostic> diagnostics) {
+  for (const Diagnostic &diagnostic : diagnostics) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      continue;
+    std::string text = diagnostic.str(), place;
+    StringRef message = StringRef(text).split('\n').first;
+    Location location = diagnostic.getLocation();
+    if (auto file = location->findInstanceOf<FileLineColLoc>())
+      place = fmt::format("{}:{}:{}", file.getFilename().str(), file.getLine(), file.getColumn());
+    else if (auto name = location->findInstanceOf<NameLoc>();
+             name && !message.contains(name.getName().getValue()))
+      place = name.getName().str();
+    return place.empty() ? message.str() : fmt::format("{}: {}", place, message.str());
+  }
+  return "a pass failed";
 }
 
 void dtc::describeModel(ModuleOp model, const CompileOptions &options, plan::Plan &plan) {

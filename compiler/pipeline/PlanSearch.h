@@ -17,6 +17,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,10 @@ namespace dtc {
 /// Runs passes over a module and verifies what comes out.
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
+
+/// The first line of the first error of some diagnostics, after its place in a file or else the
+/// name there; where none is an error, that a pass failed.
+std::string firstErrorOf(llvm::ArrayRef<mlir::Diagnostic> diagnostics);
 
 /// Writes into a plan what the model, as it is before any pass, says of itself.
 void describeModel(mlir::ModuleOp model, const CompileOptions &options, plan::Plan &plan);

@@ -22,6 +22,8 @@
 
 using namespace mlir;
 using namespace dtc;
+using runtime::Error;
+using runtime::Expected;
 
 /// Probes have a stage of a pipeline for each of a few layers, also where the cluster is too small
 /// for these: one of so many nodes of a kind that it is not.
@@ -70,10 +72,10 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
 }
 
 ArrayRef<ModelCosts> CostProbe::find(const CostKey &key) {
-  auto [it, fresh] = known.try_emplace(key);
-  if (fresh)
-    it->second = probe(key);
-  return it->second;
+  auto it = known.find(key);
+  if (it == known.end())
+    it = known.emplace(key, probe(key)).first;
+  return it->second ? ArrayRef(*it->second) : ArrayRef<ModelCosts>();
 }
 
 static double bytesOf(const plan::Buffer &buffer) {
@@ -159,20 +161,35 @@ static void subtract(PartCost &part, const PartCost &layer) {
     part.*field = std::max(0.0, part.*field - layer.*field);
 }
 
-/// What is computed again is decided after the program was split.
-ModuleOp CostProbe::partition(const PartitionKey &key, const CompileOptions &probed) {
-  auto [it, fresh] = partitions.try_emplace(key);
-  if (fresh) {
-    it->second = shortened.module->clone();
-    if (failed(declareMesh(*it->second, probed)) ||
-        failed(runPasses(*it->second,
-                         [&](OpPassManager &manager) { buildPartitioning(manager, probed); })))
-      it->second = nullptr;
-  }
-  return it->second.get();
+/// Works on a module and returns the first error instead of showing what is said of it.
+static runtime::MaybeError runSilently(ModuleOp module, llvm::function_ref<LogicalResult()> work) {
+  std::vector<Diagnostic> said;
+  ScopedDiagnosticHandler quiet(module.getContext(), [&](Diagnostic &diagnostic) {
+    said.push_back(std::move(diagnostic));
+    return success();
+  });
+  if (succeeded(work()))
+    return std::nullopt;
+  return Error{firstErrorOf(said)};
 }
 
-std::vector<ModelCosts> CostProbe::probe(const CostKey &key) {
+/// What is computed again is decided after the program was split.
+const CostProbe::Partition &CostProbe::partition(const PartitionKey &key,
+                                                 const CompileOptions &probed) {
+  if (auto it = partitions.find(key); it != partitions.end())
+    return it->second;
+  OwningOpRef<ModuleOp> module = shortened.module->clone();
+  runtime::MaybeError error = runSilently(*module, [&] {
+    return success(succeeded(declareMesh(*module, probed)) &&
+                   succeeded(runPasses(*module, [&](OpPassManager &manager) {
+                     buildPartitioning(manager, probed);
+                   })));
+  });
+  Partition made = error ? Partition(*error) : Partition(std::move(module));
+  return partitions.emplace(key, std::move(made)).first->second;
+}
+
+Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
   // A pipeline tells forward from backward also where all of the model is one stage.
   CompileOptions probed = options;
   int64_t stages = shortened.prefix.empty() ? 1 : shortened.keptLayers;
@@ -207,38 +224,41 @@ std::vector<ModelCosts> CostProbe::probe(const CostKey &key) {
   probed.deviceFlops = paired.deviceFlops;
   probed.deviceBandwidth = paired.deviceBandwidth;
 
-  // What is wrong with it, compiling the chosen plan will say.
-  ScopedDiagnosticHandler quiet((*shortened.module)->getContext(),
-                                [](Diagnostic &) { return success(); });
-  ModuleOp partitioned = partition({key.tp, key.samples, key.sequenceParallel, key.shard}, probed);
+  const Partition &partitioned =
+      partition({key.tp, key.samples, key.sequenceParallel, key.shard}, probed);
   if (!partitioned)
-    return {};
-  OwningOpRef<ModuleOp> module = partitioned.clone();
+    return partitioned.error();
+  OwningOpRef<ModuleOp> module = partitioned->get().clone();
   plan::Plan plan;
-  if (failed(runPasses(*module, [&](OpPassManager &manager) { buildLowering(manager, probed); })) ||
-      failed(exportPlan(*module, "probe", plan)))
-    return {};
+  if (runtime::MaybeError error = runSilently(*module, [&] {
+        return success(
+            succeeded(runPasses(*module,
+                                [&](OpPassManager &manager) { buildLowering(manager, probed); })) &&
+            succeeded(exportPlan(*module, "probe", plan)));
+      }))
+    return *error;
   // What is moved over that axis belongs to a layout, not to the model.
   for (plan::Axis &axis : *plan.mutable_axes())
     if (axis.name() == "dp")
       axis.set_size(1);
   std::vector<ModelCosts> costs;
-  for (const cluster::Cluster &machines : clusters)
-    if (std::optional<ModelCosts> timed = timeOn(machines, plan))
-      costs.push_back(*timed);
-  if (costs.size() != clusters.size())
-    costs.clear();
+  for (const cluster::Cluster &machines : clusters) {
+    Expected<ModelCosts> timed = timeOn(machines, plan);
+    if (!timed)
+      return timed.error();
+    costs.push_back(*timed);
+  }
   return costs;
 }
 
-std::optional<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
-                                            const plan::Plan &plan) const {
+Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
+                                       const plan::Plan &plan) const {
   auto topology = runtime::Topology::create(machines, runtime::meshOf(plan));
   if (!topology)
-    return std::nullopt;
+    return topology.error();
   auto steps = runtime::PlanSteps::create(plan, *topology);
   if (!steps)
-    return std::nullopt;
+    return steps.error();
 
   ModelCosts costs;
   std::vector<PartCost> parts;

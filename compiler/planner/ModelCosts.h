@@ -10,9 +10,9 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/planner/RepeatedLayers.h"
 #include "runtime/cluster/Topology.h"
+#include "runtime/support/Error.h"
 
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -77,6 +77,8 @@ public:
 
   /// The costs on each kind of node, or nothing where such a model does not compile.
   llvm::ArrayRef<ModelCosts> find(const CostKey &key);
+  /// Why find() has found nothing: the first error of compiling such a model, or of timing it.
+  const std::string &problemOf(const CostKey &key) const { return known.at(key).error().message; }
 
   int64_t numProbes() const { return int64_t(known.size()); }
   /// Of the model; 0 where its layers do not repeat.
@@ -89,9 +91,11 @@ public:
 private:
   /// All of CostKey but what is computed again.
   using PartitionKey = std::tuple<int64_t, int64_t, bool, std::vector<std::string>>;
-  std::vector<ModelCosts> probe(const CostKey &key);
-  std::optional<ModelCosts> timeOn(const cluster::Cluster &machines, const plan::Plan &plan) const;
-  mlir::ModuleOp partition(const PartitionKey &key, const CompileOptions &probed);
+  using Partition = runtime::Expected<mlir::OwningOpRef<mlir::ModuleOp>>;
+  runtime::Expected<std::vector<ModelCosts>> probe(const CostKey &key);
+  runtime::Expected<ModelCosts> timeOn(const cluster::Cluster &machines,
+                                       const plan::Plan &plan) const;
+  const Partition &partition(const PartitionKey &key, const CompileOptions &probed);
 
   ShortModel shortened;
   CompileOptions options;
@@ -99,8 +103,8 @@ private:
   std::vector<cluster::Cluster> clusters;
   int64_t batch;
   std::vector<std::string> batchDims;
-  std::map<CostKey, std::vector<ModelCosts>> known;
-  std::map<PartitionKey, mlir::OwningOpRef<mlir::ModuleOp>> partitions;
+  std::map<CostKey, runtime::Expected<std::vector<ModelCosts>>> known;
+  std::map<PartitionKey, Partition> partitions;
 };
 
 } // namespace dtc

@@ -140,8 +140,10 @@ std::optional<Planner::Promise> Planner::promiseOf(const ParallelLayout &layout,
     key.sequenceParallel = false;
   }
   ArrayRef<ModelCosts> costs = probe.find(key);
-  if (costs.empty())
+  if (costs.empty()) {
+    noteFailure(layout, probe.problemOf(key));
     return std::nullopt;
+  }
   ParallelLayout balanced = layout;
   estimator.balance(balanced, costs);
   StepEstimate estimate = estimator.estimate(balanced, costs);
@@ -238,8 +240,10 @@ void Planner::estimateAll(PlanChoice &choice,
     entry.layout = layouts[promise.layout];
     llvm::ArrayRef<ModelCosts> costs = probe.find(entry.layout.key(traits.batch));
     choice.progress.probes = probe.numProbes();
-    if (costs.empty())
+    if (costs.empty()) {
+      noteFailure(entry.layout, probe.problemOf(entry.layout.key(traits.batch)));
       continue;
+    }
     estimator.balance(entry.layout, costs);
     entry.estimate = estimator.estimate(entry.layout, costs);
     entry.fits = entry.estimate.memoryShare() <= 1;
@@ -275,11 +279,16 @@ bool Planner::simulate(RankedLayout &entry, Compiled &compiled) {
   ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
   auto search = std::make_unique<PlanSearch>(model, name);
   std::optional<Candidate> candidate = search->run(asked);
-  if (!candidate)
+  if (!candidate) {
+    if (!search->failure.empty()) // else it only does not fit
+      noteFailure(entry.layout, firstErrorOf(search->failure));
     return false;
+  }
   auto simulation = runtime::simulateOnCluster(candidate->plan, *options.cluster);
-  if (!simulation)
+  if (!simulation) {
+    noteFailure(entry.layout, simulation.error().message);
     return false;
+  }
   double share = 0; // of its device's memory
   for (const runtime::StageSimulation &stage : simulation->stages)
     if (double(stage.arenaBytes) > share * stage.memoryBytes) {
@@ -325,6 +334,7 @@ static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedLayout> ranke
 
 void Planner::simulateBest(PlanChoice &choice,
                            llvm::function_ref<void(const PlannerProgress &)> report) {
+  failedFirst.reset(); // a part of the model that does not compile says less than all of it
   const int64_t most = mostSimulations(model);
   const bool isThorough = most >= kManySimulations;
   int64_t left = most;
@@ -435,6 +445,7 @@ void Planner::simulateBest(PlanChoice &choice,
       if (entry.fits)
         choice.ranked.push_back(std::move(entry));
     }
+  choice.failed = std::move(failedFirst);
   // Without a plan nothing is ranked: what should fit by its estimate did not.
   if (choice.plan.programs_size() == 0)
     choice.ranked.clear();
@@ -463,8 +474,7 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
   if (choice.progress.layouts == 0)
     return Error{explainNoLayout(options, traits)};
   if (choice.ranked.empty())
-    return Error{"no layout of the model compiles; compile it for one device (without --cluster) "
-                 "to see why"};
+    return Error{"no layout of the model compiles; " + explainFailure(*failedFirst, options)};
   simulateBest(choice, report);
   return choice;
 }

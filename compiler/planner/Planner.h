@@ -48,6 +48,12 @@ struct RankedLayout {
   double memoryShare() const { return neededBytes() / usableBytes(); }
 };
 
+/// A layout that does not compile or cannot be simulated, and why, in a line.
+struct FailedLayout {
+  ParallelLayout layout;
+  std::string reason;
+};
+
 /// The options that compile a layout, with what is fixed and the speeds of the cluster.
 CompileOptions optionsOf(const ParallelLayout &layout, const PlannerOptions &options);
 
@@ -64,6 +70,8 @@ struct PlanChoice {
   std::vector<RankedLayout> ranked;
   /// Of those that do not fit, the one that needs least.
   std::optional<RankedLayout> closest;
+  /// Of those that were compiled, the first that failed.
+  std::optional<FailedLayout> failed;
   plan::Plan plan;        ///< of the first, without evaluation
   CompileOptions options; ///< that compile it
   /// The first as it was compiled, for finishCompile(). Does not outlive the model's context.
@@ -97,6 +105,11 @@ private:
     size_t layout = 0;      ///< its number
   };
   std::optional<Promise> promiseOf(const ParallelLayout &layout, size_t number);
+  /// Keeps the first layout that failed.
+  void noteFailure(const ParallelLayout &layout, std::string reason) {
+    if (!failedFirst)
+      failedFirst = FailedLayout{layout, std::move(reason)};
+  }
   /// The promises of all layouts, the best first, for which the map of each size of tp is chosen.
   std::vector<Promise> chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
                                   llvm::function_ref<void(const PlannerProgress &)> report);
@@ -118,7 +131,8 @@ private:
   CostProbe probe;
   StepEstimator estimator;
   std::vector<AxisDecision> decisions;
-  bool splitsByDefault = false; ///< tp splits something without any of these
+  std::optional<FailedLayout> failedFirst; ///< of those that are looked at now
+  bool splitsByDefault = false;            ///< tp splits something without any of these
 };
 
 } // namespace dtc

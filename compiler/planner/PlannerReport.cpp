@@ -132,25 +132,33 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
                                  : "; there are some with " + changes);
 }
 
-static std::string describe(const RankedLayout &entry, const PlannerOptions &options) {
-  std::string text = describeStrategy(entry.layout.toOptions(options.base));
-  if (!entry.layout.stageLayers.empty())
-    text += fmt::format(" layers={}", fmt::join(entry.layout.stageLayers, "|"));
+static std::string describe(const ParallelLayout &layout, const PlannerOptions &options) {
+  std::string text = describeStrategy(layout.toOptions(options.base));
+  if (!layout.stageLayers.empty())
+    text += fmt::format(" layers={}", fmt::join(layout.stageLayers, "|"));
   return text;
+}
+
+std::string dtc::explainFailure(const FailedLayout &failed, const PlannerOptions &options) {
+  return fmt::format("the first error, of {}, is: {}\ncompile the model for one device (without "
+                     "--cluster) or for that layout (with --mesh) to see all that is said",
+                     describe(failed.layout, options), failed.reason);
 }
 
 static std::string formatNothing(const PlanChoice &choice, const PlannerOptions &options) {
   std::string text = fmt::format(
       "no layout fits: {} layouts were looked at, a device has {} that a plan may use\n",
       choice.progress.layouts, formatBytes(uint64_t(choice.memoryBytes)));
+  // What was to fit by its estimate failed.
+  if (choice.failed && (!choice.closest || choice.progress.simulated == 0))
+    return "none of the best layouts compiles or can be simulated; " +
+           explainFailure(*choice.failed, options) + "\n";
   if (!choice.closest)
-    return "none of the best layouts compiles or can be simulated; compile one of them with --mesh "
-           "to "
-           "see why\n";
+    return text;
   const RankedLayout &closest = *choice.closest;
   double bytes = closest.neededBytes();
   text += fmt::format("the closest is {}, which needs {} a device: {} too much\n",
-                      describe(closest, options), formatBytes(uint64_t(bytes)),
+                      describe(closest.layout, options), formatBytes(uint64_t(bytes)),
                       formatBytes(uint64_t(bytes - closest.usableBytes())));
   text += fmt::format("use devices with {:.1f} times the memory, or more of them, or a smaller "
                       "batch or shorter sequences\n",
@@ -166,7 +174,7 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
   const PlannerProgress &progress = choice.progress;
   std::string text = fmt::format("{} layouts estimated from {} probes, {} compiled and simulated\n",
                                  progress.estimated, progress.probes, progress.simulated);
-  text += fmt::format("chosen: {}\n", describe(best, options));
+  text += fmt::format("chosen: {}\n", describe(best.layout, options));
   text += fmt::format("  {} a step, {} of {} a device\n", formatDuration(best.seconds()),
                       formatBytes(uint64_t(best.arenaBytes)),
                       formatBytes(uint64_t(best.usableBytes())));
@@ -181,8 +189,8 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
   for (const RankedLayout &entry : llvm::ArrayRef(choice.ranked).slice(1, count))
     text += fmt::format("  {:>10} {:>7} {:<10} {:<58} {}\n", formatDuration(entry.seconds()),
                         fmt::format("{:+.1f} %", 100 * (entry.seconds() / best.seconds() - 1)),
-                        entry.simulation ? "simulated" : "estimated", describe(entry, options),
-                        explainSlower(entry, best));
+                        entry.simulation ? "simulated" : "estimated",
+                        describe(entry.layout, options), explainSlower(entry, best));
   return text;
 }
 
@@ -210,7 +218,7 @@ dtc::pageOptions(const PlanChoice &choice, const PlannerOptions &options, size_t
   for (const RankedLayout &entry :
        llvm::ArrayRef(choice.ranked).slice(1, std::min(alternatives, choice.ranked.size() - 1)))
     page.alternatives.push_back(
-        {describe(entry, options), entry.seconds(), uint64_t(entry.neededBytes()),
+        {describe(entry.layout, options), entry.seconds(), uint64_t(entry.neededBytes()),
          (entry.simulation ? "" : "estimated: ") + explainSlower(entry, best)});
   if (choice.lowerBound > 0) {
     page.lowerBoundSeconds = choice.lowerBound;

@@ -20,6 +20,9 @@ namespace dtc {
 std::string formatChoice(const PlanChoice &choice, const PlannerOptions &options,
                          size_t alternatives = 10);
 
+/// The compiler's first error, and of which layout: where none compiles.
+std::string explainFailure(const FailedLayout &failed, const PlannerOptions &options);
+
 /// Why there is no layout to look at, as the planner's error: what is asked for that no layout has,
 /// and the nearest numbers of devices and samples that have some.
 std::string explainNoLayout(const PlannerOptions &options, const ModelTraits &traits);
