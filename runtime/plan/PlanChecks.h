@@ -94,7 +94,7 @@ MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer);
 MaybeError checkInstructions(const PlanContext &context);
 
 /// What async collectives and waits add: every one is waited for once, and until then nothing
-/// writes its inputs and nothing touches its outputs. All programs share the budget.
+/// writes its inputs and nothing touches its outputs. `budget` is at this program.
 MaybeError checkAsync(const PlanContext &context, WorkBudget &budget);
 
 /// States, inputs and outputs with their shardings and buffers.
@@ -109,7 +109,7 @@ MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 
 /// Follows the schedule: whatever is read was written, for the same microbatch, and not overwritten
 /// since; nothing touches what is being sent or received. With `repeatsLoop` this holds however
-/// often the loop over microbatches runs. All programs share the budget.
+/// often the loop over microbatches runs. `budget` is at this program.
 Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
                                      WorkBudget &budget);
 

@@ -336,6 +336,7 @@ static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop)
   };
   for (int p = 0; p < plan.programs_size(); ++p) {
     programs.push_back({plan, plan.programs(p), p, mesh, {}, {}, {}, {}});
+    budget.nextProgram();
     if (MaybeError error = checkProgram(programs.back(), budget))
       return inProgram(*error, p);
   }
@@ -346,6 +347,7 @@ static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop)
   PlanFacts facts;
   facts.microbatches = microbatchesOf(mesh);
   for (const PlanContext &context : programs) {
+    budget.nextProgram();
     Expected<ProgramFacts> found = checkDataflow(context, repeatsLoop, budget);
     if (!found)
       return inProgram(found.error(), context.number);

@@ -15,9 +15,9 @@
 
 namespace dtc::runtime {
 
-/// The most operands that are followed through the schedules of all programs of a plan, where a
-/// transfer that starts counts as several. What leaves the arena's values as they were is followed
-/// once (see ValidateDataflow.cpp), and each repetition counts as one.
+/// The most operands that are followed through the schedule of a program, where a transfer that
+/// starts counts as several. What leaves the arena's values as they were is followed once (see
+/// ValidateDataflow.cpp), and each repetition counts as one. See WorkBudget.h.
 inline constexpr int64_t maxDataflowSteps = int64_t{1} << 27;
 
 /// What one program does in a step, on one device.

@@ -11,6 +11,7 @@
 
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanValidator.h"
+#include "runtime/plan/WorkBudget.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/PlanBuilder.h"
 
@@ -92,6 +93,42 @@ TEST(HostilePlan, StartedTransfersCountForWhatIsRememberedOfThem) {
   }
   EXPECT_LT(builder.plan.ByteSizeLong(), 2000000u);
   EXPECT_ERROR(validatePlan(builder.plan), tooLong);
+}
+
+TEST(HostilePlan, ProgramsHaveStepsOfTheirOwn) {
+  // Each program takes less than one may, both of them more.
+  constexpr int64_t tensors = 20000, tasks = 5000;
+  static_assert(tensors * tasks < maxDataflowSteps && 2 * tensors * tasks > maxDataflowSteps);
+  TwoPrograms builder;
+  builder.channel(0, tensors);
+  for (int program : {0, 1}) {
+    builder.inProgram(program);
+    uint32_t tensor = builder.buffer(DType::F32, {4});
+    for (int64_t t = 0; t < tasks; ++t) {
+      builder.task("t");
+      builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, tensor, tensor);
+      uint32_t started = builder.async();
+      builder.startTransfer(0);
+      builder.wait(started);
+    }
+  }
+  EXPECT_OK(validatePlan(builder.plan));
+}
+
+TEST(HostilePlan, AllProgramsTogetherHaveALimit) {
+  WorkBudget budget(/*ofProgram=*/100, /*ofAll=*/250);
+  EXPECT_FALSE(budget.spend(100));
+  EXPECT_ERROR(budget.spend(1), "the schedule runs more than 100 operands, more than are followed");
+  WorkBudget other(100, 250);
+  for (int program = 0; program < 2; ++program) {
+    other.nextProgram();
+    EXPECT_FALSE(other.spend(60));
+    EXPECT_FALSE(other.spend(40));
+  }
+  other.nextProgram();
+  EXPECT_FALSE(other.spend(50));
+  EXPECT_ERROR(other.spend(1),
+               "the schedules of all programs together run more than 250 operands, more than");
 }
 
 TEST(HostilePlan, RepetitionsThatChangeNothingAreCheap) {
