@@ -6,6 +6,8 @@
 
 #include "runtime/executor/CommunicationStream.h"
 
+#include "runtime/support/WaitBriefly.h"
+
 #include <cassert>
 #include <exception>
 
@@ -35,7 +37,7 @@ CommunicationStream::Ticket CommunicationStream::queue(size_t item) {
 
 MaybeError CommunicationStream::wait(Ticket ticket) {
   std::unique_lock lock(mutex);
-  itemDone.wait(lock, [&] { return done >= ticket; });
+  waitBriefly(itemDone, lock, [&] { return done >= ticket; });
   return failure;
 }
 

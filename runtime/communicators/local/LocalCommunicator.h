@@ -51,8 +51,8 @@ private:
 /// Devices that are threads of one process. Members show each other the operands of a whole bucket,
 /// then read and write them where they lie, between two barriers, so nothing is copied that is not
 /// part of a result. Of a small bucket the last member to come does all the work, and one barrier
-/// is enough. Waiting threads sleep. Reductions add in rank order: every member gets the same bits
-/// in every run.
+/// is enough. Waits are those of WaitBriefly.h. Reductions add in rank order: every member gets the
+/// same bits in every run.
 class LocalCommunicator final : public Communicator {
 public:
   LocalCommunicator(std::shared_ptr<LocalWorld> world, int64_t device)

@@ -6,6 +6,8 @@
 
 #include "runtime/communicators/local/LocalGroup.h"
 
+#include "runtime/support/WaitBriefly.h"
+
 namespace dtc::runtime {
 
 bool LocalGroup::agree() const {
@@ -17,7 +19,7 @@ bool LocalGroup::agree() const {
 
 bool LocalGroup::waitForOthers(std::unique_lock<std::mutex> &lock) {
   uint64_t mine = generation;
-  changed.wait(lock, [&] { return generation != mine || aborted; });
+  waitBriefly(changed, lock, [&] { return generation != mine || aborted; });
   return generation != mine;
 }
 

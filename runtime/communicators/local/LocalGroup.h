@@ -52,7 +52,7 @@ public:
   }
   /// What a member published. Valid until that member's next publish().
   const Slot &slot(size_t rank) const { return slots[rank]; }
-  /// Waits, asleep, until all members are here. False if the group was aborted.
+  /// Waits until all members are here. False if the group was aborted.
   bool barrier();
   /// Wakes all members; every wait from now on returns false.
   void abort();

@@ -6,6 +6,8 @@
 
 #include "runtime/communicators/local/LocalMailbox.h"
 
+#include "runtime/support/WaitBriefly.h"
+
 #include <cstring>
 #include <fmt/format.h>
 
@@ -25,7 +27,7 @@ void LocalResults::report(Ticket ticket, TransferResult result) {
 
 TransferResult LocalResults::wait(Ticket ticket) {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return aborted || results.count(ticket) > 0; });
+  waitBriefly(changed, lock, [&] { return aborted || results.count(ticket) > 0; });
   auto it = results.find(ticket);
   if (it == results.end())
     return {Error{"another device failed"}, {}, {}};

@@ -16,7 +16,7 @@ namespace dtc::runtime {
 
 /// Messages between devices that are threads of one process. Starting never blocks. Every byte is
 /// copied once, from the sender's memory to the receiver's, by a thread of the receiver, beside
-/// what both devices compute. Waiting threads sleep.
+/// what both devices compute. Waits are those of WaitBriefly.h.
 class LocalTransfers final : public Transfers {
 public:
   LocalTransfers(std::shared_ptr<LocalWorld> world, int64_t device)
