@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <time.h>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -41,17 +42,18 @@ std::vector<SpeedSample> BusyCores::measureHere(const Work &work, double seconds
     spent += sample;
   }
   std::vector<SpeedSample> samples;
-  double before = speed.probe();
+  double before = speed.probe(), begin = now(Time::Passing);
   while (true) {
-    double sample = secondsOf(calls), after = speed.probe();
+    double sample = secondsOf(calls), after = speed.probe(), end = now(Time::Passing);
     spent += sample;
     samples.push_back({sample / static_cast<double>(calls), std::max(before, after)});
     before = after;
+    double passed = end - std::exchange(begin, end);
     if (samples.size() < least || spent < seconds)
       continue;
     if (countFull(samples, speed) >= least)
       isMeasured = true;
-    else if (!isMeasured && speed.wait(sample / static_cast<double>(count)))
+    else if (!isMeasured && speed.wait(passed / static_cast<double>(count)))
       continue;
     return samples;
   }

@@ -7,6 +7,7 @@
 #include "runtime/calibrate/Calibration.h"
 
 #include "runtime/calibrate/Measurements.h"
+#include "runtime/calibrate/Rounds.h"
 #include "runtime/cluster/ClusterReader.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Format.h"
@@ -26,9 +27,9 @@ double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c
 void CalibrationContext::announce(const std::string &what, size_t points) const {
   if (!err)
     return;
-  // Making operands and the first call take as long again as the measurement, more or less.
-  fmt::print(err, "measuring {}: {} points, about {}\n", what, points,
-             formatSeconds(static_cast<double>(points) * options.secondsPerPoint * 2));
+  // Making operands, the first call and the others' measurements take as long again, twice or more.
+  fmt::print(err, "round {} of {}, {}: {} points, about {}\n", round, options.rounds, what, points,
+             formatSeconds(static_cast<double>(points) * options.secondsPerPoint * 4));
   std::fflush(err);
 }
 
@@ -63,6 +64,34 @@ Expected<double> CalibrationContext::measure(const std::vector<KernelSignature> 
   return *seconds / static_cast<double>(calls.size());
 }
 
+static Expected<cluster::Cluster> measureRound(CalibrationContext &context) {
+  const CalibrationOptions &options = context.options;
+  cluster::Cluster cluster;
+  cluster.set_name("cpu");
+  cluster::Device &device = *cluster.add_devices();
+  device.set_name("cpu");
+  device.set_memory_bytes(static_cast<double>(physicalMemoryBytes()) /
+                          static_cast<double>(options.devices));
+  device.set_compute_units(options.threadsPerDevice);
+  cluster::Node &node = *cluster.add_node_kinds();
+  node.set_name("machine");
+  node.set_device(device.name());
+  node.set_devices(options.devices);
+  // A device keeps all cores of its threads busy.
+  node.set_shared_cores(static_cast<int64_t>(context.cores.size()));
+  cluster::NodeGroup &group = *cluster.add_nodes();
+  group.set_node(node.name());
+  group.set_count(1);
+
+  for (auto part : {measureProducts, measureKernels, measureLaunch})
+    if (MaybeError error = part(context, device))
+      return *error;
+  if (options.devices > 1)
+    if (MaybeError error = measureLink(context, *node.mutable_link()))
+      return *error;
+  return cluster;
+}
+
 Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
                                      std::shared_ptr<const Backend> backend, FILE *err) {
   int64_t cores = usableCores();
@@ -76,29 +105,16 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
     watch.probe();
     std::this_thread::sleep_for(std::chrono::duration<double>(options.secondsPerPoint / 12));
   }
-  cluster::Cluster cluster;
-  cluster.set_name("cpu");
-  cluster::Device &device = *cluster.add_devices();
-  device.set_name("cpu");
-  device.set_memory_bytes(static_cast<double>(physicalMemoryBytes()) /
-                          static_cast<double>(options.devices));
-  device.set_compute_units(options.threadsPerDevice);
-  cluster::Node &node = *cluster.add_node_kinds();
-  node.set_name("machine");
-  node.set_device(device.name());
-  node.set_devices(options.devices);
-  // A device keeps all cores of its threads busy.
-  node.set_shared_cores(measuring);
-  cluster::NodeGroup &group = *cluster.add_nodes();
-  group.set_node(node.name());
-  group.set_count(1);
-
-  for (auto part : {measureProducts, measureKernels, measureLaunch})
-    if (MaybeError error = part(context, device))
-      return *error;
-  if (options.devices > 1)
-    if (MaybeError error = measureLink(context, *node.mutable_link()))
-      return *error;
+  std::vector<cluster::Cluster> rounds;
+  for (context.round = 1; context.round <= std::max<int64_t>(1, options.rounds); ++context.round) {
+    Expected<cluster::Cluster> measured = measureRound(context);
+    if (!measured)
+      return measured;
+    rounds.push_back(std::move(*measured));
+  }
+  cluster::Cluster cluster = combineRounds(std::move(rounds));
+  if (cluster::Node &node = *cluster.mutable_node_kinds(0); node.has_link())
+    fitLink(*node.mutable_link());
   return cluster;
 }
 

@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What is measured, and for how long. The defaults take little more than a minute on two cores.
+/// What is measured, and for how long. The defaults take some minutes on two cores.
 struct CalibrationOptions {
   /// Virtual devices of the node that is described, at least 1.
   int64_t devices = 8;
@@ -40,10 +40,12 @@ struct CalibrationOptions {
                                           256 << 10, 1 << 20, 4 << 20,  16 << 20};
   /// Members of groups; those with more than `devices` are left out.
   std::vector<int64_t> members = {2, 4, 8};
-  /// For each point, and at least three calls of what is measured.
-  double secondsPerPoint = 0.006;
+  /// How often all is measured (Rounds.h), at least once.
+  int64_t rounds = 3;
+  /// For each point of a round, and at least three calls of what is measured.
+  double secondsPerPoint = 0.004;
   /// How long all measurements together wait for cores that are slow for the time (CoreSpeed).
-  double patienceSeconds = 15;
+  double patienceSeconds = 90;
   /// See KernelRunOptions. What a step of training touches between two uses of a tensor is more
   /// than the caches of a core hold, and some of it more than the cache that all cores share;
   /// products use what they read several times.

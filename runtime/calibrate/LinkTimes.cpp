@@ -11,6 +11,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <numeric>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -56,15 +57,17 @@ public:
     size_t least = *second > seconds ? 1 : 3, most = *second > seconds ? 1 : 5;
     std::vector<SpeedSample> times;
     double before = watch.probe();
+    Clock::time_point begin = Clock::now();
     while (true) {
       Expected<double> time = mean(move, moves);
       if (!time)
         return time;
       double after = watch.probe();
+      Clock::time_point end = Clock::now();
       times.push_back({*time, std::max(before, after)});
       before = after;
-      if (times.size() >= most &&
-          (countFull(times, speed) >= least || !speed.wait(*time * static_cast<double>(moves))))
+      std::chrono::duration<double> passed = end - std::exchange(begin, end);
+      if (times.size() >= most && (countFull(times, speed) >= least || !speed.wait(passed.count())))
         return medianAtFullSpeed(times, speed);
     }
   }
@@ -167,11 +170,15 @@ static void addPoint(cluster::CollectiveTable &table, double bytes, double secon
   point->set_seconds(rounded(seconds));
 }
 
-void fitLink(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
-             cluster::Link &link) {
+void fitLink(cluster::Link &link) {
+  const auto &tables = link.collectives();
+  auto transfers = std::find_if(tables.begin(), tables.end(),
+                                [](const auto &table) { return table.kind() == "transfer"; });
+  if (transfers == tables.end())
+    return;
   // seconds = latency + bytes * perByte, each equation divided by its seconds.
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
-  for (const cluster::TimePoint &point : points) {
+  for (const cluster::TimePoint &point : transfers->points()) {
     double ofLatency = 1 / point.seconds(), ofBytes = point.bytes() / point.seconds();
     aa += ofLatency * ofLatency;
     ab += ofLatency * ofBytes;
@@ -230,8 +237,6 @@ MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
         return seconds.error();
       addPoint(*table, static_cast<double>(bytes), *seconds);
     }
-    if (link.bandwidth() == 0) // of the smallest group
-      fitLink(table->points(), link);
   }
   return std::nullopt;
 }

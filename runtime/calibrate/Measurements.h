@@ -25,6 +25,7 @@ struct CalibrationContext {
   FILE *err; // may be null
   /// Of each thread of `cores`.
   std::vector<std::shared_ptr<OperandMemory>> memory = {};
+  int64_t round = 1; // of options.rounds
 
   /// Says that `points` times of something are measured now.
   void announce(const std::string &what, size_t points) const;
@@ -43,15 +44,14 @@ MaybeError measureKernels(CalibrationContext &context, cluster::Device &device);
 /// What the executor takes for an instruction beside the kernel: launch_seconds.
 MaybeError measureLaunch(CalibrationContext &context, cluster::Device &device);
 
-/// Times of collectives and transfers, and the line through the times of transfers: bandwidth and
-/// latency of the link.
+/// Times of collectives and transfers.
 MaybeError measureLink(CalibrationContext &context, cluster::Link &link);
 
 /// Bandwidth and latency of messages with these times: the line with the least squares of relative
 /// errors, as times of small messages would else not count. Neither is negative; with less than two
-/// points the latency is 0.
-void fitLink(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
-             cluster::Link &link);
+/// points the latency is 0. The times are those of the link's first table of transfers, which is
+/// that of the smallest group; without one nothing changes.
+void fitLink(cluster::Link &link);
 
 } // namespace dtc::runtime
 

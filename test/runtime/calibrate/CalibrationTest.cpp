@@ -9,6 +9,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/KernelCases.h"
 #include "runtime/calibrate/Measurements.h"
+#include "runtime/calibrate/Rounds.h"
 #include "runtime/cluster/ClusterReader.h"
 #include "test/runtime/testing/Expect.h"
 #include "test/runtime/testing/TempDir.h"
@@ -93,6 +94,7 @@ CalibrationOptions tinyOptions() {
   options.kernelBytes = {256, 2048};
   options.collectiveBytes = {64, 1024};
   options.members = {2, 3, 4};
+  options.rounds = 2;
   options.secondsPerPoint = 1e-6;
   options.patienceSeconds = 0.1;
   options.workingSetBytes = options.productSetBytes = 4096;
@@ -210,7 +212,11 @@ TEST(Calibration, OneDeviceHasNoLink) {
 TEST(Calibration, LinkIsALineThroughTheTimes) {
   auto fit = [](std::vector<cluster::TimePoint> points) {
     cluster::Link link;
-    fitLink({points.begin(), points.end()}, link);
+    link.add_collectives()->set_kind("all_reduce");
+    cluster::CollectiveTable &transfers = *link.add_collectives();
+    transfers.set_kind("transfer");
+    *transfers.mutable_points() = {points.begin(), points.end()};
+    fitLink(link);
     return link;
   };
   cluster::Link line = fit({pointOf(1e3, 5.1e-6), pointOf(1e5, 15e-6), pointOf(1e7, 1005e-6)});
@@ -226,6 +232,42 @@ TEST(Calibration, LinkIsALineThroughTheTimes) {
   cluster::Link bent = fit({pointOf(1e3, 1e-6), pointOf(1e4, 90e-6)});
   EXPECT_EQ(bent.latency(), 0);
   EXPECT_GT(bent.bandwidth(), 0);
+  cluster::Link none;
+  fitLink(none);
+  EXPECT_EQ(none.bandwidth(), 0);
+}
+
+TEST(Calibration, RoundsAreOneCluster) {
+  auto round = [](double factor, double message) {
+    cluster::Cluster cluster;
+    cluster::Device &device = *cluster.add_devices();
+    device.set_memory_bandwidth(10 * factor);
+    device.set_launch_seconds(20 / factor);
+    cluster::MatrixRate &rate = *device.add_matrix();
+    rate.set_flops(30 * factor);
+    rate.mutable_table()->add_flops(30 * factor);
+    rate.mutable_table()->add_flops(7 / factor);
+    rate.mutable_transposed_table()->add_flops(5 * factor);
+    cluster::KernelRate &kernel = *device.add_kernels();
+    kernel.set_flops(40 * factor);
+    *kernel.add_points() = pointOf(8, 50 / factor);
+    cluster::Link &link = *cluster.add_node_kinds()->mutable_link();
+    *link.add_collectives()->add_points() = pointOf(16, message);
+    return cluster;
+  };
+  cluster::Cluster result = combineRounds({round(2, 9), round(4, 5), round(1, 6)});
+  const cluster::Device &device = result.devices(0);
+  EXPECT_EQ(device.memory_bandwidth(), 40);
+  EXPECT_EQ(device.launch_seconds(), 5);
+  EXPECT_EQ(device.matrix(0).flops(), 120);
+  EXPECT_EQ(device.matrix(0).table().flops(0), 120);
+  EXPECT_EQ(device.matrix(0).table().flops(1), 7);
+  EXPECT_EQ(device.matrix(0).transposed_table().flops(0), 20);
+  EXPECT_EQ(device.kernels(0).flops(), 160);
+  EXPECT_EQ(device.kernels(0).points(0).seconds(), 12.5);
+  EXPECT_EQ(device.kernels(0).points(0).bytes(), 8);
+  EXPECT_EQ(result.node_kinds(0).link().collectives(0).points(0).seconds(), 6);
+  EXPECT_EQ(combineRounds({round(3, 1)}).devices(0).memory_bandwidth(), 30);
 }
 
 TEST(Calibration, FilesAreWholeOrNotThere) {
