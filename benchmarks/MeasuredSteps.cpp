@@ -6,48 +6,33 @@
 
 #include "benchmarks/MeasuredSteps.h"
 
-#include "benchmarks/Median.h"
+#include "benchmarks/CsvLine.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
-#include <limits>
 #include <sstream>
-#include <vector>
 
 using namespace dtc;
 using namespace dtc::benchmarks;
 
-MeasuredStep benchmarks::summarizeSteps(const std::vector<StepSample> &samples) {
-  double least = std::numeric_limits<double>::infinity(), fastest = least;
-  for (const StepSample &sample : samples) {
-    least = std::min(least, sample.processorSeconds);
-    fastest = std::min(fastest, sample.seconds);
-  }
-  std::vector<double> counted;
-  for (const StepSample &sample : samples)
-    if (sample.processorSeconds <= 1.1 * least && sample.otherSeconds <= 0.25 * sample.seconds)
-      counted.push_back(sample.seconds);
-  return {counted.empty() && !samples.empty() ? fastest : median(counted),
-          static_cast<int64_t>(counted.size()), static_cast<int64_t>(samples.size())};
-}
-
-static constexpr const char *header = "model,layout,seconds,counted,all";
+static constexpr const char *header = "model,layout,seconds";
 
 std::string benchmarks::formatMeasuredSteps(const MeasuredSteps &steps) {
   std::string text = fmt::format("{}\n", header);
-  for (const auto &[key, step] : steps)
-    fmt::format_to(std::back_inserter(text), "{},{},{:.6g},{},{}\n", key.first, key.second,
-                   step.seconds, step.counted, step.all);
+  for (const auto &[key, all] : steps)
+    for (double seconds : all)
+      fmt::format_to(std::back_inserter(text), "{},{},{:.6g}\n", csvValue(key.first),
+                     csvValue(key.second), seconds);
   return text;
 }
 
-template <typename T> static bool parseNumber(const std::string &text, T &value) {
+/// Whether the text is a finite number of more than 0.
+static bool parseSeconds(const std::string &text, double &value) {
   const char *end = text.data() + text.size();
   auto [rest, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && rest == end;
+  return error == std::errc() && rest == end && std::isfinite(value) && value > 0;
 }
 
 runtime::MaybeError benchmarks::addMeasuredSteps(const std::string &text, MeasuredSteps &steps) {
@@ -55,32 +40,24 @@ runtime::MaybeError benchmarks::addMeasuredSteps(const std::string &text, Measur
   std::string line;
   bool hasHeader = false;
   for (int64_t number = 1; std::getline(lines, line); ++number) {
-    auto error = [&](const std::string &what) {
-      return runtime::Error{fmt::format("line {}: {}; measure again with --save", number, what)};
+    auto error = [&](const std::string &expected) {
+      return runtime::Error{fmt::format("line {}: found \"{}\", expected {}; measure again with "
+                                        "--save",
+                                        number, line, expected)};
     };
     if (line.empty() || line.front() == '#')
       continue;
     if (!hasHeader) {
       if (line != header)
-        return error(fmt::format("found \"{}\", expected \"{}\"", line, header));
+        return error(fmt::format("\"{}\"", header));
       hasHeader = true;
       continue;
     }
-    std::vector<std::string> values(1);
-    for (char c : line)
-      if (c == ',')
-        values.emplace_back();
-      else
-        values.back() += c;
-    MeasuredStep step;
-    if (values.size() != 5 || !parseNumber(values[2], step.seconds) ||
-        !std::isfinite(step.seconds) || step.seconds <= 0 ||
-        !parseNumber(values[3], step.counted) || !parseNumber(values[4], step.all))
-      return error(fmt::format("found \"{}\", expected a model, a layout, seconds of more than 0 "
-                               "and two whole numbers between commas",
-                               line));
-    if (!steps.try_emplace({values[0], values[1]}, step).second)
-      return error(fmt::format("{} of {} is there twice", values[1], values[0]));
+    auto values = splitCsvLine(line);
+    double seconds = 0;
+    if (!values || values->size() != 3 || !parseSeconds((*values)[2], seconds))
+      return error("a model, a layout, and seconds of more than 0");
+    steps[{(*values)[0], (*values)[1]}].push_back(seconds);
   }
   if (!hasHeader)
     return runtime::Error{fmt::format("found no line \"{}\"; measure again with --save", header)};

@@ -16,33 +16,14 @@
 
 namespace dtc::benchmarks {
 
-/// The median of the steps of a layout that count, how many those are, and how many ran.
-struct MeasuredStep {
-  double seconds = 0;
-  int64_t counted = 0, all = 0;
-};
+/// The seconds of the steps of a layout, by model and layout.
+using MeasuredSteps = std::map<std::pair<std::string, std::string>, std::vector<double>>;
 
-/// A step: how long it took, the time of processors that it took on all threads together, and what
-/// other programs took meanwhile.
-struct StepSample {
-  double seconds = 0, processorSeconds = 0, otherSeconds = 0;
-};
-
-/// The steps that nothing else slowed down. What the cores do for a step is the same each time:
-/// where that took more of their time, something else had them too, such as another guest of the
-/// host. Steps count that took at most a tenth more of it than the one that took least, and during
-/// which other programs had at most a quarter of a core. If there are none, the fastest of all
-/// steps stands for them.
-MeasuredStep summarizeSteps(const std::vector<StepSample> &samples);
-
-/// By model and layout.
-using MeasuredSteps = std::map<std::pair<std::string, std::string>, MeasuredStep>;
-
-/// A table with the columns model, layout, seconds, counted and all, between commas.
+/// A table (CsvLine.h) with a line for each step and the columns model, layout and seconds.
 std::string formatMeasuredSteps(const MeasuredSteps &steps);
 
-/// Adds those of a table that formatMeasuredSteps() made. Lines that begin with # do not count. An
-/// error names the line; a layout that is there already is one too.
+/// Adds the steps of a table that formatMeasuredSteps() made. Lines that begin with # do not count.
+/// An error names the line.
 runtime::MaybeError addMeasuredSteps(const std::string &text, MeasuredSteps &steps);
 
 } // namespace dtc::benchmarks

@@ -6,6 +6,8 @@
 
 #include "benchmarks/PublishedCases.h"
 
+#include "benchmarks/CsvLine.h"
+
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -126,32 +128,6 @@ const Column *findColumn(const std::string &name) {
   return nullptr;
 }
 
-std::string trimmed(const std::string &text) {
-  size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
-  return begin == text.npos ? "" : text.substr(begin, end - begin + 1);
-}
-
-/// The values of a line; none if a quote is not closed.
-std::optional<std::vector<std::string>> splitLine(const std::string &line) {
-  std::vector<std::string> values(1);
-  bool isQuoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"' && isQuoted && i + 1 < line.size() && line[i + 1] == '"')
-      values.back() += line[i++];
-    else if (line[i] == '"')
-      isQuoted = !isQuoted;
-    else if (line[i] == ',' && !isQuoted)
-      values.emplace_back();
-    else
-      values.back() += line[i];
-  }
-  if (isQuoted)
-    return std::nullopt;
-  for (std::string &value : values)
-    value = trimmed(value);
-  return values;
-}
-
 /// What a row says that does not go together; empty if nothing.
 std::string checkCase(PublishedCase &row) {
   int64_t perTurn = row.dp * row.microbatch;
@@ -182,7 +158,7 @@ Expected<std::vector<PublishedCase>> benchmarks::parsePublishedCases(const std::
   for (int64_t number = 1; std::getline(lines, line); ++number) {
     if (trimmed(line).empty() || line.front() == '#')
       continue;
-    auto values = splitLine(line);
+    auto values = splitCsvLine(line);
     if (!values)
       return Error{fmt::format("line {}: a double quote is not closed; close it", number)};
     if (header.empty()) {

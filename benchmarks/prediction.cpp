@@ -13,6 +13,7 @@
 
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/MeasuredSteps.h"
+#include "benchmarks/Median.h"
 #include "benchmarks/PredictedLayouts.h"
 #include "benchmarks/RandomTokens.h"
 #include "compiler/planner/Strategy.h"
@@ -23,13 +24,12 @@
 #include "runtime/support/AtomicFile.h"
 #include "tools/CommandLine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
-#include <time.h>
-#include <unistd.h>
 
 using namespace dtc;
 using namespace dtc::benchmarks;
@@ -40,25 +40,21 @@ namespace {
 struct Arguments {
   std::string cluster, only, save;
   std::vector<std::string> models, measured;
-  int64_t steps = 7;
-  double seconds = 300;
+  int64_t steps = 20;
+  double seconds = 0;
 };
 
 /// A layout of a model.
 struct Entry {
   std::string model, name;
   std::shared_ptr<const plan::Plan> plan;
-  double predicted = 0; // seconds of a step
-  MeasuredStep step;
+  double predicted = 0;        // seconds of a step
+  std::vector<double> seconds; // of each step but the first
 
-  double measured() const { return step.seconds; }
+  /// What else a machine does makes steps longer and never shorter: the fastest had the cores for
+  /// itself.
+  double measured() const { return *std::min_element(seconds.begin(), seconds.end()); }
   double error() const { return predicted / measured() - 1; }
-};
-
-/// A layout at work.
-struct Training {
-  std::unique_ptr<Session> session;
-  std::vector<StepSample> samples; // of each step but the first
 };
 
 } // namespace
@@ -91,33 +87,15 @@ predict(const PredictedModel &model, const cluster::Cluster &cluster, const std:
   return entries;
 }
 
-/// The seconds that all threads of this process together have had a core.
-static double processorSeconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-/// The seconds for which the system says that cores were busy, in steps of 10 ms; 0 if it does not.
-static double busySeconds() {
-  std::ifstream file("/proc/stat"); // "cpu user nice system idle iowait irq softirq ..."
-  std::string name;
-  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softIrq = 0;
-  file >> name >> user >> nice >> system >> idle >> wait >> irq >> softIrq;
-  return file ? (user + nice + system + irq + softIrq) / static_cast<double>(sysconf(_SC_CLK_TCK))
-              : 0;
-}
-
-/// Trains all layouts in turns until each has as many steps that count as were asked for, or the
-/// time is over.
+/// Trains all layouts in turns, as many steps each and for as long as was asked for.
 static MaybeError measure(std::vector<Entry> &entries, const Arguments &arguments) {
-  std::vector<Training> trainings;
+  std::vector<std::unique_ptr<Session>> sessions;
   for (const Entry &entry : entries) {
     auto session = Session::create(entry.plan, createCpuBackend(), SessionOptions());
     if (!session)
       return session.error().inContext(entry.name);
-    trainings.push_back({std::move(*session), {}});
-    if (MaybeError error = trainings.back().session->initializeStates(1))
+    sessions.push_back(std::move(*session));
+    if (MaybeError error = sessions.back()->initializeStates(1))
       return error->inContext(entry.name);
   }
   auto begin = std::chrono::steady_clock::now();
@@ -126,23 +104,15 @@ static MaybeError measure(std::vector<Entry> &entries, const Arguments &argument
            arguments.seconds;
   };
   // The first step is the first to touch the memory.
-  for (int number = 0; number <= 2 || !isLate(); ++number) {
-    bool isEnough = number > 0;
+  for (int number = 0; number <= arguments.steps || !isLate(); ++number)
     for (size_t i = 0; i < entries.size(); ++i) {
       std::mt19937_64 random(static_cast<uint64_t>(number));
-      double before = processorSeconds(), busyBefore = busySeconds();
-      Expected<double> seconds = timeStep(*trainings[i].session, number, random);
+      Expected<double> seconds = timeStep(*sessions[i], number, random);
       if (!seconds)
         return seconds.error().inContext(entries[i].name);
-      double own = processorSeconds() - before;
       if (number > 0)
-        trainings[i].samples.push_back({*seconds, own, busySeconds() - busyBefore - own});
-      entries[i].step = summarizeSteps(trainings[i].samples);
-      isEnough &= entries[i].step.counted >= arguments.steps;
+        entries[i].seconds.push_back(*seconds);
     }
-    if (isEnough)
-      break;
-  }
   return std::nullopt;
 }
 
@@ -161,13 +131,13 @@ static double kendall(const std::vector<Entry> &entries) {
 
 static void print(const std::vector<Entry> &entries) {
   double sum = 0, largest = 0;
-  fmt::print("\n{:<8}{:<44}{:>9}{:>12}{:>12}{:>9}\n", "model", "layout", "steps", "measured",
+  fmt::print("\n{:<8}{:<44}{:>12}{:>12}{:>12}{:>9}\n", "model", "layout", "median", "fastest",
              "predicted", "error");
   const Entry *chosen = &entries.front(), *best = chosen;
   for (const Entry &entry : entries) {
-    fmt::print("{:<8}{:<44}{:>9}{:>9.1f} ms{:>9.1f} ms{:>+8.1f}%\n", entry.model, entry.name,
-               fmt::format("{}/{}", entry.step.counted, entry.step.all), entry.measured() * 1e3,
-               entry.predicted * 1e3, 100 * entry.error());
+    fmt::print("{:<8}{:<44}{:>9.1f} ms{:>9.1f} ms{:>9.1f} ms{:>+8.1f}%\n", entry.model, entry.name,
+               median(entry.seconds) * 1e3, entry.measured() * 1e3, entry.predicted * 1e3,
+               100 * entry.error());
     sum += std::abs(entry.error());
     largest = std::max(largest, std::abs(entry.error()));
     if (entry.predicted < chosen->predicted)
@@ -222,9 +192,9 @@ static MaybeError run(const Arguments &arguments) {
         if (found == known->end())
           return Error{fmt::format("--measured: found no steps of {}, {}; measure them with --save",
                                    entry.model, entry.name)};
-        entry.step = found->second;
+        entry.seconds = found->second;
       }
-      measured[{entry.model, entry.name}] = entry.step;
+      measured[{entry.model, entry.name}] = entry.seconds;
     }
     print(*entries);
   }
@@ -245,13 +215,11 @@ static int runMain(int argc, char **argv) {
   app.add_option("--model", arguments.models, "Only this model; may be given again")
       ->check(CLI::IsMember(names));
   app.add_option("--only", arguments.only, "Only layouts that have this in their names");
-  CLI::Option *steps =
-      app.add_option("--steps", arguments.steps, "Steps that count, of each layout at least")
-          ->check(CLI::PositiveNumber)
-          ->capture_default_str();
+  CLI::Option *steps = app.add_option("--steps", arguments.steps, "Steps of each layout, at least")
+                           ->check(CLI::PositiveNumber)
+                           ->capture_default_str();
   CLI::Option *seconds =
-      app.add_option("--seconds", arguments.seconds,
-                     "Stop after so many seconds for a model, whatever has been measured")
+      app.add_option("--seconds", arguments.seconds, "Go on for so many seconds with each model")
           ->check(CLI::PositiveNumber)
           ->capture_default_str();
   CLI::Option *save =
