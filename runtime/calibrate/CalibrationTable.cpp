@@ -69,6 +69,10 @@ std::string calibrationTable(const cluster::Cluster &cluster) {
                    fmt::format("{} of {}", table.kind(), table.members()), bytes(least),
                    formatDuration(least.seconds()), bytes(most), formatDuration(most.seconds()));
   }
+  for (const cluster::Meeting &meeting : node.link().meetings())
+    fmt::format_to(out, "    the last of {:<2}  comes {} late after {} of work\n",
+                   meeting.members(), formatDuration(meeting.wait_seconds()),
+                   formatDuration(meeting.work_seconds()));
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <numeric>
+#include <time.h>
 #include <utility>
 
 namespace dtc::runtime {
@@ -41,8 +42,30 @@ public:
   /// One collective or message of a device.
   using Move = std::function<MaybeError(size_t device)>;
 
-  /// The median seconds of one move, while all cores are at full speed. All devices move the same
-  /// number of times, as each needs the others.
+  /// What a sample says, the median of several taken while all cores are at full speed: of `least`
+  /// or, if that takes no waiting, of `most`.
+  Expected<double> medianOf(const std::function<Expected<double>()> &sample, size_t least,
+                            size_t most) {
+    std::vector<SpeedSample> samples;
+    double before = watch.probe();
+    Clock::time_point begin = Clock::now();
+    while (true) {
+      Expected<double> value = sample();
+      if (!value)
+        return value;
+      double after = watch.probe();
+      Clock::time_point end = Clock::now();
+      samples.push_back({*value, std::max(before, after)});
+      before = after;
+      std::chrono::duration<double> passed = end - std::exchange(begin, end);
+      if (samples.size() >= most &&
+          (countFull(samples, speed) >= least || !speed.wait(passed.count())))
+        return medianAtFullSpeed(samples, speed);
+    }
+  }
+
+  /// The median seconds of one move. All devices move the same number of times, as each needs the
+  /// others.
   Expected<double> measure(const Move &move, double seconds) {
     Expected<double> first = mean(move, 1);
     if (!first)
@@ -55,32 +78,9 @@ public:
     auto moves =
         static_cast<int64_t>(std::clamp(seconds / samples / std::max(*second, 1e-7), 1.0, 1e4));
     size_t least = *second > seconds ? 1 : 3, most = *second > seconds ? 1 : 5;
-    std::vector<SpeedSample> times;
-    double before = watch.probe();
-    Clock::time_point begin = Clock::now();
-    while (true) {
-      Expected<double> time = mean(move, moves);
-      if (!time)
-        return time;
-      double after = watch.probe();
-      Clock::time_point end = Clock::now();
-      times.push_back({*time, std::max(before, after)});
-      before = after;
-      std::chrono::duration<double> passed = end - std::exchange(begin, end);
-      if (times.size() >= most && (countFull(times, speed) >= least || !speed.wait(passed.count())))
-        return medianAtFullSpeed(times, speed);
-    }
+    return medianOf([&] { return mean(move, moves); }, least, most);
   }
 
-  CoreSpeed &speed;
-  CoreWatch &watch;
-  const size_t count;
-  std::shared_ptr<LocalWorld> world;
-  std::vector<LocalCommunicator> communicators;
-  std::vector<LocalTransfers> transfers;
-  std::vector<std::vector<float>> inputs, outputs;
-
-private:
   /// The mean seconds of so many moves, on the device that takes the longest. The threads come one
   /// after the other out of their sleep, and first meet in a move that does not count.
   Expected<double> mean(const Move &move, int64_t moves) {
@@ -99,6 +99,15 @@ private:
     return *std::max_element(seconds.begin(), seconds.end()) / static_cast<double>(moves);
   }
 
+  CoreSpeed &speed;
+  CoreWatch &watch;
+  const size_t count;
+  std::shared_ptr<LocalWorld> world;
+  std::vector<LocalCommunicator> communicators;
+  std::vector<LocalTransfers> transfers;
+  std::vector<std::vector<float>> inputs, outputs;
+
+private:
   DeviceThreads threads; // last: they use the others
 };
 
@@ -133,6 +142,83 @@ Expected<double> collectiveSeconds(CoreSpeed &speed, CoreWatch &watch, const Col
             0, spec, input, spec.kind == CollectiveKind::AllReduce ? input : output);
       },
       seconds);
+}
+
+/// The seconds for which the calling thread has had a core.
+double threadSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// How much later than the mean device the last one comes to a collective: products before a small
+/// all_reduce, against these products and an all_reduce that follows another at once.
+Expected<cluster::Meeting> measureMeeting(CalibrationContext &context, CoreWatch &watch,
+                                          int64_t members) {
+  const CalibrationOptions &options = context.options;
+  CollectiveSpec spec = specOf(CollectiveKind::AllReduce, members, 1 << 10);
+  MovingDevices devices(context.speed, watch, members, spec.input.numBytes(),
+                        spec.output().numBytes());
+  for (LocalCommunicator &communicator : devices.communicators)
+    if (auto group = communicator.openGroup({"device"}); !group)
+      return group.error();
+  TensorType matrix{DType::F32, {128, 128}};
+  KernelRunOptions run;
+  run.threads = options.threadsPerDevice;
+  run.workingSetBytes = options.productSetBytes;
+  std::vector<KernelRun> products;
+  for (size_t device = 0; device < devices.count; ++device) {
+    auto product = KernelRun::create(
+        *context.backend, {"einsum", {matrix, matrix}, {matrix}, {{"equation", "mk,kn->mn"}}, {}},
+        run);
+    if (!product)
+      return product.error();
+    products.push_back(std::move(*product));
+  }
+  double begin = threadSeconds();
+  products.front().run();
+  products.front().run();
+  double once = std::max((threadSeconds() - begin) / 2, 1e-9);
+  auto calls = static_cast<int64_t>(std::max(1.0, options.secondsPerPoint / once));
+  auto reduce = [&](size_t device) {
+    float *data = devices.inputs[device].data();
+    return devices.communicators[device].run(0, spec, data, data);
+  };
+  Expected<double> together = devices.measure(reduce, options.secondsPerPoint);
+  if (!together)
+    return together.error();
+  constexpr int64_t moves = 8;
+  double turns =
+      std::max(1.0, static_cast<double>(members) / static_cast<double>(context.cores.size()));
+  std::vector<double> busy(devices.count), works;
+  Expected<double> wait = devices.medianOf(
+      [&]() -> Expected<double> {
+        std::fill(busy.begin(), busy.end(), 0);
+        Expected<double> all = devices.mean(
+            [&](size_t device) {
+              double from = threadSeconds();
+              for (int64_t i = 0; i < calls; ++i)
+                products[device].run();
+              busy[device] += threadSeconds() - from;
+              return reduce(device);
+            },
+            moves);
+        if (!all)
+          return all;
+        double work = std::accumulate(busy.begin(), busy.end(), 0.0) /
+                      static_cast<double>(members * (moves + 1));
+        works.push_back(work);
+        return std::max(0.0, *all - *together - work * turns);
+      },
+      5, 9);
+  if (!wait)
+    return wait.error();
+  cluster::Meeting meeting;
+  meeting.set_members(members);
+  meeting.set_work_seconds(rounded(std::max(1e-9, median(works))));
+  // In the time of a device that has a core for itself, as all times of a device.
+  meeting.set_wait_seconds(rounded(*wait / turns));
+  return meeting;
 }
 
 /// A message from each even device to the odd one behind it: half of the time of one there and one
@@ -224,6 +310,12 @@ MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
         addPoint(*table, static_cast<double>(spec.input.numBytes()), *seconds);
       }
     }
+  for (int64_t members : groups) {
+    Expected<cluster::Meeting> meeting = measureMeeting(context, watch, members);
+    if (!meeting)
+      return meeting.error();
+    *link.add_meetings() = *meeting;
+  }
   for (int64_t members : groups) {
     if (members % 2 != 0)
       continue; // messages go between pairs

@@ -81,6 +81,16 @@ static void combineCollectives(const Combination &rounds, cluster::Link &link) {
           rounds.middle([&](const Cluster &round) {
             return round.node_kinds(0).link().collectives(c).points(i).seconds();
           }));
+  for (int m = 0; m < link.meetings_size(); ++m) {
+    auto ofRound = [m](const Cluster &round) -> auto & {
+      return round.node_kinds(0).link().meetings(m);
+    };
+    cluster::Meeting &meeting = *link.mutable_meetings(m);
+    meeting.set_work_seconds(
+        rounds.middle([&](const Cluster &round) { return ofRound(round).work_seconds(); }));
+    meeting.set_wait_seconds(
+        rounds.middle([&](const Cluster &round) { return ofRound(round).wait_seconds(); }));
+  }
 }
 
 Cluster combineRounds(std::vector<Cluster> rounds) {

@@ -44,6 +44,8 @@ const std::map<std::string, Range, std::less<>> &ranges() {
       {"Device.usable_memory", Range::Share},
       {"Device.overlap_slowdown", Range::ShareBelowOne},
       {"CollectiveTable.members", Range::AtLeastTwo},
+      {"Meeting.members", Range::AtLeastTwo},
+      {"Meeting.work_seconds", Range::Positive},
       {"Link.sustained", Range::Share},
       {"Node.devices", Range::Positive},
       {"NodeGroup.count", Range::Positive},

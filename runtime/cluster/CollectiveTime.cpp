@@ -34,24 +34,39 @@ double reduceAll(double bytes, const Level &level) {
 
 } // namespace
 
-/// What was measured for a kind of collective inside of a node. Between the numbers of members that
-/// were measured the nearest larger one holds, or the largest.
+/// Of what was measured with several numbers of members, that of the nearest which is not smaller,
+/// or of the largest. Null if there is none, or none that `isAsked` takes.
+template <typename List, typename IsAsked>
+static auto findNearest(const List &measured, int64_t members, const IsAsked &isAsked) {
+  decltype(&measured[0]) best = nullptr;
+  for (const auto &each : measured) {
+    if (!isAsked(each))
+      continue;
+    bool isEnough = each.members() >= members, bestIsEnough = best && best->members() >= members;
+    if (!best || (isEnough && (!bestIsEnough || each.members() < best->members())) ||
+        (!isEnough && !bestIsEnough && each.members() > best->members()))
+      best = &each;
+  }
+  return best;
+}
+
+/// What was measured for a kind of collective inside of a node.
 static std::optional<double> measuredTime(const char *kind, double bytes, const GroupShape &group) {
   if (!group.link || group.nodes > 1)
     return std::nullopt;
-  const cluster::CollectiveTable *best = nullptr;
-  for (const cluster::CollectiveTable &table : group.link->collectives()) {
-    if (table.kind() != kind)
-      continue;
-    bool isEnough = table.members() >= group.members;
-    bool bestIsEnough = best && best->members() >= group.members;
-    if (!best || (isEnough && (!bestIsEnough || table.members() < best->members())) ||
-        (!isEnough && !bestIsEnough && table.members() > best->members()))
-      best = &table;
-  }
-  if (!best)
+  auto *table = findNearest(group.link->collectives(), group.members,
+                            [&](const auto &each) { return each.kind() == kind; });
+  if (!table)
     return std::nullopt;
-  return interpolateTime(best->points(), bytes);
+  return interpolateTime(table->points(), bytes);
+}
+
+double waitForLast(double work, const GroupShape &group) {
+  if (!group.link || group.nodes > 1 || group.members <= 1)
+    return 0;
+  auto *meeting =
+      findNearest(group.link->meetings(), group.members, [](const auto &) { return true; });
+  return meeting ? meeting->wait_seconds() * std::sqrt(work / meeting->work_seconds()) : 0;
 }
 
 static void take(MovingTime &time, double seconds, CollectiveAlgorithm algorithm) {

@@ -95,8 +95,9 @@ private:
     std::vector<TaskKernels> kernels;
     for (const cluster::Device *kind : kinds)
       kernels.emplace_back(program, task, readers, kind->fuses_pointwise());
-    double computing = 0;
+    double computing = 0, sinceMeeting = 0;
     auto flush = [&] {
+      sinceMeeting += computing;
       if (computing > 0)
         result.steps.push_back({.seconds = computing});
       computing = 0;
@@ -127,6 +128,11 @@ private:
         continue;
       }
       flush();
+      if (step.kind == SimulatedStep::Kind::Collective && !step.isAsync) {
+        // This device stands for the mean member.
+        step.seconds += waitForLast(sinceMeeting, groups.at({p, step.axes}));
+        sinceMeeting = 0;
+      }
       result.steps.push_back(step);
     }
     flush();

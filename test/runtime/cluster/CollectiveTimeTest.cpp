@@ -204,3 +204,32 @@ TEST(CollectiveTime, MeasuredTimesComeFirst) {
                 CollectiveAlgorithm::Measured,
             false);
 }
+
+TEST(CollectiveTime, TheLastOneComesLater) {
+  cluster::Cluster cluster = parsedCluster(plainDevice() + R"(
+    node_kinds {
+      name: "n" device: "plain" devices: 8
+      device_network_bandwidth: 1
+      link {
+        bandwidth: 100
+        meetings { members: 4 work_seconds: 2 wait_seconds: 0.5 }
+        meetings { members: 2 work_seconds: 1 wait_seconds: 0.25 }
+      }
+    }
+    nodes { node: "n" count: 2 })");
+  auto wait = [&](double work, int64_t members) {
+    Expected<Topology> topology =
+        Topology::create(cluster, Mesh({{"a", 8 / members}, {"b", members}}));
+    return waitForLast(work, topology->group(0, {"b"}));
+  };
+  EXPECT_DOUBLE_EQ(wait(1, 2), 0.25);
+  // Four times the work, twice the wait.
+  EXPECT_DOUBLE_EQ(wait(4, 2), 0.5);
+  EXPECT_EQ(wait(0, 2), 0);
+  EXPECT_DOUBLE_EQ(wait(2, 4), 0.5);
+  EXPECT_DOUBLE_EQ(wait(2, 8), 0.5); // of more than were measured the most hold
+  EXPECT_EQ(wait(1, 1), 0);
+  // Between nodes nothing was measured.
+  Expected<Topology> wide = Topology::create(cluster, Mesh({{"a", 16}}));
+  EXPECT_EQ(waitForLast(1, wide->group(0, {"a"})), 0);
+}

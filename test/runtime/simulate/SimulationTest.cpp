@@ -120,6 +120,25 @@ TEST(Simulation, HangsTogetherOnSharedCores) {
   }
 }
 
+/// Collectives wait for the last of their members.
+TEST(Simulation, MeetingsTakeTime) {
+  cluster::Cluster cluster = pairs();
+  for (int64_t members : {2, 4}) {
+    cluster::Meeting &meeting = *cluster.mutable_node_kinds(0)->mutable_link()->add_meetings();
+    meeting.set_members(members);
+    meeting.set_work_seconds(1);
+    meeting.set_wait_seconds(0.1);
+  }
+  int longer = 0;
+  for (const auto &[name, plan] : allPlans()) {
+    SCOPED_TRACE(name);
+    Simulation simulation = simulate(*plan, cluster);
+    expectConsistent(*plan, simulation);
+    longer += simulation.stepSeconds > simulate(*plan, pairs()).stepSeconds;
+  }
+  EXPECT_GT(longer, 0);
+}
+
 TEST(Simulation, AFasterClusterIsFaster) {
   cluster::Cluster faster = pairs();
   faster.mutable_devices(0)->set_memory_bandwidth(2);
