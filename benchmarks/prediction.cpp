@@ -116,13 +116,15 @@ static MaybeError measure(std::vector<Entry> &entries, const Arguments &argument
   return std::nullopt;
 }
 
-/// Kendall's tau: of all pairs, how many more are in the same order than in another.
-static double kendall(const std::vector<Entry> &entries) {
+/// Kendall's tau between what was predicted and a measure of each entry: of all pairs, how many
+/// more are in the same order than in another.
+template <typename Measure>
+static double kendall(const std::vector<Entry> &entries, const Measure &measure) {
   double sum = 0, pairs = 0;
   for (size_t i = 0; i < entries.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
       double product = (entries[i].predicted - entries[j].predicted) *
-                       (entries[i].measured() - entries[j].measured());
+                       (measure(entries[i]) - measure(entries[j]));
       sum += product > 0 ? 1 : product < 0 ? -1 : 0;
       ++pairs;
     }
@@ -145,8 +147,10 @@ static void print(const std::vector<Entry> &entries) {
     if (entry.measured() < best->measured())
       best = &entry;
   }
-  fmt::print("mean error {:.1f} %, largest {:.1f} %, Kendall's tau {:.3f}\n",
-             100 * sum / static_cast<double>(entries.size()), 100 * largest, kendall(entries));
+  fmt::print("mean error {:.1f} %, largest {:.1f} %, Kendall's tau {:.3f}, with medians {:.3f}\n",
+             100 * sum / static_cast<double>(entries.size()), 100 * largest,
+             kendall(entries, [](const Entry &entry) { return entry.measured(); }),
+             kendall(entries, [](const Entry &entry) { return median(entry.seconds); }));
   fmt::print("predicted to be fastest: {}, {:.1f} % slower than the fastest, {}\n", chosen->name,
              100 * (chosen->measured() / best->measured() - 1), best->name);
 }
