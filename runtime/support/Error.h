@@ -24,7 +24,7 @@ struct Error {
 };
 
 /// A value, or the reason why there is none.
-template <typename T> class Expected {
+template <typename T> class [[nodiscard]] Expected {
 public:
   Expected(T value) : state(std::move(value)) {}
   Expected(Error error) : state(std::move(error)) {}
@@ -40,8 +40,12 @@ private:
   std::variant<T, Error> state;
 };
 
-/// No value means success.
-using MaybeError = std::optional<Error>;
+/// No value means success. A class of its own, because a caller that drops one is told so only for
+/// a type that says it must not be dropped.
+class [[nodiscard]] MaybeError : public std::optional<Error> {
+public:
+  using std::optional<Error>::optional;
+};
 
 } // namespace dtc::runtime
 
