@@ -86,7 +86,8 @@ CoreWatch::CoreWatch(CoreSpeed &speed)
   std::vector<int> cpus = usableCpus();
   if (cpus.empty())
     return; // the threads go where the system puts them
-  threads.run([&](size_t thread) -> MaybeError {
+  // A thread that may not be pinned goes where the system puts it: this cannot fail.
+  (void)threads.run([&](size_t thread) -> MaybeError {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpus[thread], &set);
@@ -110,7 +111,7 @@ static bool othersRun() {
 }
 
 double CoreWatch::probe() {
-  threads.run([&](size_t thread) -> MaybeError {
+  (void)threads.run([&](size_t thread) -> MaybeError { // which returns no error
     seconds[thread] = speed.probe();
     return std::nullopt;
   });
