@@ -97,9 +97,10 @@ private:
     const BufferCopies &copies = context.copies[buffer];
     if (copies.count() == 1)
       return {1, 0, std::nullopt};
-    const plan::Buffer &described = context.program.buffers(static_cast<int>(buffer));
+    if (!copies.map)
+      return {copies.count(), copies.stride, std::nullopt};
     return {copies.count(), copies.stride,
-            copies.map ? std::optional(described.slot_map()) : std::nullopt};
+            context.program.buffers(static_cast<int>(buffer)).slot_map()};
   }
   static void sort(std::vector<Output> &outputs) {
     std::sort(outputs.begin(), outputs.end(), [](const Output &a, const Output &b) {

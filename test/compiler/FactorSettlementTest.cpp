@@ -202,7 +202,7 @@ TEST_F(Product, TiesGoToTheFirstWish) {
   rule.addFactor(8), rule.addFactor(8);
   rule.operands = {{{0}, {1}}, {{0}, {1}}};
   rule.results = {{{0}, {1}}};
-  FactorSettlement found = settle({{{x}, {}}}, {{{}, {x}}}, whole);
+  FactorSettlement found = settle({{{x}, {}}}, {{{}, {x}}}, whole, FactorAxes(2));
   EXPECT_EQ(found.axes[0], AxisList({x}));
   EXPECT_TRUE(found.axes[1].empty());
   EXPECT_EQ(found.runnerUp[1], AxisList({x}));
@@ -210,7 +210,7 @@ TEST_F(Product, TiesGoToTheFirstWish) {
   // Half of one operand is exchanged, the result of 256 bytes is gathered.
   EXPECT_NEAR(found.seconds, 2e-3 + 64e-6 + 128e-6, 1e-8);
   // In the other order it is the other factor's.
-  FactorSettlement other = settle({{{}, {x}}}, {{{x}, {}}}, whole);
+  FactorSettlement other = settle({{{}, {x}}}, {{{x}, {}}}, whole, FactorAxes(2));
   EXPECT_EQ(other.seconds, found.seconds);
 }
 

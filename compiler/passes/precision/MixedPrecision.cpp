@@ -278,8 +278,11 @@ void PrecisionAssigner::keepMasters() {
     (void)function.insertArgument(index, cast<RankedTensorType>(arg.getType()).clone(wide),
                                   attrs.getDictionary(builder.getContext()), arg.getLoc());
     parameter.set(function.getArgument(index));
-    if (convert && convert.use_empty())
+    if (convert && convert.use_empty()) {
+      // What is returned may ask for the same conversion later.
+      converted.erase({convert.getOperand(), elementOf(convert)});
       convert.erase();
+    }
     Value updated = optimizer.getNewParameter();
     builder.setInsertionPointAfter(op);
     Value rounded = ConvertOp::create(builder, updated.getLoc(), updated, low);
