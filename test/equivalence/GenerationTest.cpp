@@ -26,6 +26,11 @@ const Model kGpt2 = {"Gpt2",
                      R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 48, "n_embd": 32,
                          "n_layer": 4, "n_head": 8, "initializer_range": 0.5})",
                      4, 40};
+const Model kGpt2OneLayer = {"Gpt2OneLayer",
+                             R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 48,
+                                 "n_embd": 32, "n_layer": 1, "n_head": 8,
+                                 "initializer_range": 0.5})",
+                             4, 40};
 const Model kLlama = {"Llama",
                       R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32,
                           "intermediate_size": 48, "num_hidden_layers": 4,
@@ -127,6 +132,14 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) {
       return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
     });
+
+// The stages of a single layer: a cache is updated where it is read, in both phases.
+INSTANTIATE_TEST_SUITE_P(GenerationOneLayer, Generation,
+                         testing::Combine(testing::Values(kGpt2OneLayer),
+                                          testing::Values("pp=2", "pp=4",
+                                                          "pp=2 schedule=interleaved chunks=2",
+                                                          "pp=2 schedule=zb-v", "dp=2,pp=3")),
+                         [](const auto &info) { return layoutName(std::get<1>(info.param)); });
 
 TEST(GenerationSettings, SamplesWithoutRegardToBatchesAndLayouts) {
   runtime::GeneratorOptions options = greedy();

@@ -171,7 +171,9 @@ Value GenerationBuilder::updateCache(AttentionOp op, Value fresh, StringRef suff
   std::string name = nameOf(op.getLoc()).str();
   BlockArgument cache = addCache(suffix == "keys" ? op.getK() : op.getV(),
                                  (name.empty() ? "attention" : name) + "." + suffix);
-  Value updated = CacheUpdateOp::create(builder, op.getLoc(), cache, fresh, positions);
+  auto updated = CacheUpdateOp::create(builder, op.getLoc(), cache, fresh, positions);
+  // It has the attention's number, so that both phases update the cache in one stage.
+  updated->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   updates.push_back({cache, updated});
   return updated;
 }

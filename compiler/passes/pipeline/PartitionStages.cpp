@@ -233,6 +233,11 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
     for (double &seconds : problem.cutSeconds)
       seconds *= kMostForCuts * mean / largest;
   problem.mayCut = placesToCut(problem.cutSeconds);
+  // Ops of one number stay together: where another program is cut at that number, they do too.
+  for (size_t place = 1; place < forward.size(); ++place)
+    if (Attribute number = forward[place]->getAttr(kOpNumberAttrName);
+        number && number == forward[place - 1]->getAttr(kOpNumberAttrName))
+      problem.mayCut[place] = false;
   problem.stages = int(stages);
   if (auto reason = explainImpossiblePartition(problem))
     return function.emitError() << *reason;

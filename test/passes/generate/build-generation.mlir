@@ -16,8 +16,8 @@
 // PREFILL: %[[Q:.*]] = dtc.einsum "bsc,chd->bshd"
 // PREFILL: %[[R:.*]] = dtc.rotary %[[Q]] {
 // PREFILL-DAG: %[[FIRST:.*]] = dtc.constant dense<0> : tensor<4xi32>
-// PREFILL-DAG: %[[K:.*]] = dtc.cache_update %[[KEYS]], %[[R]], %[[FIRST]] :
-// PREFILL-DAG: %[[V:.*]] = dtc.cache_update %[[VALUES]], %[[Q]], %[[FIRST]] :
+// PREFILL-DAG: %[[K:.*]] = dtc.cache_update %[[KEYS]], %[[R]], %[[FIRST]] {dtc.op = {{[0-9]+}} : i64} :
+// PREFILL-DAG: %[[V:.*]] = dtc.cache_update %[[VALUES]], %[[Q]], %[[FIRST]] {dtc.op = {{[0-9]+}} : i64} :
 // PREFILL-DAG: %[[A:[^, ]*]], %{{.*}} = dtc.attention %[[R]], %[[R]], %[[Q]] {{.*}}causal = true
 // PREFILL: %[[AROW:.*]] = dtc.select_row %[[A]], %[[POSITIONS]] : (tensor<4x24x2x8xf32>, tensor<4xi32>) -> tensor<4x1x2x8xf32>
 // PREFILL-NEXT: %[[O:.*]] = dtc.einsum "bshd,chd->bsc" %[[AROW]]
