@@ -82,9 +82,7 @@ private:
   }
 
   uint32_t baseOf(uint32_t buffer) const {
-    while (program.buffers(static_cast<int>(buffer)).has_view_of())
-      buffer = program.buffers(static_cast<int>(buffer)).view_of();
-    return buffer;
+    return runtime::storageOf(program, buffer);
   }
 
   uint32_t addBuffer(plan::Buffer buffer) {
@@ -110,6 +108,7 @@ private:
     auto [it, fresh] = views.try_emplace(buffer, 0);
     if (fresh) {
       plan::Buffer view = program.buffers(static_cast<int>(buffer));
+      view.clear_reuses();
       view.set_view_of(base->second);
       it->second = addBuffer(std::move(view));
     }

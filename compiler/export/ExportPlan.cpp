@@ -33,7 +33,7 @@ private:
   LogicalResult exportInstruction(Operation &op, plan::Instruction &out);
   LogicalResult exportAttribute(Operation &at, Attribute attr, plan::Attribute &out);
   void exportSharding(dist::ShardingAttr attr, plan::Sharding &out);
-  void exportBuffer(Value value, uint64_t offset, exec::BufferKind kind, uint32_t slots);
+  void exportBuffer(exec::BufferOp buffer);
   void exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out);
   uint32_t sourceIndex(const Twine &text);
   uint32_t reasonIndex(DictionaryAttr reason);
@@ -105,16 +105,18 @@ void Exporter::exportSharding(dist::ShardingAttr attr, plan::Sharding &out) {
   }
 }
 
-void Exporter::exportBuffer(Value value, uint64_t offset, exec::BufferKind kind, uint32_t slots) {
-  buffers[value] = program->buffers_size();
-  auto type = cast<MemRefType>(value.getType());
+void Exporter::exportBuffer(exec::BufferOp buffer) {
+  buffers[buffer] = program->buffers_size();
+  auto type = cast<MemRefType>(buffer.getType());
   plan::Buffer *out = program->add_buffers();
   out->set_dtype(toDType(type.getElementType()));
   for (int64_t size : type.getShape())
     out->add_shape(size);
-  out->set_offset(offset);
-  out->set_kind(static_cast<plan::Buffer::Kind>(kind));
-  out->set_slots(slots);
+  out->set_offset(*buffer.getOffset());
+  out->set_kind(static_cast<plan::Buffer::Kind>(buffer.getKind()));
+  out->set_slots(buffer.getSlots().value_or(0));
+  if (DenseI64ArrayAttr map = buffer.getSlotMapAttr())
+    exportSlotMap(map, *out);
 }
 
 void Exporter::exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out) {
@@ -250,22 +252,34 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
     plan.mutable_pipeline()->set_stages(pipeline.getAs<IntegerAttr>("stages").getInt());
   }
   llvm::StringMap<uint32_t> tasks;
+  llvm::StringMap<int> states;
   transfers.clear();
   slotMaps.clear();
   for (Operation &entry : op.getBody().front()) {
     if (auto buffer = dyn_cast<exec::BufferOp>(entry)) {
-      exportBuffer(buffer, *buffer.getOffset(), buffer.getKind(), buffer.getSlots().value_or(0));
-      if (DenseI64ArrayAttr map = buffer.getSlotMapAttr())
-        exportSlotMap(map, *program->mutable_buffers(indexOf(buffer)));
-    } else if (auto view = dyn_cast<exec::ViewOp>(entry)) {
-      const plan::Buffer &source = program->buffers(indexOf(view.getSource()));
-      exportBuffer(view, source.offset(), static_cast<exec::BufferKind>(source.kind()),
-                   source.slots());
-      plan::Buffer *out = program->mutable_buffers(indexOf(view));
-      out->set_view_of(indexOf(view.getSource()));
-      if (source.has_slot_map())
-        out->set_slot_map(source.slot_map());
+      exportBuffer(buffer);
+    } else if (isa<exec::ViewOp, exec::ReuseOp>(entry)) {
+      Value value = entry.getResult(0), source = entry.getOperand(0);
+      plan::Buffer out = program->buffers(indexOf(source)); // the same place
+      out.clear_view_of();
+      out.clear_reuses();
+      if (isa<exec::ReuseOp>(entry)) {
+        out.set_reuses(indexOf(exec::getRoot(source)));
+      } else {
+        while (auto view = source.getDefiningOp<exec::ViewOp>())
+          source = view.getSource();
+        out.set_view_of(indexOf(source));
+      }
+      out.clear_shape();
+      for (int64_t size : cast<MemRefType>(value.getType()).getShape())
+        out.add_shape(size);
+      buffers[value] = program->buffers_size();
+      *program->add_buffers() = std::move(out);
+    } else if (auto update = dyn_cast<exec::UpdateOp>(entry)) {
+      program->mutable_states(states.at(update.getStateName()))
+          ->set_update(indexOf(update.getBuffer()));
     } else if (auto state = dyn_cast<exec::StateOp>(entry)) {
+      states[state.getStateName()] = program->states_size();
       plan::State *out = program->add_states();
       out->set_name(state.getStateName().str());
       out->set_parameter(state.getParameter().value_or("").str());

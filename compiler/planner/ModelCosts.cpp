@@ -83,11 +83,7 @@ static double bytesOf(const plan::Buffer &buffer) {
 }
 
 double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
-  auto baseOf = [&](uint32_t buffer) {
-    while (program.buffers(int(buffer)).has_view_of())
-      buffer = program.buffers(int(buffer)).view_of();
-    return buffer;
-  };
+  auto baseOf = [&](uint32_t buffer) { return runtime::storageOf(program, buffer); };
   std::set<uint32_t> written, kept;
   for (bool isForward : {true, false})
     for (const plan::Task &task : program.tasks()) {

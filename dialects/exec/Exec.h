@@ -10,6 +10,7 @@
 #include "dialects/dist/Dist.h"
 
 #include "mlir/IR/RegionKindInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "dialects/exec/ExecDialect.h.inc"
 #include "dialects/exec/ExecEnums.h.inc"
@@ -28,7 +29,7 @@ inline constexpr int64_t kBufferAlignment = 64;
 /// The bytes of a dense buffer of type `type`; one for each element of i1.
 int64_t getNumBytes(mlir::MemRefType type);
 
-/// The exec.buffer that `buffer` is, or is a view of.
+/// The exec.buffer in whose bytes `buffer` lies: itself, or what it is a view or a reuse of.
 BufferOp getRoot(mlir::Value buffer);
 
 /// The microbatches of a step, by the program's mesh.

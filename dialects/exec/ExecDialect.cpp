@@ -37,9 +37,10 @@ void ExecDialect::initialize() {
 }
 
 BufferOp dtc::exec::getRoot(Value buffer) {
-  while (auto view = buffer.getDefiningOp<ViewOp>())
-    buffer = view.getSource();
-  return buffer.getDefiningOp<BufferOp>();
+  Operation *op = buffer.getDefiningOp();
+  while (!isa<BufferOp>(op))
+    op = op->getOperand(0).getDefiningOp(); // of a view or a reuse
+  return cast<BufferOp>(op);
 }
 
 int64_t dtc::exec::getNumBytes(MemRefType type) {

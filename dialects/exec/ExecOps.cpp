@@ -28,7 +28,7 @@ LogicalResult ProgramOp::verify() {
       fresh = inputs.insert(name = input.getInputName()).second;
     else if (auto output = dyn_cast<OutputOp>(op))
       fresh = outputs.insert(name = output.getOutputName()).second;
-    else if (!isa<BufferOp, ViewOp, TransferOp, TaskOp, RunOp>(op))
+    else if (!isa<BufferOp, ViewOp, ReuseOp, UpdateOp, TransferOp, TaskOp, RunOp>(op))
       return op.emitOpError() << "cannot stand in an exec.program";
     if (!fresh)
       return op.emitOpError() << "repeats the name '" << name << "'";
@@ -53,7 +53,31 @@ static LogicalResult verifyMapLength(BufferOp buffer, int64_t microbatches) {
   return success();
 }
 
+/// Checks that each update is that of one state, in its bytes.
+static LogicalResult verifyUpdates(ProgramOp program) {
+  llvm::StringMap<StateOp> states;
+  for (auto state : program.getOps<StateOp>())
+    states[state.getStateName()] = state;
+  llvm::StringSet<> updated;
+  for (auto update : program.getOps<UpdateOp>()) {
+    StateOp state = states.lookup(update.getStateName());
+    if (!state)
+      return update.emitOpError() << "is of '" << update.getStateName()
+                                  << "', which is not an exec.state of this program";
+    if (!updated.insert(update.getStateName()).second)
+      return update.emitOpError() << "is a second one of '" << update.getStateName()
+                                  << "', expected one at most";
+    if (getRoot(update.getBuffer()) != getRoot(state.getBuffer()) ||
+        update.getBuffer().getType() != state.getBuffer().getType())
+      return update.emitOpError() << "is not in the buffer of '" << update.getStateName()
+                                  << "', expected a reuse of it";
+  }
+  return success();
+}
+
 LogicalResult ProgramOp::verifyRegions() {
+  if (failed(verifyUpdates(*this)))
+    return failure();
   int64_t microbatches = countMicrobatches(*this);
   for (auto buffer : getOps<BufferOp>())
     if (failed(verifyMapLength(buffer, microbatches)))

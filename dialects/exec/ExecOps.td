@@ -11,6 +11,7 @@ include "dialects/dist/DistDialect.td"
 include "dialects/exec/ExecDialect.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
@@ -64,6 +65,18 @@ def Exec_ViewOp : Exec_Op<"view", [HasParent<"ProgramOp">]> {
   let hasVerifier = 1;
 }
 
+def Exec_ReuseOp : Exec_Op<"reuse", [HasParent<"ProgramOp">, SameOperandsAndResultType]> {
+  let summary = "Another value in the same bytes";
+  let description = [{
+    What is written to the result replaces the value of `source`, which nothing reads from then on: a kernel that works
+    in place writes a reuse of what it reads. So every buffer, view and reuse is one value with one writer, whatever
+    bytes it lies in, and what an instruction reads is named by value and not by place.
+  }];
+  let arguments = (ins Exec_Buffer:$source);
+  let results = (outs Exec_Buffer:$result);
+  let assemblyFormat = "$source attr-dict `:` type($result)";
+}
+
 def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
   let summary = "A tensor that lives across steps";
   let description = [{
@@ -72,6 +85,8 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
     same order; `init` is one of the dtc dialect's initializers. A `master` is the parameter itself in full precision:
     it starts as the parameter, and weights files are written from it. A `cache` is neither a parameter nor of an
     optimizer: what an earlier step has left for the next ones.
+
+    The buffer is the value before the step. The one after it is that of an `exec.update`, or the same.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name, OptionalAttr<StrAttr>:$parameter,
                        DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$file_shape, Dist_ShardingAttr:$sharding,
@@ -81,6 +96,16 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
     (`init` `(` $init^ `)`)? attr-dict `:` type($buffer)
   }];
   let hasVerifier = 1;
+}
+
+def Exec_UpdateOp : Exec_Op<"update", [HasParent<"ProgramOp">]> {
+  let summary = "The value of a state after the step";
+  let description = [{
+    A reuse of the buffer of the state of that name, directly or through others: the new value lies where the old one did.
+    A state without an update is not changed by the step.
+  }];
+  let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name);
+  let assemblyFormat = "$state_name `=` $buffer attr-dict `:` type($buffer)";
 }
 
 def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {

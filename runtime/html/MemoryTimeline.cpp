@@ -49,10 +49,9 @@ public:
   };
 
   explicit Lives(const plan::Program &program) : program(program) {
-    for (const plan::Buffer &buffer : program.buffers()) {
-      auto index = static_cast<uint32_t>(roots.size());
-      // Roots stand before their views.
-      roots.push_back(buffer.has_view_of() ? roots[buffer.view_of()] : index);
+    for (uint32_t index = 0; index < static_cast<uint32_t>(program.buffers_size()); ++index) {
+      // What others lie in stands before them.
+      roots.push_back(storageOf(program, index));
       firstValue.push_back(values.size());
       if (roots.back() == index)
         values.resize(values.size() + valuesOf(index));
@@ -201,7 +200,7 @@ private:
   }
 
   const plan::Program &program;
-  std::vector<uint32_t> roots;    // by buffer: itself, or what it is a view of in the end
+  std::vector<uint32_t> roots;    // by buffer: see storageOf()
   std::vector<size_t> firstValue; // by buffer that is a root: the index of its first copy
   std::vector<Value> values;      // by copy
   std::vector<Change> changes;

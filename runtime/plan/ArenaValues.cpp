@@ -44,23 +44,25 @@ void ArenaValues::write(const ArenaValue &value) {
   pieces.emplace_hint(it, range.begin, Piece{range.end, value});
 }
 
-ArenaValues::Holds ArenaValues::find(const ByteRange &range, std::vector<ArenaValue *> &found) {
+bool ArenaValues::find(const ByteRange &range, std::vector<ArenaValue *> &found) {
   found.clear();
   auto it = pieces.upper_bound(range.begin);
   if (it != pieces.begin())
     --it;
-  bool broken = false;
-  uint64_t position = range.begin;
-  for (; position < range.end; ++it) {
+  for (uint64_t position = range.begin; position < range.end; ++it) {
     if (it == pieces.end() || it->first > position || it->second.end <= position)
-      return Holds::Nothing;
-    bool inRange = it->first >= range.begin && it->second.end <= range.end;
-    bool aroundRange = it->first <= range.begin && it->second.end >= range.end;
-    broken |= !isWhole(it->first, it->second) || !(inRange || aroundRange);
+      return false;
     found.push_back(&it->second.value);
     position = it->second.end;
   }
-  return broken ? Holds::Broken : Holds::Whole;
+  return true;
+}
+
+void ArenaValues::moveTo(uint32_t microbatch, uint32_t from, int run) {
+  for (auto &[begin, piece] : pieces)
+    if (ArenaValue &value = piece.value;
+        value.inLoop && value.microbatch == from && value.run == run)
+      value.microbatch = microbatch;
 }
 
 bool ArenaValues::holdsLike(const ArenaValues &other) const {
@@ -68,7 +70,8 @@ bool ArenaValues::holdsLike(const ArenaValues &other) const {
                     [](const auto &a, const auto &b) {
                       const ArenaValue &left = a.second.value, &right = b.second.value;
                       return a.first == b.first && a.second.end == b.second.end &&
-                             left.range == right.range && left.buffer == right.buffer;
+                             left.range == right.range && left.buffer == right.buffer &&
+                             left.inLoop == right.inLoop;
                     });
 }
 

@@ -15,12 +15,15 @@
 
 namespace dtc::runtime {
 
-/// A value in the arena: what one instruction wrote to one buffer.
+/// A value in the arena: what one execution of an instruction wrote to one buffer.
 struct ArenaValue {
   ByteRange range;
   uint32_t buffer = 0;
   uint32_t microbatch = 0; // of the execution that wrote it
-  int entry = -1;          // of the schedule; -1: there before the step
+  int run = 0;             // of the loop over microbatches, when it was written
+  bool inLoop = false;     // written by an entry of the loop
+  bool ofData = false; // made outside of the loop from inputs that each run of the loop has anew
+  int entry = -1;      // of the schedule; -1: there before the step
   int instruction = 0;
   int64_t time = 0;  // when it was written
   int64_t life = -1; // for the user of this class
@@ -36,18 +39,15 @@ public:
   /// The value that is in exactly that range and whole, or null.
   ArenaValue *findExactly(const ByteRange &range);
 
-  enum class Holds {
-    Whole,   // the range is one value, a part of one, or several whole ones
-    Nothing, // some byte was never written
-    Broken,  // some value in the range has lost a part, or reaches beyond its end
-  };
-  /// The values in a range that is not empty, in the order of their bytes; they are valid until the
-  /// next write.
-  Holds find(const ByteRange &range, std::vector<ArenaValue *> &found);
+  /// The values that have some byte of a range, in the order of their bytes; they are valid until
+  /// the next write. False if some byte was never written.
+  bool find(const ByteRange &range, std::vector<ArenaValue *> &found);
 
   size_t size() const { return pieces.size(); }
   /// Whether both hold values of the same buffers at the same places.
   bool holdsLike(const ArenaValues &other) const;
+  /// What was written in the loop for one microbatch becomes that of another, in the same run.
+  void moveTo(uint32_t microbatch, uint32_t from, int run);
 
 private:
   struct Piece {

@@ -6,6 +6,7 @@
 
 #include "runtime/plan/DataflowState.h"
 
+#include "runtime/plan/InPlaceRules.h"
 #include "runtime/plan/PlanTypes.h"
 
 #include <fmt/format.h>
@@ -13,88 +14,141 @@
 namespace dtc::runtime {
 
 DataflowState::DataflowState(const PlanContext &context, WorkBudget &budget)
-    : context(context), budget(budget), lives(context), isWritten(context.types.size(), false) {
-  markWritten();
+    : context(context), budget(budget), lives(context), microbatches(microbatchesOf(context.mesh)),
+      sums(context.types.size(), false) {
+  markSums();
 }
 
-void DataflowState::markWritten() {
-  const plan::Program &program = context.program;
-  for (const plan::Task &task : program.tasks())
-    for (const plan::Instruction &instruction : task.instructions()) {
-      for (uint32_t output : instruction.kernel().outputs())
-        isWritten[context.roots[output]] = true;
-      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
-        isWritten[context.roots[tensor.output()]] = true;
-    }
-  for (const plan::Transfer &transfer : program.transfers())
-    if (transfer.kind() == plan::Transfer::RECEIVE)
-      for (uint32_t buffer : transfer.buffers())
-        isWritten[context.roots[buffer]] = true;
+void DataflowState::markSums() {
+  for (const plan::Task &task : context.program.tasks())
+    for (const plan::Instruction &instruction : task.instructions())
+      if (readsOwnOutput(instruction.kernel().kernel()))
+        for (uint32_t output : instruction.kernel().outputs())
+          sums[context.roots[output]] = true;
 }
 
 //===----------------------------------------------------------------------===//
 // Reads and writes
 //===----------------------------------------------------------------------===//
 
-void DataflowState::putBeforeStep(uint32_t buffer) {
-  isWritten[context.roots[buffer]] = true;
-  put(buffer, place.now);
-}
-
 bool DataflowState::isUnwritten(uint32_t buffer) {
   const ByteRange &range = context.ranges[buffer];
-  return !range.empty() && values.find(range, found) == ArenaValues::Holds::Nothing;
+  return !range.empty() && !values.find(range, found);
+}
+
+MaybeError DataflowState::checkReceives(uint32_t buffer) const {
+  ByteRange range = rangeNow(buffer);
+  for (const InFlight &other : inFlight)
+    if (other.isReceive && other.range.overlaps(range))
+      return conflict("reads", buffer, other);
+  return std::nullopt;
+}
+
+Expected<ArenaValue *> DataflowState::findOwn(const std::string &what, uint32_t buffer) {
+  ByteRange range = rangeNow(buffer);
+  bool isWritten = values.find(range, found);
+  if (MaybeError error = budget.spend(static_cast<int64_t>(found.size())))
+    return *error;
+  if (!isWritten)
+    return Error{fmt::format("{} ({}) is read before it is written", what,
+                             describe(buffer, place.microbatch))};
+  bool isOwn = found.size() == 1 && found[0]->range == range &&
+               context.roots[found[0]->buffer] == context.roots[buffer];
+  if (!isOwn)
+    return overwritten(what, buffer);
+  return found[0];
 }
 
 MaybeError DataflowState::read(const std::string &what, uint32_t buffer) {
   if (MaybeError error = budget.spend(stepsOfAccess()))
     return error;
-  ByteRange range = rangeNow(buffer);
-  if (range.empty())
+  lastIsOfData = false;
+  if (rangeNow(buffer).empty())
     return std::nullopt;
-  for (const InFlight &other : inFlight)
-    if (other.isReceive && other.range.overlaps(range))
-      return conflict("reads", buffer, other);
-  ArenaValues::Holds holds = values.find(range, found);
-  if (MaybeError error = budget.spend(static_cast<int64_t>(found.size())))
+  if (MaybeError error = checkReceives(buffer))
     return error;
-  if (holds == ArenaValues::Holds::Nothing)
-    return Error{fmt::format("{} ({}) is read before it is written", what,
-                             describe(buffer, place.microbatch))};
-  for (ArenaValue *value : found)
-    if (MaybeError error = checkValue(what, buffer, *value))
-      return error;
-  if (holds == ArenaValues::Holds::Broken)
-    return overwritten(what, buffer);
-  for (const ArenaValue *value : found)
-    lives.read(value->buffer, value->life, place.now);
+  Expected<ArenaValue *> value = findOwn(what, buffer);
+  if (!value)
+    return value.error();
+  if (MaybeError error = checkMoment(what, buffer, **value))
+    return error;
+  lives.read((*value)->buffer, (*value)->life, place.now);
+  lastIsOfData = (*value)->ofData;
   return std::nullopt;
 }
 
-/// Whether that value, which lies in the copy of the buffer that is read, is what should lie there.
-MaybeError DataflowState::checkValue(const std::string &what, uint32_t buffer,
-                                     const ArenaValue &value) const {
-  auto isSame = [&](uint32_t other) { return context.roots[other] == context.roots[buffer]; };
-  bool isKnown = isSame(value.buffer) || !isWritten[context.roots[buffer]];
-  bool bothHaveSlots = hasSlots(buffer) && hasSlots(value.buffer);
-  if (isKnown && bothHaveSlots && value.microbatch != place.microbatch) {
-    const BufferCopies &copies = context.copies[buffer];
-    std::string why =
-        copies.map
-            ? fmt::format("its slot map gives slot {} to both, which need it at once in this "
-                          "schedule",
-                          copies.indexFor(place.microbatch))
-            : fmt::format("a buffer of {} slots holds {} microbatches at once, which is too few "
-                          "for this schedule",
-                          copies.slots, copies.slots);
-    return Error{fmt::format("{} ({}) should hold the value of microbatch {}, but holds that of "
-                             "microbatch {}, written by {}; {}",
-                             what, describe(buffer, place.microbatch), place.microbatch,
-                             value.microbatch, describeWriter(value), why)};
-  }
-  if (isKnown && hasSlots(buffer) == hasSlots(value.buffer))
+/// Whether the buffer's own value, which is there, is the one of the microbatch and of the run of
+/// the loop that is meant here.
+MaybeError DataflowState::checkMoment(const std::string &what, uint32_t buffer,
+                                      const ArenaValue &value) const {
+  std::string operand = fmt::format("{} ({})", what, describe(buffer, place.microbatch));
+  if (value.ofData && (place.inLoop ? value.run != place.run : place.run > 0))
+    return Error{fmt::format("{} is made from the data of one run of the loop over microbatches, "
+                             "written by {}, and read {}",
+                             operand, describeWriter(value),
+                             place.inLoop ? "in another one" : "outside of the loop")};
+  if (!value.inLoop)
     return std::nullopt;
-  return overwritten(what, buffer);
+  if (value.run != place.run)
+    return Error{fmt::format("{} is a value of an earlier run of the loop over microbatches, "
+                             "written by {}",
+                             operand, describeWriter(value))};
+  if (place.inLoop && value.microbatch == place.microbatch)
+    return std::nullopt;
+  if (!place.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
+      (isSum(buffer) || microbatches == 1))
+    return std::nullopt;
+  if (!place.inLoop)
+    return Error{fmt::format("{} is read behind the loop over microbatches and holds {} microbatch "
+                             "{}, written by {}; expected {}",
+                             operand, isSum(buffer) ? "the sum up to" : "the value of",
+                             value.microbatch, describeWriter(value),
+                             isSum(buffer) ? fmt::format("the sum of all {}", microbatches)
+                                           : "a sum, or what is made outside of the loop")};
+  const BufferCopies &copies = context.copies[buffer];
+  std::string why =
+      copies.map ? fmt::format("its slot map gives slot {} to both, which need it at once in this "
+                               "schedule",
+                               copies.indexFor(place.microbatch))
+      : copies.slots > 0
+          ? fmt::format("a buffer of {} slots holds {} microbatches at once, which is too few for "
+                        "this schedule",
+                        copies.slots, copies.slots)
+          : "a buffer without slots holds one microbatch at a time";
+  return Error{fmt::format("{} should hold the value of microbatch {}, but holds that of "
+                           "microbatch {}, written by {}; {}",
+                           operand, place.microbatch, value.microbatch, describeWriter(value),
+                           why)};
+}
+
+MaybeError DataflowState::readSum(uint32_t buffer) {
+  const std::string what = "the output that it adds to";
+  bool isFirst = place.microbatch == 0;
+  if (isFirst && place.run == 0)
+    return std::nullopt;
+  if (MaybeError error = budget.spend(stepsOfAccess()))
+    return error;
+  if (rangeNow(buffer).empty())
+    return std::nullopt;
+  if (MaybeError error = checkReceives(buffer))
+    return error;
+  Expected<ArenaValue *> value = findOwn(what, buffer);
+  if (!value)
+    return value.error();
+  int64_t expected = isFirst ? microbatches - 1 : int64_t{place.microbatch} - 1;
+  int run = isFirst ? place.run - 1 : place.run;
+  if (int64_t{(*value)->microbatch} == expected && (*value)->run == run)
+    return std::nullopt;
+  return Error{fmt::format("{} ({}) holds the sum up to microbatch {}, written by {}; expected the "
+                           "sum up to microbatch {}: sums take microbatches in their order, each "
+                           "once",
+                           what, describe(buffer, place.microbatch), (*value)->microbatch,
+                           describeWriter(**value), expected)};
+}
+
+void DataflowState::skipTo(uint32_t microbatch) {
+  values.moveTo(microbatch, place.microbatch, place.run);
+  place.microbatch = microbatch;
 }
 
 /// The copy that is read now lies in bytes that something else was written to. `found` has what
@@ -129,18 +183,21 @@ Error DataflowState::conflict(const char *does, uint32_t buffer, const InFlight 
                            describeTransfer(other.transfer, other.microbatch))};
 }
 
-MaybeError DataflowState::write(uint32_t buffer) {
+MaybeError DataflowState::write(uint32_t buffer, bool ofData) {
   if (MaybeError error = checkWrite(buffer))
     return error;
-  put(buffer, place.now);
+  put(buffer, place.now, ofData && !place.inLoop);
   return std::nullopt;
 }
 
-void DataflowState::put(uint32_t buffer, int64_t since) {
+void DataflowState::put(uint32_t buffer, int64_t since, bool ofData) {
   ArenaValue value;
   value.range = rangeNow(buffer);
   value.buffer = buffer;
   value.microbatch = place.microbatch;
+  value.run = place.run;
+  value.inLoop = place.inLoop;
+  value.ofData = ofData;
   value.entry = place.entry;
   value.instruction = place.instruction;
   value.time = place.now;
@@ -201,7 +258,7 @@ MaybeError DataflowState::finishTransfer(uint32_t number) {
     }
     if (MaybeError error = budget.spend(1))
       return error;
-    put(buffer, it->second.since);
+    put(buffer, it->second.since, false);
   }
   return std::nullopt;
 }

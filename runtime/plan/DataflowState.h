@@ -21,9 +21,9 @@
 namespace dtc::runtime {
 
 /// The values in the arena of one program and its transfers under way, at one place of the
-/// schedule. Bytes and not buffers hold values, because one buffer may be a view of another. The
-/// errors say what was read, written or transferred, but not where: that is for the user of this
-/// class, which knows what it runs.
+/// schedule. A value is what one execution wrote to one buffer; bytes hold values. The errors say
+/// what was read, written or transferred, but not where: that is for the user of this class, which
+/// knows what it runs.
 class DataflowState {
 public:
   /// The context must stay valid.
@@ -34,16 +34,23 @@ public:
     int entry = -1; // of the schedule; -1: before the step
     int instruction = 0;
     uint32_t microbatch = 0;
+    int run = 0;         // of the loop over microbatches
+    bool inLoop = false; // the entry is in it
     int64_t now = 0;
   };
   Place place;
 
-  /// The buffer holds a value before the step.
-  void putBeforeStep(uint32_t buffer);
-  /// An error unless the buffer holds its own value, whole and of the present microbatch. `what`
-  /// names the operand.
+  /// An error unless the bytes of the buffer hold its own value, whole, and the one that is meant
+  /// here: that of the present microbatch and run of the loop if it is made in the loop; behind the
+  /// loop, a sum over all microbatches, or the value of the only one. `what` names the operand.
   MaybeError read(const std::string &what, uint32_t buffer);
-  MaybeError write(uint32_t buffer);
+  /// An error unless the sum has all microbatches before the present one, in their order, and of
+  /// all runs of the loop. The first of all finds nothing.
+  MaybeError readSum(uint32_t buffer);
+  /// `ofData`: it is made from what each run of the loop has anew.
+  MaybeError write(uint32_t buffer, bool ofData = false);
+  /// Whether what was read last is made, outside of the loop, from what each run of it has anew.
+  bool lastReadIsOfData() const { return lastIsOfData; }
   MaybeError startTransfer(uint32_t number);
   MaybeError finishTransfer(uint32_t number);
   /// An error that says where the first transfer was started that is not finished.
@@ -52,6 +59,8 @@ public:
   void forgetTransfers() { starts.clear(); }
   /// Whether some byte of the buffer was never written.
   bool isUnwritten(uint32_t buffer);
+  /// The microbatches from `place.microbatch` to that one leave what the present one has left.
+  void skipTo(uint32_t microbatch);
 
   bool hasSlots(uint32_t buffer) const { return context.copies[buffer].slots > 0; }
   /// Takes time in the number of values; pay for it.
@@ -76,15 +85,19 @@ private:
     bool finished;
   };
 
-  void markWritten();
+  void markSums();
+  MaybeError checkReceives(uint32_t buffer) const;
+  /// The buffer's own value in the bytes where it lies now.
+  Expected<ArenaValue *> findOwn(const std::string &what, uint32_t buffer);
+  MaybeError checkMoment(const std::string &what, uint32_t buffer, const ArenaValue &value) const;
+  bool isSum(uint32_t buffer) const { return sums[context.roots[buffer]]; }
   /// What comparing with every tensor in flight costs, beside the operand itself.
   int64_t stepsOfAccess() const { return static_cast<int64_t>(1 + inFlight.size() / 8); }
   ByteRange rangeNow(uint32_t buffer) const {
     return context.copies[buffer].forMicrobatch(place.microbatch);
   }
   MaybeError checkWrite(uint32_t buffer);
-  void put(uint32_t buffer, int64_t since);
-  MaybeError checkValue(const std::string &what, uint32_t buffer, const ArenaValue &value) const;
+  void put(uint32_t buffer, int64_t since, bool ofData);
   Error overwritten(const std::string &what, uint32_t buffer) const;
   Error conflict(const char *does, uint32_t buffer, const InFlight &other) const;
 
@@ -99,7 +112,9 @@ private:
   WorkBudget &budget;
   ArenaValues values;
   SlotLives lives;
-  std::vector<bool> isWritten; // by some instruction or before the step; others are views
+  int64_t microbatches;
+  std::vector<bool> sums; // by value: whether the kernel accumulate writes it
+  bool lastIsOfData = false;
   std::vector<InFlight> inFlight;
   std::map<std::pair<uint32_t, uint32_t>, Start> starts; // by transfer and microbatch
   std::vector<ArenaValue *> found;

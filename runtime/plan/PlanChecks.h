@@ -69,7 +69,7 @@ struct PlanContext {
   std::vector<TensorType> types;    // of each buffer
   std::vector<BufferCopies> copies; // of each buffer
   std::vector<ByteRange> ranges;    // of each buffer, all copies together
-  std::vector<uint32_t> roots;      // of each buffer: itself, or what it is a view of in the end
+  std::vector<uint32_t> roots;      // of each buffer the value: itself, or what it is a view of
 
   /// Whether the two may share bytes in an execution of a task. Exact for buffers whose copies
   /// advance together; of others, the copies of all microbatches are compared.
@@ -100,6 +100,10 @@ MaybeError checkAsync(const PlanContext &context, WorkBudget &budget);
 /// States, inputs and outputs with their shardings and buffers.
 MaybeError checkBindings(const PlanContext &context);
 
+/// Each value has one writer: an instruction, a transfer that receives it, or what puts states and
+/// inputs there before the step. Expects that all indices have been checked.
+MaybeError checkWriters(const PlanContext &context);
+
 /// The program's transfers, each for itself.
 MaybeError checkTransfers(const PlanContext &context);
 
@@ -107,9 +111,11 @@ MaybeError checkTransfers(const PlanContext &context);
 MaybeError checkChannels(const std::vector<PlanContext> &programs);
 MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 
-/// Follows the schedule: whatever is read was written, for the same microbatch, and not overwritten
-/// since; nothing touches what is being sent or received. With `repeatsLoop` this holds however
-/// often the loop over microbatches runs. `budget` is at this program.
+/// Follows the schedule: every operand finds in its bytes the value that it names, whole, of its
+/// own microbatch and of the same run of the loop; a sum that is read after the loop has every
+/// microbatch once, in their order; nothing touches what is being sent or received. With
+/// `repeatsLoop` this holds however often the loop over microbatches runs. `budget` is at this
+/// program.
 Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
                                      WorkBudget &budget);
 
@@ -123,6 +129,12 @@ std::string describeExecution(const PlanContext &context, int entry, int instruc
 
 /// The number of microbatches.
 int64_t microbatchesOf(const Mesh &mesh);
+
+/// Whether an entry of the schedule is in the loop over microbatches.
+inline bool isInLoop(const plan::Program &program, int entry) {
+  return static_cast<int>(program.loop_begin()) <= entry &&
+         entry < static_cast<int>(program.loop_end());
+}
 
 } // namespace dtc::runtime
 

@@ -31,6 +31,13 @@ TensorType typeOf(const plan::Output &output) {
   return {toDType(output.dtype()), toVector(output.shape())};
 }
 
+uint32_t storageOf(const plan::Program &program, uint32_t buffer) {
+  const plan::Buffer &at = program.buffers(static_cast<int>(buffer));
+  const plan::Buffer &value =
+      at.has_view_of() ? program.buffers(static_cast<int>(at.view_of())) : at;
+  return value.has_reuses() ? value.reuses() : at.has_view_of() ? at.view_of() : buffer;
+}
+
 Mesh meshOf(const plan::Plan &plan) {
   std::vector<MeshAxis> axes;
   for (const plan::Axis &axis : plan.axes())

@@ -39,6 +39,10 @@ TensorType fileTypeOf(const plan::State &state);
 TensorType typeOf(const plan::Input &input);
 TensorType typeOf(const plan::Output &output);
 
+/// The buffer that was the first in the bytes of a buffer: itself, or what it or the value that it
+/// is a view of reuses.
+uint32_t storageOf(const plan::Program &program, uint32_t buffer);
+
 /// The mesh of a plan.
 Mesh meshOf(const plan::Plan &plan);
 

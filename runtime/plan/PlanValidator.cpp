@@ -193,25 +193,34 @@ static std::string describeSlotMap(const plan::Buffer &buffer) {
   return buffer.has_slot_map() ? fmt::format("slot map {}", buffer.slot_map()) : "no slot map";
 }
 
-/// A view lies where the buffer does that it is another shape of.
-static MaybeError checkView(const PlanContext &context, int index) {
+/// A view, and what takes the place of another value, lie where that other buffer does.
+static MaybeError checkPlace(const PlanContext &context, int index) {
   const plan::Buffer &buffer = context.program.buffers(index);
-  if (!buffer.has_view_of())
+  if (!buffer.has_view_of() && !buffer.has_reuses())
     return std::nullopt;
-  if (static_cast<int64_t>(buffer.view_of()) >= index)
-    return Error{fmt::format("is a view of buffer {}; expected one before it", buffer.view_of())};
-  const plan::Buffer &whole = context.program.buffers(static_cast<int>(buffer.view_of()));
+  if (buffer.has_view_of() && buffer.has_reuses())
+    return Error{fmt::format("is a view of buffer {} and reuses buffer {}; expected one of the two",
+                             buffer.view_of(), buffer.reuses())};
+  uint32_t other = buffer.has_view_of() ? buffer.view_of() : buffer.reuses();
+  std::string relation = buffer.has_view_of() ? "is a view of" : "reuses";
+  if (static_cast<int64_t>(other) >= index)
+    return Error{fmt::format("{} buffer {}; expected one before it", relation, other)};
+  const plan::Buffer &whole = context.program.buffers(static_cast<int>(other));
+  if (whole.has_view_of() || (buffer.has_reuses() && whole.has_reuses()))
+    return Error{fmt::format("{} buffer {}, which itself {} buffer {}; expected that one", relation,
+                             other, whole.has_view_of() ? "is a view of" : "reuses",
+                             whole.has_view_of() ? whole.view_of() : whole.reuses())};
   TensorType type = typeOf(buffer), of = typeOf(whole);
   if (buffer.offset() != whole.offset() || buffer.slots() != whole.slots() ||
       type.dtype != of.dtype || type.numBytes() != of.numBytes())
-    return Error{fmt::format("{} with {} slots at offset {} is a view of buffer {}, {} with {} "
-                             "slots at offset {}; expected as many elements of the same type at "
-                             "the same place",
-                             type.str(), buffer.slots(), buffer.offset(), buffer.view_of(),
-                             of.str(), whole.slots(), whole.offset())};
+    return Error{fmt::format("{} with {} slots at offset {} {} buffer {}, {} with {} slots at "
+                             "offset {}; expected as many elements of the same type at the same "
+                             "place",
+                             type.str(), buffer.slots(), buffer.offset(), relation, other, of.str(),
+                             whole.slots(), whole.offset())};
   if (buffer.has_slot_map() != whole.has_slot_map() || buffer.slot_map() != whole.slot_map())
-    return Error{fmt::format("has {} and is a view of buffer {}, which has {}; expected the same",
-                             describeSlotMap(buffer), buffer.view_of(), describeSlotMap(whole))};
+    return Error{fmt::format("has {} and {} buffer {}, which has {}; expected the same",
+                             describeSlotMap(buffer), relation, other, describeSlotMap(whole))};
   return std::nullopt;
 }
 
@@ -231,7 +240,7 @@ static MaybeError checkBuffers(PlanContext &context) {
     const plan::Buffer &buffer = program.buffers(i);
     MaybeError error = checkBuffer(context, buffer, *mapped);
     if (!error)
-      error = checkView(context, i);
+      error = checkPlace(context, i);
     if (error)
       return error->inContext(fmt::format("buffer {}", i));
     context.roots.push_back(buffer.has_view_of() ? context.roots[buffer.view_of()]
@@ -285,7 +294,9 @@ static MaybeError checkProgram(PlanContext &context, WorkBudget &budget) {
     return error;
   if (MaybeError error = checkAsync(context, budget))
     return error;
-  return checkBindings(context);
+  if (MaybeError error = checkBindings(context))
+    return error;
+  return checkWriters(context);
 }
 
 int64_t microbatchesOf(const Mesh &mesh) {

@@ -6,6 +6,8 @@
 
 #include "runtime/plan/SlotLives.h"
 
+#include "runtime/plan/PlanTypes.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -36,15 +38,19 @@ uint32_t SlotLives::mostAlive(const std::vector<uint32_t> &buffers) const {
 }
 
 std::optional<ProgramFacts::Slots> SlotLives::liveliest() const {
-  // By where the copies lie; a buffer without a map is alone.
+  // By where the copies lie; a buffer without a map is alone with what takes its place.
   std::vector<std::vector<uint32_t>> groups;
   std::map<std::tuple<uint64_t, uint64_t, uint32_t>, size_t> shared;
+  std::vector<size_t> ofStorage(lives.size());
   for (uint32_t buffer = 0; buffer < lives.size(); ++buffer) {
     const BufferCopies &copies = context.copies[buffer];
     size_t group = groups.size();
     if (copies.map)
       group = shared.try_emplace({copies.first.begin, copies.stride, copies.slots}, group)
                   .first->second;
+    else if (uint32_t storage = storageOf(context.program, buffer); storage != buffer)
+      group = ofStorage[storage];
+    ofStorage[buffer] = group;
     if (group == groups.size())
       groups.emplace_back();
     groups[group].push_back(buffer);
@@ -55,8 +61,10 @@ std::optional<ProgramFacts::Slots> SlotLives::liveliest() const {
     if (alive <= (most ? most->alive : 0))
       continue;
     most = {group.front(), alive, context.copies[group.front()].slots};
-    most->buffers = static_cast<uint32_t>(std::count_if(
-        group.begin(), group.end(), [&](uint32_t b) { return context.roots[b] == b; }));
+    most->buffers =
+        static_cast<uint32_t>(std::count_if(group.begin(), group.end(), [&](uint32_t b) {
+          return storageOf(context.program, b) == b;
+        }));
   }
   return most;
 }

@@ -80,6 +80,18 @@ static MaybeError checkState(const PlanContext &context, const plan::State &stat
     return Error{fmt::format("{} in the file and {} in the program differ in the number of "
                              "elements",
                              fileTypeOf(state).str(), typeOf(state).str())};
+  if (state.has_update()) {
+    if (MaybeError error = checkBufferIndex(context, state.update()))
+      return error->inContext("update");
+    if (!context.areSameBytes(state.update(), state.buffer()) ||
+        context.types[state.update()] != context.types[state.buffer()])
+      return Error{fmt::format(
+          "its update is buffer {}, {} at offset {}; expected what it is before "
+          "the step, buffer {}, {} at offset {}",
+          state.update(), context.types[state.update()].str(),
+          context.copies[state.update()].first.begin, state.buffer(),
+          context.types[state.buffer()].str(), context.copies[state.buffer()].first.begin)};
+  }
   const plan::Init &init = state.init();
   if (init.kind() < plan::Init::ZEROS || init.kind() > plan::Init::UNIFORM)
     return Error{fmt::format("unknown kind of initial value {}", static_cast<int>(init.kind()))};

@@ -4,14 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The walk follows the schedule, instruction by instruction, with the values that the bytes of the
-// arena hold. Bytes and not buffers, because one buffer may be a view of another. In particular the
-// slots of a buffer are enough if every execution finds the values of its own microbatch.
+// A buffer of a plan is one value with one writer (ValidateWriters.cpp), so that an operand says
+// which value is meant, whatever decided where values lie. The walk follows the schedule,
+// instruction by instruction, with the values that the bytes of the arena hold: which buffer was
+// written there, for which microbatch, and in which run of the loop over microbatches. An operand
+// whose bytes hold anything else is refused. In particular what works in place, or takes the bytes
+// of another buffer, is right if nothing reads the earlier value any more, and slots are enough if
+// every execution finds the values of its own microbatch.
 //
 // A task that runs again and again, as in a plan without a pipeline, is not followed each time: if
 // it has no transfer and no buffer with slots, what it does depends on the values in the arena
 // alone, and on whether its microbatch is the first (see readsOwnOutput). So once an execution
-// leaves the same values as it found, the repetitions that follow at once do so too.
+// leaves the same values as it found, the repetitions for the next microbatches do so too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +26,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 namespace dtc::runtime {
 
@@ -36,8 +41,10 @@ public:
   Expected<ProgramFacts> run();
 
 private:
+  MaybeError putInputs();
   MaybeError runSchedule();
   MaybeError runEntries(int begin, int end);
+  MaybeError endSkip();
   MaybeError runTask(const plan::Task &task);
   MaybeError runInstruction(const plan::Instruction &instruction);
   MaybeError runKernel(const plan::KernelCall &call);
@@ -48,9 +55,9 @@ private:
   bool repeatsLoop;
   WorkBudget &budget;
   DataflowState state;
-  std::vector<bool> depends; // of each task, see dependsOnMicrobatch()
-  bool isFirstRun = true;    // of the loop
-  int64_t instructions = 0;  // executed
+  std::vector<bool> depends;           // of each task, see dependsOnMicrobatch()
+  std::optional<uint32_t> pendingSkip; // the last microbatch that was not followed
+  int64_t instructions = 0;            // executed
 };
 
 } // namespace
@@ -58,9 +65,10 @@ private:
 Expected<ProgramFacts> DataflowWalk::run() {
   const plan::Program &program = context.program;
   for (const plan::State &bound : program.states())
-    state.putBeforeStep(bound.buffer());
-  for (const plan::Input &input : program.inputs())
-    state.putBeforeStep(input.buffer());
+    if (MaybeError error = state.write(bound.buffer()))
+      return *error;
+  if (MaybeError error = putInputs())
+    return *error;
   if (MaybeError error = runSchedule())
     return *error;
   if (MaybeError error = checkEnd())
@@ -74,6 +82,15 @@ Expected<ProgramFacts> DataflowWalk::run() {
   facts.arenaLowerBound = program.arena_lower_bound();
   facts.slots = state.liveliestSlots();
   return facts;
+}
+
+MaybeError DataflowWalk::putInputs() {
+  for (const plan::Input &input : context.program.inputs()) {
+    bool changes = input.role() == plan::Input::DATA || input.role() == plan::Input::RANDOM_KEY;
+    if (MaybeError error = state.write(input.buffer(), changes))
+      return error->inContext(fmt::format("input \"{}\"", input.name()));
+  }
+  return std::nullopt;
 }
 
 /// Whether the task does more than its operands say for a microbatch but the first.
@@ -98,20 +115,24 @@ MaybeError DataflowWalk::runSchedule() {
   for (const plan::Task &task : program.tasks())
     depends.push_back(dependsOnMicrobatch(task));
   auto begin = static_cast<int>(program.loop_begin()), end = static_cast<int>(program.loop_end());
-  if (MaybeError error = runEntries(0, end))
+  if (MaybeError error = runEntries(0, begin))
     return error;
+  state.place.inLoop = true;
+  if (MaybeError error = runEntries(begin, end))
+    return error;
+  state.place.inLoop = false;
   // Once more for all times: what the loop finds then is what it found the second time.
   if (repeatsLoop && end > begin) {
-    isFirstRun = false;
     if (MaybeError error = state.checkAllFinished())
       return error->inContext("before the loop over microbatches runs again");
     state.forgetTransfers();
-    for (const plan::Input &input : program.inputs())
-      if (MaybeError error = state.write(input.buffer()))
-        return error->inContext(
-            fmt::format("input \"{}\", before the loop runs again", input.name()));
+    ++state.place.run;
+    if (MaybeError error = putInputs())
+      return error->inContext("before the loop over microbatches runs again");
+    state.place.inLoop = true;
     if (MaybeError error = runEntries(begin, end))
       return error->inContext("when the loop over microbatches runs again");
+    state.place.inLoop = false;
   }
   return runEntries(end, program.schedule_size());
 }
@@ -122,16 +143,21 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
   for (int entry = begin; entry < end; ++entry) {
     const plan::ScheduleEntry &execution = program.schedule(entry);
     const plan::Task &task = program.tasks(static_cast<int>(execution.task()));
+    bool repeats = entry > begin && !depends[execution.task()] &&
+                   program.schedule(entry - 1).task() == execution.task() &&
+                   program.schedule(entry - 1).microbatch() > 0 &&
+                   program.schedule(entry - 1).microbatch() + 1 == execution.microbatch();
     state.place.entry = entry;
-    state.place.microbatch = execution.microbatch();
     instructions += task.instructions_size();
     if (MaybeError error = budget.spend(1))
       return error;
-    bool repeats = entry > begin && !depends[execution.task()] &&
-                   program.schedule(entry - 1).task() == execution.task() &&
-                   (program.schedule(entry - 1).microbatch() > 0) == (execution.microbatch() > 0);
-    if (repeats && settled)
+    if (repeats && settled) {
+      pendingSkip = execution.microbatch();
       continue;
+    }
+    if (MaybeError error = endSkip())
+      return error;
+    state.place.microbatch = execution.microbatch();
     settled = false;
     if (!repeats) {
       if (MaybeError error = runTask(task))
@@ -145,6 +171,17 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
       return error;
     settled = state.heldValues().holdsLike(before);
   }
+  return endSkip();
+}
+
+/// What was not followed has left its values as those of the last microbatch.
+MaybeError DataflowWalk::endSkip() {
+  if (!pendingSkip)
+    return std::nullopt;
+  if (MaybeError error = budget.spend(static_cast<int64_t>(state.heldValues().size())))
+    return error;
+  state.skipTo(*pendingSkip);
+  pendingSkip.reset();
   return std::nullopt;
 }
 
@@ -169,27 +206,33 @@ MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction) {
     return state.finishTransfer(instruction.finish_transfer().transfer());
   // Of an async collective, checkAsync() has shown that nothing touches the outputs until the wait;
   // whether they have their values now or then makes no difference.
-  for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+  bool ofData = false;
+  for (const plan::CollectiveTensor &tensor : instruction.collective().tensors()) {
     if (MaybeError error = state.read("the input", tensor.input()))
       return error;
+    ofData |= state.lastReadIsOfData();
+  }
   for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
-    if (MaybeError error = state.write(tensor.output()))
+    if (MaybeError error = state.write(tensor.output(), ofData))
       return error;
   return std::nullopt;
 }
 
 MaybeError DataflowWalk::runKernel(const plan::KernelCall &call) {
   static const std::vector<std::string> names = {"input 0", "input 1", "input 2", "input 3"};
-  for (int i = 0; i < call.inputs_size(); ++i)
+  bool ofData = false;
+  for (int i = 0; i < call.inputs_size(); ++i) {
     if (MaybeError error = state.read(
             i < 4 ? names[static_cast<size_t>(i)] : fmt::format("input {}", i), call.inputs(i)))
       return error;
-  if ((state.place.microbatch > 0 || !isFirstRun) && readsOwnOutput(call.kernel()))
+    ofData |= state.lastReadIsOfData();
+  }
+  if (readsOwnOutput(call.kernel()))
     for (uint32_t output : call.outputs())
-      if (MaybeError error = state.read("the output that it adds to", output))
+      if (MaybeError error = state.readSum(output))
         return error;
   for (uint32_t output : call.outputs())
-    if (MaybeError error = state.write(output))
+    if (MaybeError error = state.write(output, ofData))
       return error;
   return std::nullopt;
 }
@@ -200,7 +243,8 @@ MaybeError DataflowWalk::checkEnd() {
   ++state.place.now;
   state.place.microbatch = 0;
   for (const plan::State &bound : context.program.states())
-    if (MaybeError error = state.read("its tensor", bound.buffer()))
+    if (MaybeError error =
+            state.read("its tensor", bound.has_update() ? bound.update() : bound.buffer()))
       return error->inContext(fmt::format("state \"{}\", after the step", bound.name()));
   for (const plan::Output &output : context.program.outputs()) {
     if (state.isUnwritten(output.buffer()))

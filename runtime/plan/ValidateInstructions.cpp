@@ -228,6 +228,11 @@ static MaybeError checkTask(const PlanContext &context, const plan::Task &task) 
 static MaybeError checkSchedule(const PlanContext &context) {
   int64_t microbatches = microbatchesOf(context.mesh);
   const plan::Program &program = context.program;
+  if (program.loop_begin() > program.loop_end() ||
+      static_cast<int64_t>(program.loop_end()) > program.schedule_size())
+    return Error{fmt::format("the loop is entries {} to {} of a schedule of {}",
+                             program.loop_begin(), program.loop_end(), program.schedule_size())};
+  std::vector<int> entryOf(static_cast<size_t>(program.tasks_size()), -1); // the first of a task
   for (int i = 0; i < program.schedule_size(); ++i) {
     const plan::ScheduleEntry &entry = program.schedule(i);
     if (static_cast<int64_t>(entry.task()) >= program.tasks_size())
@@ -237,11 +242,18 @@ static MaybeError checkSchedule(const PlanContext &context) {
       return Error{fmt::format("schedule entry {} is for microbatch {}, but there are {} "
                                "(microbatches count from 0)",
                                i, entry.microbatch(), microbatches)};
+    if (entry.microbatch() > 0 && !isInLoop(program, i))
+      return Error{fmt::format("schedule entry {} is for microbatch {}, but stands outside of the "
+                               "loop over microbatches, entries {} to {}",
+                               i, entry.microbatch(), program.loop_begin(), program.loop_end())};
+    int &first = entryOf[entry.task()];
+    if (first < 0)
+      first = i;
+    if (isInLoop(program, first) != isInLoop(program, i))
+      return Error{fmt::format("task \"{}\" runs in the loop over microbatches and outside of it, "
+                               "as schedule entries {} and {}; expected one of the two",
+                               program.tasks(static_cast<int>(entry.task())).name(), first, i)};
   }
-  if (program.loop_begin() > program.loop_end() ||
-      static_cast<int64_t>(program.loop_end()) > program.schedule_size())
-    return Error{fmt::format("the loop is entries {} to {} of a schedule of {}",
-                             program.loop_begin(), program.loop_end(), program.schedule_size())};
   return std::nullopt;
 }
 

@@ -121,11 +121,20 @@ template <typename T> struct Seen {
 };
 } // namespace
 
-/// Compares the fields, all but the buffer, and names the first that differs.
+/// Takes away the numbers of buffers, which are each program's own. Whether a state is updated stays:
+/// where one program does and another does not, the copies drift apart.
+static void dropBuffers(plan::State &state) {
+  state.clear_buffer();
+  if (state.has_update())
+    state.set_update(0);
+}
+static void dropBuffers(plan::Input &input) { input.clear_buffer(); }
+
+/// Compares the fields, all but the buffers, and names the first that differs.
 template <typename T>
 static MaybeError checkAlike(const char *what, T binding, int program,
                              std::map<std::string, Seen<T>> &all) {
-  binding.clear_buffer();
+  dropBuffers(binding);
   auto [it, isNew] = all.try_emplace(binding.name(), Seen<T>{binding, program});
   if (isNew || it->second.binding.SerializeAsString() == binding.SerializeAsString())
     return std::nullopt;

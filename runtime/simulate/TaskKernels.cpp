@@ -39,19 +39,12 @@ KernelClass classOf(const std::string &kernel) {
   return KernelClass::Other;
 }
 
-/// The first buffer that a view leads to.
-static uint32_t baseOf(const plan::Program &program, uint32_t buffer) {
-  while (program.buffers(static_cast<int>(buffer)).has_view_of())
-    buffer = program.buffers(static_cast<int>(buffer)).view_of();
-  return buffer;
-}
-
 /// The buffers that a kernel reads, each once.
 static std::vector<uint32_t> distinctInputs(const plan::Program &program,
                                             const plan::KernelCall &call) {
   std::vector<uint32_t> buffers, bases;
   for (uint32_t buffer : call.inputs()) {
-    uint32_t base = baseOf(program, buffer);
+    uint32_t base = storageOf(program, buffer);
     if (std::find(bases.begin(), bases.end(), base) != bases.end())
       continue;
     bases.push_back(base);
@@ -62,7 +55,7 @@ static std::vector<uint32_t> distinctInputs(const plan::Program &program,
 
 std::vector<uint32_t> countReaders(const plan::Program &program) {
   std::vector<uint32_t> readers(static_cast<size_t>(program.buffers_size()), 0);
-  auto read = [&](uint32_t buffer) { ++readers[baseOf(program, buffer)]; };
+  auto read = [&](uint32_t buffer) { ++readers[storageOf(program, buffer)]; };
   for (const plan::Task &task : program.tasks())
     for (const plan::Instruction &instruction : task.instructions()) {
       for (uint32_t buffer : distinctInputs(program, instruction.kernel()))
@@ -88,10 +81,10 @@ TaskKernels::TaskKernels(const plan::Program &program, const plan::Task &task,
   for (int i = 0; i < task.instructions_size(); ++i) {
     const plan::Instruction &instruction = task.instructions(i);
     auto write = [&](uint32_t buffer) {
-      writes[baseOf(program, buffer)] = {i, instruction.has_kernel(), bytesOf(buffer)};
+      writes[storageOf(program, buffer)] = {i, instruction.has_kernel(), bytesOf(buffer)};
     };
     auto read = [&](uint32_t buffer, int kernel) {
-      if (auto it = writes.find(baseOf(program, buffer)); it != writes.end())
+      if (auto it = writes.find(storageOf(program, buffer)); it != writes.end())
         it->second.isReadByOthers |= !isOf(it->second, kernel);
     };
     if (instruction.has_kernel()) {
@@ -146,7 +139,7 @@ int TaskKernels::findHost(int index) const {
     return -1;
   std::vector<Write> read;
   auto add = [&](uint32_t buffer) {
-    if (auto it = writes.find(baseOf(program, buffer)); it != writes.end())
+    if (auto it = writes.find(storageOf(program, buffer)); it != writes.end())
       read.push_back(it->second);
   };
   for (uint32_t buffer : call.inputs())
@@ -191,14 +184,14 @@ void TaskKernels::addKernel(int index) {
   if (!own.isPart)
     return;
   for (uint32_t buffer : distinctInputs(program, call)) {
-    uint32_t base = baseOf(program, buffer);
+    uint32_t base = storageOf(program, buffer);
     auto write = writes.find(base);
     if (write == writes.end() || !isOf(write->second, host))
       continue;
     kernel.bytes -= bytesOf(buffer);
     // Nobody else reads it, because it is overwritten or at all: it is not written either.
     bool isOverwritten = std::any_of(call.outputs().begin(), call.outputs().end(),
-                                     [&](uint32_t out) { return baseOf(program, out) == base; });
+                                     [&](uint32_t out) { return storageOf(program, out) == base; });
     if (isOverwritten ? !write->second.isReadByOthers : readers[base] == 1)
       kernel.bytes -= write->second.bytes;
   }

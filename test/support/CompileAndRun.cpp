@@ -11,6 +11,8 @@
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/plan/plan.pb.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringRef.h"
@@ -103,6 +105,35 @@ std::unique_ptr<runtime::Session> Compiler::open(mlir::ModuleOp module,
     return nullptr;
   }
   return std::move(*session);
+}
+
+void dtc::test::toDouble(mlir::ModuleOp module) {
+  mlir::Type f64 = mlir::Float64Type::get(module.getContext());
+  auto convert = [&](mlir::Type type) -> mlir::Type {
+    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+    return tensor && tensor.getElementType().isF32() ? tensor.clone(f64) : type;
+  };
+  module.walk([&](mlir::Operation *op) {
+    for (mlir::Value result : op->getResults())
+      result.setType(convert(result.getType()));
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::BlockArgument argument : region.getArguments())
+        argument.setType(convert(argument.getType()));
+    for (mlir::NamedAttribute attribute : op->getAttrs())
+      if (auto elements = mlir::dyn_cast<mlir::DenseFPElementsAttr>(attribute.getValue());
+          elements && elements.getElementType().isF32())
+        op->setAttr(attribute.getName(), elements.mapValues(f64, [](const llvm::APFloat &value) {
+          return llvm::APFloat(double(value.convertToFloat())).bitcastToAPInt();
+        }));
+    if (auto function = mlir::dyn_cast<mlir::func::FuncOp>(op)) {
+      llvm::SmallVector<mlir::Type> inputs, results;
+      for (mlir::Type type : function.getArgumentTypes())
+        inputs.push_back(convert(type));
+      for (mlir::Type type : function.getResultTypes())
+        results.push_back(convert(type));
+      function.setType(mlir::FunctionType::get(module.getContext(), inputs, results));
+    }
+  });
 }
 
 /// Takes "name=value" apart where it sets a field; false if it is none of these.

@@ -44,16 +44,20 @@ public:
   std::shared_ptr<const plan::Plan> importAndCompile(const std::string &config, int64_t batch,
                                                      int64_t seq, const CompileOptions &options);
   const std::string &diagnostics() const { return messages; }
-
-private:
+  /// Imports the text of a configuration; `path` is its file, for messages.
   mlir::OwningOpRef<mlir::ModuleOp> importText(llvm::StringRef config, const std::string &path,
                                                int64_t batch, int64_t seq,
                                                ImportOptions options = {});
+  /// The plan of a copy of the module; null, with diagnostics(), if it does not compile.
   std::shared_ptr<plan::Plan> compileCopy(mlir::ModuleOp module, const CompileOptions &options);
 
+private:
   std::string messages;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
 };
+
+/// Makes f64 of all tensors of f32 in a model, so that a real error stands out from rounding.
+void toDouble(mlir::ModuleOp module);
 
 /// "dp=2,tp=2,pp=2 m=2" -> options with that mesh and that many microbatches. There may follow, in
 /// any order, "zero=3", "sp" (sequence parallel), "accumulate", "shard:batch=dp+tp", "bucket=4096"

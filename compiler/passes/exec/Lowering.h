@@ -43,8 +43,9 @@ private:
   int64_t microbatchesOf(dist::MicrobatchLoopOp loop);
   /// Whether what the loop yields is added up, and not handed on as the only value of its kind.
   bool makesSums(dist::MicrobatchLoopOp loop) { return keepSums || microbatchesOf(loop) > 1; }
-  /// Whether the ops of the loop's body run once, fragments in the body's order.
-  bool runsOnceInOrder(dist::MicrobatchLoopOp loop);
+  /// Puts the fragments of a pipeline's loop, each with its receives and sends, in the order in
+  /// which the schedule first runs them, so that the order of the text is that of execution.
+  void orderAsScheduled(dist::MicrobatchLoopOp loop);
   mlir::LogicalResult lowerScheduled(dist::MicrobatchLoopOp loop);
   mlir::LogicalResult lowerFragment(dist::FragmentOp fragment);
   /// The ops of one microbatch, or of a fragment of it, which add to the loop's sums.
@@ -76,6 +77,8 @@ private:
   mlir::Value allocateResult(mlir::Operation &op, unsigned index,
                              llvm::ArrayRef<std::pair<unsigned, unsigned>> inPlacePairs);
   void share(mlir::Value value, unsigned storage, mlir::Value buffer);
+  /// Declares that the value takes the bytes of `buffer`, which is in that storage.
+  mlir::Value reuse(mlir::Value value, unsigned storage, mlir::Value buffer);
   void kernel(mlir::Location loc, llvm::StringRef name, mlir::ValueRange inputs,
               mlir::ValueRange outputs, mlir::DictionaryAttr attributes, double flops = 0);
   /// Further instructions go to a new task.
@@ -107,6 +110,7 @@ private:
   llvm::DenseSet<mlir::Value> gradients, returned;
   /// The argument that a returned value updates.
   llvm::DenseMap<mlir::Value, mlir::BlockArgument> updates;
+  llvm::DenseMap<mlir::Value, mlir::StringAttr> stateNames; ///< of arguments
   llvm::SmallVector<LoweredStorage> storages;
   llvm::DenseMap<mlir::Value, unsigned> storageOf;
   llvm::DenseMap<mlir::Value, mlir::Value> bufferOf;

@@ -23,9 +23,12 @@ Value Lowering::source(OpOperand &operand) {
   return broadcast && isFolded(broadcast) ? broadcast.getOperand() : operand.get();
 }
 
-/// Numbers the ops and finds the last use of each value. A use in the loop of a value from outside
-/// lasts until the loop's end, and what views or folded broadcasts read is read by their users.
+/// Numbers the ops in the order in which they first run and finds the last use of each value. A use
+/// in a loop that makes sums of a value from outside lasts until the loop's end, and what views or
+/// folded broadcasts read is read by their users.
 void Lowering::number() {
+  for (auto loop : function.getOps<dist::MicrobatchLoopOp>())
+    orderAsScheduled(loop);
   int next = 0;
   function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { numbers[op] = next++; });
   function.getBody().walk([&](Operation *op) {
@@ -33,7 +36,7 @@ void Lowering::number() {
       Value value = source(operand);
       int at = numbers[op];
       if (auto loop = op->getParentOfType<dist::MicrobatchLoopOp>();
-          loop && !runsOnceInOrder(loop) &&
+          loop && makesSums(loop) &&
           !loop->isProperAncestor(value.getParentRegion()->getParentOp()) &&
           value.getParentRegion() != &loop.getBody())
         at = numbers[loop.getBody().front().getTerminator()];
@@ -130,6 +133,12 @@ Value Lowering::allocate(Value value, exec::BufferKind kind, bool reusable) {
   return buffer;
 }
 
+Value Lowering::reuse(Value value, unsigned storage, Value buffer) {
+  Value another = exec::ReuseOp::create(declare, value.getLoc(), buffer);
+  share(value, storage, another);
+  return another;
+}
+
 Value Lowering::allocateResult(Operation &op, unsigned index,
                                ArrayRef<std::pair<unsigned, unsigned>> inPlacePairs) {
   Value result = op.getResult(index);
@@ -152,9 +161,7 @@ Value Lowering::allocateResult(Operation &op, unsigned index,
                   !returned.contains(result);
     if ((!isOwnState && !isFree) || isTaken(storage) || storages[storage].lastUse > numbers.at(&op))
       continue;
-    Value buffer = bufferOf.at(operand);
-    share(result, storage, buffer);
-    return buffer;
+    return reuse(result, storage, bufferOf.at(operand));
   }
   // A state's new value goes to its own storage once nothing reads the old one, and nothing here
   // does.
@@ -169,10 +176,8 @@ Value Lowering::allocateResult(Operation &op, unsigned index,
     bool readsIt = reads(op);
     if (isa<dist::BucketOp>(op.getParentOp()))
       readsIt = llvm::any_of(op.getBlock()->without_terminator(), reads);
-    if (!readsIt && !isTaken(storage) && storages[storage].lastUse <= numbers.at(&op)) {
-      share(result, storage, bufferOf.at(update->second));
-      return bufferOf.at(result);
-    }
+    if (!readsIt && !isTaken(storage) && storages[storage].lastUse <= numbers.at(&op))
+      return reuse(result, storage, bufferOf.at(update->second));
   }
   return allocate(result, kindOf(result), !returned.contains(result));
 }

@@ -21,23 +21,6 @@ int64_t Lowering::microbatchesOf(dist::MicrobatchLoopOp loop) {
   return mesh.axes[*mesh.find(loop.getAxis())].size;
 }
 
-bool Lowering::runsOnceInOrder(dist::MicrobatchLoopOp loop) {
-  if (makesSums(loop))
-    return false;
-  SmallVector<bool> isFragment;
-  for (Operation &op : loop.getBody().front())
-    isFragment.push_back(isa<dist::FragmentOp>(op));
-  int64_t last = -1;
-  ArrayRef<int64_t> schedule = loop.getSchedule().value_or(ArrayRef<int64_t>());
-  for (size_t i = 0; i + 1 < schedule.size(); i += 2)
-    if (isFragment[schedule[i]]) {
-      if (schedule[i] < last)
-        return false;
-      last = schedule[i];
-    }
-  return true;
-}
-
 LogicalResult Lowering::lowerLoop(dist::MicrobatchLoopOp loop) {
   if (inLoop || runs.size() > 1)
     return loop.emitOpError() << "is a second loop over microbatches, expected one in a program";
@@ -148,10 +131,54 @@ LogicalResult Lowering::lowerFragment(dist::FragmentOp fragment) {
   for (auto [inner, outer] :
        llvm::zip_equal(block.getTerminator()->getOperands(), fragment.getResults())) {
     share(outer, storageOf.at(inner), bufferOf.at(inner));
-    // The schedule orders fragments, not the body: one that comes later here may run earlier.
+    // Between its fragments other microbatches may run, and it may be on its way to another device.
     storages[storageOf.at(inner)].reusable = false;
   }
   return success();
+}
+
+void Lowering::orderAsScheduled(dist::MicrobatchLoopOp loop) {
+  if (!loop.getSchedule())
+    return;
+  Block &body = loop.getBody().front();
+  SmallVector<Operation *> ops; // as the schedule numbers them
+  for (Operation &op : body.without_terminator())
+    ops.push_back(&op);
+  SmallVector<int64_t> schedule(*loop.getSchedule());
+  llvm::DenseMap<Operation *, size_t> firstRun; // of fragments
+  for (size_t i = 0; i + 1 < schedule.size(); i += 2)
+    if (isa<dist::FragmentOp>(ops[schedule[i]]))
+      firstRun.try_emplace(ops[schedule[i]], i);
+  // A send goes with the fragment before it, a receive with the first to run of those that use it.
+  llvm::DenseMap<Operation *, size_t> place;
+  size_t ofLast = 0;
+  for (Operation *op : ops) {
+    if (auto it = firstRun.find(op); it != firstRun.end())
+      ofLast = it->second;
+    place[op] = ofLast;
+    if (!isa<dist::ReceiveOp>(op))
+      continue;
+    std::optional<size_t> first;
+    for (Operation *user : op->getUsers())
+      if (auto it = firstRun.find(body.findAncestorOpInBlock(*user)); it != firstRun.end())
+        first = std::min(first.value_or(it->second), it->second);
+    place[op] = first.value_or(ofLast);
+  }
+  auto rank = [](Operation *op) {
+    return isa<dist::ReceiveOp>(op) ? 0 : isa<dist::FragmentOp>(op) ? 1 : 2;
+  };
+  SmallVector<Operation *> ordered(ops);
+  llvm::stable_sort(ordered, [&](Operation *a, Operation *b) {
+    return std::pair(place.at(a), rank(a)) < std::pair(place.at(b), rank(b));
+  });
+  llvm::DenseMap<Operation *, int64_t> numberOf;
+  for (auto [number, op] : llvm::enumerate(ordered)) {
+    op->moveBefore(body.getTerminator());
+    numberOf[op] = number;
+  }
+  for (size_t i = 0; i + 1 < schedule.size(); i += 2)
+    schedule[i] = numberOf.at(ops[schedule[i]]);
+  loop.setSchedule(schedule);
 }
 
 LogicalResult Lowering::lowerScheduled(dist::MicrobatchLoopOp loop) {

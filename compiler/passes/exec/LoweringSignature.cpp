@@ -49,6 +49,7 @@ LogicalResult Lowering::lowerArguments() {
       exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
                             fileShape ? fileShape : shape, sharding,
                             function.getArgAttr(index, "dtc.init"), isMaster, bool(cache));
+      stateNames[arg] = name;
     } else {
       exec::InputOp::create(declare, arg.getLoc(), buffer, input ? input : scalar,
                             input ? builder.getStringAttr("data") : scalar, shape, sharding,
@@ -80,13 +81,21 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     copy(op.getLoc(), from, buffer);
     return buffer;
   };
-  SmallVector<std::pair<Value, Value>> copies;
+  auto update = [&](BlockArgument state, Value buffer) {
+    Value made = buffer;
+    while (auto view = made.getDefiningOp<exec::ViewOp>())
+      made = view.getSource();
+    if (made != bufferOf.at(state)) // else the state is returned as it came
+      exec::UpdateOp::create(declare, state.getLoc(), buffer, stateNames.at(state));
+  };
+  SmallVector<std::pair<Value, BlockArgument>> copies;
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
       BlockArgument state = function.getArgument(argument.getInt());
       if (storageOf.at(value) == storageOf.at(state))
-        continue;
-      copies.push_back({saved(value, exec::BufferKind::Activation), bufferOf.at(state)});
+        update(state, bufferOf.at(value));
+      else
+        copies.push_back({saved(value, exec::BufferKind::Activation), state});
       continue;
     }
     auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
@@ -100,7 +109,10 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
                            name ? name : builder.getStringAttr("result" + Twine(index)), shape,
                            sharding);
   }
-  for (auto [from, to] : copies)
-    copy(op.getLoc(), from, to);
+  for (auto [from, state] : copies) {
+    Value updated = exec::ReuseOp::create(declare, state.getLoc(), bufferOf.at(state));
+    copy(op.getLoc(), from, updated);
+    update(state, updated);
+  }
   return success();
 }

@@ -65,7 +65,7 @@ static void complete(exec::ProgramOp program, States &states) {
   // States stand behind all buffers.
   Operation *last = nullptr;
   for (Operation &op : body)
-    if (isa<exec::BufferOp, exec::ViewOp>(op))
+    if (isa<exec::BufferOp, exec::ViewOp, exec::ReuseOp>(op))
       last = &op;
   for (exec::StateOp state : order) {
     state->moveAfter(last);

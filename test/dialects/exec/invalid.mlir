@@ -450,3 +450,38 @@ exec.program @p on @mesh {
   // expected-error@+1 {{'exec.run' op is in_loop behind a run that is not, expected one loop}}
   exec.run @t microbatch 1 in_loop
 }
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer parameter : memref<4x8xf32>
+  // expected-error@+1 {{'exec.update' op is of 'w', which is not an exec.state of this program}}
+  exec.update "w" = %a : memref<4x8xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer parameter : memref<4x8xf32>
+  exec.state "w" = %a shape [4, 8] file_shape [32] sharding <@mesh, [{}, {}]> : memref<4x8xf32>
+  %b = exec.buffer parameter : memref<4x8xf32>
+  // expected-error@+1 {{'exec.update' op is not in the buffer of 'w', expected a reuse of it}}
+  exec.update "w" = %b : memref<4x8xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer parameter : memref<4x8xf32>
+  exec.state "w" = %a shape [4, 8] file_shape [32] sharding <@mesh, [{}, {}]> : memref<4x8xf32>
+  %b = exec.reuse %a : memref<4x8xf32>
+  exec.update "w" = %b : memref<4x8xf32>
+  // expected-error@+1 {{'exec.update' op is a second one of 'w', expected one at most}}
+  exec.update "w" = %b : memref<4x8xf32>
+}

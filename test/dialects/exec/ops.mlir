@@ -31,6 +31,12 @@ exec.program @step on @mesh {
   %g = exec.buffer gradient : memref<8x8xf64>
   // CHECK: %[[A:.*]] = exec.buffer activation : memref<8x8xf64>
   %a = exec.buffer activation : memref<8x8xf64>
+  // CHECK: %[[R:.*]] = exec.reuse %[[A]] : memref<8x8xf64>
+  %r = exec.reuse %a : memref<8x8xf64>
+  // CHECK: %[[U:.*]] = exec.reuse %[[W]] : memref<4x8xf32>
+  %u = exec.reuse %w : memref<4x8xf32>
+  // CHECK: exec.update "w" = %[[U]] : memref<4x8xf32>
+  exec.update "w" = %u : memref<4x8xf32>
   // CHECK: %[[V:.*]] = exec.view %[[A]] : memref<8x8xf64> to memref<64xf64>
   %v = exec.view %a : memref<8x8xf64> to memref<64xf64>
   // CHECK: exec.buffer constant : memref<i1>
@@ -42,8 +48,8 @@ exec.program @step on @mesh {
 
   // CHECK: exec.task @microbatch {
   exec.task @microbatch {
-    // CHECK: exec.kernel "add"(%[[G]], %[[A]]) to(%[[A]]) {} : (memref<8x8xf64>, memref<8x8xf64>) -> memref<8x8xf64>
-    exec.kernel "add"(%g, %a) to (%a) {} : (memref<8x8xf64>, memref<8x8xf64>) -> memref<8x8xf64>
+    // CHECK: exec.kernel "add"(%[[G]], %[[A]]) to(%[[R]]) {} : (memref<8x8xf64>, memref<8x8xf64>) -> memref<8x8xf64>
+    exec.kernel "add"(%g, %a) to (%r) {} : (memref<8x8xf64>, memref<8x8xf64>) -> memref<8x8xf64>
     // CHECK: exec.kernel "fill"() to(%[[V]], %[[O]]) {note = "x", value = 1.000000e+00 : f64} {flops = 6.400000e+01 : f64} : () -> (memref<64xf64>, memref<64xf64>)
     exec.kernel "fill"() to (%v, %o) {value = 1.0, note = "x"} {flops = 64.0} : () -> (memref<64xf64>, memref<64xf64>)
   }

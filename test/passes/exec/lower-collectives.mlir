@@ -5,12 +5,13 @@
 // CHECK-LABEL: exec.program @bucket
 // CHECK: %[[X:[^ :]*]] = exec.buffer input : memref<4xf32>
 // CHECK: %[[A:[^ :]*]] = exec.buffer activation : memref<4xf32>
+// CHECK: %[[SUM:[^ :]*]] = exec.reuse %[[A]] : memref<4xf32>
 // CHECK: %[[R:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK: %[[O:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[X]]) to(%[[A]]) {}
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[A]], %[[X]]) to(%[[A]], %[[R]]) dims [0, 0] split_dims [0, 0] {reasons = [{op = "dtc.exp", producer = "{{.*}}lower-collectives.mlir:{{[0-9]+:[0-9]+}}"}, {}]} : (memref<4xf32>, memref<4xf32>) -> (memref<4xf32>, memref<4xf32>)
-// CHECK-NEXT: exec.kernel "add"(%[[A]], %[[R]]) to(%[[O]])
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[A]], %[[X]]) to(%[[SUM]], %[[R]]) dims [0, 0] split_dims [0, 0] {reasons = [{op = "dtc.exp", producer = "{{.*}}lower-collectives.mlir:{{[0-9]+:[0-9]+}}"}, {}]} : (memref<4xf32>, memref<4xf32>) -> (memref<4xf32>, memref<4xf32>)
+// CHECK-NEXT: exec.kernel "add"(%[[SUM]], %[[R]]) to(%[[O]])
 // CHECK-NEXT: {{^ *}}}
 // CHECK-NEXT: exec.run @step
 dist.mesh @mesh <"dp"=2>
@@ -115,13 +116,18 @@ func.func @dimensions(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = a
 
 // In the loop. Gradients are gradients through a bucket: before it, in it and behind it. An empty bucket is nothing.
 // CHECK-LABEL: exec.program @loop
+// CHECK: %[[S:[^ ]*]] = exec.buffer activation : memref<2xf32>
+// CHECK-NEXT: %[[N:[^ ]*]] = exec.buffer activation : memref<2xf32>
+// CHECK-NEXT: %[[E:[^ ]*]] = exec.reuse %[[S]] : memref<2xf32>
+// CHECK-NEXT: %[[ES:[^ ]*]] = exec.reuse %[[E]] : memref<2xf32>
+// CHECK-NEXT: %[[NS:[^ ]*]] = exec.reuse %[[N]] : memref<2xf32>
 // CHECK: exec.task @microbatch seconds {{.*}} {
-// CHECK-NEXT: exec.kernel "shard_slice"(%{{.*}}) to(%[[S:[^ ,)]*]]) {axes = ["micro"], dim = 0 : i64}
-// CHECK-NEXT: exec.kernel "neg"(%[[S]]) to(%[[N:[^ ,)]*]])
-// CHECK-NEXT: exec.kernel "exp"(%[[S]]) to(%[[S]])
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[S]], %[[N]]) to(%[[S]], %[[N]])
-// CHECK-NEXT: exec.kernel "accumulate"(%[[S]]) to(%[[SUM:[^ ,)]*]]) {axis = "micro"}
-// CHECK-NEXT: exec.kernel "accumulate"(%[[N]]) to(%[[OUT:[^ ,)]*]]) {axis = "micro"}
+// CHECK-NEXT: exec.kernel "shard_slice"(%{{.*}}) to(%[[S]]) {axes = ["micro"], dim = 0 : i64}
+// CHECK-NEXT: exec.kernel "neg"(%[[S]]) to(%[[N]])
+// CHECK-NEXT: exec.kernel "exp"(%[[S]]) to(%[[E]])
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[E]], %[[N]]) to(%[[ES]], %[[NS]])
+// CHECK-NEXT: exec.kernel "accumulate"(%[[ES]]) to(%[[SUM:[^ ,)]*]]) {axis = "micro"}
+// CHECK-NEXT: exec.kernel "accumulate"(%[[NS]]) to(%[[OUT:[^ ,)]*]]) {axis = "micro"}
 // CHECK: exec.task @update seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "fill"
 // CHECK-NEXT: exec.kernel "sgd"
@@ -184,9 +190,10 @@ func.func @gradients(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = arra
 
 // What fills padding works in place; a shard of five over two has room for three.
 // CHECK-LABEL: exec.program @padding
+// CHECK: exec.reuse
 // CHECK: exec.kernel "shard_slice"(%{{.*}}) to(%[[S:[^ ,)]*]]) {axes = ["dp"], dim = 0 : i64} : (memref<5xf32>) -> memref<3xf32>
-// CHECK-NEXT: exec.kernel "mask_padding"(%[[S]]) to(%[[S]]) {axes = ["dp"], dim = 0 : i64, size = 5 : i64, value = "lowest"} : (memref<3xf32>) -> memref<3xf32>
-// CHECK-NEXT: exec.kernel "exp"(%[[S]])
+// CHECK-NEXT: exec.kernel "mask_padding"(%[[S]]) to(%[[M:[^ ,)]*]]) {axes = ["dp"], dim = 0 : i64, size = 5 : i64, value = "lowest"} : (memref<3xf32>) -> memref<3xf32>
+// CHECK-NEXT: exec.kernel "exp"(%[[M]])
 dist.mesh @mesh <"dp"=2>
 func.func @padding(%x: tensor<5xf32> {dtc.input = "x", dtc.global_shape = array<i64: 5>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<3xf32> {dtc.global_shape = array<i64: 5>, dist.sharding = #dist.sharding<@mesh, [{"dp"}]>}) {
@@ -204,12 +211,12 @@ func.func @padding(%x: tensor<5xf32> {dtc.input = "x", dtc.global_shape = array<
 // CHECK: exec.task @microbatch seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "shard_slice"(%{{.*}}) to(%[[S:[^ ,)]*]])
 // CHECK-NEXT: exec.kernel "exp"(%[[S]]) to(%[[A:[^ ,)]*]])
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[A]]) to(%[[A]])
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[A]]) to(%[[AS:[^ ,)]*]])
 // CHECK-NEXT: exec.kernel "neg"(%[[S]]) to(%[[B:[^ ,)]*]])
-// CHECK-NEXT: exec.kernel "accumulate"(%[[A]]) to(%[[SUM:[^ ,)]*]])
-// CHECK-NEXT: exec.kernel "accumulate"(%[[A]]) to(%[[TWICE:[^ ,)]*]])
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[B]]) to(%[[B]])
-// CHECK-NEXT: exec.kernel "accumulate"(%[[B]]) to
+// CHECK-NEXT: exec.kernel "accumulate"(%[[AS]]) to(%[[SUM:[^ ,)]*]])
+// CHECK-NEXT: exec.kernel "accumulate"(%[[AS]]) to(%[[TWICE:[^ ,)]*]])
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[B]]) to(%[[BS:[^ ,)]*]])
+// CHECK-NEXT: exec.kernel "accumulate"(%[[BS]]) to
 // CHECK-NEXT: exec.kernel "accumulate"(%[[W:[^ ,)]*]]) to
 // CHECK-NEXT: {{^ *}}}
 // CHECK-NEXT: exec.run @microbatch

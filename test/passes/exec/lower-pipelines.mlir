@@ -10,22 +10,25 @@
 // CHECK-DAG: %[[W:.*]] = exec.buffer parameter : memref<4xf32>
 // CHECK: %[[SUM:.*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[PART:.*]] = exec.buffer activation slots 0 : memref<4xf32>
-// CHECK-NEXT: %[[EXP:.*]] = exec.buffer activation slots 0 : memref<4xf32>
-// CHECK-NEXT: %[[OUT:.*]] = exec.buffer activation slots 0 : memref<4xf32>
+// CHECK-NEXT: %[[MUL:.*]] = exec.buffer activation slots 0 : memref<4xf32>
+// CHECK-NEXT: %[[EXP:.*]] = exec.reuse %[[MUL]] : memref<4xf32>
+// CHECK-NEXT: %[[NEG:.*]] = exec.buffer activation slots 0 : memref<4xf32>
+// CHECK-NEXT: %[[OUT:.*]] = exec.reuse %[[NEG]] : memref<4xf32>
 // CHECK-NEXT: exec.transfer @channel.0 send_to 1 channel 0(%[[OUT]]) : memref<4xf32>
 // CHECK-NEXT: %[[IN:.*]] = exec.buffer activation slots 0 : memref<4xf32>
 // CHECK-NEXT: exec.transfer @channel.1 receive_from 1 channel 1(%[[IN]]) : memref<4xf32>
 // CHECK-NEXT: %[[LOCAL:.*]] = exec.buffer activation : memref<4xf32>
+// CHECK-NEXT: %[[PRODUCT:.*]] = exec.reuse %[[LOCAL]] : memref<4xf32>
 // CHECK-NEXT: %[[ONCE:.*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: exec.transfer @channel.2 send_to 1 channel 2(%[[ONCE]]) : memref<4xf32>
 // CHECK-NEXT: %[[BACK:.*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: exec.transfer @channel.3 receive_from 1 channel 3(%[[BACK]]) : memref<4xf32>
 // CHECK: exec.task @forward.0 pass forward 0 seconds {{[0-9.Ee-]*}} {
 // CHECK-NEXT: exec.kernel "shard_slice"(%[[X]]) to(%[[PART]])
-// CHECK-NEXT: exec.kernel "mul"(%[[PART]], %[[W]]) to(%[[EXP]])
-// CHECK-NEXT: exec.kernel "exp"(%[[EXP]]) to(%[[EXP]])
-// CHECK-NEXT: exec.kernel "neg"(%[[EXP]]) to(%[[OUT]])
-// CHECK-NEXT: exec.kernel "tanh"(%[[OUT]]) to(%[[OUT]])
+// CHECK-NEXT: exec.kernel "mul"(%[[PART]], %[[W]]) to(%[[MUL]])
+// CHECK-NEXT: exec.kernel "exp"(%[[MUL]]) to(%[[EXP]])
+// CHECK-NEXT: exec.kernel "neg"(%[[EXP]]) to(%[[NEG]])
+// CHECK-NEXT: exec.kernel "tanh"(%[[NEG]]) to(%[[OUT]])
 // CHECK-NEXT: exec.start @channel.0
 // CHECK-NEXT: }
 // CHECK-NEXT: exec.task @sent.0 seconds 0.000000e+00 {
@@ -37,8 +40,8 @@
 // CHECK-NEXT: exec.task @backward.0 pass backward 0 seconds {{[0-9.Ee-]*}} {
 // CHECK-NEXT: exec.finish @channel.1
 // CHECK-NEXT: exec.kernel "mul"(%[[IN]], %[[EXP]]) to(%[[LOCAL]])
-// CHECK-NEXT: exec.kernel "mul"(%[[LOCAL]], %[[PART]]) to(%[[LOCAL]])
-// CHECK-NEXT: exec.kernel "accumulate"(%[[LOCAL]]) to(%[[SUM]]) {axis = "micro"} :{{.*$}}
+// CHECK-NEXT: exec.kernel "mul"(%[[LOCAL]], %[[PART]]) to(%[[PRODUCT]])
+// CHECK-NEXT: exec.kernel "accumulate"(%[[PRODUCT]]) to(%[[SUM]]) {axis = "micro"} :{{.*$}}
 // CHECK-NEXT: }
 // Once a step a send starts and the instructions up to the next kernel are transfers too, so that two devices can send to
 // each other.

@@ -6,17 +6,18 @@
 // CHECK-NEXT: %[[V0:[^ :]*]] = exec.buffer input : memref<4xf32>
 // CHECK-NEXT: exec.input "data" "x" = %[[V0]] shape [4] sharding <@mesh, [{}]> limit 7
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer activation : memref<4xf32>
-// CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer activation : memref<4xf32>
-// CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer output : memref<4xf32>
+// CHECK-NEXT: %[[V2:[^ :]*]] = exec.reuse %[[V1]] : memref<4xf32>
+// CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer output : memref<4xf32>
-// CHECK-NEXT: exec.output "y" = %[[V4]] shape [4] sharding <@mesh, [{}]>
-// CHECK-NEXT: exec.output "result1" = %[[V3]] shape [4] sharding <@mesh, [{}]>
+// CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer output : memref<4xf32>
+// CHECK-NEXT: exec.output "y" = %[[V5]] shape [4] sharding <@mesh, [{}]>
+// CHECK-NEXT: exec.output "result1" = %[[V4]] shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V1]]) {}
-// CHECK-NEXT: exec.kernel "neg"(%[[V1]]) to(%[[V1]]) {}
-// CHECK-NEXT: exec.kernel "exp"(%[[V1]]) to(%[[V2]]) {}
-// CHECK-NEXT: exec.kernel "mul"(%[[V1]], %[[V2]]) to(%[[V3]]) {}
-// CHECK-NEXT: exec.kernel "neg"(%[[V3]]) to(%[[V4]]) {}
+// CHECK-NEXT: exec.kernel "neg"(%[[V1]]) to(%[[V2]]) {}
+// CHECK-NEXT: exec.kernel "exp"(%[[V2]]) to(%[[V3]]) {}
+// CHECK-NEXT: exec.kernel "mul"(%[[V2]], %[[V3]]) to(%[[V4]]) {}
+// CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V5]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @in_place(%x: tensor<4xf32> {dtc.input = "x", dtc.index_limit = 7 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
@@ -39,16 +40,17 @@ func.func @in_place(%x: tensor<4xf32> {dtc.input = "x", dtc.index_limit = 7 : i6
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer input : memref<f32>
 // CHECK-NEXT: exec.input "learning_rate" "learning_rate" = %[[V1]] shape [] sharding <@mesh, []>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer activation : memref<4xf32>
-// CHECK-NEXT: %[[AP:[^ :]*]] = exec.buffer constant : memref<i1>
-// CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<4xf32>
+// CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer constant : memref<i1>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<4xf32>
-// CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer output : memref<4xf32>
-// CHECK-NEXT: exec.output "result0" = %[[V5]] shape [4] sharding <@mesh, [{}]>
+// CHECK-NEXT: %[[V5:[^ :]*]] = exec.reuse %[[V2]] : memref<4xf32>
+// CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer activation : memref<4xf32>
+// CHECK-NEXT: %[[V7:[^ :]*]] = exec.buffer output : memref<4xf32>
+// CHECK-NEXT: exec.output "result0" = %[[V7]] shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V2]]) {}
-// CHECK-NEXT: exec.kernel "fill"() to(%[[AP]]) {value = 1.000000e+00 : f64}
-// CHECK-NEXT: exec.kernel "adamw"(%[[V0]], %[[V0]], %[[V2]], %[[V2]], %[[V1]], %[[V1]], %[[V1]], %[[AP]]) to(%[[V3]], %[[V2]], %[[V4]]) {beta1 = 9.000000e-01 : f64, beta2 = 9.000000e-01 : f64, eps = 1.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
-// CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V5]]) {}
+// CHECK-NEXT: exec.kernel "fill"() to(%[[V3]]) {value = 1.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "adamw"(%[[V0]], %[[V0]], %[[V2]], %[[V2]], %[[V1]], %[[V1]], %[[V1]], %[[V3]]) to(%[[V4]], %[[V5]], %[[V6]]) {beta1 = 9.000000e-01 : f64, beta2 = 9.000000e-01 : f64, eps = 1.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "neg"(%[[V6]]) to(%[[V7]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @one_buffer_once(%p: tensor<4xf32> {dtc.input = "p", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -102,16 +104,19 @@ func.func @views(%x: tensor<4x2xf32> {dtc.input = "x", dtc.global_shape = array<
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
-// CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer output : memref<2x4xf32>
-// CHECK-NEXT: exec.output "result0" = %[[V6]] shape [2, 4] sharding <@mesh, [{}, {}]>
+// CHECK-NEXT: %[[V6:[^ :]*]] = exec.reuse %[[V3]] : memref<2x4xf32>
+// CHECK-NEXT: %[[V7:[^ :]*]] = exec.reuse %[[V5]] : memref<2x4xf32>
+// CHECK-NEXT: %[[V8:[^ :]*]] = exec.reuse %[[V6]] : memref<2x4xf32>
+// CHECK-NEXT: %[[V9:[^ :]*]] = exec.buffer output : memref<2x4xf32>
+// CHECK-NEXT: exec.output "result0" = %[[V9]] shape [2, 4] sharding <@mesh, [{}, {}]>
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "add"(%[[V0]], %[[V1]]) to(%[[V3]]) {rhs_dims = array<i64: 1>}
 // CHECK-NEXT: exec.kernel "maximum"(%[[V2]], %[[V1]]) to(%[[V4]]) {lhs_dims = array<i64>, rhs_dims = array<i64: 1>}
 // CHECK-NEXT: exec.kernel "broadcast"(%[[V1]]) to(%[[V5]]) {dims = array<i64: 1>}
-// CHECK-NEXT: exec.kernel "div"(%[[V5]], %[[V3]]) to(%[[V3]]) {}
-// CHECK-NEXT: exec.kernel "exp"(%[[V5]]) to(%[[V5]]) {}
-// CHECK-NEXT: exec.kernel "add"(%[[V3]], %[[V5]]) to(%[[V3]]) {}
-// CHECK-NEXT: exec.kernel "sub"(%[[V3]], %[[V4]]) to(%[[V6]]) {}
+// CHECK-NEXT: exec.kernel "div"(%[[V5]], %[[V3]]) to(%[[V6]]) {}
+// CHECK-NEXT: exec.kernel "exp"(%[[V5]]) to(%[[V7]]) {}
+// CHECK-NEXT: exec.kernel "add"(%[[V6]], %[[V7]]) to(%[[V8]]) {}
+// CHECK-NEXT: exec.kernel "sub"(%[[V8]], %[[V4]]) to(%[[V9]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 2, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>},
@@ -143,16 +148,20 @@ func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = a
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer optimizer_state : memref<4xf32>
 // CHECK-NEXT: exec.state "p.momentum_buffer" of "p" = %[[V3]] shape [8] file_shape [8] sharding <@mesh, [{"tp"}]>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer gradient : memref<4xf32>
-// CHECK-NEXT: %[[AP:[^ :]*]] = exec.buffer constant : memref<i1>
-// CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer parameter : memref<4xf32>
-// CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer output : memref<4xf32>
-// CHECK-NEXT: exec.output "late" = %[[V6]] shape [8] sharding <@mesh, [{"tp"}]>
+// CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer constant : memref<i1>
+// CHECK-NEXT: %[[V6:[^ :]*]] = exec.buffer parameter : memref<4xf32>
+// CHECK-NEXT: %[[V7:[^ :]*]] = exec.reuse %[[V3]] : memref<4xf32>
+// CHECK-NEXT: %[[V8:[^ :]*]] = exec.buffer output : memref<4xf32>
+// CHECK-NEXT: exec.update "p.momentum_buffer" = %[[V7]]
+// CHECK-NEXT: exec.output "late" = %[[V8]] shape [8] sharding <@mesh, [{"tp"}]>
+// CHECK-NEXT: %[[V9:[^ :]*]] = exec.reuse %[[V0]] : memref<4xf32>
+// CHECK-NEXT: exec.update "p" = %[[V9]]
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["tp"](%[[V1]]) to(%[[V4]]) dims [0] split_dims [0] {reasons = [{}]} :
-// CHECK-NEXT: exec.kernel "fill"() to(%[[AP]]) {value = 1.000000e+00 : f64}
-// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V4]], %[[V3]], %[[V2]], %[[V2]], %[[AP]]) to(%[[V5]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
-// CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V6]]) {}
-// CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V0]]) {}
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["tp"](%[[V1]]) to(%[[V4]]) dims [0] split_dims [0] {reasons = [{}]} : (memref<4xf32>) -> memref<4xf32>
+// CHECK-NEXT: exec.kernel "fill"() to(%[[V5]]) {value = 1.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V4]], %[[V3]], %[[V2]], %[[V2]], %[[V5]]) to(%[[V6]], %[[V7]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V8]]) {}
+// CHECK-NEXT: exec.kernel "copy"(%[[V6]]) to(%[[V9]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <"tp"=2>
 func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.file_shape = array<i64: 2, 4>, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
@@ -179,10 +188,12 @@ func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer output : memref<4xf32>
 // CHECK-NEXT: exec.output "old" = %[[V2]] shape [4] sharding <@mesh, [{}]>
+// CHECK-NEXT: %[[V3:[^ :]*]] = exec.reuse %[[V0]] : memref<4xf32>
+// CHECK-NEXT: exec.update "a" = %[[V3]]
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V1]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V0]]) to(%[[V2]]) {}
-// CHECK-NEXT: exec.kernel "copy"(%[[V1]]) to(%[[V0]]) {}
+// CHECK-NEXT: exec.kernel "copy"(%[[V1]]) to(%[[V3]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @old_value(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
@@ -203,11 +214,15 @@ func.func @old_value(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.view %[[V1]] : memref<2x2xf32> to memref<4xf32>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<2x2xf32>
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer activation : memref<4xf32>
+// CHECK-NEXT: %[[V6:[^ :]*]] = exec.reuse %[[V1]] : memref<2x2xf32>
+// CHECK-NEXT: exec.update "b" = %[[V6]]
+// CHECK-NEXT: %[[V7:[^ :]*]] = exec.reuse %[[V0]] : memref<4xf32>
+// CHECK-NEXT: exec.update "a" = %[[V7]]
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "copy"(%[[V2]]) to(%[[V4]]) {}
 // CHECK-NEXT: exec.kernel "copy"(%[[V3]]) to(%[[V5]]) {}
-// CHECK-NEXT: exec.kernel "copy"(%[[V4]]) to(%[[V1]]) {}
-// CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V0]]) {}
+// CHECK-NEXT: exec.kernel "copy"(%[[V4]]) to(%[[V6]]) {}
+// CHECK-NEXT: exec.kernel "copy"(%[[V5]]) to(%[[V7]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @swap(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -227,9 +242,13 @@ func.func @swap(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64
 // CHECK-NEXT: exec.state "a" = %[[V0]] shape [4] file_shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: exec.state "b" = %[[V1]] shape [4] file_shape [4] sharding <@mesh, [{}]>
+// CHECK-NEXT: %[[V2:[^ :]*]] = exec.reuse %[[V0]] : memref<4xf32>
+// CHECK-NEXT: exec.update "a" = %[[V2]]
+// CHECK-NEXT: %[[V3:[^ :]*]] = exec.reuse %[[V1]] : memref<4xf32>
+// CHECK-NEXT: exec.update "b" = %[[V3]]
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
-// CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V0]]) {}
-// CHECK-NEXT: exec.kernel "copy"(%[[V0]]) to(%[[V1]]) {}
+// CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V2]]) {}
+// CHECK-NEXT: exec.kernel "copy"(%[[V2]]) to(%[[V3]]) {}
 // CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @two_states(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
@@ -261,16 +280,17 @@ func.func @unchanged(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arra
 // CHECK-NEXT: %[[V0:[^ :]*]] = exec.buffer input : memref<4x4xf32>
 // CHECK-NEXT: exec.input "data" "x" = %[[V0]] shape [4, 4] sharding <@mesh, [{}, {}]>
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer activation : memref<4x4xf32>
-// CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer activation : memref<4x2xf32>
-// CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
-// CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer output : memref<4x4xf32>
-// CHECK-NEXT: exec.output "result0" = %[[V4]] shape [4, 8] sharding <@mesh, [{}, {"tp"}]>
+// CHECK-NEXT: %[[V2:[^ :]*]] = exec.reuse %[[V1]] : memref<4x4xf32>
+// CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<4x2xf32>
+// CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
+// CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer output : memref<4x4xf32>
+// CHECK-NEXT: exec.output "result0" = %[[V5]] shape [4, 8] sharding <@mesh, [{}, {"tp"}]>
 // CHECK-NEXT: exec.task @step seconds {{.*}} {
-// CHECK-NEXT: exec.collective all_reduce reducing max over ["dp", "tp"](%[[V0]]) to(%[[V1]]) dims [0] split_dims [0] {reasons = [{}]} :
-// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[V1]]) to(%[[V1]]) dims [0] split_dims [0] {reasons = [{}]} :
-// CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"](%[[V1]]) to(%[[V2]]) dims [1] split_dims [0] {reasons = [{}]} :
-// CHECK-NEXT: exec.collective all_to_all over ["tp"](%[[V2]]) to(%[[V3]]) dims [1] split_dims [0] {reasons = [{}]} :
-// CHECK-NEXT: exec.collective all_gather over ["dp"](%[[V3]]) to(%[[V4]]) dims [0] split_dims [0] {reasons = [{}]} :
+// CHECK-NEXT: exec.collective all_reduce reducing max over ["dp", "tp"](%[[V0]]) to(%[[V1]]) dims [0] split_dims [0] {reasons = [{}]} : (memref<4x4xf32>) -> memref<4x4xf32>
+// CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"](%[[V1]]) to(%[[V2]]) dims [0] split_dims [0] {reasons = [{}]} : (memref<4x4xf32>) -> memref<4x4xf32>
+// CHECK-NEXT: exec.collective reduce_scatter reducing sum over ["dp"](%[[V2]]) to(%[[V3]]) dims [1] split_dims [0] {reasons = [{}]} : (memref<4x4xf32>) -> memref<4x2xf32>
+// CHECK-NEXT: exec.collective all_to_all over ["tp"](%[[V3]]) to(%[[V4]]) dims [1] split_dims [0] {reasons = [{}]} : (memref<4x2xf32>) -> memref<2x4xf32>
+// CHECK-NEXT: exec.collective all_gather over ["dp"](%[[V4]]) to(%[[V5]]) dims [0] split_dims [0] {reasons = [{}]} : (memref<2x4xf32>) -> memref<4x4xf32>
 // CHECK: exec.run @step
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>})
@@ -304,9 +324,14 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: %[[V8:[^ :]*]] = exec.buffer activation : memref<i32>
 // CHECK-NEXT: %[[V9:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[V10:[^ :]*]] = exec.buffer activation : memref<4xf32>
+// CHECK-NEXT: %[[V12:[^ :]*]] = exec.reuse %[[V9]] : memref<4xf32>
 // CHECK-NEXT: %[[V11:[^ :]*]] = exec.buffer activation : memref<f32>
 // CHECK-NEXT: %[[AP:[^ :]*]] = exec.buffer constant : memref<i1>
+// CHECK-NEXT: %[[V13:[^ :]*]] = exec.reuse %[[V0]] : memref<4xf32>
+// CHECK-NEXT: %[[V14:[^ :]*]] = exec.reuse %[[V3]] : memref<4xf32>
 // CHECK-NEXT: exec.output "loss" = %[[V5]] shape [] sharding <@mesh, []>
+// CHECK-NEXT: exec.update "w" = %[[V13]]
+// CHECK-NEXT: exec.update "w.momentum_buffer" = %[[V14]]
 // CHECK-NEXT: exec.task @prepare seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "exp"(%[[V0]]) to(%[[V4]]) {}
 // CHECK: exec.task @microbatch seconds {{.*}} {
@@ -314,13 +339,13 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: exec.kernel "shard_offset"() to(%[[V8]]) {axes = ["micro"], size = 6 : i64}
 // CHECK-NEXT: exec.kernel "neg"(%[[V4]]) to(%[[V9]]) {}
 // CHECK-NEXT: exec.kernel "reduce"(%[[V7]]) to(%[[V10]]) {dims = array<i64: 0>, kind = "sum"}
-// CHECK-NEXT: exec.kernel "mul"(%[[V9]], %[[V10]]) to(%[[V9]]) {}
-// CHECK-NEXT: exec.kernel "accumulate"(%[[V9]]) to(%[[V6]]) {axis = "micro"}
+// CHECK-NEXT: exec.kernel "mul"(%[[V9]], %[[V10]]) to(%[[V12]]) {}
+// CHECK-NEXT: exec.kernel "accumulate"(%[[V12]]) to(%[[V6]]) {axis = "micro"}
 // CHECK-NEXT: exec.kernel "reduce"(%[[V7]]) to(%[[V11]]) {dims = array<i64: 0, 1>, kind = "sum"}
 // CHECK-NEXT: exec.kernel "accumulate"(%[[V11]]) to(%[[V5]]) {axis = "micro"}
 // CHECK: exec.task @update seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "fill"() to(%[[AP]]) {value = 1.000000e+00 : f64}
-// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V6]], %[[V3]], %[[V2]], %[[V2]], %[[AP]]) to(%[[V0]], %[[V3]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
+// CHECK-NEXT: exec.kernel "sgd"(%[[V0]], %[[V6]], %[[V3]], %[[V2]], %[[V2]], %[[AP]]) to(%[[V13]], %[[V14]]) {momentum = 9.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // CHECK: exec.run @prepare
 // CHECK-NEXT: exec.run @microbatch
 // CHECK-NEXT: exec.run @microbatch microbatch 1

@@ -9,57 +9,57 @@
 // Device d of p: p - d of them.
 // F1B1-LABEL: exec.program @step.0
 // F1B1: exec.buffer activation at {{[0-9]+}} slots 3 : memref<4x2xf32>
-// F1B1-NOT: memref<4x2xf32>{{$}}
+// F1B1-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // F1B1: exec.task
 // F1B1-LABEL: exec.program @step.1
 // F1B1: exec.buffer activation at {{[0-9]+}} slots 2 : memref<4x2xf32>
-// F1B1-NOT: memref<4x2xf32>{{$}}
+// F1B1-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // F1B1: exec.task
 // F1B1-LABEL: exec.program @step.2
 // F1B1: exec.buffer activation at {{[0-9]+}} slots 1 : memref<4x2xf32>
-// F1B1-NOT: memref<4x2xf32>{{$}}
+// F1B1-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // F1B1: exec.task
 
 // All six microbatches.
 // GPIPE-LABEL: exec.program @step.0
 // GPIPE: exec.buffer activation at {{[0-9]+}} slots 6 : memref<4x2xf32>
-// GPIPE-NOT: memref<4x2xf32>{{$}}
+// GPIPE-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // GPIPE: exec.task
 // GPIPE-LABEL: exec.program @step.1
 // GPIPE: exec.buffer activation at {{[0-9]+}} slots 6 : memref<4x2xf32>
-// GPIPE-NOT: memref<4x2xf32>{{$}}
+// GPIPE-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // GPIPE: exec.task
 // GPIPE-LABEL: exec.program @step.2
 // GPIPE: exec.buffer activation at {{[0-9]+}} slots 6 : memref<4x2xf32>
-// GPIPE-NOT: memref<4x2xf32>{{$}}
+// GPIPE-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // GPIPE: exec.task
 
 // One.
 // NAIVE-LABEL: exec.program @step.0
 // NAIVE: exec.buffer activation at {{[0-9]+}} slots 1 : memref<4x2xf32>
-// NAIVE-NOT: memref<4x2xf32>{{$}}
+// NAIVE-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // NAIVE: exec.task
 // NAIVE-LABEL: exec.program @step.1
 // NAIVE: exec.buffer activation at {{[0-9]+}} slots 1 : memref<4x2xf32>
-// NAIVE-NOT: memref<4x2xf32>{{$}}
+// NAIVE-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // NAIVE: exec.task
 // NAIVE-LABEL: exec.program @step.2
 // NAIVE: exec.buffer activation at {{[0-9]+}} slots 1 : memref<4x2xf32>
-// NAIVE-NOT: memref<4x2xf32>{{$}}
+// NAIVE-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // NAIVE: exec.task
 
 // As many as 1F1B's first device on all, as weights come late.
 // ZB-LABEL: exec.program @step.0
 // ZB: exec.buffer activation at {{[0-9]+}} slots 3 : memref<4x2xf32>
-// ZB-NOT: memref<4x2xf32>{{$}}
+// ZB-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // ZB: exec.task
 // ZB-LABEL: exec.program @step.1
 // ZB: exec.buffer activation at {{[0-9]+}} slots 3 : memref<4x2xf32>
-// ZB-NOT: memref<4x2xf32>{{$}}
+// ZB-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // ZB: exec.task
 // ZB-LABEL: exec.program @step.2
 // ZB: exec.buffer activation at {{[0-9]+}} slots 3 : memref<4x2xf32>
-// ZB-NOT: memref<4x2xf32>{{$}}
+// ZB-NOT: exec.buffer {{.*}}memref<4x2xf32>{{$}}
 // ZB: exec.task
 dist.mesh @mesh <"pp"=3 pipeline link 1.0e30 0.0, "micro"=6 temporal> {device_flops = 1.0, device_bandwidth = 1.0}
 func.func @step(%x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) -> (tensor<4xf32> {dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}, tensor<4xf32> {dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}, tensor<4xf32> {dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {

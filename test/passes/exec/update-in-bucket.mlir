@@ -4,8 +4,10 @@
 // bucket is read before any of it is written.
 // CHECK-LABEL: exec.program @f
 // CHECK: %[[P:.*]] = exec.buffer parameter
+// CHECK: %[[NEW:.*]] = exec.reuse %[[P]]
+// CHECK-NEXT: exec.update "p" = %[[NEW]]
 // CHECK: exec.collective all_to_all over ["dp"](%[[P]], %[[B:[^ )]*]]) to(%{{[^ ,]*}}, %[[N:[^ )]*]])
-// CHECK: exec.kernel "copy"(%[[N]]) to(%[[P]])
+// CHECK: exec.kernel "copy"(%[[N]]) to(%[[NEW]])
 dist.mesh @mesh <"dp"=2>
 func.func @f(%p: tensor<4x4xf32> {dtc.param = "p", dtc.global_shape = array<i64: 8, 4>, dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}]>},
              %x: tensor<8x2xf32> {dtc.input = "x", dtc.global_shape = array<i64: 8, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {"dp"}]>})

@@ -33,7 +33,7 @@ struct AsyncPlan : PlanBuilder {
     task("t");
     schedule(0);
   }
-  std::string error() { return messageOf(validatePlan(plan)); }
+  std::string error() { return messageOf(validatePlan(*build())); }
   /// An async collective from `input` to `output`.
   uint32_t start(uint32_t input, uint32_t output) {
     collective(plan::Collective::ALL_REDUCE, {"a"}, input, output);

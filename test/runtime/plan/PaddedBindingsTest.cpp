@@ -27,7 +27,7 @@ static std::string errorOf(const Shape &shape, const DimAxes &sharding, const Sh
   builder.input("x", dtype, shape, sharding);
   builder.program().set_arena_bytes(1 << 16);
   EXPECT_EQ(state.buffer(), 0u);
-  return messageOf(validatePlan(builder.plan));
+  return messageOf(validatePlan(*builder.build()));
 }
 
 TEST(PaddedBindings, HaveRoomForTheSizeOverTheBlocksRoundedUp) {

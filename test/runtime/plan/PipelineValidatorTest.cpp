@@ -434,5 +434,5 @@ TEST(PipelineValidator, ShortFilesDoNotAskForLongWalks) {
   }
   for (uint32_t i = 0; i < 20000; ++i)
     builder.schedule(i % 2);
-  EXPECT_ERROR(validatePlan(builder.plan), "more than are followed to prove");
+  EXPECT_ERROR(validatePlan(*builder.build()), "more than are followed to prove");
 }

@@ -296,9 +296,9 @@ TEST(PlanValidator, EveryElementType) {
     PlanBuilder builder;
     builder.axis("a", 2);
     plan::State &state = builder.state("s", dtype, {4, 3}, {{"a"}, {}});
-    EXPECT_OK(validatePlan(builder.plan));
+    EXPECT_OK(validatePlan(*builder.build()));
     auto expectFloatAsked = [&](const char *message) {
-      MaybeError error = validatePlan(builder.plan);
+      MaybeError error = validatePlan(*builder.build());
       EXPECT_EQ(error.has_value(), !isFloat(dtype)) << name(dtype);
       EXPECT_TRUE(!error || contains(error->message, message)) << error->message;
     };
@@ -306,7 +306,7 @@ TEST(PlanValidator, EveryElementType) {
     expectFloatAsked("random initial values need a float type, found");
     state.mutable_init()->set_kind(plan::Init::ZEROS);
     plan::Input &rate = builder.input("lr", dtype, {}, {});
-    EXPECT_OK(validatePlan(builder.plan));
+    EXPECT_OK(validatePlan(*builder.build()));
     rate.set_role(plan::Input::LEARNING_RATE);
     expectFloatAsked("are scalars of a float type, found");
   }
@@ -319,9 +319,9 @@ TEST(PlanValidator, CollectivesInPlace) {
   builder.task("t");
   builder.schedule(0);
   builder.collective(plan::Collective::ALL_REDUCE, {"a"}, s, s);
-  EXPECT_OK(validatePlan(builder.plan));
+  EXPECT_OK(validatePlan(*builder.build()));
   builder.collective(plan::Collective::ALL_TO_ALL, {"a"}, s, s);
-  EXPECT_ERROR(validatePlan(builder.plan), "(buffers 0 and 0) share bytes of the arena");
+  EXPECT_ERROR(validatePlan(*builder.build()), "(buffers 0 and 0) share bytes of the arena");
 }
 
 TEST(PlanValidator, Schedule) {
@@ -366,7 +366,7 @@ static std::string masterError(const std::function<void(plan::State &)> &change,
   master.set_parameter("w");
   master.set_master(true);
   change(master);
-  return messageOf(validatePlan(builder.plan));
+  return messageOf(validatePlan(*builder.build()));
 }
 
 TEST(PlanValidator, MasterWeights) {
@@ -409,9 +409,9 @@ TEST(PlanValidator, MasterWeightsMayLieInAnotherWay) {
     master.set_master(true);
   };
   addMaster("w.master");
-  EXPECT_OK(validatePlan(builder.plan));
+  EXPECT_OK(validatePlan(*builder.build()));
   addMaster("w.second");
-  EXPECT_ERROR(validatePlan(builder.plan), "states \"w.master\" and \"w.second\" both hold master "
+  EXPECT_ERROR(validatePlan(*builder.build()), "states \"w.master\" and \"w.second\" both hold master "
                                            "weights of parameter \"w\"; expected one at most");
 }
 
@@ -419,7 +419,7 @@ TEST(PlanValidator, RolesOfInputs) {
   auto errorOf = [](plan::Input::Role role, DType dtype, const Shape &shape) {
     PlanBuilder builder;
     builder.input("x", dtype, shape, DimAxes(shape.size())).set_role(role);
-    return messageOf(validatePlan(builder.plan));
+    return messageOf(validatePlan(*builder.build()));
   };
   for (auto role : {plan::Input::LEARNING_RATE, plan::Input::STEP, plan::Input::LOSS_SCALE}) {
     EXPECT_EQ(errorOf(role, DType::F32, {}), "");
@@ -484,9 +484,9 @@ TEST(PlanValidator, StatesAndInputsLieApart) {
   PlanBuilder builder;
   builder.state("s", DType::F32, {64}, {{}});
   uint32_t input = builder.input("x", DType::F32, {16}, {{}}).buffer();
-  EXPECT_OK(validatePlan(builder.plan));
+  EXPECT_OK(validatePlan(*builder.build()));
   builder.program().mutable_buffers(static_cast<int>(input))->set_offset(64);
-  EXPECT_ERROR(validatePlan(builder.plan), "state \"s\" and input \"x\" share bytes of the arena");
+  EXPECT_ERROR(validatePlan(*builder.build()), "state \"s\" and input \"x\" share bytes of the arena");
 }
 
 TEST(PlanValidator, Outputs) {
@@ -519,19 +519,19 @@ TEST(PlanValidator, AViewHasTheValueOfItsBuffer) {
   builder.kernel("fill", {}, {whole});
   builder.kernel("fill", {}, {other});
   builder.kernel("copy", {view}, {copy});
-  EXPECT_OK(validatePlan(builder.plan));
+  EXPECT_OK(validatePlan(*builder.build()));
   // Something else lies in the bytes by then.
   builder.program().mutable_buffers(static_cast<int>(other))->set_offset(0);
-  EXPECT_ERROR(validatePlan(builder.plan),
+  EXPECT_ERROR(validatePlan(*builder.build()),
                "instruction 2 (kernel copy): input 0 (buffer 1, f32[4,4]) does not hold its value "
                "any more: buffer 2, f32[16], which shares bytes of the arena with it, was written "
                "since by task \"t\", instruction 1 (kernel fill)");
   builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(3);
-  EXPECT_ERROR(validatePlan(builder.plan),
+  EXPECT_ERROR(validatePlan(*builder.build()),
                "buffer 1: is a view of buffer 3; expected one before it");
   builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(whole);
   builder.program().mutable_buffers(static_cast<int>(view))->set_dtype(plan::I32);
-  EXPECT_ERROR(validatePlan(builder.plan), "expected as many elements of the same type");
+  EXPECT_ERROR(validatePlan(*builder.build()), "expected as many elements of the same type");
 }
 
 TEST(PlanValidator, ViewsCountByTheirBytes) {
@@ -549,9 +549,9 @@ TEST(PlanValidator, ViewsCountByTheirBytes) {
   builder.kernel("fill", {}, {high});
   builder.kernel("copy", {whole}, {copy});
   builder.kernel("copy", {part}, {copy2});
-  EXPECT_OK(validatePlan(builder.plan));
+  EXPECT_OK(validatePlan(*builder.build()));
   builder.program().mutable_tasks(0)->mutable_instructions()->DeleteSubrange(1, 1);
-  EXPECT_ERROR(validatePlan(builder.plan), "instruction 1 (kernel copy): input 0 (buffer 0, "
+  EXPECT_ERROR(validatePlan(*builder.build()), "instruction 1 (kernel copy): input 0 (buffer 0, "
                                            "f32[32]) is read before it is written");
 }
 
@@ -563,5 +563,5 @@ TEST(PlanValidator, ALongScheduleIsWalkedInLinearTime) {
     builder.kernel("fill", {}, {a});
   for (int i = 0; i < 100000; ++i)
     builder.schedule(0);
-  EXPECT_OK(validatePlan(builder.plan));
+  EXPECT_OK(validatePlan(*builder.build()));
 }

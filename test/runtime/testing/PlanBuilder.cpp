@@ -9,6 +9,7 @@
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/support/ShardExtent.h"
+#include "test/runtime/testing/SingleAssignment.h"
 
 #include <algorithm>
 
@@ -193,7 +194,12 @@ plan::Output &PlanBuilder::output(const std::string &name, DType dtype, const Sh
 }
 
 std::shared_ptr<plan::Plan> PlanBuilder::build() const {
-  return std::make_shared<plan::Plan>(plan);
+  auto built = std::make_shared<plan::Plan>(plan);
+  for (plan::Program &program : *built->mutable_programs()) {
+    markLoop(program);
+    toSingleAssignment(program);
+  }
+  return built;
 }
 
 plan::Attribute intAttribute(int64_t value) {

@@ -23,7 +23,7 @@ using Axes = std::vector<std::string>;
 using DimAxes = std::vector<Axes>;
 
 /// Builds a plan of one program, or of several with a pipeline axis. Buffers lie one behind the
-/// other in the arena.
+/// other in the arena, and may be written several times.
 class PlanBuilder {
 public:
   PlanBuilder();
@@ -77,6 +77,8 @@ public:
   plan::Program &program() { return *plan.mutable_programs(current); }
   /// The shape of a shard, padding included.
   Shape localShape(const Shape &shape, const DimAxes &sharding) const;
+  /// The plan, in which each value has a buffer of its own (see toSingleAssignment()) and the tasks
+  /// of microbatches are a loop.
   std::shared_ptr<plan::Plan> build() const;
 
   plan::Plan plan;

@@ -1,0 +1,349 @@
+//===- MutatedPlanTest.cpp - Wrong plans, verified and executed -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Plans that the compiler made, each with one change that keeps it well-formed: another place in
+// the arena, another order, a wait less. What the verifier accepts must compute, bit by bit, what
+// the plan computed before the change. What it refuses is executed all the same, to count how many
+// of the changes matter: a verifier is tested by wrong plans whose execution differs.
+//
+// DTC_RANDOM_SEED sets the changes, DTC_RANDOM_CASES their number (300).
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/plan/InPlaceRules.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/PlanValidator.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/support/CompileAndRun.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <random>
+
+using namespace dtc;
+using namespace dtc::test;
+using runtime::storageOf;
+
+namespace {
+
+constexpr int64_t kBatch = 8, kSeq = 4;
+constexpr const char *kConfig =
+    R"({"model_type": "gpt2", "vocab_size": 8, "n_positions": 8, "n_embd": 4, "n_layer": 3,
+        "n_head": 2, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
+
+struct Layout {
+  const char *text;
+  int64_t batches; ///< of a step
+};
+const Layout kLayouts[] = {
+    {"", 1},
+    {"m=3", 1},
+    {"m=2", 2},
+    {"accumulate", 2},
+    {"m=2 recompute=full", 1},
+    {"dp=2 zero=1 bucket=0", 1},
+    {"dp=2 m=2 zero=2 bucket=1024", 2},
+    {"dp=2 m=2 zero=3 bucket=0", 1},
+    {"tp=2 m=2 sp bucket=0", 1},
+    {"pp=2", 1},
+    {"pp=2 accumulate", 2},
+    {"pp=3 schedule=zb-v", 1},
+    {"pp=2 m=4 schedule=zb-v", 1},
+    {"pp=2 m=3 schedule=zb-h1", 1},
+    {"pp=2 m=4 schedule=interleaved chunks=2", 1},
+    {"pp=3 m=4 schedule=gpipe", 2},
+    {"dp=2,pp=2 m=2 zero=2 schedule=zb-h1 bucket=0", 1},
+};
+
+/// All that a run leaves, as bytes.
+using Results = std::map<std::string, std::vector<std::byte>>;
+
+/// Runs two steps without verifying the plan; nothing if the run fails or hangs: if no device comes
+/// to another instruction for so many seconds.
+std::optional<Results> execute(std::shared_ptr<const plan::Plan> plan, int64_t batches,
+                               double stallTimeout = 60) {
+  std::shared_ptr<const runtime::Backend> backend = runtime::createCpuBackend();
+  auto prepared = runtime::PreparedPlan::create(plan, *backend, 1);
+  if (!prepared)
+    return std::nullopt;
+  runtime::SessionOptions options;
+  options.stallTimeout = stallTimeout;
+  options.batches = batches;
+  auto session = runtime::Session::create(*prepared, backend, options);
+  if (!session || (*session)->initializeStates(7))
+    return std::nullopt;
+  Results results;
+  auto keep = [&](const std::string &name, const runtime::HostTensor &tensor) {
+    auto *begin = reinterpret_cast<const std::byte *>(tensor.bytes.data());
+    results[name].assign(begin, begin + tensor.bytes.size());
+  };
+  for (int step = 1; step <= 2; ++step) {
+    runtime::TensorType type{runtime::DType::I32, {kBatch, kSeq}};
+    for (const char *name : {"tokens", "labels"})
+      for (int64_t batch = 0; batch < batches; ++batch)
+        if ((*session)->setInput(name, randomTensor(type, uint64_t(10 * step + batch), name, 8),
+                                 batch))
+          return std::nullopt;
+    if ((*session)->step(1e-2, step))
+      return std::nullopt;
+    for (const plan::Output *output : runtime::distinctOutputs(*plan))
+      keep(output->name() + std::to_string(step), *(*session)->getOutput(output->name()));
+  }
+  for (const plan::State *state : runtime::distinctStates(*plan))
+    keep(state->name(), *(*session)->getState(state->name()));
+  return results;
+}
+
+/// One change of a program.
+class Mutation {
+public:
+  Mutation(plan::Program &program, std::mt19937_64 &random) : program(program), random(random) {}
+
+  /// What was changed; empty if there was nothing of the kind that was drawn.
+  std::string apply() {
+    switch (below(8)) {
+    case 0:
+      return workInPlace();
+    case 1:
+    case 2:
+      return moveTo(/*fresh=*/false);
+    case 3:
+      return below(4) == 0 ? moveTo(/*fresh=*/true) : changeSlots();
+    case 4:
+    case 5:
+      return reorderSchedule();
+    case 6:
+      return below(3) == 0 ? removeWait() : moveWait();
+    default:
+      return reorderInstructions();
+    }
+  }
+
+private:
+  int below(int size) { return int(random() % uint64_t(std::max(size, 1))); }
+  plan::Buffer &buffer(uint32_t index) { return *program.mutable_buffers(int(index)); }
+  plan::Task &anyTask() { return *program.mutable_tasks(below(program.tasks_size())); }
+
+  uint64_t bytesOf(uint32_t storage) {
+    uint64_t copy = (runtime::typeOf(buffer(storage)).numBytes() + 63) / 64 * 64;
+    return copy * std::max(buffer(storage).slots(), 1u);
+  }
+
+  /// Puts all values of a storage at the place of `as`.
+  void place(uint32_t storage, const plan::Buffer &as) {
+    for (uint32_t b = 0; b < uint32_t(program.buffers_size()); ++b) {
+      if (storageOf(program, b) != storage)
+        continue;
+      buffer(b).set_offset(as.offset());
+      buffer(b).set_slots(as.slots());
+      buffer(b).clear_slot_map();
+      if (as.has_slot_map())
+        buffer(b).set_slot_map(as.slot_map());
+    }
+  }
+
+  std::string workInPlace() {
+    for (int tries = 0; tries < 50; ++tries) {
+      plan::Task &task = anyTask();
+      const plan::KernelCall &call = task.instructions(below(task.instructions_size())).kernel();
+      if (call.inputs().empty() || call.outputs().empty())
+        continue;
+      int i = below(call.inputs_size()), o = below(call.outputs_size());
+      uint32_t from = storageOf(program, call.inputs(i)), to = storageOf(program, call.outputs(o));
+      if (from == to || !runtime::mayRunInPlace(call.kernel(), i, o) ||
+          runtime::typeOf(buffer(call.inputs(i))) != runtime::typeOf(buffer(call.outputs(o))))
+        continue;
+      place(to, plan::Buffer(buffer(from)));
+      return "output " + std::to_string(o) + " of " + call.kernel() + " in task " + task.name() +
+             " takes the place of input " + std::to_string(i);
+    }
+    return "";
+  }
+
+  std::string moveTo(bool fresh) {
+    for (int tries = 0; tries < 50; ++tries) {
+      uint32_t from = storageOf(program, uint32_t(below(program.buffers_size())));
+      uint32_t to = storageOf(program, uint32_t(below(program.buffers_size())));
+      if (from == to || buffer(from).kind() == plan::Buffer::PARAMETER)
+        continue;
+      plan::Buffer as = buffer(from);
+      if (fresh) {
+        as.set_offset((program.arena_bytes() + 63) / 64 * 64);
+        program.set_arena_bytes(as.offset() + bytesOf(from));
+      } else {
+        as.set_offset(buffer(to).offset());
+        if (as.offset() + bytesOf(from) > program.arena_bytes())
+          continue;
+      }
+      place(from, as);
+      return "buffer " + std::to_string(from) + " moves to " +
+             (fresh ? "the end of the arena" : "buffer " + std::to_string(to));
+    }
+    return "";
+  }
+
+  std::string changeSlots() {
+    for (int tries = 0; tries < 50; ++tries) {
+      uint32_t storage = storageOf(program, uint32_t(below(program.buffers_size())));
+      plan::Buffer as = buffer(storage);
+      if (as.slots() == 0)
+        continue;
+      if (as.has_slot_map()) {
+        plan::SlotMap &map = *program.mutable_slot_maps(int(as.slot_map()));
+        map.set_slots(below(map.slots_size()), uint32_t(below(int(as.slots()))));
+        return "slot map " + std::to_string(as.slot_map()) + " changes";
+      }
+      as.set_slots(as.slots() - 1);
+      place(storage, as);
+      return "buffer " + std::to_string(storage) + " has a slot less";
+    }
+    return "";
+  }
+
+  std::string reorderSchedule() {
+    int count = program.schedule_size(), from = below(count), to = from + 1 + below(3);
+    if (to >= count)
+      return "";
+    plan::ScheduleEntry entry = program.schedule(from);
+    for (int i = from; i < to; ++i)
+      *program.mutable_schedule(i) = plan::ScheduleEntry(program.schedule(i + 1));
+    *program.mutable_schedule(to) = entry;
+    return "schedule entry " + std::to_string(from) + " moves to " + std::to_string(to);
+  }
+
+  std::string removeWait() {
+    for (int tries = 0; tries < 50; ++tries) {
+      plan::Task &task = anyTask();
+      int index = below(task.instructions_size());
+      if (!task.instructions(index).has_wait())
+        continue;
+      task.mutable_instructions()->DeleteSubrange(index, 1);
+      for (plan::Instruction &instruction : *task.mutable_instructions())
+        if (instruction.has_wait() && int(instruction.wait().instruction()) > index)
+          instruction.mutable_wait()->set_instruction(instruction.wait().instruction() - 1);
+      return "wait " + std::to_string(index) + " of task " + task.name() + " is gone";
+    }
+    return "";
+  }
+
+  std::string moveWait() {
+    for (int tries = 0; tries < 50; ++tries) {
+      plan::Task &task = anyTask();
+      int index = below(task.instructions_size());
+      if (task.instructions(index).has_wait())
+        return moveInstruction(task, index, index + 1 + below(8));
+    }
+    return "";
+  }
+
+  std::string reorderInstructions() {
+    plan::Task &task = anyTask();
+    int from = below(task.instructions_size());
+    return moveInstruction(task, from, from + 1 + below(4));
+  }
+
+  std::string moveInstruction(plan::Task &task, int from, int to) {
+    if (to >= task.instructions_size())
+      return "";
+    std::vector<int> order;
+    for (int i = 0; i < task.instructions_size(); ++i)
+      if (i != from)
+        order.push_back(i);
+    order.insert(order.begin() + to, from);
+    std::vector<uint32_t> numberOf(order.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      numberOf[size_t(order[i])] = uint32_t(i);
+    plan::Task moved;
+    for (int i : order) {
+      plan::Instruction &instruction = *moved.add_instructions();
+      instruction = task.instructions(i);
+      if (instruction.has_wait())
+        instruction.mutable_wait()->set_instruction(numberOf[instruction.wait().instruction()]);
+    }
+    task.mutable_instructions()->Swap(moved.mutable_instructions());
+    return "instruction " + std::to_string(from) + " of task " + task.name() + " moves to " +
+           std::to_string(to);
+  }
+
+  plan::Program &program;
+  std::mt19937_64 &random;
+};
+
+uint64_t numberFrom(const char *variable, uint64_t otherwise) {
+  const char *text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+struct Original {
+  Layout layout;
+  std::shared_ptr<plan::Plan> plan;
+  Results results;
+};
+
+std::vector<Original> compileAll() {
+  std::vector<Original> all;
+  for (const Layout &each : kLayouts) {
+    SCOPED_TRACE(each.text);
+    Compiler compiler;
+    auto module = compiler.importText(kConfig, "config.json", kBatch, kSeq);
+    EXPECT_TRUE(module);
+    toDouble(*module);
+    std::shared_ptr<plan::Plan> plan = compiler.compileCopy(*module, layout(each.text));
+    EXPECT_TRUE(plan) << compiler.diagnostics();
+    if (!plan)
+      continue;
+    plan->clear_companions();
+    auto error = runtime::validatePlan(*plan, each.batches > 1);
+    EXPECT_FALSE(error) << error->message;
+    auto results = execute(plan, each.batches);
+    EXPECT_TRUE(results);
+    if (results)
+      all.push_back({each, plan, std::move(*results)});
+  }
+  return all;
+}
+
+} // namespace
+
+TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
+  std::vector<Original> originals = compileAll();
+  ASSERT_EQ(originals.size(), std::size(kLayouts));
+  uint64_t seed = numberFrom("DTC_RANDOM_SEED", std::random_device{}());
+  uint64_t count = numberFrom("DTC_RANDOM_CASES", 300);
+  std::cout << "DTC_RANDOM_SEED=" << seed << std::endl;
+  std::mt19937_64 random(seed);
+  uint64_t accepted = 0, differing = 0, refusedInVain = 0;
+  for (uint64_t i = 0; i < count;) {
+    const Original &original = originals[random() % originals.size()];
+    auto plan = std::make_shared<plan::Plan>(*original.plan);
+    int program = int(random() % uint64_t(plan->programs_size()));
+    std::string change = Mutation(*plan->mutable_programs(program), random).apply();
+    if (change.empty())
+      continue;
+    ++i;
+    auto error = runtime::validatePlan(*plan, original.layout.batches > 1);
+    // Many that are refused hang.
+    std::optional<Results> results = execute(plan, original.layout.batches, error ? 0.1 : 60);
+    bool same = results && *results == original.results;
+    differing += !same;
+    refusedInVain += error && same;
+    if (error)
+      continue;
+    ++accepted;
+    EXPECT_TRUE(same) << "layout \"" << original.layout.text << "\", program " << program << ": "
+                      << change << (results ? "" : "; the run fails");
+  }
+  std::cout << accepted << " of " << count << " changed plans were accepted, " << count - accepted
+            << " refused; the execution of " << differing << " differs, of " << refusedInVain
+            << " that were refused it does not" << std::endl;
+  EXPECT_GT(accepted, 0u);
+  EXPECT_GE(2 * differing, count) << "too few of the changes matter";
+}

@@ -1,0 +1,172 @@
+//===- ScheduleEquivalenceTest.cpp - Every schedule, in f64 ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Every schedule with one to four microbatches, two to five devices and one or two batches of a
+// step gives the losses, norms and states of one device. In f64 the bound is 1e-9, so that a term
+// that is left out, counted twice or overwritten stands out from rounding.
+//
+// DTC_RANDOM_SEED sets which of all layouts run, DTC_RANDOM_CASES how many (all of them: 1000).
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/PipelineSchedule.h"
+#include "runtime/plan/PlanTypes.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/support/CompileAndRun.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <random>
+
+using namespace dtc;
+using namespace dtc::test;
+
+namespace {
+
+constexpr int64_t kSamples = 24, kSeq = 4;
+constexpr int kStepsHere = 3;
+constexpr double kBound = 1e-9;
+
+struct SmallModel {
+  const char *name;
+  const char *config;
+};
+
+/// One with tied embeddings, one without.
+const SmallModel kModels[] = {
+    {"gpt2", R"({"model_type": "gpt2", "vocab_size": 16, "n_positions": 8, "n_embd": 8,
+                 "n_layer": 5, "n_head": 2, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})"},
+    {"llama", R"({"model_type": "llama", "vocab_size": 16, "hidden_size": 8,
+                  "intermediate_size": 12, "num_hidden_layers": 6, "num_attention_heads": 2,
+                  "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5,
+                  "tie_word_embeddings": false})"},
+};
+
+struct Case {
+  const SmallModel *model;
+  std::string layout;
+  int64_t batches;
+};
+
+struct Results {
+  std::vector<double> losses, norms;
+  std::map<std::string, runtime::HostTensor> states;
+};
+
+/// Trains on the same samples, in steps of so many batches.
+Results train(const Case &example) {
+  Results results;
+  Compiler compiler;
+  int64_t batch = kSamples / example.batches;
+  auto module = compiler.importText(example.model->config, "config.json", batch, kSeq);
+  EXPECT_TRUE(module) << compiler.diagnostics();
+  if (!module)
+    return results;
+  toDouble(*module);
+  CompileOptions options = layout(example.layout);
+  options.eps = 1e-4; // gradients that are all rounding make no full steps
+  auto session = compiler.open(*module, options, 1, example.batches);
+  EXPECT_TRUE(session) << compiler.diagnostics();
+  if (!session)
+    return results;
+  EXPECT_FALSE(session->initializeStates(7));
+  for (int step = 1; step <= kStepsHere; ++step) {
+    runtime::TensorType all{runtime::DType::I32, {kSamples, kSeq}};
+    for (const char *name : {"tokens", "labels"}) {
+      runtime::HostTensor samples = randomTensor(all, uint64_t(step), name, 16);
+      for (int64_t index = 0; index < example.batches; ++index) {
+        runtime::HostTensor part(runtime::TensorType{runtime::DType::I32, {batch, kSeq}});
+        std::memcpy(part.bytes.data(), samples.as<int32_t>() + index * batch * kSeq,
+                    part.bytes.size());
+        EXPECT_FALSE(session->setInput(name, std::move(part), index));
+      }
+    }
+    auto problem = session->step(1e-2, step);
+    EXPECT_FALSE(problem) << problem->message;
+    if (problem)
+      return results;
+    results.losses.push_back(element(*session->getOutput("loss")));
+    results.norms.push_back(element(*session->getOutput("grad_norm")));
+  }
+  for (const plan::State *state : runtime::distinctStates(session->plan()))
+    results.states.emplace(state->name(), *session->getState(state->name()));
+  return results;
+}
+
+const Results &trainOnOneDevice(const SmallModel &model) {
+  static std::map<std::string, Results> known;
+  auto [it, fresh] = known.try_emplace(model.name);
+  if (fresh)
+    it->second = train({&model, "", 1});
+  return it->second;
+}
+
+void expectEqual(const Results &expected, const Results &actual) {
+  ASSERT_EQ(expected.losses.size(), size_t(kStepsHere));
+  ASSERT_EQ(actual.losses.size(), size_t(kStepsHere));
+  for (int step = 0; step < kStepsHere; ++step) {
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], kBound * expected.losses[step]);
+    EXPECT_NEAR(actual.norms[step], expected.norms[step], kBound * expected.norms[step]);
+  }
+  ASSERT_EQ(actual.states.size(), expected.states.size());
+  for (const auto &[name, tensor] : expected.states) {
+    ASSERT_TRUE(actual.states.count(name)) << name;
+    EXPECT_LT(relativeDifference(tensor, actual.states.at(name), 1e-6), kBound) << name;
+  }
+}
+
+std::vector<Case> allCases() {
+  std::vector<Case> cases;
+  for (const SmallModel &model : kModels)
+    for (const ScheduleRule &rule : getScheduleRules())
+      for (int devices = 2; devices <= 5; ++devices)
+        for (int microbatches = 1; microbatches <= 4; ++microbatches)
+          for (int64_t batches : {1, 2}) {
+            std::string text = "pp=" + std::to_string(devices) +
+                               " m=" + std::to_string(microbatches) +
+                               " schedule=" + rule.name.str();
+            if (rule.minChunks > 1)
+              text += " chunks=" + std::to_string(rule.minChunks);
+            if (batches > 1)
+              text += " accumulate";
+            cases.push_back({&model, text, batches});
+          }
+  return cases;
+}
+
+uint64_t numberFrom(const char *variable, uint64_t otherwise) {
+  const char *text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// A V-shaped schedule runs the backward passes of two stages of a device before their weight
+// passes: what one hands on must not be overwritten before the other has read it.
+TEST(ScheduleEquivalence, OfOneMicrobatchInAV) {
+  Case example{&kModels[0], "dp=2,pp=5 schedule=zb-v", 1};
+  expectEqual(trainOnOneDevice(*example.model), train(example));
+}
+
+TEST(ScheduleEquivalence, OfAllSchedules) {
+  std::vector<Case> cases = allCases();
+  uint64_t seed = numberFrom("DTC_RANDOM_SEED", std::random_device{}());
+  size_t count = std::min<size_t>(numberFrom("DTC_RANDOM_CASES", 40), cases.size());
+  std::mt19937_64 random(seed);
+  std::shuffle(cases.begin(), cases.end(), random);
+  std::cout << count << " of " << cases.size() << " layouts, DTC_RANDOM_SEED=" << seed << std::endl;
+  for (const Case &example : llvm::ArrayRef(cases).take_front(count)) {
+    SCOPED_TRACE(std::string(example.model->name) + " " + example.layout + ", " +
+                 std::to_string(example.batches) + " batches");
+    expectEqual(trainOnOneDevice(*example.model), train(example));
+    if (testing::Test::HasFatalFailure())
+      return;
+  }
+}
+
+} // namespace
