@@ -275,9 +275,6 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
         out.add_shape(size);
       buffers[value] = program->buffers_size();
       *program->add_buffers() = std::move(out);
-    } else if (auto update = dyn_cast<exec::UpdateOp>(entry)) {
-      program->mutable_states(states.at(update.getStateName()))
-          ->set_update(indexOf(update.getBuffer()));
     } else if (auto state = dyn_cast<exec::StateOp>(entry)) {
       states[state.getStateName()] = program->states_size();
       plan::State *out = program->add_states();
@@ -352,6 +349,9 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       }
     }
   }
+  for (auto update : op.getOps<exec::UpdateOp>())
+    program->mutable_states(states.at(update.getStateName()))
+        ->set_update(indexOf(update.getBuffer()));
   return success();
 }
 

@@ -81,18 +81,18 @@ MaybeError DataflowState::read(const std::string &what, uint32_t buffer) {
 /// the loop that is meant here.
 MaybeError DataflowState::checkMoment(const std::string &what, uint32_t buffer,
                                       const ArenaValue &value) const {
-  std::string operand = fmt::format("{} ({})", what, describe(buffer, place.microbatch));
+  auto operand = [&] { return fmt::format("{} ({})", what, describe(buffer, place.microbatch)); };
   if (value.ofData && (place.inLoop ? value.run != place.run : place.run > 0))
     return Error{fmt::format("{} is made from the data of one run of the loop over microbatches, "
                              "written by {}, and read {}",
-                             operand, describeWriter(value),
+                             operand(), describeWriter(value),
                              place.inLoop ? "in another one" : "outside of the loop")};
   if (!value.inLoop)
     return std::nullopt;
   if (value.run != place.run)
     return Error{fmt::format("{} is a value of an earlier run of the loop over microbatches, "
                              "written by {}",
-                             operand, describeWriter(value))};
+                             operand(), describeWriter(value))};
   if (place.inLoop && value.microbatch == place.microbatch)
     return std::nullopt;
   if (!place.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
@@ -101,7 +101,7 @@ MaybeError DataflowState::checkMoment(const std::string &what, uint32_t buffer,
   if (!place.inLoop)
     return Error{fmt::format("{} is read behind the loop over microbatches and holds {} microbatch "
                              "{}, written by {}; expected {}",
-                             operand, isSum(buffer) ? "the sum up to" : "the value of",
+                             operand(), isSum(buffer) ? "the sum up to" : "the value of",
                              value.microbatch, describeWriter(value),
                              isSum(buffer) ? fmt::format("the sum of all {}", microbatches)
                                            : "a sum, or what is made outside of the loop")};
@@ -117,12 +117,12 @@ MaybeError DataflowState::checkMoment(const std::string &what, uint32_t buffer,
           : "a buffer without slots holds one microbatch at a time";
   return Error{fmt::format("{} should hold the value of microbatch {}, but holds that of "
                            "microbatch {}, written by {}; {}",
-                           operand, place.microbatch, value.microbatch, describeWriter(value),
+                           operand(), place.microbatch, value.microbatch, describeWriter(value),
                            why)};
 }
 
 MaybeError DataflowState::readSum(uint32_t buffer) {
-  const std::string what = "the output that it adds to";
+  static const std::string what = "the output that it adds to";
   bool isFirst = place.microbatch == 0;
   if (isFirst && place.run == 0)
     return std::nullopt;
