@@ -11,6 +11,7 @@
 #include "runtime/support/Error.h"
 #include "runtime/support/Tensor.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,6 +45,13 @@ public:
   /// and the one of that number, 0 for the first. Errors as those of batch().
   virtual int64_t sequentialBatches() const = 0;
   virtual Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const = 0;
+
+  /// Is told now and then how many bytes of a file have been looked at, and of how many. While it
+  /// is true, there is more to do.
+  using Progress = std::function<bool(uint64_t done, uint64_t bytes)>;
+  /// Looks at all that any batch can ever have, for the errors that batch() would give. Without an
+  /// error, it may have been ended by `progress`.
+  virtual MaybeError check(const Progress &progress) const = 0;
 
   /// What was found, for people: "input.txt: 1115394 bytes of text".
   virtual std::string describe() const = 0;

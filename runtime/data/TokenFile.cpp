@@ -6,7 +6,6 @@
 
 #include "runtime/data/TokenFile.h"
 
-#include <array>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -19,40 +18,37 @@ static constexpr int32_t llmcVersion = 1;
 /// llm.c's files for Llama 3 have tokens of 32 bits.
 static constexpr int32_t llmcLlama3Magic = 20240801;
 
-MaybeError TokenFile::readLayout() {
-  std::span<const std::byte> bytes = file.bytes();
-  if (bytes.empty())
+MaybeError TokenFile::readLayout(const std::array<int32_t, 3> &header) {
+  uint64_t bytes = file.size();
+  if (bytes == 0)
     return Error{"the file is empty"};
   if (!file.path().ends_with(".bin")) {
-    tokenCount = bytes.size();
+    tokenCount = bytes;
     return std::nullopt;
   }
-  std::array<int32_t, 3> header{};
-  if (bytes.size() >= sizeof(header))
-    std::memcpy(header.data(), bytes.data(), sizeof(header));
   tokenBytes = 2;
   if (header[0] == llmcLlama3Magic)
     return Error{"holds 32-bit tokens of llm.c (Llama 3); only its 16-bit token files are read"};
   if (header[0] != llmcMagic) {
-    if (bytes.size() % 2 != 0)
+    if (bytes % 2 != 0)
       return Error{fmt::format("has {} bytes; a file of 16-bit tokens has an even number (a text "
                                "file should not be named .bin)",
-                               bytes.size())};
+                               bytes)};
     format = "16-bit tokens";
-    tokenCount = bytes.size() / 2;
+    tokenCount = bytes / 2;
     return std::nullopt;
   }
   format = "16-bit tokens (llm.c)";
   if (header[1] != llmcVersion)
     return Error{
         fmt::format("is an llm.c token file of version {}; expected {}", header[1], llmcVersion)};
-  if (bytes.size() < llmcHeaderBytes)
+  if (bytes < llmcHeaderBytes)
     return Error{fmt::format("is an llm.c token file, but has {} bytes, fewer than its header of "
                              "{}",
-                             bytes.size(), llmcHeaderBytes)};
+                             bytes, llmcHeaderBytes)};
   dataBegin = llmcHeaderBytes;
-  size_t dataBytes = bytes.size() - llmcHeaderBytes;
-  if (header[2] < 0 || dataBytes != static_cast<size_t>(header[2]) * 2)
+  uint64_t dataBytes = bytes - llmcHeaderBytes;
+  if (header[2] < 0 || dataBytes != static_cast<uint64_t>(header[2]) * 2)
     return Error{fmt::format("is an llm.c token file of {} tokens by its header, but holds {} "
                              "bytes of tokens; it is truncated or damaged",
                              header[2], dataBytes)};
@@ -61,22 +57,30 @@ MaybeError TokenFile::readLayout() {
 }
 
 Expected<TokenFile> TokenFile::open(const std::string &path) {
-  Expected<MappedFile> file = MappedFile::open(path);
+  Expected<InputFile> file = InputFile::open(path);
   if (!file)
     return file.error();
+  std::array<int32_t, 3> header{};
+  if (file->size() >= sizeof(header))
+    if (MaybeError error = file->read(0, std::as_writable_bytes(std::span(header))))
+      return *error;
   TokenFile tokens(std::move(*file));
-  if (MaybeError error = tokens.readLayout())
+  if (MaybeError error = tokens.readLayout(header))
     return error->inContext(path);
   return tokens;
 }
 
-int32_t TokenFile::operator[](uint64_t position) const {
-  const std::byte *at = file.bytes().data() + dataBegin + position * tokenBytes;
-  if (tokenBytes == 1)
-    return std::to_integer<int32_t>(*at);
-  uint16_t token;
-  std::memcpy(&token, at, sizeof(token));
-  return token;
+MaybeError TokenFile::read(uint64_t position, std::span<int32_t> out) const {
+  // The file's bytes go to the end of `out`, so that none is overwritten before it is converted.
+  std::span<std::byte> bytes = std::as_writable_bytes(out).last(out.size() * tokenBytes);
+  if (MaybeError error = file.read(dataBegin + position * tokenBytes, bytes))
+    return error;
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint32_t token = 0;
+    std::memcpy(&token, bytes.data() + i * tokenBytes, tokenBytes); // little-endian, as the host
+    out[i] = static_cast<int32_t>(token);
+  }
+  return std::nullopt;
 }
 
 std::string TokenFile::describe() const {

@@ -7,9 +7,11 @@
 #ifndef DTC_RUNTIME_DATA_TOKENFILE_H
 #define DTC_RUNTIME_DATA_TOKENFILE_H
 
-#include "runtime/support/MappedFile.h"
+#include "runtime/support/InputFile.h"
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace dtc::runtime {
@@ -24,17 +26,21 @@ public:
   const std::string &path() const { return file.path(); }
   /// At least one.
   uint64_t size() const { return tokenCount; }
-  /// The token at a position below size().
-  int32_t operator[](uint64_t position) const;
+  /// Reads the tokens from a position on, as many as `out` has, all of them below size(). The error
+  /// begins with the path.
+  MaybeError read(uint64_t position, std::span<int32_t> out) const;
+  /// All tokens that the format can hold are below it.
+  int64_t tokenLimit() const { return int64_t{1} << 8 * tokenBytes; }
   bool isText() const { return tokenBytes == 1; }
   /// "input.txt: 1115394 bytes of text".
   std::string describe() const;
 
 private:
-  explicit TokenFile(MappedFile file) : file(std::move(file)) {}
-  MaybeError readLayout();
+  explicit TokenFile(InputFile file) : file(std::move(file)) {}
+  /// `header`: the first bytes of the file, zeros where it has fewer.
+  MaybeError readLayout(const std::array<int32_t, 3> &header);
 
-  MappedFile file;
+  InputFile file;
   const char *format = "bytes of text";
   size_t dataBegin = 0;  // bytes
   size_t tokenBytes = 1; // 1 or 2

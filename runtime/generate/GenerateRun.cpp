@@ -70,9 +70,9 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
     Expected<TokenFile> file = TokenFile::open(path);
     if (!file)
       return file.error().inContext("--prompt");
-    std::vector<int32_t> &prompt = prompts.emplace_back();
-    for (uint64_t i = 0; i < file->size(); ++i)
-      prompt.push_back((*file)[i]);
+    std::vector<int32_t> &prompt = prompts.emplace_back(file->size());
+    if (MaybeError error = file->read(0, prompt))
+      return error->inContext("--prompt");
     files.push_back(std::move(*file));
   }
   if (!options.tokensPath.empty())

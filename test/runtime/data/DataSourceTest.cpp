@@ -250,6 +250,80 @@ TEST(SafetensorsSource, NamesAnIndexThatIsOutOfRange) {
                                     "expected an index from 0 to 9");
 }
 
+TEST(DataSource, ChecksAllTokens) {
+  TempDir dir;
+  std::vector<uint16_t> tokens(3 << 20, 7);
+  auto check = [&](std::vector<DataInput> inputs) {
+    auto source = openDataSource(dir.write("x.bin", bytesOf(tokens)), std::move(inputs), 1);
+    EXPECT_OK(source);
+    uint64_t last = 0;
+    return (*source)->check([&](uint64_t done, uint64_t all) {
+      EXPECT_EQ(all, tokens.size());
+      EXPECT_TRUE(done == 0 || done > last);
+      last = done;
+      return true;
+    });
+  };
+  EXPECT_OK(check(tokenInputs(4, 5, 8)));
+  EXPECT_ERROR(check(tokenInputs(4, 5, 7)), "x.bin: token 7 at position 0 is out of range");
+  // The last token is a label only, the first one never is.
+  tokens.back() = 9;
+  EXPECT_ERROR(check(tokenInputs(4, 5, 8)),
+               "x.bin: token 9 at position 3145727 is out of range; the input \"labels\" takes");
+  EXPECT_OK(check({tokenInputs(4, 5, 8)[0]}));
+  tokens.back() = 7;
+  tokens.front() = 9;
+  EXPECT_ERROR(check(tokenInputs(4, 5, 8)), "token 9 at position 0 is out of range; the input "
+                                            "\"tokens\" takes tokens from 0 to 7");
+  tokens.front() = 7;
+  tokens[2 << 20] = 9; // the first one of a part
+  EXPECT_ERROR(check(tokenInputs(4, 5, 8)), "token 9 at position 2097152 is out of range");
+  EXPECT_OK(check(tokenInputs(4, 5, 10)));
+  EXPECT_OK(check(tokenInputs(4, 5, 0)));
+}
+
+TEST(DataSource, ACheckCanBeEnded) {
+  TempDir dir;
+  std::vector<uint16_t> tokens(3 << 20, 7);
+  tokens.back() = 9;
+  auto source = openDataSource(dir.write("x.bin", bytesOf(tokens)), tokenInputs(4, 5, 8), 1);
+  ASSERT_OK(source);
+  int calls = 0;
+  EXPECT_OK((*source)->check([&](uint64_t, uint64_t) { return ++calls < 3; }));
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(DataSource, ChecksAllIndicesOfTensors) {
+  TempDir dir;
+  HostTensor x(TensorType{DType::F32, {300'000, 1}}), y(TensorType{DType::I32, {300'000, 5}});
+  auto check = [&]() -> MaybeError {
+    EXPECT_OK(writeSafetensors(dir.path("d.safetensors"),
+                               std::map<std::string, HostTensor>{{"x", x}, {"y", y}}));
+    auto source =
+        openDataSource(dir.path("d.safetensors"),
+                       {{"x", {DType::F32, {4, 1}}, 0}, {"y", {DType::I32, {4, 5}}, 10, -1}}, 1);
+    EXPECT_OK(source);
+    return (*source)->check([](uint64_t done, uint64_t all) {
+      EXPECT_LT(done, all);
+      return true;
+    });
+  };
+  y.as<int32_t>()[1'499'999] = -1; // ignored
+  EXPECT_OK(check());
+  y.as<int32_t>()[1'499'998] = 10;
+  EXPECT_ERROR(check(), "d.safetensors: tensor \"y\" has 10 at element 3 of sample 299999; "
+                        "expected an index from 0 to 9");
+}
+
+TEST(DataSource, AFileThatBecomesShorterIsAnError) {
+  TempDir dir;
+  std::string path = dir.write("x.bin", bytesOf(countingTokens(100)));
+  auto source = openDataSource(path, tokenInputs(), 1);
+  ASSERT_OK(source);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_ERROR((*source)->batch(1), "x.bin: had 200 bytes when it was opened, and has 0 now");
+}
+
 TEST(DataSource, InputsComeFromThePlan) {
   std::vector<DataInput> inputs = dataInputsOf(*trainingPlan());
   ASSERT_EQ(inputs.size(), 1u); // and not the learning rate
