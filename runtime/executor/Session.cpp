@@ -15,6 +15,7 @@
 #include "runtime/plan/PlanValidator.h"
 #include "runtime/support/CheckedMath.h"
 #include "runtime/support/Format.h"
+#include "runtime/support/StartThread.h"
 
 #include <algorithm>
 #include <cassert>
@@ -72,14 +73,18 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Prepare
     return *error;
   if (MaybeError error = session->allocate())
     return *error;
-  if (MaybeError error = session->open(options))
-    return *error;
+  try {
+    if (MaybeError error = session->open(options))
+      return *error;
+  } catch (const ThreadStartError &error) {
+    return Error{error.what()};
+  }
   return session;
 }
 
 MaybeError Session::checkMemory(const SessionOptions &options) const {
   auto count = static_cast<uint64_t>(numDevices());
-  uint64_t available = physicalMemoryBytes();
+  auto [available, holder] = memoryLimit();
   // At most 2^10 devices with three times 2^46 bytes each; what is more is beyond all memory too.
   uint64_t needed = 0, traces = 0;
   for (size_t i = 0; i < prepared->programs.size(); ++i) {
@@ -92,18 +97,17 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
                                    maxArenaBytes);
   }
   if (needed <= available && needed + traces > available)
-    return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but this "
-                             "machine has {}; trace fewer steps",
-                             options.traceSteps, formatBytes(traces), formatBytes(needed),
+    return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but {} "
+                             "has {}; trace fewer steps",
+                             options.traceSteps, formatBytes(traces), formatBytes(needed), holder,
                              formatBytes(available))};
   if (needed <= available)
     return std::nullopt;
-  return Error{
-      fmt::format("the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
-                  "but this machine has {}; compile for more or smaller shards, or a "
-                  "smaller batch",
-                  formatBytes(needed), count, prepared->programs.size() > 1 ? "at most " : "",
-                  formatBytes(peakBytes()), formatBytes(workspaceBytes()), formatBytes(available))};
+  return Error{fmt::format(
+      "the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
+      "but {} has {}; compile for more or smaller shards, or a smaller batch",
+      formatBytes(needed), count, prepared->programs.size() > 1 ? "at most " : "",
+      formatBytes(peakBytes()), formatBytes(workspaceBytes()), holder, formatBytes(available))};
 }
 
 /// By device.
@@ -153,6 +157,9 @@ MaybeError Session::open(const SessionOptions &options) {
     stallDetector =
         std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);
   threads = std::make_unique<DeviceThreads>(devices.size(), [this] { world->abort(); });
+  if (MaybeError error =
+          runOnDevices([&](Device &) { return backend->startThreads(options.threadsPerDevice); }))
+    return error;
   SessionOptions others = options;
   others.traceSteps = 0;
   others.batches = 1;

@@ -242,9 +242,9 @@ TEST(Session, RefusesKernelsThatTheBackendDoesNotTake) {
 
 TEST(Session, RefusesPlansThatNeedMoreMemoryThanThereIs) {
   auto plan = trainingPlan({4, 1, 1});
-  plan->mutable_programs(0)->set_arena_bytes(physicalMemoryBytes() / 512 * 64);
+  plan->mutable_programs(0)->set_arena_bytes(memoryLimit().bytes / 512 * 64);
   EXPECT_OK(Session::create(plan, createFakeBackend())); // pages that are not touched cost nothing
-  plan->mutable_programs(0)->set_arena_bytes(physicalMemoryBytes());
+  plan->mutable_programs(0)->set_arena_bytes(memoryLimit().bytes);
   EXPECT_ERROR(Session::create(plan, createFakeBackend()), "the plan needs");
   plan = trainingPlan();
   plan->mutable_axes(1)->set_size(1);
