@@ -26,6 +26,8 @@ public:
   static Expected<std::unique_ptr<Evaluation>> open(const Session &session,
                                                     const TrainOptions &options);
 
+  const DataSource &getData() const { return *data; }
+
   /// Whether it is due after that step of a run of `steps`.
   bool isDue(int64_t step, int64_t steps) const { return step == steps || step % every == 0; }
 

@@ -276,19 +276,81 @@ Expected<std::vector<std::string>> loadWeights(Session &session,
   return loader.notes();
 }
 
-MaybeError saveWeights(const Session &session, const std::string &path,
-                       const std::function<bool(const std::string &)> &isSaved) {
-  std::map<std::string, const plan::State *> saved = mastersOf(session.plan());
-  for (const plan::State *parameter : parametersOf(session.plan()))
+//===----------------------------------------------------------------------===//
+// Saving
+//===----------------------------------------------------------------------===//
+
+static std::map<std::string, const plan::State *>
+savedStates(const plan::Plan &plan, const std::function<bool(const std::string &)> &isSaved) {
+  std::map<std::string, const plan::State *> saved = mastersOf(plan);
+  for (const plan::State *parameter : parametersOf(plan))
     saved.try_emplace(parameter->name(), parameter);
   if (isSaved)
     std::erase_if(saved, [&](const auto &entry) { return !isSaved(entry.first); });
+  return saved;
+}
+
+static std::map<std::string, TensorType>
+fileTypesOf(const std::map<std::string, const plan::State *> &states) {
   std::map<std::string, TensorType> types;
-  for (const auto &[name, state] : saved)
+  for (const auto &[name, state] : states)
     types.emplace(name, fileTypeOf(*state));
-  return writeSafetensors(path, types, [&](const std::string &name) {
-    return session.getState(saved.at(name)->name());
-  });
+  return types;
+}
+
+SavedWeights::SavedWeights(const plan::Plan &plan,
+                           const std::function<bool(const std::string &)> &isSaved)
+    : states(savedStates(plan, isSaved)), writer(fileTypesOf(states)) {}
+
+MaybeError SavedWeights::write(const Session &session, AtomicFile &file) const {
+  return writer.write(
+      file, [&](const std::string &name) { return session.getState(states.at(name)->name()); });
+}
+
+/// The first element all of whose exponent bits are set, which only infinities and NaN have.
+template <typename Bits>
+static std::optional<int64_t> findExponent(const HostTensor &tensor, Bits exponent) {
+  const Bits *begin = tensor.as<Bits>(), *end = begin + tensor.type.numElements();
+  const Bits *found =
+      std::find_if(begin, end, [=](Bits bits) { return (bits & exponent) == exponent; });
+  return found == end ? std::nullopt : std::optional<int64_t>(found - begin);
+}
+
+static std::optional<int64_t> findNonfinite(const HostTensor &tensor) {
+  switch (tensor.type.dtype) {
+  case DType::F32:
+    return findExponent<uint32_t>(tensor, 0x7f80'0000);
+  case DType::F64:
+    return findExponent<uint64_t>(tensor, 0x7ff0'0000'0000'0000);
+  case DType::BF16:
+    return findExponent<uint16_t>(tensor, 0x7f80);
+  case DType::F16:
+    return findExponent<uint16_t>(tensor, 0x7c00);
+  default:
+    return std::nullopt;
+  }
+}
+
+Expected<std::optional<std::string>> SavedWeights::findNonfinite(const Session &session) const {
+  for (const auto &[name, state] : states) {
+    Expected<HostTensor> tensor = session.getState(state->name());
+    if (!tensor)
+      return tensor.error();
+    if (std::optional<int64_t> element = runtime::findNonfinite(*tensor))
+      return std::optional(fmt::format("tensor \"{}\" has {} at element {}", name,
+                                       elementAt(*tensor, *element), *element));
+  }
+  return std::optional<std::string>();
+}
+
+MaybeError saveWeights(const Session &session, const std::string &path,
+                       const std::function<bool(const std::string &)> &isSaved) {
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  if (MaybeError error = SavedWeights(session.plan(), isSaved).write(session, *file))
+    return error;
+  return file->commit();
 }
 
 } // namespace dtc::runtime

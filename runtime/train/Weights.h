@@ -7,10 +7,14 @@
 #ifndef DTC_RUNTIME_TRAIN_WEIGHTS_H
 #define DTC_RUNTIME_TRAIN_WEIGHTS_H
 
+#include "runtime/data/Safetensors.h"
 #include "runtime/executor/Session.h"
+#include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +33,28 @@ inline Expected<std::vector<std::string>> loadWeights(Session &session, const st
   return loadWeights(session, std::vector<std::string>{path});
 }
 
-/// Writes every parameter, under its own name and with its file_shape: the master weights where it
-/// has them. With `isSaved`, only those for whose names that is true.
+/// What a file of weights holds: every parameter of a plan, under its own name and with its
+/// file_shape; the master weights where it has them.
+class SavedWeights {
+public:
+  /// With `isSaved`, only the parameters for whose names that is true. The plan must stay.
+  explicit SavedWeights(const plan::Plan &plan,
+                        const std::function<bool(const std::string &)> &isSaved = nullptr);
+
+  /// The size of the file.
+  uint64_t numBytes() const { return writer.numBytes(); }
+  /// Writes the values of a session of the plan, and does not commit the file.
+  MaybeError write(const Session &session, AtomicFile &file) const;
+  /// The first value that is not finite: "tensor \"w\" has nan at element 3"; nullopt if there is
+  /// none.
+  Expected<std::optional<std::string>> findNonfinite(const Session &session) const;
+
+private:
+  std::map<std::string, const plan::State *> states; // by the name in the file
+  SafetensorsWriter writer;
+};
+
+/// Writes a file of weights whole or not at all.
 MaybeError saveWeights(const Session &session, const std::string &path,
                        const std::function<bool(const std::string &)> &isSaved = nullptr);
 

@@ -9,6 +9,7 @@
 #include "runtime/executor/Session.h"
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/support/StartThread.h"
 #include "runtime/train/TrainLoop.h"
 #include "tools/CommandLine.h"
 
@@ -26,17 +27,37 @@ using namespace dtc;
 using namespace dtc::runtime;
 
 static std::atomic<bool> stopRequested = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
+static std::atomic<int> stopSignal = 0; // the first one that asked
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "set from a signal handler");
 
-/// The first signal asks the run to end after its step and save; a second one ends the process.
+/// The first signal asks the run to end after its step and save. A second SIGINT or SIGTERM ends
+/// the process; a terminal that is closed sends more than one SIGHUP, and a pipe that nobody reads
+/// a SIGPIPE for each line.
 static void stopOnSignals() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { stopRequested = true; };
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  action.sa_handler = [](int signal) {
+    int none = 0;
+    stopSignal.compare_exchange_strong(none, signal);
+    stopRequested = true;
+  };
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    action.sa_flags = SA_RESTART | (signal == SIGINT || signal == SIGTERM ? SA_RESETHAND : 0);
+    struct sigaction before = {};
+    // nohup asks for a run that outlives its terminal.
+    if (signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
+        before.sa_handler == SIG_IGN)
+      continue;
+    sigaction(signal, &action, nullptr);
+  }
+  // A file that may not grow any more is an error as a full disk is.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
 }
+
+/// As a shell reports a process that a signal has ended.
+static int interruptedStatus() { return 128 + stopSignal; }
 
 static const std::map<std::string, LearningRateDecay> decays = {
     {"constant", LearningRateDecay::Constant},
@@ -154,8 +175,8 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->allow_extra_args(false);
   app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
   app.add_option("--save-adapters", options.saveAdaptersPath,
-                 "Write the adapters of a model with --lora, and nothing else, to a .safetensors "
-                 "file at the end, and adapter_config.json beside it, as PEFT does");
+                 "Write the adapters of a model with --lora, and nothing else, to this folder at "
+                 "the end, as PEFT does: adapter_model.safetensors and adapter_config.json");
   app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
   app.add_option("--threads", options.threadsPerDevice,
                  "Threads for each device (default: the cores divided by the devices)")
@@ -225,9 +246,13 @@ static int calibrateMain(const CLI::App &app, CalibrateCommand &command, int thr
                               name));
   }
   command.options.threadsPerDevice = std::max(threads, 1);
-  MaybeError error =
-      calibrateToFile(command.options, command.path, createCpuBackend(), stdout, stderr);
-  return error ? fail(error->message) : 0;
+  try {
+    MaybeError error =
+        calibrateToFile(command.options, command.path, createCpuBackend(), stdout, stderr);
+    return error ? fail(error->message) : 0;
+  } catch (const ThreadStartError &error) {
+    return fail(error.what());
+  }
 }
 
 static int runMain(int argc, char **argv) {
@@ -260,12 +285,12 @@ static int runMain(int argc, char **argv) {
     generateOptions.generator.sampler.seed = options.seed;
     MaybeError error =
         generate(options, generateOptions, createCpuBackend(), stdout, stderr, stopRequested);
-    return error ? fail(error->message) : 0;
+    return error ? fail(error->message) : stopRequested ? interruptedStatus() : 0;
   }
   Expected<TrainResult> result = train(options, createCpuBackend(), stdout, stderr, stopRequested);
   if (!result)
     return fail(result.error().message);
-  return 0;
+  return result->interrupted ? interruptedStatus() : 0;
 }
 
 int main(int argc, char **argv) { return runTool(runMain, argc, argv); }
