@@ -46,9 +46,9 @@ public:
   virtual int64_t sequentialBatches() const = 0;
   virtual Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const = 0;
 
-  /// Is told now and then how many bytes of a file have been looked at, and of how many. While it
-  /// is true, there is more to do.
-  using Progress = std::function<bool(uint64_t done, uint64_t bytes)>;
+  /// Is told now and then how many tokens or indices have been looked at, and of how many. The
+  /// check goes on while it returns true.
+  using Progress = std::function<bool(uint64_t done, uint64_t all)>;
   /// Looks at all that any batch can ever have, for the errors that batch() would give. Without an
   /// error, it may have been ended by `progress`.
   virtual MaybeError check(const Progress &progress) const = 0;

@@ -138,7 +138,7 @@ MaybeError SafetensorsSource::check(const Progress &progress) const {
       continue;
     int64_t rowsAtOnce = std::max<int64_t>(elementsCheckedAtOnce / rowElements, 1);
     for (int64_t row = 0; row < sampleCount; row += rowsAtOnce) {
-      if (!progress(4 * done, 4 * elements))
+      if (!progress(done, elements))
         return std::nullopt;
       int64_t rows = std::min(rowsAtOnce, sampleCount - row);
       part.resize(static_cast<size_t>(rows * rowElements));

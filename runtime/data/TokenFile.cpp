@@ -70,17 +70,25 @@ Expected<TokenFile> TokenFile::open(const std::string &path) {
   return tokens;
 }
 
+/// From little-endian tokens, as the host has them.
+template <typename Token> static void widen(const std::byte *from, std::span<int32_t> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    Token token;
+    std::memcpy(&token, from + i * sizeof(Token), sizeof(Token));
+    out[i] = token;
+  }
+}
+
 MaybeError TokenFile::read(uint64_t position, std::span<int32_t> out) const {
   // The file's bytes go to the end of `out`, so that none is overwritten before it is converted.
   std::span<std::byte> bytes = std::as_writable_bytes(out).last(out.size() * tokenBytes);
   if (MaybeError error = file.read(dataBegin + position * tokenBytes, bytes))
     return error;
-  for (size_t i = 0; i < out.size(); ++i) {
-    uint32_t token = 0;
-    std::memcpy(&token, bytes.data() + i * tokenBytes, tokenBytes); // little-endian, as the host
-    out[i] = static_cast<int32_t>(token);
-  }
-  return std::nullopt;
+  if (tokenBytes == 1)
+    widen<uint8_t>(bytes.data(), out);
+  else if (tokenBytes == 2)
+    widen<uint16_t>(bytes.data(), out);
+  return std::nullopt; // tokens of four bytes are where they should be
 }
 
 std::string TokenFile::describe() const {

@@ -57,18 +57,21 @@ TokenSource::open(const std::string &path, std::vector<DataInput> inputs, uint64
   return std::unique_ptr<DataSource>(std::move(source));
 }
 
+/// All tokens of an input are below it.
+static int64_t limitOf(const DataInput &input) {
+  return input.indexLimit > 0 ? input.indexLimit : int64_t{1} << 31;
+}
+
 MaybeError TokenSource::checkLimit(const DataInput &input, uint64_t position,
                                    std::span<const int32_t> values) const {
-  if (input.indexLimit <= 0)
-    return std::nullopt;
   // Negative numbers are tokens of more than 31 bits.
   for (size_t i = 0; i < values.size(); ++i)
-    if (static_cast<uint32_t>(values[i]) >= static_cast<uint64_t>(input.indexLimit))
+    if (static_cast<uint32_t>(values[i]) >= limitOf(input))
       return Error{fmt::format("{}: token {} at position {} is out of range; the input \"{}\" "
                                "takes tokens from 0 to {} (the model's vocabulary is too small "
                                "for this data, or the file has another format)",
                                file.path(), static_cast<uint32_t>(values[i]), position + i,
-                               input.name, input.indexLimit - 1)};
+                               input.name, limitOf(input) - 1)};
   return std::nullopt;
 }
 
@@ -80,9 +83,7 @@ MaybeError TokenSource::readTokens(const DataInput &input, uint64_t position,
 }
 
 MaybeError TokenSource::check(const Progress &progress) const {
-  auto takesAll = [&](const DataInput &input) {
-    return input.indexLimit <= 0 || input.indexLimit >= file.tokenLimit();
-  };
+  auto takesAll = [&](const DataInput &input) { return limitOf(input) >= file.tokenLimit(); };
   if (takesAll(tokens) && (!labels || takesAll(*labels)))
     return std::nullopt;
   std::vector<int32_t> part;
@@ -91,6 +92,12 @@ MaybeError TokenSource::check(const Progress &progress) const {
     part.resize(std::min(file.size() - begin, tokensCheckedAtOnce));
     if (MaybeError error = file.read(begin, part))
       return error;
+    // Nearly always all of them are below all limits.
+    uint32_t largest = 0;
+    for (int32_t token : part)
+      largest = std::max(largest, static_cast<uint32_t>(token));
+    if (largest < limitOf(tokens) && (!labels || largest < limitOf(*labels)))
+      continue;
     // The last token of the file is a label only, and the first one is none.
     bool hasLast = begin + part.size() == file.size();
     if (MaybeError error = checkLimit(tokens, begin, std::span(part).first(part.size() - hasLast)))

@@ -203,9 +203,9 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
 MaybeError TrainLoop::checkData(const DataSource &source, const std::string &path) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point told = Clock::now();
-  return source.check([&](uint64_t done, uint64_t bytes) {
+  return source.check([&](uint64_t done, uint64_t all) {
     if (Clock::now() - told > std::chrono::seconds(5)) {
-      note(fmt::format("{}: checked {} of {}", path, formatBytes(done), formatBytes(bytes)));
+      note(fmt::format("{}: {}% are checked", path, 100 * done / all));
       told = Clock::now();
     }
     return !stop;
