@@ -31,7 +31,8 @@ namespace dtc::runtime {
 
 Session::Session(std::shared_ptr<const Backend> backend,
                  std::shared_ptr<const PreparedPlan> prepared)
-    : backend(std::move(backend)), prepared(std::move(prepared)) {}
+    : backend(std::move(backend)), prepared(std::move(prepared)),
+      shared(std::make_shared<Shared>()) {}
 
 Session::~Session() = default;
 
@@ -167,6 +168,7 @@ MaybeError Session::open(const SessionOptions &options) {
   for (const std::shared_ptr<const PreparedPlan> &companion : prepared->companions) {
     std::unique_ptr<Session> &added = companions.emplace_back(new Session(backend, companion));
     added->memory = memory;
+    added->shared = shared;
     if (MaybeError error = added->open(others))
       return error->inContext(fmt::format("entry point \"{}\"", companion->plan->entry()));
   }
@@ -182,6 +184,7 @@ Session *Session::findEntry(const std::string &name) const {
 
 MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work,
                                  const DeviceThreads::Watch *watch) {
+  MaybeError &failure = shared->failure;
   if (failure)
     return failure;
   failure = threads->run([&](size_t device) { return work(*devices[device]); }, watch);
@@ -300,8 +303,8 @@ Expected<HostTensor> Session::getState(const std::string &name) const {
 template <typename T>
 Expected<HostTensor> Session::gather(const plan::Program &program, const T &binding,
                                      TensorType type) const {
-  if (failure)
-    return *failure;
+  if (shared->failure)
+    return *shared->failure;
   HostTensor whole(std::move(type));
   for (const std::unique_ptr<Device> &device : devices)
     if (device->getProgram().program == &program &&
@@ -342,7 +345,17 @@ static MaybeError checkIndices(const plan::Input &input, const HostTensor &value
   return std::nullopt;
 }
 
+MaybeError Session::checkBatch(const std::string &what, int64_t batch) const {
+  auto count = static_cast<int64_t>(inputs.size());
+  if (batch >= 0 && batch < count)
+    return std::nullopt;
+  return Error{fmt::format("{} is set for batch {}; a step has {} batch{}, the first is 0", what,
+                           batch, count, count == 1 ? "" : "es")};
+}
+
 MaybeError Session::setInput(const std::string &name, HostTensor value, int64_t batch) {
+  if (MaybeError error = checkBatch(fmt::format("input \"{}\"", name), batch))
+    return error;
   bool found = false;
   for (const plan::Program &program : plan().programs()) {
     const plan::Input *input = findByName(program.inputs(), name);
@@ -379,6 +392,9 @@ MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double
 MaybeError Session::setLossScale(double scale) { return setRole(plan::Input::LOSS_SCALE, {scale}); }
 
 MaybeError Session::setRandomKey(std::array<uint32_t, 2> key, int64_t batch) {
+  // Of a plan without random masks too.
+  if (MaybeError error = checkBatch("the key of random masks", batch))
+    return error;
   // The plan's words are signed; the bits are the same.
   return setRole(plan::Input::RANDOM_KEY,
                  {static_cast<double>(static_cast<int32_t>(key[0])),
@@ -408,6 +424,7 @@ MaybeError Session::step(double learningRate, int64_t stepNumber) {
     if (!inputs.front().count(input->name()))
       return Error{fmt::format("input \"{}\" has no value", input->name())};
   hasRun = true;
+  shared->lastRun = this;
   MaybeError error = runOnDevices(
       [&](Device &device) {
         return device.runSchedule([&](int64_t batch) { loadInputs(device, batch); });
@@ -423,6 +440,14 @@ Expected<HostTensor> Session::getOutput(const std::string &name) const {
     if (const plan::Output *output = findByName(program.outputs(), name)) {
       if (!hasRun)
         return Error{fmt::format("output \"{}\" has no value before the first step", name)};
+      if (const Session *last = shared->lastRun; last != this)
+        return Error{
+            fmt::format("output \"{}\" is of a step before the last one, which was of "
+                        "{} and uses the same memory; read it before that",
+                        name,
+                        last->plan().entry().empty()
+                            ? "the plan's own entry point"
+                            : fmt::format("the entry point \"{}\"", last->plan().entry()))};
       return gather(program, *output, typeOf(*output));
     }
   return Error{fmt::format("the plan has no output \"{}\"", name)};
