@@ -6,6 +6,7 @@
 
 #include "runtime/support/AtomicFile.h"
 
+#include "runtime/support/FilePath.h"
 #include "runtime/support/Format.h"
 
 #include <algorithm>
@@ -52,11 +53,7 @@ Error AtomicFile::failure(const char *what, int code) const {
 }
 
 /// Renaming over a symbolic link would replace the link and not what it names.
-static std::string resolve(const std::string &path) {
-  std::error_code code;
-  std::filesystem::path resolved = std::filesystem::weakly_canonical(path, code);
-  return code ? path : resolved.string();
-}
+static std::string resolve(const std::string &path) { return followLinks(path); }
 
 static std::string folderOf(const std::string &path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
