@@ -68,7 +68,7 @@ private:
   void describe() const;
   MaybeError runSteps();
   MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
-  MaybeError openMetrics();
+  MaybeError beginMetrics();
   Expected<StepMetrics> runStep(int64_t step, double rate);
   MaybeError giveInputs(int64_t step);
   MaybeError save(MaybeError failure);
@@ -169,9 +169,12 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
         "{}: the plan generates tokens; give it a file to go on with, --prompt", options.planPath)};
   if (MaybeError error = openData())
     return error;
-  if (!options.metricsPath.empty())
-    if (MaybeError error = checkWritable(options.metricsPath))
-      return error;
+  if (!options.metricsPath.empty()) {
+    Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
+    if (!writer)
+      return writer.error();
+    metricsWriter = std::move(*writer);
+  }
   if (!options.tracePath.empty())
     if (MaybeError error = checkWritable(options.tracePath))
       return error;
@@ -300,14 +303,8 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
 
 /// Empties the file. Called when there is something to write, so that a run that fails in its first
 /// step leaves the metrics of the one before.
-MaybeError TrainLoop::openMetrics() {
-  if (options.metricsPath.empty() || metricsWriter)
-    return std::nullopt;
-  Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
-  if (!writer)
-    return writer.error();
-  metricsWriter = std::move(*writer);
-  return std::nullopt;
+MaybeError TrainLoop::beginMetrics() {
+  return metricsWriter ? metricsWriter->begin() : std::nullopt;
 }
 
 /// Computes the loss on held-out data, if it is due.
@@ -340,7 +337,7 @@ MaybeError TrainLoop::runSteps() {
     report.step(*metrics);
     if (MaybeError error = evaluate(*metrics, report))
       return error;
-    if (MaybeError error = openMetrics())
+    if (MaybeError error = beginMetrics())
       return error;
     if (metricsWriter)
       if (MaybeError error = metricsWriter->write(*metrics))
@@ -441,7 +438,7 @@ MaybeError TrainLoop::save(MaybeError failure) {
 }
 
 MaybeError TrainLoop::finish() {
-  if (MaybeError error = openMetrics())
+  if (MaybeError error = beginMetrics())
     return error;
   if (!trains() && result.stepsDone > 0)
     for (const plan::Output *output : distinctOutputs(*plan)) {
