@@ -32,6 +32,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -95,6 +97,7 @@ private:
   std::optional<MetricsWriter> metricsWriter;
   LearningRateSchedule schedule;
   StepOutcomes outcomes;
+  bool saidNoLabelCounts = false;
   int64_t steps = 0;
   int64_t unitsPerStep = 0; // tokens or samples
   std::string unit = "steps";
@@ -311,14 +314,21 @@ MaybeError TrainLoop::beginMetrics() {
 MaybeError TrainLoop::evaluate(StepMetrics &metrics, ProgressReport &report) {
   if (!evaluation || !evaluation->isDue(metrics.step, steps))
     return std::nullopt;
-  Expected<std::optional<double>> loss = evaluation->run(stop);
-  if (!loss)
-    return loss.error().inContext(fmt::format("evaluation after step {}", metrics.step));
-  metrics.evalLoss = *loss;
-  if (*loss)
-    report.evaluation(metrics);
-  else
+  Expected<std::optional<EvaluationResult>> found = evaluation->run(stop);
+  if (!found)
+    return found.error().inContext(fmt::format("evaluation after step {}", metrics.step));
+  if (!*found) {
     result.interrupted |= stop;
+    return std::nullopt;
+  }
+  metrics.evalLoss = (*found)->loss.value_or(std::numeric_limits<double>::quiet_NaN());
+  if ((*found)->loss) {
+    report.evaluation(metrics);
+  } else if (!std::exchange(saidNoLabelCounts, true)) {
+    report.finish();
+    note(fmt::format("--eval-data: {}: no label counts, so that there is no loss on them",
+                     evaluation->describe()));
+  }
   return std::nullopt;
 }
 
