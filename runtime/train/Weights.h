@@ -21,12 +21,13 @@
 namespace dtc::runtime {
 
 /// Sets every parameter from safetensors files, and its master weights if it has them: these are
-/// read, and the parameter is what they round to. Where several files have a parameter's tensor,
-/// the last of them holds. A name that a file does not have is also looked for with a leading
-/// "transformer." or "model." added or taken away, if only one tensor of the file fits; an
-/// "lm_head.weight" that is in no file is the token embedding (tied weights). Adapters of which no
-/// file has one keep their values. Returns notes for the user: tensors that were not used, names
-/// that were not exact, adapters that were kept. The error names file and tensor.
+/// read, and the parameter is what they round to. A path is one of those of SafetensorsShards.
+/// Where several have a parameter's tensor, the last of them holds. A name that a file does not
+/// have is also looked for with a leading "transformer." or "model." added or taken away, if only
+/// one tensor of the file fits; an "lm_head.weight" that is in no file is the token embedding (tied
+/// weights). Adapters of which no file has one keep their values. Returns notes for the user:
+/// tensors that were not used, names that were not exact, adapters that were kept. The error names
+/// file and tensor.
 Expected<std::vector<std::string>> loadWeights(Session &session,
                                                const std::vector<std::string> &paths);
 inline Expected<std::vector<std::string>> loadWeights(Session &session, const std::string &path) {
