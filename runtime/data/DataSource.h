@@ -60,8 +60,7 @@ public:
 /// Opens a data set and checks that it can serve the inputs. The format is told by the name and the
 /// first bytes:
 ///  * *.safetensors: a tensor for each input;
-///  * *.bin: 16-bit tokens, with llm.c's header or (as nanoGPT writes them) without one;
-///  * any other file: each byte is a token.
+///  * any other file is one of tokens; see TokenFile.
 /// Tokens serve the input "tokens" of shape [batch, seq], and "labels", the next token of each.
 Expected<std::unique_ptr<DataSource>> openDataSource(const std::string &path,
                                                      std::vector<DataInput> inputs, uint64_t seed);

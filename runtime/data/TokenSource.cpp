@@ -54,6 +54,8 @@ TokenSource::open(const std::string &path, std::vector<DataInput> inputs, uint64
   std::unique_ptr<TokenSource> source(new TokenSource(std::move(*file), seed));
   if (MaybeError error = source->bindInputs(std::move(inputs)))
     return error->inContext(path);
+  if (MaybeError error = source->file.checkWidth(source->tokens.indexLimit))
+    return *error;
   return std::unique_ptr<DataSource>(std::move(source));
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/generate/GenerateRun.h"
 
+#include "runtime/data/DataSource.h"
 #include "runtime/data/TokenFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/support/AtomicFile.h"
@@ -71,6 +72,10 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
     Expected<TokenFile> file = TokenFile::open(path);
     if (!file)
       return file.error().inContext("--prompt");
+    for (const DataInput &input : dataInputsOf(**plan))
+      if (input.name == "tokens")
+        if (MaybeError error = file->checkWidth(input.indexLimit))
+          return error->inContext("--prompt");
     std::vector<int32_t> &prompt = prompts.emplace_back(file->size());
     if (MaybeError error = file->read(0, prompt))
       return error->inContext("--prompt");
