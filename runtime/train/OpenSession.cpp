@@ -8,6 +8,7 @@
 
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/support/Print.h"
+#include "runtime/support/Printable.h"
 #include "runtime/train/Weights.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ MaybeError startStates(Session &session, const TrainOptions &options, std::FILE 
   if (!loaded)
     return loaded.error();
   for (const std::string &text : *loaded)
-    printTo(notes, "note: {}\n", text);
+    printTo(notes, "note: {}\n", printable(text));
   std::fflush(notes);
   if (options.allowNonfinite)
     return std::nullopt;

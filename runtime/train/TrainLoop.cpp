@@ -16,6 +16,7 @@
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Format.h"
 #include "runtime/support/Print.h"
+#include "runtime/support/Printable.h"
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/Metrics.h"
@@ -80,7 +81,7 @@ private:
   Expected<std::optional<double>> scalarOutput(const std::string &name) const;
   bool trains() const { return session->findInput(plan::Input::LEARNING_RATE) != nullptr; }
   void note(const std::string &text) const {
-    printTo(notes, "note: {}\n", text);
+    printTo(notes, "note: {}\n", printable(text));
     std::fflush(notes);
   }
 
@@ -229,13 +230,13 @@ void TrainLoop::describe() const {
       parameters += typeOf(*state).numElements();
   std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
   printTo(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
-          plan->model().empty() ? options.planPath : plan->model(), parameters,
-          session->numDevices(), session->numDevices() == 1 ? "" : "s", mesh,
+          printable(plan->model().empty() ? options.planPath : plan->model()), parameters,
+          session->numDevices(), session->numDevices() == 1 ? "" : "s", printable(mesh),
           formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
   if (data)
-    printTo(out, "{}\n", data->describe());
+    printTo(out, "{}\n", printable(data->describe()));
   if (evaluation)
-    printTo(out, "{}\n", evaluation->describe());
+    printTo(out, "{}\n", printable(evaluation->describe()));
   std::fflush(out);
 }
 
@@ -435,7 +436,7 @@ MaybeError TrainLoop::save(MaybeError failure) {
     return MaybeError();
   });
   for (const std::string &path : saved)
-    printTo(out, "saved {}\n", path);
+    printTo(out, "saved {}\n", printable(path));
   std::fflush(out);
   if (!error)
     error = exception;
@@ -455,7 +456,7 @@ MaybeError TrainLoop::finish() {
       Expected<HostTensor> value = session->getOutput(output->name());
       if (!value)
         return value.error();
-      printTo(out, "{}\n", formatTensor(output->name(), *value));
+      printTo(out, "{}\n", formatTensor(printable(output->name()), *value));
     }
   if (PipelineTime time = session->pipelineTime(); time.deviceSeconds > 0) {
     std::optional<double> predicted;
@@ -477,7 +478,7 @@ MaybeError TrainLoop::finish() {
   if (!options.tracePath.empty()) {
     if (MaybeError error = writeChromeTrace(*session, options.tracePath))
       return error;
-    printTo(out, "traced {}\n", options.tracePath);
+    printTo(out, "traced {}\n", printable(options.tracePath));
   }
   // What a plan that does not train is run for is what it prints.
   if ((std::fflush(out) != 0 || std::ferror(out)) && !trains()) {

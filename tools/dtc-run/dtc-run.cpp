@@ -6,9 +6,11 @@
 
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/Calibration.h"
+#include "runtime/data/SafetensorsShards.h"
 #include "runtime/executor/Session.h"
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/support/CommandFiles.h"
 #include "runtime/support/StartThread.h"
 #include "runtime/train/TrainLoop.h"
 #include "tools/CommandLine.h"
@@ -94,7 +96,7 @@ static CLI::Validator nonNegativeNumber() {
 static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
   CLI::Option *prompt =
       app.add_option("--prompt", options.promptPaths,
-                     "Go on with the text or the 16-bit tokens (.bin) of this file, by a plan of "
+                     "Go on with the text or the tokens (.bin, .u32) of this file, by a plan of "
                      "dtc-compile --mode generate; may be given again")
           ->allow_extra_args(false);
   app.add_option("--max-new-tokens", options.generator.maxNewTokens, "Tokens to generate")
@@ -129,8 +131,8 @@ static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
 static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
   app.add_option("--data", options.dataPath,
-                 "A text file (bytes are tokens), 16-bit tokens of llm.c or nanoGPT (.bin), or "
-                 "tensors named as the plan's inputs (.safetensors)");
+                 "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
+                 "32 bits (.u32), or tensors named as the plan's inputs (.safetensors)");
   app.add_option("--accumulate", options.batches,
                  "Batches of a step: gradients are summed over them before each update")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
@@ -170,13 +172,16 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->check(wholeNumber<uint64_t>())
       ->capture_default_str();
   app.add_option("--init", options.initPaths,
-                 "Start from the weights of a .safetensors file; may be given again, as for a base "
-                 "model and its adapters: the last file that has a tensor holds")
+                 "Start from the weights of a .safetensors file, of the files of a "
+                 "model.safetensors.index.json, or of a folder with either; may be given again, as "
+                 "for a base model and its adapters: the last one that has a tensor holds")
       ->allow_extra_args(false);
   app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
-  app.add_option("--save-adapters", options.saveAdaptersPath,
-                 "Write the adapters of a model with --lora, and nothing else, to this folder at "
-                 "the end, as PEFT does: adapter_model.safetensors and adapter_config.json");
+  app.add_option(
+      "--save-adapters", options.saveAdaptersPath,
+      "Write the adapters of a model with --lora, and nothing else, to this folder at "
+      "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
+      "and adapter_config.json");
   app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
   app.add_option("--threads", options.threadsPerDevice,
                  "Threads for each device (default: the cores divided by the devices)")
@@ -215,6 +220,28 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
          "match=-1 (the last such kernel, of the backward pass), microbatch=1, element=7, "
          "value=-inf or nan. May be given several times")
       ->allow_extra_args(false);
+}
+
+static MaybeError checkFiles(const TrainOptions &train, const GenerateOptions &generate) {
+  CommandFiles files;
+  files.reads("the plan", train.planPath);
+  files.reads("--data", train.dataPath);
+  files.reads("--eval-data", train.evalDataPath);
+  for (const std::string &path : train.initPaths) {
+    Expected<std::vector<std::string>> weights = safetensorsFilesOf(path);
+    if (!weights)
+      return weights.error();
+    for (const std::string &file : *weights)
+      files.reads("--init", file);
+  }
+  for (const std::string &path : generate.promptPaths)
+    files.reads("--prompt", path);
+  files.writes("--save", train.savePath);
+  files.replacesFolder("--save-adapters", train.saveAdaptersPath);
+  files.writes("--metrics", train.metricsPath);
+  files.writes("--trace", train.tracePath);
+  files.writes("--tokens", generate.tokensPath);
+  return files.check();
 }
 
 /// What dtc-run does instead of running a plan.
@@ -280,6 +307,8 @@ static int runMain(int argc, char **argv) {
     std::fflush(stdout);
     std::_Exit(fail(error.message));
   };
+  if (MaybeError error = checkFiles(options, generateOptions))
+    return fail(error->message);
   stopOnSignals();
   if (!generateOptions.promptPaths.empty()) {
     generateOptions.generator.sampler.seed = options.seed;
