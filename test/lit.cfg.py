@@ -26,4 +26,5 @@ if browser:
 else:
     lit_config.note("no browser is installed (Debian's package is chromium): pages are not opened in one")
 config.substitutions.append(("%clusters", os.path.join(config.dtc_source_root, "examples", "clusters")))
+config.substitutions.append(("%faults", os.path.join(config.test_exec_root, "FaultInjection.so")))
 config.substitutions.append(("%examples", os.path.join(config.dtc_source_root, "examples")))

@@ -7,6 +7,8 @@
 #ifndef DTC_TOOLS_COMMANDLINE_H
 #define DTC_TOOLS_COMMANDLINE_H
 
+#include "runtime/support/Printable.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -19,7 +21,7 @@ namespace dtc {
 
 /// Prints an error as every tool does, and returns the exit status of a failure.
 inline int fail(const std::string &message) {
-  std::fprintf(stderr, "error: %s\n", message.c_str());
+  std::fprintf(stderr, "error: %s\n", runtime::printableMessage(message).c_str());
   return 1;
 }
 

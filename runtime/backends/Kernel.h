@@ -83,6 +83,9 @@ public:
   /// Checks the call and prepares it. The error names the kernel, the operand and what was
   /// expected.
   virtual Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const = 0;
+  /// Takes what kernels need that will run on the calling thread with so many threads, so that a
+  /// lack of it is found before the first of them runs.
+  virtual MaybeError startThreads(int threads) const { return std::nullopt; }
 };
 
 } // namespace dtc::runtime

@@ -70,7 +70,7 @@ static Expected<cluster::Cluster> measureRound(CalibrationContext &context) {
   cluster.set_name("cpu");
   cluster::Device &device = *cluster.add_devices();
   device.set_name("cpu");
-  device.set_memory_bytes(static_cast<double>(physicalMemoryBytes()) /
+  device.set_memory_bytes(static_cast<double>(memoryLimit().bytes) /
                           static_cast<double>(options.devices));
   device.set_compute_units(options.threadsPerDevice);
   cluster::Node &node = *cluster.add_node_kinds();

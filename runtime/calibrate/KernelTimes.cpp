@@ -57,7 +57,7 @@ public:
 private:
   /// All threads together do not fill the memory.
   size_t mostOperands() const {
-    return std::min<size_t>(largestOperands, physicalMemoryBytes() / 4 / context.cores.size());
+    return std::min<size_t>(largestOperands, memoryLimit().bytes / 4 / context.cores.size());
   }
 
   CalibrationContext &context;

@@ -49,6 +49,10 @@ public:
 
   virtual ~Transfers() = default;
 
+  /// Takes what receiving needs, so that a lack of it is found before the first message. Throws
+  /// ThreadStartError.
+  virtual void prepareToReceive() {}
+
   /// Starts to send the tensors to `peer`. Neither the tensors nor the span may change until the
   /// transfer has been waited for. A network may wait here until the peer has started to receive;
   /// that of one process does not. Messages from one device to another on one channel arrive in the

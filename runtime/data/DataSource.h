@@ -11,6 +11,7 @@
 #include "runtime/support/Error.h"
 #include "runtime/support/Tensor.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,13 @@ public:
   virtual int64_t sequentialBatches() const = 0;
   virtual Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const = 0;
 
+  /// Is told now and then how many tokens or indices have been looked at, and of how many. The
+  /// check goes on while it returns true.
+  using Progress = std::function<bool(uint64_t done, uint64_t all)>;
+  /// Looks at all that any batch can ever have, for the errors that batch() would give. Without an
+  /// error, it may have been ended by `progress`.
+  virtual MaybeError check(const Progress &progress) const = 0;
+
   /// What was found, for people: "input.txt: 1115394 bytes of text".
   virtual std::string describe() const = 0;
 };
@@ -52,8 +60,7 @@ public:
 /// Opens a data set and checks that it can serve the inputs. The format is told by the name and the
 /// first bytes:
 ///  * *.safetensors: a tensor for each input;
-///  * *.bin: 16-bit tokens, with llm.c's header or (as nanoGPT writes them) without one;
-///  * any other file: each byte is a token.
+///  * any other file is one of tokens; see TokenFile.
 /// Tokens serve the input "tokens" of shape [batch, seq], and "labels", the next token of each.
 Expected<std::unique_ptr<DataSource>> openDataSource(const std::string &path,
                                                      std::vector<DataInput> inputs, uint64_t seed);

@@ -22,6 +22,8 @@ using Json = nlohmann::json;
 
 /// The format's own limit.
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
+/// Of a tensor, what is converted at once: few system calls, and little memory beside the result.
+static constexpr int64_t maxReadBytes = int64_t{1} << 20;
 
 std::string SafetensorsEntry::str() const { return dtype + formatShape(shape); }
 
@@ -89,21 +91,28 @@ static Expected<SafetensorsEntry> parseEntry(const Json &json, size_t dataBytes)
   return entry;
 }
 
-MaybeError SafetensorsFile::parseHeader() {
-  std::span<const std::byte> all = file.bytes();
+MaybeError SafetensorsFile::readHeader() {
   uint64_t headerBytes = 0;
-  if (all.size() < sizeof(headerBytes))
-    return Error{fmt::format("is no safetensors file: it has {} bytes", all.size())};
-  std::memcpy(&headerBytes, all.data(), sizeof(headerBytes));
-  if (headerBytes > maxHeaderBytes || headerBytes > all.size() - sizeof(headerBytes))
-    return Error{fmt::format("is no safetensors file, or truncated: its header claims {} bytes, "
-                             "the file has {}",
-                             headerBytes, all.size())};
+  if (file.size() < sizeof(headerBytes))
+    return Error{fmt::format("{}: is no safetensors file: it has {} bytes", path(), file.size())};
+  if (MaybeError error = file.read(0, std::as_writable_bytes(std::span(&headerBytes, 1))))
+    return error;
+  if (headerBytes > maxHeaderBytes || headerBytes > file.size() - sizeof(headerBytes))
+    return Error{fmt::format("{}: is no safetensors file, or truncated: its header claims {} "
+                             "bytes, the file has {}",
+                             path(), headerBytes, file.size())};
+  std::string header(headerBytes, '\0');
+  if (MaybeError error = file.read(sizeof(headerBytes), std::as_writable_bytes(std::span(header))))
+    return error;
   dataBegin = sizeof(headerBytes) + headerBytes;
-  size_t dataBytes = all.size() - dataBegin;
+  if (MaybeError error = parseEntries(header, file.size() - dataBegin))
+    return error->inContext(path());
+  return std::nullopt;
+}
+
+MaybeError SafetensorsFile::parseEntries(std::string_view header, size_t dataBytes) {
   std::string reason;
-  std::optional<Json> json = parseJson(
-      {reinterpret_cast<const char *>(all.data()) + sizeof(headerBytes), headerBytes}, reason);
+  std::optional<Json> json = parseJson(header, reason);
   if (!json)
     return Error{fmt::format("is no safetensors file, or damaged: the header {}", reason)};
   for (const auto &[name, value] : json->items()) {
@@ -139,17 +148,13 @@ MaybeError SafetensorsFile::checkCoverage(size_t dataBytes) const {
 }
 
 Expected<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
-  Expected<MappedFile> mapped = MappedFile::open(path);
-  if (!mapped)
-    return mapped.error();
-  SafetensorsFile result(std::move(*mapped));
-  if (MaybeError error = result.parseHeader())
-    return error->inContext(path);
+  Expected<InputFile> file = InputFile::open(path);
+  if (!file)
+    return file.error();
+  SafetensorsFile result(std::move(*file));
+  if (MaybeError error = result.readHeader())
+    return *error;
   return result;
-}
-
-std::span<const std::byte> SafetensorsFile::bytes(const SafetensorsEntry &entry) const {
-  return file.bytes().subspan(dataBegin + entry.begin, entry.end - entry.begin);
 }
 
 MaybeError SafetensorsFile::read(const std::string &name, int64_t begin, int64_t count, DType dtype,
@@ -161,11 +166,20 @@ MaybeError SafetensorsFile::read(const std::string &name, int64_t begin, int64_t
   if (begin < 0 || count < 0 || begin > entry.numElements() - count)
     return Error{fmt::format("{}: tensor \"{}\" has {} elements; elements {} to {} were asked for",
                              path(), name, entry.numElements(), begin, begin + count)};
-  size_t width = fileElementWidth(entry.dtype);
-  std::span<const std::byte> source =
-      bytes(entry).subspan(static_cast<size_t>(begin) * width, static_cast<size_t>(count) * width);
-  if (MaybeError error = convertElements(entry.dtype, source, begin, dtype, out))
-    return error->inContext(fmt::format("{}: tensor \"{}\"", path(), name));
+  auto width = static_cast<int64_t>(fileElementWidth(entry.dtype));
+  std::vector<std::byte> source(static_cast<size_t>(std::min(count * width, maxReadBytes)));
+  int64_t done = 0;
+  do {
+    int64_t part = std::min(count - done, maxReadBytes / width);
+    std::span<std::byte> bytes = std::span(source).first(static_cast<size_t>(part * width));
+    uint64_t offset = dataBegin + entry.begin + static_cast<uint64_t>((begin + done) * width);
+    if (MaybeError error = file.read(offset, bytes))
+      return error;
+    if (MaybeError error = convertElements(entry.dtype, bytes, begin + done, dtype,
+                                           out + static_cast<size_t>(done) * byteWidth(dtype)))
+      return error->inContext(fmt::format("{}: tensor \"{}\"", path(), name));
+    done += part;
+  } while (done < count);
   return std::nullopt;
 }
 

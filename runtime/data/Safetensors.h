@@ -12,8 +12,9 @@
 #ifndef DTC_RUNTIME_DATA_SAFETENSORS_H
 #define DTC_RUNTIME_DATA_SAFETENSORS_H
 
+#include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
-#include "runtime/support/MappedFile.h"
+#include "runtime/support/InputFile.h"
 #include "runtime/support/Tensor.h"
 
 #include <functional>
@@ -21,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dtc::runtime {
@@ -37,7 +39,7 @@ struct SafetensorsEntry {
   int64_t numElements() const;
 };
 
-/// A file that is mapped and whose header has been checked against the file.
+/// A file that is open and whose header has been checked against its size.
 class SafetensorsFile {
 public:
   /// Opens and checks: sizes, element types, and that the tensors fill the data without gaps and
@@ -46,7 +48,6 @@ public:
 
   const std::string &path() const { return file.path(); }
   const std::map<std::string, SafetensorsEntry> &tensors() const { return entries; }
-  std::span<const std::byte> bytes(const SafetensorsEntry &entry) const;
 
   /// Elements [begin, begin + count) of a tensor, converted to `dtype` and written to `out`.
   /// Conversions: F64, F32, BF16 and F16 to any float type, rounded to the nearest; integers to i32
@@ -57,20 +58,38 @@ public:
   Expected<HostTensor> read(const std::string &name, DType dtype) const;
 
 private:
-  explicit SafetensorsFile(MappedFile file) : file(std::move(file)) {}
-  MaybeError parseHeader();
+  explicit SafetensorsFile(InputFile file) : file(std::move(file)) {}
+  MaybeError readHeader();
+  MaybeError parseEntries(std::string_view header, size_t dataBytes);
   MaybeError checkCoverage(size_t dataBytes) const;
 
-  MappedFile file;
-  size_t dataBegin = 0;
+  InputFile file;
+  uint64_t dataBegin = 0;
   std::map<std::string, SafetensorsEntry> entries;
 };
 
-/// Writes a file whole or not at all. The tensors are asked for one after the other, sorted by
-/// name, so that they need not be in memory together. The error begins with the path.
-MaybeError
-writeSafetensors(const std::string &path, const std::map<std::string, TensorType> &tensors,
-                 const std::function<Expected<HostTensor>(const std::string &)> &tensorOf);
+/// A file that is to be written, of which only the types are known yet.
+class SafetensorsWriter {
+public:
+  /// The value of a tensor.
+  using Source = std::function<Expected<HostTensor>(const std::string &name)>;
+
+  explicit SafetensorsWriter(std::map<std::string, TensorType> tensors);
+
+  uint64_t numBytes() const;
+  /// Writes the file and does not commit it. The tensors are asked for one after the other, sorted
+  /// by name, so that they need not be in memory together. The error begins with the file's path.
+  MaybeError write(AtomicFile &file, const Source &tensorOf) const;
+
+private:
+  std::map<std::string, TensorType> tensors;
+  std::string header;
+};
+
+/// Writes a file whole or not at all.
+MaybeError writeSafetensors(const std::string &path,
+                            const std::map<std::string, TensorType> &tensors,
+                            const SafetensorsWriter::Source &tensorOf);
 
 /// The same for tensors that are in memory.
 MaybeError writeSafetensors(const std::string &path,

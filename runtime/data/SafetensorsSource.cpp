@@ -14,6 +14,8 @@
 
 namespace dtc::runtime {
 
+static constexpr int64_t elementsCheckedAtOnce = int64_t{1} << 20;
+
 MaybeError SafetensorsSource::bindInputs() {
   if (inputs.empty())
     return Error{"the plan has no data inputs"};
@@ -118,6 +120,39 @@ SafetensorsSource::batchOf(const std::function<int64_t(int64_t)> &rowOf) const {
     }
   }
   return result;
+}
+
+MaybeError SafetensorsSource::check(const Progress &progress) const {
+  // Only integers have values that no input takes.
+  std::vector<const DataInput *> checked;
+  uint64_t elements = 0, done = 0;
+  for (const DataInput &input : inputs)
+    if (input.type.dtype == DType::I32 && batchSize > 0) {
+      checked.push_back(&input);
+      elements += static_cast<uint64_t>(file.tensors().at(input.name).numElements());
+    }
+  std::vector<int32_t> part;
+  for (const DataInput *input : checked) {
+    int64_t rowElements = input->type.numElements() / batchSize;
+    if (rowElements == 0)
+      continue;
+    int64_t rowsAtOnce = std::max<int64_t>(elementsCheckedAtOnce / rowElements, 1);
+    for (int64_t row = 0; row < sampleCount; row += rowsAtOnce) {
+      if (!progress(done, elements))
+        return std::nullopt;
+      int64_t rows = std::min(rowsAtOnce, sampleCount - row);
+      part.resize(static_cast<size_t>(rows * rowElements));
+      if (MaybeError error = file.read(input->name, row * rowElements, rows * rowElements,
+                                       DType::I32, reinterpret_cast<std::byte *>(part.data())))
+        return error;
+      for (int64_t each = 0; each < rows; ++each)
+        if (MaybeError error =
+                checkIndices(*input, row + each, part.data() + each * rowElements, rowElements))
+          return error;
+      done += part.size();
+    }
+  }
+  return std::nullopt;
 }
 
 std::string SafetensorsSource::describe() const {

@@ -22,6 +22,7 @@ public:
   Expected<std::map<std::string, HostTensor>> batch(int64_t step) const override;
   int64_t sequentialBatches() const override;
   Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const override;
+  MaybeError check(const Progress &progress) const override;
   std::string describe() const override;
 
 private:

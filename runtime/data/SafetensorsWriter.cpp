@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/data/Safetensors.h"
-#include "runtime/support/AtomicFile.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -47,28 +46,43 @@ static std::string makeHeader(const std::map<std::string, TensorType> &tensors) 
   return text;
 }
 
-MaybeError
-writeSafetensors(const std::string &path, const std::map<std::string, TensorType> &tensors,
-                 const std::function<Expected<HostTensor>(const std::string &)> &tensorOf) {
-  Expected<AtomicFile> file = AtomicFile::create(path);
-  if (!file)
-    return file.error();
-  std::string header = makeHeader(tensors);
+SafetensorsWriter::SafetensorsWriter(std::map<std::string, TensorType> tensors)
+    : tensors(std::move(tensors)), header(makeHeader(this->tensors)) {}
+
+uint64_t SafetensorsWriter::numBytes() const {
+  uint64_t bytes = sizeof(uint64_t) + header.size();
+  for (const auto &[name, type] : tensors)
+    bytes += type.numBytes();
+  return bytes;
+}
+
+MaybeError SafetensorsWriter::write(AtomicFile &file, const Source &tensorOf) const {
   uint64_t headerBytes = header.size();
-  if (MaybeError error = file->write(std::as_bytes(std::span(&headerBytes, 1))))
+  if (MaybeError error = file.write(std::as_bytes(std::span(&headerBytes, 1))))
     return error;
-  if (MaybeError error = file->write(header))
+  if (MaybeError error = file.write(header))
     return error;
   for (const auto &[name, type] : tensors) {
     Expected<HostTensor> tensor = tensorOf(name);
     if (!tensor)
-      return tensor.error().inContext(path);
+      return tensor.error().inContext(file.getPath());
     if (tensor->type != type)
-      return Error{fmt::format("{}: tensor \"{}\" is {}, found {}", path, name, type.str(),
-                               tensor->type.str())};
-    if (MaybeError error = file->write(tensor->bytes))
+      return Error{fmt::format("{}: tensor \"{}\" is {}, found {}", file.getPath(), name,
+                               type.str(), tensor->type.str())};
+    if (MaybeError error = file.write(tensor->bytes))
       return error;
   }
+  return std::nullopt;
+}
+
+MaybeError writeSafetensors(const std::string &path,
+                            const std::map<std::string, TensorType> &tensors,
+                            const SafetensorsWriter::Source &tensorOf) {
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  if (MaybeError error = SafetensorsWriter(tensors).write(*file, tensorOf))
+    return error;
   return file->commit();
 }
 

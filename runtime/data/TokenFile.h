@@ -7,15 +7,20 @@
 #ifndef DTC_RUNTIME_DATA_TOKENFILE_H
 #define DTC_RUNTIME_DATA_TOKENFILE_H
 
-#include "runtime/support/MappedFile.h"
+#include "runtime/support/InputFile.h"
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace dtc::runtime {
 
-/// A file of tokens: 16 bits each if it is named *.bin, with llm.c's header or (as nanoGPT writes
-/// them) without one; of any other file each byte is a token.
+/// A file of tokens, the width of which is told by its name:
+///  * *.bin: 16 bits each, as nanoGPT writes them, or what llm.c's header says, 16 or 32;
+///  * *.u32: 32 bits each, for vocabularies of more than 65,536;
+///  * any other file: each byte is a token.
+/// Tokens are unsigned and little-endian.
 class TokenFile {
 public:
   /// The error begins with the path.
@@ -24,20 +29,29 @@ public:
   const std::string &path() const { return file.path(); }
   /// At least one.
   uint64_t size() const { return tokenCount; }
-  /// The token at a position below size().
-  int32_t operator[](uint64_t position) const;
+  /// Reads the tokens from a position on, as many as `out` has, all of them below size(). The error
+  /// begins with the path.
+  MaybeError read(uint64_t position, std::span<int32_t> out) const;
+  /// All tokens that the format can hold are below it.
+  int64_t tokenLimit() const { return int64_t{1} << 8 * tokenBytes; }
+  /// Finds out whether what is read as 16-bit tokens is a file of 32-bit ones without a header.
+  /// `vocabulary` is how many tokens there are, 0 if that is not known. The error begins with the
+  /// path.
+  MaybeError checkWidth(int64_t vocabulary) const;
   bool isText() const { return tokenBytes == 1; }
   /// "input.txt: 1115394 bytes of text".
   std::string describe() const;
 
 private:
-  explicit TokenFile(MappedFile file) : file(std::move(file)) {}
-  MaybeError readLayout();
+  explicit TokenFile(InputFile file) : file(std::move(file)) {}
+  /// `header`: the first bytes of the file, zeros where it has fewer.
+  MaybeError readLayout(const std::array<int32_t, 3> &header);
 
-  MappedFile file;
+  InputFile file;
   const char *format = "bytes of text";
-  size_t dataBegin = 0;  // bytes
-  size_t tokenBytes = 1; // 1 or 2
+  size_t dataBegin = 0;    // bytes
+  size_t tokenBytes = 1;   // 1, 2 or 4
+  bool mayBeWider = false; // the width is told by the name alone
   uint64_t tokenCount = 0;
 };
 

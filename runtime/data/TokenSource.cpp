@@ -8,9 +8,12 @@
 
 #include "runtime/data/Sampling.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace dtc::runtime {
+
+static constexpr uint64_t tokensCheckedAtOnce = uint64_t{1} << 20;
 
 MaybeError TokenSource::bindInputs(std::vector<DataInput> inputs) {
   bool hasTokens = false;
@@ -51,20 +54,61 @@ TokenSource::open(const std::string &path, std::vector<DataInput> inputs, uint64
   std::unique_ptr<TokenSource> source(new TokenSource(std::move(*file), seed));
   if (MaybeError error = source->bindInputs(std::move(inputs)))
     return error->inContext(path);
+  if (MaybeError error = source->file.checkWidth(source->tokens.indexLimit))
+    return *error;
   return std::unique_ptr<DataSource>(std::move(source));
 }
 
-MaybeError TokenSource::copyTokens(const DataInput &input, uint64_t position, int64_t count,
-                                   int32_t *out) const {
-  for (int64_t i = 0; i < count; ++i) {
-    int32_t token = file[position + static_cast<uint64_t>(i)];
-    if (input.indexLimit > 0 && token >= input.indexLimit)
+/// All tokens of an input are below it.
+static int64_t limitOf(const DataInput &input) {
+  return input.indexLimit > 0 ? input.indexLimit : int64_t{1} << 31;
+}
+
+MaybeError TokenSource::checkLimit(const DataInput &input, uint64_t position,
+                                   std::span<const int32_t> values) const {
+  // Negative numbers are tokens of more than 31 bits.
+  for (size_t i = 0; i < values.size(); ++i)
+    if (static_cast<uint32_t>(values[i]) >= limitOf(input))
       return Error{fmt::format("{}: token {} at position {} is out of range; the input \"{}\" "
                                "takes tokens from 0 to {} (the model's vocabulary is too small "
                                "for this data, or the file has another format)",
-                               file.path(), token, position + static_cast<uint64_t>(i), input.name,
-                               input.indexLimit - 1)};
-    out[i] = token;
+                               file.path(), static_cast<uint32_t>(values[i]), position + i,
+                               input.name, limitOf(input) - 1)};
+  return std::nullopt;
+}
+
+MaybeError TokenSource::readTokens(const DataInput &input, uint64_t position,
+                                   std::span<int32_t> out) const {
+  if (MaybeError error = file.read(position, out))
+    return error;
+  return checkLimit(input, position, out);
+}
+
+MaybeError TokenSource::check(const Progress &progress) const {
+  auto takesAll = [&](const DataInput &input) { return limitOf(input) >= file.tokenLimit(); };
+  if (takesAll(tokens) && (!labels || takesAll(*labels)))
+    return std::nullopt;
+  std::vector<int32_t> part;
+  for (uint64_t begin = 0; begin < file.size() && progress(begin, file.size());
+       begin += part.size()) {
+    part.resize(std::min(file.size() - begin, tokensCheckedAtOnce));
+    if (MaybeError error = file.read(begin, part))
+      return error;
+    // Nearly always all of them are below all limits.
+    uint32_t largest = 0;
+    for (int32_t token : part)
+      largest = std::max(largest, static_cast<uint32_t>(token));
+    if (largest < limitOf(tokens) && (!labels || largest < limitOf(*labels)))
+      continue;
+    // The last token of the file is a label only, and the first one is none.
+    bool hasLast = begin + part.size() == file.size();
+    if (MaybeError error = checkLimit(tokens, begin, std::span(part).first(part.size() - hasLast)))
+      return error;
+    size_t first = begin == 0 ? 1 : 0;
+    if (!labels)
+      continue;
+    if (MaybeError error = checkLimit(*labels, begin + first, std::span(part).subspan(first)))
+      return error;
   }
   return std::nullopt;
 }
@@ -93,16 +137,15 @@ TokenSource::batchAt(const std::function<uint64_t(int64_t)> &positionOf) const {
   HostTensor &inputs = result.emplace(tokens.name, tokens.type).first->second;
   HostTensor *targets =
       labels ? &result.emplace(labels->name, labels->type).first->second : nullptr;
-  int64_t length = tokens.type.shape[1];
+  auto length = static_cast<size_t>(tokens.type.shape[1]);
   for (int64_t sample = 0; sample < tokens.type.shape[0]; ++sample) {
     uint64_t position = positionOf(sample);
-    if (MaybeError error =
-            copyTokens(tokens, position, length, inputs.as<int32_t>() + sample * length))
+    size_t at = static_cast<size_t>(sample) * length;
+    if (MaybeError error = readTokens(tokens, position, {inputs.as<int32_t>() + at, length}))
       return *error;
     if (!targets)
       continue;
-    if (MaybeError error =
-            copyTokens(*labels, position + 1, length, targets->as<int32_t>() + sample * length))
+    if (MaybeError error = readTokens(*labels, position + 1, {targets->as<int32_t>() + at, length}))
       return *error;
   }
   return result;

@@ -23,6 +23,7 @@ public:
   Expected<std::map<std::string, HostTensor>> batch(int64_t step) const override;
   int64_t sequentialBatches() const override;
   Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const override;
+  MaybeError check(const Progress &progress) const override;
   std::string describe() const override;
 
 private:
@@ -31,9 +32,10 @@ private:
   batchAt(const std::function<uint64_t(int64_t)> &positionOf) const;
   TokenSource(TokenFile file, uint64_t seed) : file(std::move(file)), seed(seed) {}
   MaybeError bindInputs(std::vector<DataInput> inputs);
-  /// Copies tokens [position, position + count) to `out`, after a check against the input's limit.
-  MaybeError copyTokens(const DataInput &input, uint64_t position, int64_t count,
-                        int32_t *out) const;
+  /// Reads tokens from a position on, which must be below the input's limit.
+  MaybeError readTokens(const DataInput &input, uint64_t position, std::span<int32_t> out) const;
+  MaybeError checkLimit(const DataInput &input, uint64_t position,
+                        std::span<const int32_t> values) const;
 
   TokenFile file;
   uint64_t seed;

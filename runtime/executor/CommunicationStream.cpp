@@ -6,6 +6,7 @@
 
 #include "runtime/executor/CommunicationStream.h"
 
+#include "runtime/support/StartThread.h"
 #include "runtime/support/WaitBriefly.h"
 
 #include <cassert>
@@ -14,7 +15,8 @@
 namespace dtc::runtime {
 
 CommunicationStream::CommunicationStream(size_t capacity, std::function<MaybeError(size_t)> work)
-    : work(std::move(work)), items(capacity), thread([this] { loop(); }) {}
+    : work(std::move(work)), items(capacity),
+      thread(startThread("communication", [this] { loop(); })) {}
 
 CommunicationStream::~CommunicationStream() {
   {

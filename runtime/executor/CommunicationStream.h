@@ -26,7 +26,7 @@ public:
   using Ticket = uint64_t;
 
   /// `work` is called on the stream's thread with what was queued. At most `capacity` items are in
-  /// the queue at one time.
+  /// the queue at one time. Throws ThreadStartError.
   CommunicationStream(size_t capacity, std::function<MaybeError(size_t)> work);
   /// Waits for what is queued, which the caller must have made to end.
   ~CommunicationStream();

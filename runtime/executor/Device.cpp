@@ -78,6 +78,9 @@ Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedP
   for (const PreparedProgram::Operands &tensor : program.operands)
     device->operands.push_back(
         {device->arena + tensor.input.offset, device->arena + tensor.output.offset});
+  if (std::any_of(program.transfers.begin(), program.transfers.end(),
+                  [](const PreparedTransfer &transfer) { return !transfer.sends; }))
+    transfers->prepareToReceive();
   device->transfers =
       std::make_unique<DeviceTransfers>(*device->plan, index, device->arena, std::move(transfers));
   if (size_t maxAsync = program.maxAsync) {

@@ -77,7 +77,7 @@ struct DeviceMemory {
 /// The communicator passes from one to the other when the stream is idle.
 class Device {
 public:
-  /// Opens all groups. The memory is enough for the device's program.
+  /// Opens all groups. The memory is enough for the device's program. Throws ThreadStartError.
   static Expected<std::unique_ptr<Device>>
   create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
          std::shared_ptr<const DeviceMemory> memory, std::unique_ptr<Communicator> communicator,

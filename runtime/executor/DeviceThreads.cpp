@@ -6,6 +6,8 @@
 
 #include "runtime/executor/DeviceThreads.h"
 
+#include "runtime/support/StartThread.h"
+
 #include <exception>
 #include <fmt/format.h>
 
@@ -14,11 +16,19 @@ namespace dtc::runtime {
 DeviceThreads::DeviceThreads(size_t devices, std::function<void()> onFailure)
     : onFailure(std::move(onFailure)) {
   threads.reserve(devices);
-  for (size_t device = 0; device < devices; ++device)
-    threads.emplace_back([this, device] { loop(device); });
+  try {
+    for (size_t device = 0; device < devices; ++device)
+      threads.push_back(
+          startThread(fmt::format("device {}", device), [this, device] { loop(device); }));
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-DeviceThreads::~DeviceThreads() {
+DeviceThreads::~DeviceThreads() { stop(); }
+
+void DeviceThreads::stop() {
   {
     std::lock_guard lock(mutex);
     stopping = true;

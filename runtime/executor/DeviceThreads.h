@@ -25,6 +25,7 @@ class DeviceThreads {
 public:
   /// `onFailure` is called, from the failing device's thread, when work fails: it must make the
   /// other devices return.
+  /// Throws ThreadStartError.
   DeviceThreads(size_t devices, std::function<void()> onFailure);
   ~DeviceThreads();
   DeviceThreads(const DeviceThreads &) = delete;
@@ -43,6 +44,7 @@ public:
   MaybeError run(const std::function<MaybeError(size_t)> &work, const Watch *watch = nullptr);
 
 private:
+  void stop();
   void fail(const Error &error);
   void loop(size_t device);
   MaybeError runGuarded(const std::function<MaybeError(size_t)> &work, size_t device);

@@ -15,6 +15,7 @@
 #include "runtime/plan/PlanValidator.h"
 #include "runtime/support/CheckedMath.h"
 #include "runtime/support/Format.h"
+#include "runtime/support/StartThread.h"
 
 #include <algorithm>
 #include <cassert>
@@ -30,7 +31,8 @@ namespace dtc::runtime {
 
 Session::Session(std::shared_ptr<const Backend> backend,
                  std::shared_ptr<const PreparedPlan> prepared)
-    : backend(std::move(backend)), prepared(std::move(prepared)) {}
+    : backend(std::move(backend)), prepared(std::move(prepared)),
+      shared(std::make_shared<Shared>()) {}
 
 Session::~Session() = default;
 
@@ -72,14 +74,18 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Prepare
     return *error;
   if (MaybeError error = session->allocate())
     return *error;
-  if (MaybeError error = session->open(options))
-    return *error;
+  try {
+    if (MaybeError error = session->open(options))
+      return *error;
+  } catch (const ThreadStartError &error) {
+    return Error{error.what()};
+  }
   return session;
 }
 
 MaybeError Session::checkMemory(const SessionOptions &options) const {
   auto count = static_cast<uint64_t>(numDevices());
-  uint64_t available = physicalMemoryBytes();
+  auto [available, holder] = memoryLimit();
   // At most 2^10 devices with three times 2^46 bytes each; what is more is beyond all memory too.
   uint64_t needed = 0, traces = 0;
   for (size_t i = 0; i < prepared->programs.size(); ++i) {
@@ -92,18 +98,17 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
                                    maxArenaBytes);
   }
   if (needed <= available && needed + traces > available)
-    return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but this "
-                             "machine has {}; trace fewer steps",
-                             options.traceSteps, formatBytes(traces), formatBytes(needed),
+    return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but {} "
+                             "has {}; trace fewer steps",
+                             options.traceSteps, formatBytes(traces), formatBytes(needed), holder,
                              formatBytes(available))};
   if (needed <= available)
     return std::nullopt;
-  return Error{
-      fmt::format("the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
-                  "but this machine has {}; compile for more or smaller shards, or a "
-                  "smaller batch",
-                  formatBytes(needed), count, prepared->programs.size() > 1 ? "at most " : "",
-                  formatBytes(peakBytes()), formatBytes(workspaceBytes()), formatBytes(available))};
+  return Error{fmt::format(
+      "the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
+      "but {} has {}; compile for more or smaller shards, or a smaller batch",
+      formatBytes(needed), count, prepared->programs.size() > 1 ? "at most " : "",
+      formatBytes(peakBytes()), formatBytes(workspaceBytes()), holder, formatBytes(available))};
 }
 
 /// By device.
@@ -153,6 +158,9 @@ MaybeError Session::open(const SessionOptions &options) {
     stallDetector =
         std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);
   threads = std::make_unique<DeviceThreads>(devices.size(), [this] { world->abort(); });
+  if (MaybeError error =
+          runOnDevices([&](Device &) { return backend->startThreads(options.threadsPerDevice); }))
+    return error;
   SessionOptions others = options;
   others.traceSteps = 0;
   others.batches = 1;
@@ -160,6 +168,7 @@ MaybeError Session::open(const SessionOptions &options) {
   for (const std::shared_ptr<const PreparedPlan> &companion : prepared->companions) {
     std::unique_ptr<Session> &added = companions.emplace_back(new Session(backend, companion));
     added->memory = memory;
+    added->shared = shared;
     if (MaybeError error = added->open(others))
       return error->inContext(fmt::format("entry point \"{}\"", companion->plan->entry()));
   }
@@ -175,6 +184,7 @@ Session *Session::findEntry(const std::string &name) const {
 
 MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work,
                                  const DeviceThreads::Watch *watch) {
+  MaybeError &failure = shared->failure;
   if (failure)
     return failure;
   failure = threads->run([&](size_t device) { return work(*devices[device]); }, watch);
@@ -293,8 +303,8 @@ Expected<HostTensor> Session::getState(const std::string &name) const {
 template <typename T>
 Expected<HostTensor> Session::gather(const plan::Program &program, const T &binding,
                                      TensorType type) const {
-  if (failure)
-    return *failure;
+  if (shared->failure)
+    return *shared->failure;
   HostTensor whole(std::move(type));
   for (const std::unique_ptr<Device> &device : devices)
     if (device->getProgram().program == &program &&
@@ -335,7 +345,17 @@ static MaybeError checkIndices(const plan::Input &input, const HostTensor &value
   return std::nullopt;
 }
 
+MaybeError Session::checkBatch(const std::string &what, int64_t batch) const {
+  auto count = static_cast<int64_t>(inputs.size());
+  if (batch >= 0 && batch < count)
+    return std::nullopt;
+  return Error{fmt::format("{} is set for batch {}; a step has {} batch{}, the first is 0", what,
+                           batch, count, count == 1 ? "" : "es")};
+}
+
 MaybeError Session::setInput(const std::string &name, HostTensor value, int64_t batch) {
+  if (MaybeError error = checkBatch(fmt::format("input \"{}\"", name), batch))
+    return error;
   bool found = false;
   for (const plan::Program &program : plan().programs()) {
     const plan::Input *input = findByName(program.inputs(), name);
@@ -372,6 +392,9 @@ MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double
 MaybeError Session::setLossScale(double scale) { return setRole(plan::Input::LOSS_SCALE, {scale}); }
 
 MaybeError Session::setRandomKey(std::array<uint32_t, 2> key, int64_t batch) {
+  // Of a plan without random masks too.
+  if (MaybeError error = checkBatch("the key of random masks", batch))
+    return error;
   // The plan's words are signed; the bits are the same.
   return setRole(plan::Input::RANDOM_KEY,
                  {static_cast<double>(static_cast<int32_t>(key[0])),
@@ -401,6 +424,7 @@ MaybeError Session::step(double learningRate, int64_t stepNumber) {
     if (!inputs.front().count(input->name()))
       return Error{fmt::format("input \"{}\" has no value", input->name())};
   hasRun = true;
+  shared->lastRun = this;
   MaybeError error = runOnDevices(
       [&](Device &device) {
         return device.runSchedule([&](int64_t batch) { loadInputs(device, batch); });
@@ -416,6 +440,14 @@ Expected<HostTensor> Session::getOutput(const std::string &name) const {
     if (const plan::Output *output = findByName(program.outputs(), name)) {
       if (!hasRun)
         return Error{fmt::format("output \"{}\" has no value before the first step", name)};
+      if (const Session *last = shared->lastRun; last != this)
+        return Error{
+            fmt::format("output \"{}\" is of a step before the last one, which was of "
+                        "{} and uses the same memory; read it before that",
+                        name,
+                        last->plan().entry().empty()
+                            ? "the plan's own entry point"
+                            : fmt::format("the entry point \"{}\"", last->plan().entry()))};
       return gather(program, *output, typeOf(*output));
     }
   return Error{fmt::format("the plan has no output \"{}\"", name)};

@@ -113,7 +113,7 @@ public:
 
   /// Sets a data input to a whole tensor. It keeps the value for all steps until it is set again.
   /// Indices are checked against the input's index_limit.
-  /// Of several batches of a step, each has its own.
+  /// Of several batches of a step (SessionOptions::batches), each has its own.
   MaybeError setInput(const std::string &name, HostTensor value, int64_t batch = 0);
 
   /// Sets what the loss is multiplied by, and what random masks are drawn from: the run's seed and
@@ -124,10 +124,11 @@ public:
 
   /// Runs the schedule once on all devices. `stepNumber` is 1 for the first optimizer step that is
   /// applied; it and the learning rate are ignored by plans without these inputs. After an error
-  /// the session can only be destroyed.
+  /// the session can only be destroyed, all its entry points with it.
   MaybeError step(double learningRate, int64_t stepNumber);
 
-  /// The whole tensor that the last step computed.
+  /// The whole tensor that the last step computed. An error once another entry point has run, which
+  /// may have put other values in its place.
   Expected<HostTensor> getOutput(const std::string &name) const;
 
   /// Another entry point of the plan, which works on the states of this session; null if the plan
@@ -170,6 +171,7 @@ private:
   template <typename T> int64_t firstHolder(const Device &device, const T &binding) const;
   MaybeError setRole(plan::Input::Role role, std::initializer_list<double> values,
                      int64_t batch = 0);
+  MaybeError checkBatch(const std::string &what, int64_t batch) const;
   void loadInputs(const Device &device, int64_t batch) const;
   template <typename T>
   Expected<HostTensor> gather(const plan::Program &program, const T &binding,
@@ -186,7 +188,12 @@ private:
   std::vector<std::map<std::string, HostTensor>> inputs;
   PipelineTime pipeline;
   std::unique_ptr<StallDetector> stallDetector; // null without a timeout
-  MaybeError failure;
+  /// What all entry points know of each other.
+  struct Shared {
+    MaybeError failure;
+    const Session *lastRun = nullptr; // the one that made the last step
+  };
+  std::shared_ptr<Shared> shared;
   bool hasRun = false;
   std::unique_ptr<DeviceThreads> threads; // they end before what they use
   std::vector<std::unique_ptr<Session>> companions;

@@ -6,10 +6,12 @@
 
 #include "runtime/generate/GenerateRun.h"
 
+#include "runtime/data/DataSource.h"
 #include "runtime/data/TokenFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Format.h"
+#include "runtime/support/Print.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/ProgressReport.h"
 
@@ -38,7 +40,7 @@ static void print(std::FILE *out, const TokenFile &file, const std::vector<int32
     std::string text = asText(prompt) + asText(tokens) + "\n";
     std::fwrite(text.data(), 1, text.size(), out);
   } else {
-    fmt::print(out, "{} {}\n", fmt::join(prompt, " "), fmt::join(tokens, " "));
+    printTo(out, "{} {}\n", fmt::join(prompt, " "), fmt::join(tokens, " "));
   }
 }
 
@@ -70,9 +72,13 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
     Expected<TokenFile> file = TokenFile::open(path);
     if (!file)
       return file.error().inContext("--prompt");
-    std::vector<int32_t> &prompt = prompts.emplace_back();
-    for (uint64_t i = 0; i < file->size(); ++i)
-      prompt.push_back((*file)[i]);
+    for (const DataInput &input : dataInputsOf(**plan))
+      if (input.name == "tokens")
+        if (MaybeError error = file->checkWidth(input.indexLimit))
+          return error->inContext("--prompt");
+    std::vector<int32_t> &prompt = prompts.emplace_back(file->size());
+    if (MaybeError error = file->read(0, prompt))
+      return error->inContext("--prompt");
     files.push_back(std::move(*file));
   }
   if (!options.tokensPath.empty())
@@ -97,19 +103,19 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
       return error;
   if (run.profile)
     for (const Session *entry : {session->get(), (*session)->findEntry("decode")})
-      fmt::print(out, "\n{}:\n{}{}{}", entry == session->get() ? "prompts" : "tokens, one by one",
-                 formatProfile(entry->profile()), formatCollectiveTime(entry->collectiveTime()),
-                 formatTransferTime(entry->transferTime()));
+      printTo(out, "\n{}:\n{}{}{}", entry == session->get() ? "prompts" : "tokens, one by one",
+              formatProfile(entry->profile()), formatCollectiveTime(entry->collectiveTime()),
+              formatTransferTime(entry->transferTime()));
   size_t count = 0;
   for (const std::vector<int32_t> &tokens : text->tokens)
     count += tokens.size();
-  fmt::print(notes, "{} tokens for {} prompt{}: prefill {:.1f} ms", count, text->tokens.size(),
-             text->tokens.size() == 1 ? "" : "s", 1e3 * text->prefillSeconds);
+  printTo(notes, "{} tokens for {} prompt{}: prefill {:.1f} ms", count, text->tokens.size(),
+          text->tokens.size() == 1 ? "" : "s", 1e3 * text->prefillSeconds);
   if (text->decodeSteps > 0)
-    fmt::print(notes, ", then {:.2f} ms a token",
-               1e3 * text->decodeSeconds / static_cast<double>(text->decodeSteps));
-  fmt::print(notes, ", {} a device\n", formatBytes((*session)->peakBytes()));
-  if (std::fflush(out) != 0 || std::ferror(out))
+    printTo(notes, ", then {:.2f} ms a token",
+            1e3 * text->decodeSeconds / static_cast<double>(text->decodeSteps));
+  printTo(notes, ", {} a device\n", formatBytes((*session)->peakBytes()));
+  if ((std::fflush(out) != 0 || std::ferror(out)) && !stop)
     return Error{fmt::format("the tokens cannot be written: {}", std::strerror(errno))};
   return std::nullopt;
 }

@@ -61,7 +61,7 @@ MaybeError writePage(const std::string &folder, const std::string &page) {
     return Error{fmt::format("{}: cannot make the folder: {}; name one that can be written", folder,
                              failure.message())};
   Expected<AtomicFile> file =
-      AtomicFile::create((std::filesystem::path(folder) / "index.html").string());
+      AtomicFile::create((std::filesystem::path(folder) / pageFileName).string());
   if (!file)
     return file.error();
   if (MaybeError error = file->write(page))

@@ -52,8 +52,10 @@ Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cl
                                        const Simulation &simulation,
                                        const SimulationPageOptions &options = {});
 
-/// Writes a page to `index.html` in a folder, which is made where it is not there, with those above
-/// it. An error that names the path where that cannot be done.
+inline constexpr const char *pageFileName = "index.html";
+
+/// Writes a page to the file of that name in a folder, which is made where it is not there, with
+/// those above it. An error that names the path where that cannot be done.
 MaybeError writePage(const std::string &folder, const std::string &page);
 
 } // namespace dtc::runtime

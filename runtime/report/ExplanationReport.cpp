@@ -8,11 +8,11 @@
 
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/support/Format.h"
+#include "runtime/support/Printable.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <iterator>
 #include <map>
 #include <string_view>
 
@@ -90,9 +90,9 @@ private:
   static constexpr size_t labelColumn = 5;
   static constexpr size_t fieldColumn = 13;
 
+  /// Names are a plan's, so that a line may hold anything.
   template <typename... T> void line(fmt::format_string<T...> format, T &&...values) {
-    fmt::format_to(std::back_inserter(text), format, std::forward<T>(values)...);
-    text += '\n';
+    text += printable(fmt::format(format, std::forward<T>(values)...)) + '\n';
   }
 
   /// A label and a text behind it, broken at spaces where it is too long for one line.
@@ -134,8 +134,11 @@ private:
     }
     std::vector<std::string> links = describeLinks(explanation.links);
     std::string joined = fmt::format("links: {}", fmt::join(links, ", "));
-    line("{}", joined.size() <= columns ? joined
-                                        : fmt::format("links: {}", fmt::join(links, "\n       ")));
+    if (joined.size() <= columns)
+      line("{}", joined);
+    else
+      for (size_t i = 0; i < links.size(); ++i)
+        line("{} {}", i == 0 ? "links:" : "      ", links[i]);
     bool pipelined = explanation.byProgram.size() > 1;
     line("a step: {} {} in {} {}, {} one after the other{}",
          pipelined

@@ -8,6 +8,7 @@
 
 #include "runtime/report/PlanExplanation.h"
 #include "runtime/support/Format.h"
+#include "runtime/support/Printable.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -85,9 +86,9 @@ public:
   }
 
 private:
+  /// Names are a plan's, so that a line may hold anything.
   template <typename... T> void line(fmt::format_string<T...> format, T &&...values) {
-    fmt::format_to(std::back_inserter(text), format, std::forward<T>(values)...);
-    text += '\n';
+    text += printable(fmt::format(format, std::forward<T>(values)...)) + '\n';
   }
 
   void writeHead() {

@@ -7,13 +7,13 @@
 #include "runtime/report/TimelineReport.h"
 
 #include "runtime/support/Format.h"
+#include "runtime/support/Printable.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -45,9 +45,9 @@ private:
   /// More bands than this are no picture any more; then labels are cut.
   static constexpr double mostBands = 8;
 
+  /// Names are a plan's, so that a line may hold anything.
   template <typename... T> void line(fmt::format_string<T...> format, T &&...values) {
-    fmt::format_to(std::back_inserter(text), format, std::forward<T>(values)...);
-    text += '\n';
+    text += printable(fmt::format(format, std::forward<T>(values)...)) + '\n';
   }
 
   std::string rowLabel(size_t program) const {
@@ -73,7 +73,9 @@ private:
       auto timeOf = [&](size_t column) {
         return shown.start + static_cast<double>(column) / scale.perSecond;
       };
-      line("{}{:{}}{} to {}", from > 0 ? "\n" : "", "", margin, formatDuration(timeOf(from)),
+      if (from > 0)
+        line("");
+      line("{:{}}{} to {}", "", margin, formatDuration(timeOf(from)),
            formatDuration(std::min(shown.end, timeOf(from + scale.band))));
       for (size_t p = 0; p < rows.size(); ++p)
         line("{:<{}.{}}  {}", rowLabel(p), margin - 2, margin - 2,

@@ -7,6 +7,7 @@
 #include "runtime/simulate/SimulationReport.h"
 
 #include "runtime/support/Format.h"
+#include "runtime/support/Printable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -83,7 +84,7 @@ static void addMemory(std::string &text, const Simulation &simulation) {
   for (size_t p = 0; p < simulation.stages.size(); ++p) {
     const StageSimulation &stage = simulation.stages[p];
     const PeakMemory &memory = stage.memory;
-    std::string device = fmt::format("{}", fmt::join(stage.deviceKinds, "+"));
+    std::string device = printable(fmt::format("{}", fmt::join(stage.deviceKinds, "+")));
     if (static_cast<double>(stage.arenaBytes) > stage.memoryBytes)
       device += ": does not fit";
     text += fmt::format(
@@ -98,11 +99,11 @@ static void addMemory(std::string &text, const Simulation &simulation) {
 
 std::string formatSimulation(const Simulation &simulation) {
   double step = simulation.stepSeconds;
-  std::string text =
-      fmt::format("{} on {} device{} of {} ({} node{}), {} microbatch{}\n", simulation.model,
-                  simulation.devices, simulation.devices == 1 ? "" : "s", simulation.cluster,
-                  simulation.nodes, simulation.nodes == 1 ? "" : "s", simulation.microbatches,
-                  simulation.microbatches == 1 ? "" : "es");
+  std::string text = fmt::format("{} on {} device{} of {} ({} node{}), {} microbatch{}\n",
+                                 printable(simulation.model), simulation.devices,
+                                 simulation.devices == 1 ? "" : "s", printable(simulation.cluster),
+                                 simulation.nodes, simulation.nodes == 1 ? "" : "s",
+                                 simulation.microbatches, simulation.microbatches == 1 ? "" : "es");
   text += fmt::format("  A step takes {}", formatDuration(step));
   if (simulation.tokens > 0 && step > 0)
     text +=
@@ -121,7 +122,7 @@ std::string formatSimulation(const Simulation &simulation) {
     row(fmt::format("  {}", name(static_cast<KernelClass>(c))), simulation.kernels[c]);
   row("  slowed down", simulation.slowedDown());
   for (const AxesSeconds &exposed : simulation.exposed)
-    row(fmt::format("exposed collectives over {}", exposed.axes), exposed.seconds);
+    row(printable(fmt::format("exposed collectives over {}", exposed.axes)), exposed.seconds);
   row("exposed transfers between stages", simulation.exposedTransfers);
   row("idle", simulation.idle);
   if (simulation.stages.size() > 1)

@@ -11,11 +11,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace dtc::runtime {
 
-/// Bytes of memory that this machine has.
-uint64_t physicalMemoryBytes();
+/// How much memory there is, and what says so.
+struct MemoryLimit {
+  uint64_t bytes = 0;
+  std::string holder; // that has so much: "this machine"
+};
+
+/// What this process may use: what the machine has, or less if its control group or one around it
+/// has a limit (of containers, for example). Files of the system are looked for below `root`.
+MemoryLimit memoryLimit(const std::string &root = "");
 
 /// Zeroed memory, aligned to at least 64 bytes. Pages take physical memory from the first time that
 /// they are touched.

@@ -8,20 +8,16 @@
 
 #include "runtime/plan/AdapterNames.h"
 #include "runtime/plan/PlanTypes.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/train/Weights.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace dtc::runtime {
 
-static std::string configPathOf(const std::string &path) {
-  return (std::filesystem::path(path).parent_path() / "adapter_config.json").string();
-}
+static constexpr const char *tensorsName = "adapter_model.safetensors";
+static constexpr const char *configName = "adapter_config.json";
 
 /// The fields of PEFT's LoraConfig that have no fitting default.
 static std::string formatConfig(const plan::Lora &lora) {
@@ -41,29 +37,42 @@ static std::string formatConfig(const plan::Lora &lora) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-MaybeError checkAdapters(const plan::Plan &plan, const std::string &path) {
+Expected<AdapterFolder> AdapterFolder::create(const plan::Plan &plan, const std::string &path) {
   std::vector<const plan::State *> states = distinctStates(plan);
   if (std::none_of(states.begin(), states.end(),
                    [](const plan::State *state) { return isAdapterName(state->name()); }))
     return Error{"--save-adapters: the plan has no adapters; import the model with --lora for one "
                  "that has, or leave the flag out"};
-  if (MaybeError error = checkWritable(path))
-    return error;
-  return plan.has_lora() ? checkWritable(configPathOf(path)) : std::nullopt;
+  // What a file of adapters is named; nobody names a folder so.
+  if (path.ends_with(".safetensors"))
+    return Error{fmt::format("--save-adapters is {}, expected a folder; it gets {}{}", path,
+                             tensorsName,
+                             plan.has_lora() ? fmt::format(" and {}", configName) : "")};
+  SavedWeights weights(plan, isAdapterName);
+  std::vector<std::string> names = {tensorsName};
+  std::string config;
+  if (plan.has_lora()) {
+    names.push_back(configName);
+    config = formatConfig(plan.lora());
+  }
+  Expected<AtomicFolder> folder = AtomicFolder::create(path, names);
+  if (!folder)
+    return folder.error();
+  if (MaybeError error = folder->file(0).reserve(weights.numBytes()))
+    return *error;
+  if (!config.empty())
+    if (MaybeError error = folder->file(1).reserve(config.size()))
+      return *error;
+  return AdapterFolder(std::move(*folder), std::move(weights), std::move(config));
 }
 
-MaybeError saveAdapters(const Session &session, const std::string &path) {
-  if (MaybeError error = saveWeights(session, path, isAdapterName))
+MaybeError AdapterFolder::save(const Session &session) {
+  if (MaybeError error = weights.write(session, folder.file(0)))
     return error;
-  const plan::Plan &plan = session.plan();
-  if (!plan.has_lora())
-    return std::nullopt;
-  auto file = AtomicFile::create(configPathOf(path));
-  if (!file)
-    return file.error();
-  if (MaybeError error = file->write(formatConfig(plan.lora())))
-    return error;
-  return file->commit();
+  if (!config.empty())
+    if (MaybeError error = folder.file(1).write(config))
+      return error;
+  return folder.commit();
 }
 
 } // namespace dtc::runtime

@@ -8,19 +8,33 @@
 #define DTC_RUNTIME_TRAIN_ADAPTERS_H
 
 #include "runtime/executor/Session.h"
+#include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
+#include "runtime/train/Weights.h"
 
 #include <string>
 
 namespace dtc::runtime {
 
-/// Finds out whether the plan has adapters, and whether saveAdapters can write them to `path`.
-MaybeError checkAdapters(const plan::Plan &plan, const std::string &path);
+/// A folder of adapters as Hugging Face's PEFT loads it: adapter_model.safetensors and, if the plan
+/// says what PEFT has to know of them, adapter_config.json. It appears as a whole.
+class AdapterFolder {
+public:
+  /// Takes the place and the room on the disk. An error is that the plan has no adapters, or what
+  /// would hinder save().
+  static Expected<AdapterFolder> create(const plan::Plan &plan, const std::string &path);
 
-/// Writes the adapters to a safetensors file, and to adapter_config.json in the same folder what
-/// Hugging Face's PEFT has to know to load them, if the plan says so. A folder that has them as
-/// adapter_model.safetensors is one that PEFT loads.
-MaybeError saveAdapters(const Session &session, const std::string &path);
+  /// Writes the adapters of a session of the plan. To be called once.
+  MaybeError save(const Session &session);
+
+private:
+  AdapterFolder(AtomicFolder folder, SavedWeights weights, std::string config)
+      : folder(std::move(folder)), weights(std::move(weights)), config(std::move(config)) {}
+
+  AtomicFolder folder;
+  SavedWeights weights;
+  std::string config; // empty if the plan says nothing
+};
 
 } // namespace dtc::runtime
 

@@ -58,11 +58,11 @@ static double countLabels(const plan::Plan &plan, const std::map<std::string, Ho
   return 1;
 }
 
-Expected<std::optional<double>> Evaluation::run(const std::atomic<bool> &stop) {
+Expected<std::optional<EvaluationResult>> Evaluation::run(const std::atomic<bool> &stop) {
   double sum = 0, weights = 0;
   for (int64_t index = 0; index < batches; ++index) {
     if (stop)
-      return std::optional<double>();
+      return std::optional<EvaluationResult>();
     auto batch = data->sequentialBatch(index);
     if (!batch)
       return batch.error();
@@ -80,7 +80,8 @@ Expected<std::optional<double>> Evaluation::run(const std::atomic<bool> &stop) {
     sum += weight * elementAt(*loss, 0);
     weights += weight;
   }
-  return std::optional<double>(sum / weights);
+  return std::optional(weights > 0 ? EvaluationResult{sum / weights}
+                                   : EvaluationResult{std::nullopt});
 }
 
 std::string Evaluation::describe() const {

@@ -18,6 +18,11 @@
 
 namespace dtc::runtime {
 
+/// What an evaluation finds.
+struct EvaluationResult {
+  std::optional<double> loss; // the mean over the labels that count; absent where none does
+};
+
 /// Computes the loss on a held-out data set by the plan's entry point "evaluate": the forward pass
 /// alone, without dropout, with the parameters as they are.
 class Evaluation {
@@ -26,12 +31,13 @@ public:
   static Expected<std::unique_ptr<Evaluation>> open(const Session &session,
                                                     const TrainOptions &options);
 
+  const DataSource &getData() const { return *data; }
+
   /// Whether it is due after that step of a run of `steps`.
   bool isDue(int64_t step, int64_t steps) const { return step == steps || step % every == 0; }
 
-  /// The mean loss over the labels of the batches, the same ones each time. nullopt if `stop` was
-  /// set on the way.
-  Expected<std::optional<double>> run(const std::atomic<bool> &stop);
+  /// Takes the same batches each time. nullopt if `stop` was set on the way.
+  Expected<std::optional<EvaluationResult>> run(const std::atomic<bool> &stop);
 
   /// "val.txt: 1000 bytes of text, 7 batches every 10 steps".
   std::string describe() const;

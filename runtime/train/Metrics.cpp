@@ -6,11 +6,9 @@
 
 #include "runtime/train/Metrics.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -37,18 +35,18 @@ std::string toJson(const StepMetrics &metrics) {
 }
 
 Expected<MetricsWriter> MetricsWriter::open(const std::string &path) {
-  std::FILE *file = std::fopen(path.c_str(), "we");
+  Expected<LockedFile> file = LockedFile::open(path);
   if (!file)
-    return Error{fmt::format("{}: cannot write: {}", path, std::strerror(errno))};
-  return MetricsWriter(path, file);
+    return file.error();
+  return MetricsWriter(std::move(*file));
+}
+
+MaybeError MetricsWriter::begin() {
+  return std::exchange(hasBegun, true) ? std::nullopt : file.clear();
 }
 
 MaybeError MetricsWriter::write(const StepMetrics &metrics) {
-  std::string line = toJson(metrics) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file.get()) != line.size() ||
-      std::fflush(file.get()) != 0)
-    return Error{fmt::format("{}: cannot write: {}", path, std::strerror(errno))};
-  return std::nullopt;
+  return file.write(toJson(metrics) + "\n");
 }
 
 } // namespace dtc::runtime

@@ -8,10 +8,9 @@
 #define DTC_RUNTIME_TRAIN_METRICS_H
 
 #include "runtime/support/Error.h"
+#include "runtime/support/LockedFile.h"
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -39,20 +38,20 @@ std::string toJson(const StepMetrics &metrics);
 /// Writes one JSON object a line. Every line reaches the file whole, when it is written.
 class MetricsWriter {
 public:
-  /// Empties the file. The error begins with the path.
+  /// Keeps other runs from writing to the file, and leaves what an earlier one wrote until begin().
+  /// The error begins with the path.
   static Expected<MetricsWriter> open(const std::string &path);
 
+  /// Empties the file, unless that was done before.
+  MaybeError begin();
+  /// After begin().
   MaybeError write(const StepMetrics &metrics);
 
 private:
-  struct Closer {
-    void operator()(std::FILE *file) const { std::fclose(file); }
-  };
+  explicit MetricsWriter(LockedFile file) : file(std::move(file)) {}
 
-  MetricsWriter(std::string path, std::FILE *file) : path(std::move(path)), file(file) {}
-
-  std::string path;
-  std::unique_ptr<std::FILE, Closer> file;
+  LockedFile file;
+  bool hasBegun = false;
 };
 
 } // namespace dtc::runtime

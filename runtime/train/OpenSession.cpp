@@ -7,10 +7,13 @@
 #include "runtime/train/OpenSession.h"
 
 #include "runtime/plan/PlanTypes.h"
+#include "runtime/support/Print.h"
+#include "runtime/support/Printable.h"
 #include "runtime/train/Weights.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <thread>
 
 namespace dtc::runtime {
@@ -48,8 +51,18 @@ MaybeError startStates(Session &session, const TrainOptions &options, std::FILE 
   if (!loaded)
     return loaded.error();
   for (const std::string &text : *loaded)
-    fmt::print(notes, "note: {}\n", text);
+    printTo(notes, "note: {}\n", printable(text));
   std::fflush(notes);
+  if (options.allowNonfinite)
+    return std::nullopt;
+  Expected<std::optional<std::string>> nonfinite =
+      SavedWeights(session.plan()).findNonfinite(session);
+  if (!nonfinite)
+    return nonfinite.error();
+  if (*nonfinite)
+    return Error{fmt::format("--init {}: {}, expected finite numbers only; give weights of a run "
+                             "that did not diverge, or pass --allow-nonfinite to go on",
+                             fmt::join(options.initPaths, ", "), **nonfinite)};
   return std::nullopt;
 }
 

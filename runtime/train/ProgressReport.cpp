@@ -7,6 +7,7 @@
 #include "runtime/train/ProgressReport.h"
 
 #include "runtime/support/Format.h"
+#include "runtime/support/Print.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +65,7 @@ std::string ProgressReport::lineFor(const StepMetrics &metrics) const {
 
 void ProgressReport::evaluation(const StepMetrics &metrics) {
   finish();
-  fmt::print(out, "step {}/{}  eval loss {:.6f}\n", metrics.step, totalSteps, *metrics.evalLoss);
+  printTo(out, "step {}/{}  eval loss {:.6f}\n", metrics.step, totalSteps, *metrics.evalLoss);
   std::fflush(out);
 }
 
@@ -74,7 +75,7 @@ void ProgressReport::step(const StepMetrics &metrics) {
       metrics.step <= 2 ? metrics.seconds : 0.9 * smoothedSeconds + 0.1 * metrics.seconds;
   if (!isTerminal) {
     if (metrics.step == 1 || metrics.step == totalSteps || metrics.step % logEvery == 0) {
-      fmt::print(out, "{}\n", lineFor(metrics));
+      printTo(out, "{}\n", lineFor(metrics));
       std::fflush(out);
     }
     return;
@@ -84,7 +85,7 @@ void ProgressReport::step(const StepMetrics &metrics) {
   if (lineIsOpen && now - lastShown < std::chrono::milliseconds(100))
     return;
   // A line that wraps cannot be overwritten.
-  fmt::print(out, "\r\x1b[K{}", lastLine.substr(0, terminalWidth(out) - 1));
+  printTo(out, "\r\x1b[K{}", lastLine.substr(0, terminalWidth(out) - 1));
   std::fflush(out);
   lineIsOpen = true;
   lastShown = now;
@@ -93,7 +94,7 @@ void ProgressReport::step(const StepMetrics &metrics) {
 void ProgressReport::finish() {
   if (!lineIsOpen)
     return;
-  fmt::print(out, "\r\x1b[K{}\n", lastLine);
+  printTo(out, "\r\x1b[K{}\n", lastLine);
   std::fflush(out);
   lineIsOpen = false;
 }

@@ -24,6 +24,8 @@ void StepOutcomes::stepDone(StepMetrics &metrics) {
   metrics.lossScale = lossScale();
   skipped.stepDone(wasSkipped(metrics), scale && !scale->isLowest());
   metrics.skippedSteps = skipped.total();
+  if (std::isfinite(metrics.loss.value_or(0)) && std::isfinite(metrics.gradNorm.value_or(0)))
+    lastFinite = metrics.step;
   if (scale)
     scale->stepDone(wasSkipped(metrics));
 }

@@ -28,6 +28,9 @@ public:
   /// The scale for the next step, if the plan scales its loss.
   std::optional<double> lossScale() const;
   int64_t skippedSteps() const { return skipped.total(); }
+  /// The last step whose loss and gradient were finite, 0 if none were: the weights that it began
+  /// with were.
+  int64_t lastFiniteStep() const { return lastFinite; }
 
   /// Takes in a step that ran with lossScale(), and completes its metrics.
   void stepDone(StepMetrics &metrics);
@@ -40,6 +43,7 @@ public:
 private:
   std::optional<LossScale> scale;
   SkippedSteps skipped;
+  int64_t lastFinite = 0;
 };
 
 } // namespace dtc::runtime

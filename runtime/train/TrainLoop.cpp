@@ -15,12 +15,14 @@
 #include "runtime/report/PlanSimulation.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Format.h"
-#include "runtime/train/Adapters.h"
+#include "runtime/support/Print.h"
+#include "runtime/support/Printable.h"
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/ProgressReport.h"
+#include "runtime/train/SavedFiles.h"
 #include "runtime/train/StepOutcomes.h"
 #include "runtime/train/Weights.h"
 
@@ -28,8 +30,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -46,9 +51,14 @@ public:
     if (MaybeError error = prepare(std::move(backend)))
       return *error;
     describe();
-    if (MaybeError error = runSteps())
+    if (stop) {
+      printTo(out, "interrupted before the first step\n");
+      result.interrupted = true;
+      return result;
+    }
+    if (MaybeError error = save(guarded([&] { return runSteps(); })))
       return *error;
-    if (MaybeError error = finish())
+    if (MaybeError error = guarded([&] { return finish(); }))
       return *error;
     return result;
   }
@@ -57,17 +67,21 @@ private:
   MaybeError prepare(std::shared_ptr<const Backend> backend);
   MaybeError openData();
   MaybeError checkOptions();
+  MaybeError checkData(const DataSource &source, const std::string &path);
   void describe() const;
   MaybeError runSteps();
   MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
-  MaybeError openMetrics();
+  MaybeError beginMetrics();
   Expected<StepMetrics> runStep(int64_t step, double rate);
   MaybeError giveInputs(int64_t step);
+  MaybeError save(MaybeError failure);
+  MaybeError checkWeights() const;
   MaybeError finish();
+  template <typename Work> static MaybeError guarded(const Work &work);
   Expected<std::optional<double>> scalarOutput(const std::string &name) const;
   bool trains() const { return session->findInput(plan::Input::LEARNING_RATE) != nullptr; }
   void note(const std::string &text) const {
-    fmt::print(notes, "note: {}\n", text);
+    printTo(notes, "note: {}\n", printable(text));
     std::fflush(notes);
   }
 
@@ -80,13 +94,17 @@ private:
   std::unique_ptr<Session> session;
   std::unique_ptr<DataSource> data;       // null if the plan needs none
   std::unique_ptr<Evaluation> evaluation; // null if nobody asked for it
+  SavedFiles savedFiles;
   std::optional<MetricsWriter> metricsWriter;
   LearningRateSchedule schedule;
   StepOutcomes outcomes;
+  bool saidNoLabelCounts = false;
   int64_t steps = 0;
   int64_t unitsPerStep = 0; // tokens or samples
   std::string unit = "steps";
   TrainResult result;
+  bool statesAreWhole = true; // those of the last complete step
+  bool hasDiverged = false;
 };
 
 } // namespace
@@ -155,16 +173,12 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
         "{}: the plan generates tokens; give it a file to go on with, --prompt", options.planPath)};
   if (MaybeError error = openData())
     return error;
-  // A run of days must not end with the discovery that its result has no place.
-  if (!options.savePath.empty())
-    if (MaybeError error = checkWritable(options.savePath))
-      return error;
-  if (!options.saveAdaptersPath.empty())
-    if (MaybeError error = checkAdapters(*plan, options.saveAdaptersPath))
-      return error;
-  if (!options.metricsPath.empty())
-    if (MaybeError error = checkWritable(options.metricsPath))
-      return error;
+  if (!options.metricsPath.empty()) {
+    Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
+    if (!writer)
+      return writer.error();
+    metricsWriter = std::move(*writer);
+  }
   if (!options.tracePath.empty())
     if (MaybeError error = checkWritable(options.tracePath))
       return error;
@@ -175,7 +189,34 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   session = std::move(*created);
   if (MaybeError error = checkOptions())
     return error;
-  return startStates(*session, options, notes);
+  // A run of days must not end with the discovery that its result has no place.
+  Expected<SavedFiles> files = SavedFiles::create(*plan, options);
+  if (!files)
+    return files.error();
+  savedFiles = std::move(*files);
+  if (MaybeError error = startStates(*session, options, notes))
+    return error;
+  // Last, as it takes longest.
+  if (data)
+    if (MaybeError error = checkData(*data, options.dataPath))
+      return error;
+  if (evaluation)
+    if (MaybeError error = checkData(evaluation->getData(), options.evalDataPath))
+      return error->inContext("--eval-data");
+  return std::nullopt;
+}
+
+/// Looks at all of a file, so that what is wrong with its end is not found after days.
+MaybeError TrainLoop::checkData(const DataSource &source, const std::string &path) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point told = Clock::now();
+  return source.check([&](uint64_t done, uint64_t all) {
+    if (Clock::now() - told > std::chrono::seconds(5)) {
+      note(fmt::format("{}: {}% are checked", path, 100 * done / all));
+      told = Clock::now();
+    }
+    return !stop;
+  });
 }
 
 void TrainLoop::describe() const {
@@ -188,14 +229,14 @@ void TrainLoop::describe() const {
     if (state->parameter().empty() && !state->cache())
       parameters += typeOf(*state).numElements();
   std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
-  fmt::print(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
-             plan->model().empty() ? options.planPath : plan->model(), parameters,
-             session->numDevices(), session->numDevices() == 1 ? "" : "s", mesh,
-             formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
+  printTo(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
+          printable(plan->model().empty() ? options.planPath : plan->model()), parameters,
+          session->numDevices(), session->numDevices() == 1 ? "" : "s", printable(mesh),
+          formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
   if (data)
-    fmt::print(out, "{}\n", data->describe());
+    printTo(out, "{}\n", printable(data->describe()));
   if (evaluation)
-    fmt::print(out, "{}\n", evaluation->describe());
+    printTo(out, "{}\n", printable(evaluation->describe()));
   std::fflush(out);
 }
 
@@ -240,8 +281,11 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
   if (MaybeError error = giveInputs(step))
     return *error;
   // Skipped steps were none to the optimizer.
+  statesAreWhole = false;
   if (MaybeError error = session->step(rate, step - outcomes.skippedSteps()))
     return error->inContext(fmt::format("step {}", step));
+  statesAreWhole = true;
+  result.stepsDone = step;
   StepMetrics metrics;
   metrics.step = step;
   metrics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -263,26 +307,29 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
 
 /// Empties the file. Called when there is something to write, so that a run that fails in its first
 /// step leaves the metrics of the one before.
-MaybeError TrainLoop::openMetrics() {
-  if (options.metricsPath.empty() || metricsWriter)
-    return std::nullopt;
-  Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
-  if (!writer)
-    return writer.error();
-  metricsWriter = std::move(*writer);
-  return std::nullopt;
+MaybeError TrainLoop::beginMetrics() {
+  return metricsWriter ? metricsWriter->begin() : std::nullopt;
 }
 
 /// Computes the loss on held-out data, if it is due.
 MaybeError TrainLoop::evaluate(StepMetrics &metrics, ProgressReport &report) {
   if (!evaluation || !evaluation->isDue(metrics.step, steps))
     return std::nullopt;
-  Expected<std::optional<double>> loss = evaluation->run(stop);
-  if (!loss)
-    return loss.error().inContext(fmt::format("evaluation after step {}", metrics.step));
-  metrics.evalLoss = *loss;
-  if (*loss)
+  Expected<std::optional<EvaluationResult>> found = evaluation->run(stop);
+  if (!found)
+    return found.error().inContext(fmt::format("evaluation after step {}", metrics.step));
+  if (!*found) {
+    result.interrupted |= stop;
+    return std::nullopt;
+  }
+  metrics.evalLoss = (*found)->loss.value_or(std::numeric_limits<double>::quiet_NaN());
+  if ((*found)->loss) {
     report.evaluation(metrics);
+  } else if (!std::exchange(saidNoLabelCounts, true)) {
+    report.finish();
+    note(fmt::format("--eval-data: {}: no label counts, so that there is no loss on them",
+                     evaluation->describe()));
+  }
   return std::nullopt;
 }
 
@@ -296,28 +343,30 @@ MaybeError TrainLoop::runSteps() {
     Expected<StepMetrics> metrics = runStep(step, schedule.at(step));
     if (!metrics)
       return metrics.error();
+    result.stepsSkipped = outcomes.skippedSteps();
+    result.lastLoss = metrics->loss;
     report.step(*metrics);
     if (MaybeError error = evaluate(*metrics, report))
       return error;
-    if (MaybeError error = openMetrics())
+    if (MaybeError error = beginMetrics())
       return error;
     if (metricsWriter)
       if (MaybeError error = metricsWriter->write(*metrics))
         return error;
-    result.stepsDone = step;
-    result.stepsSkipped = outcomes.skippedSteps();
-    result.lastLoss = metrics->loss;
-    if (!options.allowNonfinite)
-      if (MaybeError error = outcomes.check(*metrics, options.learningRate))
-        return error;
+    if (options.allowNonfinite)
+      continue;
+    if (MaybeError error = outcomes.check(*metrics, options.learningRate)) {
+      hasDiverged = true;
+      return error;
+    }
   }
   report.finish();
   if (result.stepsSkipped > 0)
-    fmt::print(out, "skipped {} of {} steps, whose gradients were not finite\n",
-               result.stepsSkipped, result.stepsDone);
-  result.interrupted = result.stepsDone < steps;
+    printTo(out, "skipped {} of {} steps, whose gradients were not finite\n", result.stepsSkipped,
+            result.stepsDone);
+  result.interrupted |= result.stepsDone < steps;
   if (result.interrupted)
-    fmt::print(out, "interrupted after step {}\n", result.stepsDone);
+    printTo(out, "interrupted after step {}\n", result.stepsDone);
   return std::nullopt;
 }
 
@@ -325,52 +374,118 @@ MaybeError TrainLoop::runSteps() {
 // After the last step
 //===----------------------------------------------------------------------===//
 
-MaybeError TrainLoop::finish() {
-  if (MaybeError error = openMetrics())
+/// An exception must not lose what was trained.
+template <typename Work> MaybeError TrainLoop::guarded(const Work &work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc &) {
+    return Error{"out of memory (see ulimit -v)"};
+  } catch (const std::exception &exception) {
+    return Error{exception.what()};
+  }
+}
+
+/// Weights that are not finite are no result, however good the last loss was.
+MaybeError TrainLoop::checkWeights() const {
+  if (!trains() || (options.allowNonfinite && savedFiles.paths().empty()))
+    return std::nullopt;
+  Expected<std::optional<std::string>> found = SavedWeights(*plan).findNonfinite(*session);
+  if (!found)
+    return found.error();
+  if (!*found)
+    return std::nullopt;
+  std::string since = outcomes.lastFiniteStep() > 0
+                          ? fmt::format("the update of step {}", outcomes.lastFiniteStep())
+                          : "the start";
+  return Error{fmt::format("the weights after step {} are not finite, and have not been since {}, "
+                           "as far as the losses tell: {}; lower the learning rate (--lr {})",
+                           result.stepsDone, since, **found, options.learningRate)};
+}
+
+/// Saves what was trained, also if the run has failed since. Returns the error of the run, and says
+/// in it what became of the states.
+MaybeError TrainLoop::save(MaybeError failure) {
+  const std::vector<std::string> &paths = savedFiles.paths();
+  auto explain = [&](const std::string &text) {
+    return paths.empty() ? failure : Error{fmt::format("{}; {}", failure->message, text)};
+  };
+  auto nothing = [&](const std::string &reason) {
+    std::vector<std::string> kept = paths;
+    std::erase_if(kept, [](const std::string &path) { return !std::filesystem::exists(path); });
+    return explain(fmt::format("{}nothing is saved{}", reason,
+                               kept.empty()
+                                   ? ""
+                                   : fmt::format(", {} {} as before", fmt::join(kept, ", "),
+                                                 kept.size() == 1 ? "is" : "are")));
+  };
+  // A failed run that has trained nothing has nothing to say.
+  if (failure && (result.stepsDone == 0 || !trains()))
+    return failure;
+  if (failure && !statesAreWhole)
+    return nothing("some of the weights may be those after the failed step, so that ");
+  if (failure && hasDiverged)
+    return nothing("");
+  if (MaybeError error = guarded([&] { return checkWeights(); })) {
+    failure = failure ? Error{fmt::format("{}; {}", failure->message, error->message)} : *error;
+    return nothing("");
+  }
+  MaybeError error;
+  std::vector<std::string> saved;
+  MaybeError exception = guarded([&] {
+    saved = savedFiles.save(*session, error);
+    return MaybeError();
+  });
+  for (const std::string &path : saved)
+    printTo(out, "saved {}\n", printable(path));
+  std::fflush(out);
+  if (!error)
+    error = exception;
+  if (!failure)
     return error;
-  // First what is worth most.
-  if (!options.savePath.empty()) {
-    if (MaybeError error = saveWeights(*session, options.savePath))
-      return error;
-    fmt::print(out, "saved {}\n", options.savePath);
-  }
-  if (!options.saveAdaptersPath.empty()) {
-    if (MaybeError error = saveAdapters(*session, options.saveAdaptersPath))
-      return error;
-    fmt::print(out, "saved {}\n", options.saveAdaptersPath);
-  }
+  if (!saved.empty())
+    failure = explain(fmt::format("what was trained up to step {} is saved: {}", result.stepsDone,
+                                  fmt::join(saved, ", ")));
+  return error ? explain(error->message) : failure;
+}
+
+MaybeError TrainLoop::finish() {
+  if (MaybeError error = beginMetrics())
+    return error;
   if (!trains() && result.stepsDone > 0)
     for (const plan::Output *output : distinctOutputs(*plan)) {
       Expected<HostTensor> value = session->getOutput(output->name());
       if (!value)
         return value.error();
-      fmt::print(out, "{}\n", formatTensor(output->name(), *value));
+      printTo(out, "{}\n", formatTensor(printable(output->name()), *value));
     }
   if (PipelineTime time = session->pipelineTime(); time.deviceSeconds > 0) {
     std::optional<double> predicted;
     if (auto timeline = simulatePlan(*plan))
       predicted = timeline->bubbleShare();
-    fmt::print(out, "{}", formatPipelineTime(time, predicted));
+    printTo(out, "{}", formatPipelineTime(time, predicted));
   }
   if (options.profile) {
-    fmt::print(out, "{}{}{}", formatProfile(session->profile()),
-               formatCollectiveTime(session->collectiveTime()),
-               formatTransferTime(session->transferTime()));
+    printTo(out, "{}{}{}", formatProfile(session->profile()),
+            formatCollectiveTime(session->collectiveTime()),
+            formatTransferTime(session->transferTime()));
     CommunicatorBytes sent = session->communicatorBytes();
     for (CollectiveKind kind : allCollectiveKinds)
       if (sent.of(kind) > 0)
-        fmt::print(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
+        printTo(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
     if (sent.transfers > 0)
-      fmt::print(out, "transfers sent {} in all\n", formatBytes(sent.transfers));
+      printTo(out, "transfers sent {} in all\n", formatBytes(sent.transfers));
   }
   if (!options.tracePath.empty()) {
     if (MaybeError error = writeChromeTrace(*session, options.tracePath))
       return error;
-    fmt::print(out, "traced {}\n", options.tracePath);
+    printTo(out, "traced {}\n", printable(options.tracePath));
   }
   // What a plan that does not train is run for is what it prints.
-  if ((std::fflush(out) != 0 || std::ferror(out)) && !trains())
-    return Error{fmt::format("the outputs cannot be written: {}", std::strerror(errno))};
+  if ((std::fflush(out) != 0 || std::ferror(out)) && !trains()) {
+    if (!stop)
+      return Error{fmt::format("the outputs cannot be written: {}", std::strerror(errno))};
+    result.interrupted = true; // by whoever reads no further
+  }
   return std::nullopt;
 }
 

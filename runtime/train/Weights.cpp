@@ -7,7 +7,7 @@
 #include "runtime/train/Weights.h"
 
 #include "runtime/data/ElementConversion.h"
-#include "runtime/data/Safetensors.h"
+#include "runtime/data/SafetensorsShards.h"
 #include "runtime/plan/AdapterNames.h"
 #include "runtime/plan/PlanTypes.h"
 
@@ -36,7 +36,7 @@ namespace {
 /// Which tensor of the file each parameter is.
 class NameResolver {
 public:
-  NameResolver(const SafetensorsFile &file, const std::vector<const plan::State *> &parameters)
+  NameResolver(const SafetensorsShards &file, const std::vector<const plan::State *> &parameters)
       : file(file) {
     for (const plan::State *parameter : parameters)
       this->parameters.insert(parameter->name());
@@ -72,7 +72,7 @@ public:
 private:
   bool has(const std::string &name) const { return file.tensors().count(name) > 0; }
 
-  const SafetensorsFile &file;
+  const SafetensorsShards &file;
   std::set<std::string> parameters;
 };
 
@@ -104,7 +104,7 @@ static std::string listSome(const std::vector<std::string> &names) {
 
 /// Reads a tensor of the file into a parameter and its master weights, which may be null.
 static MaybeError setParameter(Session &session, const plan::State &parameter,
-                               const plan::State *master, const SafetensorsFile &file,
+                               const plan::State *master, const SafetensorsShards &file,
                                const std::string &source) {
   const plan::State &first = master ? *master : parameter;
   Expected<HostTensor> tensor = file.read(source, toDType(first.dtype()));
@@ -139,7 +139,7 @@ public:
 
 private:
   struct Source {
-    const SafetensorsFile *file = nullptr; // null: the parameter keeps its initial value
+    const SafetensorsShards *file = nullptr; // null: the parameter keeps its initial value
     std::string tensor;
   };
   MaybeError resolve(const plan::State &parameter);
@@ -147,30 +147,30 @@ private:
 
   Session &session;
   std::vector<const plan::State *> parameters;
-  std::vector<SafetensorsFile> files;
-  std::vector<NameResolver> resolvers;                           // of each file
-  std::map<std::string, Source> sources;                         // by parameter
-  std::map<const SafetensorsFile *, std::set<std::string>> used; // tensors that are parameters
-  std::vector<std::string> kept;                                 // adapters that are in no file
+  std::vector<SafetensorsShards> files;
+  std::vector<NameResolver> resolvers;                             // of each file
+  std::map<std::string, Source> sources;                           // by parameter
+  std::map<const SafetensorsShards *, std::set<std::string>> used; // tensors that are parameters
+  std::vector<std::string> kept;                                   // adapters that are in no file
 };
 
 } // namespace
 
 MaybeError WeightsLoader::open(const std::vector<std::string> &paths) {
   for (const std::string &path : paths) {
-    Expected<SafetensorsFile> file = SafetensorsFile::open(path);
+    Expected<SafetensorsShards> file = SafetensorsShards::open(path);
     if (!file)
       return file.error();
     files.push_back(std::move(*file));
   }
-  for (const SafetensorsFile &file : files)
+  for (const SafetensorsShards &file : files)
     resolvers.emplace_back(file, parameters);
   return std::nullopt;
 }
 
 std::string WeightsLoader::paths() const {
   std::vector<std::string> paths;
-  for (const SafetensorsFile &file : files)
+  for (const SafetensorsShards &file : files)
     paths.push_back(file.path());
   return fmt::format("{}", fmt::join(paths, ", "));
 }
@@ -239,7 +239,7 @@ MaybeError WeightsLoader::read() {
 
 std::vector<std::string> WeightsLoader::notes() const {
   std::vector<std::string> notes;
-  for (const SafetensorsFile &file : files) {
+  for (const SafetensorsShards &file : files) {
     std::vector<std::string> renamed, unused;
     for (const auto &[name, source] : sources)
       if (source.file == &file && source.tensor != name)
@@ -276,19 +276,81 @@ Expected<std::vector<std::string>> loadWeights(Session &session,
   return loader.notes();
 }
 
-MaybeError saveWeights(const Session &session, const std::string &path,
-                       const std::function<bool(const std::string &)> &isSaved) {
-  std::map<std::string, const plan::State *> saved = mastersOf(session.plan());
-  for (const plan::State *parameter : parametersOf(session.plan()))
+//===----------------------------------------------------------------------===//
+// Saving
+//===----------------------------------------------------------------------===//
+
+static std::map<std::string, const plan::State *>
+savedStates(const plan::Plan &plan, const std::function<bool(const std::string &)> &isSaved) {
+  std::map<std::string, const plan::State *> saved = mastersOf(plan);
+  for (const plan::State *parameter : parametersOf(plan))
     saved.try_emplace(parameter->name(), parameter);
   if (isSaved)
     std::erase_if(saved, [&](const auto &entry) { return !isSaved(entry.first); });
+  return saved;
+}
+
+static std::map<std::string, TensorType>
+fileTypesOf(const std::map<std::string, const plan::State *> &states) {
   std::map<std::string, TensorType> types;
-  for (const auto &[name, state] : saved)
+  for (const auto &[name, state] : states)
     types.emplace(name, fileTypeOf(*state));
-  return writeSafetensors(path, types, [&](const std::string &name) {
-    return session.getState(saved.at(name)->name());
-  });
+  return types;
+}
+
+SavedWeights::SavedWeights(const plan::Plan &plan,
+                           const std::function<bool(const std::string &)> &isSaved)
+    : states(savedStates(plan, isSaved)), writer(fileTypesOf(states)) {}
+
+MaybeError SavedWeights::write(const Session &session, AtomicFile &file) const {
+  return writer.write(
+      file, [&](const std::string &name) { return session.getState(states.at(name)->name()); });
+}
+
+/// The first element all of whose exponent bits are set, which only infinities and NaN have.
+template <typename Bits>
+static std::optional<int64_t> findExponent(const HostTensor &tensor, Bits exponent) {
+  const Bits *begin = tensor.as<Bits>(), *end = begin + tensor.type.numElements();
+  const Bits *found =
+      std::find_if(begin, end, [=](Bits bits) { return (bits & exponent) == exponent; });
+  return found == end ? std::nullopt : std::optional<int64_t>(found - begin);
+}
+
+static std::optional<int64_t> findNonfinite(const HostTensor &tensor) {
+  switch (tensor.type.dtype) {
+  case DType::F32:
+    return findExponent<uint32_t>(tensor, 0x7f80'0000);
+  case DType::F64:
+    return findExponent<uint64_t>(tensor, 0x7ff0'0000'0000'0000);
+  case DType::BF16:
+    return findExponent<uint16_t>(tensor, 0x7f80);
+  case DType::F16:
+    return findExponent<uint16_t>(tensor, 0x7c00);
+  default:
+    return std::nullopt;
+  }
+}
+
+Expected<std::optional<std::string>> SavedWeights::findNonfinite(const Session &session) const {
+  for (const auto &[name, state] : states) {
+    Expected<HostTensor> tensor = session.getState(state->name());
+    if (!tensor)
+      return tensor.error();
+    if (std::optional<int64_t> element = runtime::findNonfinite(*tensor))
+      return std::optional(fmt::format("tensor \"{}\" has {} at element {}", name,
+                                       elementAt(*tensor, *element), *element));
+  }
+  return std::optional<std::string>();
+}
+
+MaybeError saveWeights(const Session &session, const std::string &path,
+                       const std::function<bool(const std::string &)> &isSaved) {
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  if (MaybeError error = SavedWeights(session.plan(), isSaved).write(session, *file))
+    return error;
+  return file->commit();
 }
 
 } // namespace dtc::runtime

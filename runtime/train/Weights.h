@@ -7,30 +7,55 @@
 #ifndef DTC_RUNTIME_TRAIN_WEIGHTS_H
 #define DTC_RUNTIME_TRAIN_WEIGHTS_H
 
+#include "runtime/data/Safetensors.h"
 #include "runtime/executor/Session.h"
+#include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dtc::runtime {
 
 /// Sets every parameter from safetensors files, and its master weights if it has them: these are
-/// read, and the parameter is what they round to. Where several files have a parameter's tensor,
-/// the last of them holds. A name that a file does not have is also looked for with a leading
-/// "transformer." or "model." added or taken away, if only one tensor of the file fits; an
-/// "lm_head.weight" that is in no file is the token embedding (tied weights). Adapters of which no
-/// file has one keep their values. Returns notes for the user: tensors that were not used, names
-/// that were not exact, adapters that were kept. The error names file and tensor.
+/// read, and the parameter is what they round to. A path is one of those of SafetensorsShards.
+/// Where several have a parameter's tensor, the last of them holds. A name that a file does not
+/// have is also looked for with a leading "transformer." or "model." added or taken away, if only
+/// one tensor of the file fits; an "lm_head.weight" that is in no file is the token embedding (tied
+/// weights). Adapters of which no file has one keep their values. Returns notes for the user:
+/// tensors that were not used, names that were not exact, adapters that were kept. The error names
+/// file and tensor.
 Expected<std::vector<std::string>> loadWeights(Session &session,
                                                const std::vector<std::string> &paths);
 inline Expected<std::vector<std::string>> loadWeights(Session &session, const std::string &path) {
   return loadWeights(session, std::vector<std::string>{path});
 }
 
-/// Writes every parameter, under its own name and with its file_shape: the master weights where it
-/// has them. With `isSaved`, only those for whose names that is true.
+/// What a file of weights holds: every parameter of a plan, under its own name and with its
+/// file_shape; the master weights where it has them.
+class SavedWeights {
+public:
+  /// With `isSaved`, only the parameters for whose names that is true. The plan must stay.
+  explicit SavedWeights(const plan::Plan &plan,
+                        const std::function<bool(const std::string &)> &isSaved = nullptr);
+
+  /// The size of the file.
+  uint64_t numBytes() const { return writer.numBytes(); }
+  /// Writes the values of a session of the plan, and does not commit the file.
+  MaybeError write(const Session &session, AtomicFile &file) const;
+  /// The first value that is not finite: "tensor \"w\" has nan at element 3"; nullopt if there is
+  /// none.
+  Expected<std::optional<std::string>> findNonfinite(const Session &session) const;
+
+private:
+  std::map<std::string, const plan::State *> states; // by the name in the file
+  SafetensorsWriter writer;
+};
+
+/// Writes a file of weights whole or not at all.
 MaybeError saveWeights(const Session &session, const std::string &path,
                        const std::function<bool(const std::string &)> &isSaved = nullptr);
 

@@ -162,7 +162,9 @@ TEST_P(LoraParity, FilesAreThoseOfPeft) {
       std::filesystem::path(testing::TempDir()) /
       (std::string("lora_") + std::to_string(getpid()) + "_" + std::get<0>(GetParam()));
   std::filesystem::create_directories(saved);
-  auto problem = runtime::saveAdapters(*session, saved / "adapter_model.safetensors");
+  auto adapters = runtime::AdapterFolder::create(session->plan(), saved);
+  ASSERT_TRUE(adapters) << adapters.error().message;
+  auto problem = adapters->save(*session);
   ASSERT_FALSE(problem) << problem->message;
   auto ours = runtime::SafetensorsFile::open(saved / "adapter_model.safetensors");
   auto theirs = runtime::SafetensorsFile::open(folder + "parameters.safetensors");

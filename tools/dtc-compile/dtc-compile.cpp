@@ -18,10 +18,14 @@
 #include "runtime/report/ExplanationReport.h"
 #include "runtime/simulate/SimulationReport.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/CommandFiles.h"
 #include "runtime/support/Format.h"
 #include "runtime/support/LinkSpeed.h"
+#include "runtime/support/Printable.h"
 #include "runtime/support/Quantity.h"
+#include "runtime/support/ReadText.h"
 #include "tools/CommandLine.h"
+#include "tools/PrintableStream.h"
 #include "tools/dtc-compile/Planning.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -39,6 +43,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -59,6 +64,18 @@ static std::string parseAxis(const std::string &text, std::pair<std::string, int
   return "";
 }
 
+/// Writes out what is not printable in a diagnostic's arguments. Their texts are kept in `texts`.
+/// The handlers after this one print it.
+static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> &texts) {
+  using Kind = mlir::DiagnosticArgument::DiagnosticArgumentKind;
+  for (mlir::DiagnosticArgument &argument : diagnostic.getArguments())
+    if (argument.getKind() == Kind::String)
+      argument = mlir::DiagnosticArgument(
+          llvm::StringRef(texts.emplace_back(runtime::printable(argument.getAsString()))));
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    makePrintable(note, texts);
+}
+
 /// Prints a diagnostic of an imported model, whose locations name layers and no lines: "error:
 /// h.0.attn: ...".
 static llvm::LogicalResult printNamedDiagnostic(mlir::Diagnostic &diagnostic) {
@@ -70,8 +87,9 @@ static llvm::LogicalResult printNamedDiagnostic(mlir::Diagnostic &diagnostic) {
                          : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark  ? "remark"
                                                                                          : "note";
   std::string message = diagnostic.str();
-  if (!llvm::StringRef(message).contains(name.getName().getValue()))
-    message = name.getName().str() + ": " + message;
+  std::string layer = runtime::printable(name.getName().getValue());
+  if (!llvm::StringRef(message).contains(layer))
+    message = layer + ": " + message;
   llvm::errs() << severity << ": " << message << "\n";
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     llvm::errs() << "note: " << note.str() << "\n";
@@ -322,25 +340,51 @@ static std::string searchPlan(const CLI::App &app, Arguments &args, const cluste
   auto choice = Planner(module, name, *options).run(showProgress);
   if (llvm::sys::Process::StandardErrIsDisplayed())
     llvm::errs() << "\r\x1b[K";
+  // The lines after the first are details.
+  auto asError = [](llvm::StringRef text) {
+    return llvm::join(llvm::split(text.rtrim(), '\n'), "\n  ");
+  };
   if (!choice)
-    return choice.error().message;
+    return asError(choice.error().message);
   std::string text = formatChoice(*choice, *options, args.planning.alternatives);
   if (choice->ranked.empty())
-    return llvm::StringRef(text).rtrim().str();
-  llvm::outs() << text;
+    return asError(text);
+  llvm::outs() << runtime::printableLines(text);
   page = pageOptions(*choice, *options, args.planning.alternatives);
   args.compile = choice->options;
-  if (args.planning.strategyOutput.empty()) {
-    llvm::SmallString<128> path(args.output);
-    llvm::sys::path::replace_extension(path, "strategy.textproto");
-    args.planning.strategyOutput = path.str().str();
-  }
   if (auto problem =
           runtime::writeTextFile(args.planning.strategyOutput, formatStrategy(args.compile)))
     return "--strategy-output: " + problem->message;
-  llvm::outs() << "strategy written to " << args.planning.strategyOutput << "\n";
+  llvm::outs() << "strategy written to " << runtime::printable(args.planning.strategyOutput)
+               << "\n";
   chosen = std::move(*choice);
   return "";
+}
+
+/// Gives names to the files that are written without a flag of theirs, and checks that nothing is
+/// written over.
+static runtime::MaybeError nameOutputs(const CLI::App &app, Arguments &args, bool searches) {
+  auto complete = [](std::string &path, llvm::StringRef of, const char *extension) {
+    if (!path.empty())
+      return;
+    llvm::SmallString<128> name(of);
+    llvm::sys::path::replace_extension(name, extension);
+    path = name.str().str();
+  };
+  complete(args.output, args.input == "-" ? "model" : args.input, "plan");
+  if (searches)
+    complete(args.planning.strategyOutput, args.output, "strategy.textproto");
+  auto nameOf = [&](const std::string &flag) {
+    return app.count(flag) > 0 ? flag : "the default of " + flag;
+  };
+  runtime::CommandFiles files;
+  files.reads("the model", args.input == "-" ? "/dev/stdin" : args.input);
+  files.reads("--cluster", args.planning.cluster);
+  files.reads("--strategy", args.planning.strategy);
+  files.writes(nameOf("-o"), args.output);
+  files.writes(nameOf("--strategy-output"), args.planning.strategyOutput);
+  files.writesInto("--report", args.planning.report, runtime::pageFileName);
+  return files.check();
 }
 
 static int runMain(int argc, char **argv) {
@@ -394,11 +438,8 @@ static int runMain(int argc, char **argv) {
   args.compile.beta2 = args.beta2.value_or(args.compile.optimizer == "lion" ? 0.99 : 0.95);
   if (std::string problem = readLinksAndSizes(args); !problem.empty())
     return fail(problem);
-  if (args.output.empty()) {
-    llvm::SmallString<128> path(args.input == "-" ? "model" : args.input);
-    llvm::sys::path::replace_extension(path, "plan");
-    args.output = path.str().str();
-  }
+  if (auto problem = nameOutputs(app, args, searches))
+    return fail(problem->message);
   if (auto problem = runtime::checkWritable(args.output))
     return fail(problem->message);
 
@@ -408,7 +449,8 @@ static int runMain(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false); // the op may be the whole model
   llvm::SourceMgr sources;
-  mlir::SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
+  PrintableStream errs(llvm::errs());
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context, errs);
   // What has no place in a file, but the name of a layer, is not shown with one.
   mlir::ScopedDiagnosticHandler namedHandler(&context, printNamedDiagnostic);
   // Remarks are for those who ask. The handler that comes last is asked first.
@@ -416,10 +458,18 @@ static int runMain(int argc, char **argv) {
     return llvm::success(!args.remarks &&
                          diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark);
   });
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(args.input, /*IsText=*/true);
-  if (!buffer)
-    return fail("cannot read " + args.input + ": " + buffer.getError().message());
-  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  std::deque<std::string> texts;
+  mlir::ScopedDiagnosticHandler printableHandler(&context, [&](mlir::Diagnostic &diagnostic) {
+    texts.clear();
+    makePrintable(diagnostic, texts);
+    return llvm::failure();
+  });
+  auto text = runtime::readText(args.input);
+  if (!text)
+    return fail(text.error().message);
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(*text, args.input == "-" ? "<stdin>" : args.input),
+      llvm::SMLoc());
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (!module)
     return fail(args.input + " is not valid model IR (see above)");

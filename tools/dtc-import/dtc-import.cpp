@@ -6,12 +6,13 @@
 
 #include "compiler/import/ImportModel.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/CommandFiles.h"
+#include "runtime/support/ReadText.h"
 #include "tools/CommandLine.h"
 
 #include "mlir/IR/MLIRContext.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
@@ -114,18 +115,24 @@ static int runMain(int argc, char **argv) {
   options.attention = attention == "decomposed" ? AttentionForm::Decomposed : AttentionForm::Fused;
   options.dropout = !noDropout;
 
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
-  if (!buffer)
-    return fail("cannot read " + input + ": " + buffer.getError().message());
+  runtime::CommandFiles files;
+  files.reads("the configuration", input == "-" ? "/dev/stdin" : input);
+  files.writes("-o", output == "-" ? "/dev/stdout" : output);
+  if (auto problem = files.check())
+    return fail(problem->message);
+
+  auto config = runtime::readText(input);
+  if (!config)
+    return fail(config.error().message);
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   ImportLog log;
   llvm::StringRef fileName = input == "-" ? llvm::StringRef("<stdin>") : llvm::StringRef(input);
-  auto module = importModel(context, (*buffer)->getBuffer(), fileName, options, log);
+  auto module = importModel(context, *config, fileName, options, log);
   for (const std::string &warning : log.warnings)
-    llvm::errs() << "warning: " << warning << "\n";
+    llvm::errs() << "warning: " << runtime::printableMessage(warning) << "\n";
   for (const std::string &error : log.errors)
-    llvm::errs() << "error: " << error << "\n";
+    fail(error);
   if (!module)
     return 1;
 

@@ -7,6 +7,9 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/CommandFiles.h"
+#include "runtime/support/Printable.h"
+#include "runtime/support/ReadText.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -17,13 +20,13 @@
 #include "test/lib/TestPasses.h"
 #endif
 
-static int fail(const llvm::Twine &message) {
-  llvm::errs() << "error: " << message << "\n";
+static int fail(const std::string &message) {
+  llvm::errs() << "error: " << dtc::runtime::printableMessage(message) << "\n";
   return 1;
 }
 
-/// mlir-opt, except that a file is written whole or not at all: mlir-opt empties its output before
-/// it reads its input, and removes it where a pass fails.
+/// mlir-opt, except that a file is written whole or not at all, and that the input has an end:
+/// mlir-opt empties its output before it reads its input, and removes it where a pass fails.
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dtc::registerDialects(registry);
@@ -35,18 +38,27 @@ int main(int argc, char **argv) {
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "dtc optimizer driver\n", registry);
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();
-  if (output == "-" || config.shouldShowDialects() || config.shouldListPasses())
+  if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
 
+  dtc::runtime::CommandFiles files;
+  files.reads("the input", input == "-" ? "/dev/stdin" : input);
+  files.writes("-o", output == "-" ? "/dev/stdout" : output);
+  if (auto problem = files.check())
+    return fail(problem->message);
+  auto read = dtc::runtime::readText(input);
+  if (!read)
+    return fail(read.error().message);
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(*read, input == "-" ? "<stdin>" : input);
+  if (output == "-")
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(llvm::outs(), std::move(buffer), registry, config));
   auto file = dtc::runtime::AtomicFile::create(output);
   if (!file)
     return fail(file.error().message);
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
-  if (!buffer)
-    return fail("cannot read " + input + ": " + buffer.getError().message());
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (failed(mlir::MlirOptMain(stream, std::move(*buffer), registry, config)))
+  if (failed(mlir::MlirOptMain(stream, std::move(buffer), registry, config)))
     return 1;
   auto problem = file->write(text);
   if (!problem)

@@ -17,7 +17,9 @@
 #include "runtime/simulate/SimulationReport.h"
 #include "runtime/simulate/SimulationTrace.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/CommandFiles.h"
 #include "runtime/support/NearestName.h"
+#include "runtime/support/Printable.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>
@@ -48,10 +50,21 @@ struct Arguments {
 };
 } // namespace
 
-static int print(const std::string &text) {
+static int print(const std::string &foreign) {
+  std::string text = printableLines(foreign);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     return fail(std::string("cannot write the standard output: ") + std::strerror(errno));
   return 0;
+}
+
+static MaybeError checkFiles(const Arguments &args) {
+  CommandFiles files;
+  files.reads("the plan", args.path);
+  files.reads("--cluster", args.cluster);
+  files.writes("--schedule-svg", args.scheduleSvg);
+  files.writes("--trace", args.trace);
+  files.writesInto("--report", args.report, pageFileName);
+  return files.check();
 }
 
 /// The plan, or the entry point of it that was asked for.
@@ -185,7 +198,10 @@ static int runMain(int argc, char **argv) {
     CLI::App *subcommand = app.add_subcommand(name, description);
     subcommand->add_option("plan", args.path, "The plan, as dtc-compile writes it")->required();
     subcommand->add_flag("--json", args.json, "Print one JSON object");
-    subcommand->final_callback([&args, &status, run] { status = run(args); });
+    subcommand->final_callback([&args, &status, run] {
+      MaybeError error = checkFiles(args);
+      status = error ? fail(error->message) : run(args);
+    });
     return subcommand;
   };
   CLI::App *showCommand = addSubcommand(

@@ -6,9 +6,12 @@
 
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/Calibration.h"
+#include "runtime/data/SafetensorsShards.h"
 #include "runtime/executor/Session.h"
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/support/CommandFiles.h"
+#include "runtime/support/StartThread.h"
 #include "runtime/train/TrainLoop.h"
 #include "tools/CommandLine.h"
 
@@ -26,17 +29,37 @@ using namespace dtc;
 using namespace dtc::runtime;
 
 static std::atomic<bool> stopRequested = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
+static std::atomic<int> stopSignal = 0; // the first one that asked
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "set from a signal handler");
 
-/// The first signal asks the run to end after its step and save; a second one ends the process.
+/// The first signal asks the run to end after its step and save. A second SIGINT or SIGTERM ends
+/// the process; a terminal that is closed sends more than one SIGHUP, and a pipe that nobody reads
+/// a SIGPIPE for each line.
 static void stopOnSignals() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { stopRequested = true; };
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  action.sa_handler = [](int signal) {
+    int none = 0;
+    stopSignal.compare_exchange_strong(none, signal);
+    stopRequested = true;
+  };
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    action.sa_flags = SA_RESTART | (signal == SIGINT || signal == SIGTERM ? SA_RESETHAND : 0);
+    struct sigaction before = {};
+    // nohup asks for a run that outlives its terminal.
+    if (signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
+        before.sa_handler == SIG_IGN)
+      continue;
+    sigaction(signal, &action, nullptr);
+  }
+  // A file that may not grow any more is an error as a full disk is.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
 }
+
+/// As a shell reports a process that a signal has ended.
+static int interruptedStatus() { return 128 + stopSignal; }
 
 static const std::map<std::string, LearningRateDecay> decays = {
     {"constant", LearningRateDecay::Constant},
@@ -73,7 +96,7 @@ static CLI::Validator nonNegativeNumber() {
 static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
   CLI::Option *prompt =
       app.add_option("--prompt", options.promptPaths,
-                     "Go on with the text or the 16-bit tokens (.bin) of this file, by a plan of "
+                     "Go on with the text or the tokens (.bin, .u32) of this file, by a plan of "
                      "dtc-compile --mode generate; may be given again")
           ->allow_extra_args(false);
   app.add_option("--max-new-tokens", options.generator.maxNewTokens, "Tokens to generate")
@@ -108,8 +131,8 @@ static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
 static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
   app.add_option("--data", options.dataPath,
-                 "A text file (bytes are tokens), 16-bit tokens of llm.c or nanoGPT (.bin), or "
-                 "tensors named as the plan's inputs (.safetensors)");
+                 "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
+                 "32 bits (.u32), or tensors named as the plan's inputs (.safetensors)");
   app.add_option("--accumulate", options.batches,
                  "Batches of a step: gradients are summed over them before each update")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
@@ -149,13 +172,16 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->check(wholeNumber<uint64_t>())
       ->capture_default_str();
   app.add_option("--init", options.initPaths,
-                 "Start from the weights of a .safetensors file; may be given again, as for a base "
-                 "model and its adapters: the last file that has a tensor holds")
+                 "Start from the weights of a .safetensors file, of the files of a "
+                 "model.safetensors.index.json, or of a folder with either; may be given again, as "
+                 "for a base model and its adapters: the last one that has a tensor holds")
       ->allow_extra_args(false);
   app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
-  app.add_option("--save-adapters", options.saveAdaptersPath,
-                 "Write the adapters of a model with --lora, and nothing else, to a .safetensors "
-                 "file at the end, and adapter_config.json beside it, as PEFT does");
+  app.add_option(
+      "--save-adapters", options.saveAdaptersPath,
+      "Write the adapters of a model with --lora, and nothing else, to this folder at "
+      "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
+      "and adapter_config.json");
   app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
   app.add_option("--threads", options.threadsPerDevice,
                  "Threads for each device (default: the cores divided by the devices)")
@@ -196,6 +222,28 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->allow_extra_args(false);
 }
 
+static MaybeError checkFiles(const TrainOptions &train, const GenerateOptions &generate) {
+  CommandFiles files;
+  files.reads("the plan", train.planPath);
+  files.reads("--data", train.dataPath);
+  files.reads("--eval-data", train.evalDataPath);
+  for (const std::string &path : train.initPaths) {
+    Expected<std::vector<std::string>> weights = safetensorsFilesOf(path);
+    if (!weights)
+      return weights.error();
+    for (const std::string &file : *weights)
+      files.reads("--init", file);
+  }
+  for (const std::string &path : generate.promptPaths)
+    files.reads("--prompt", path);
+  files.writes("--save", train.savePath);
+  files.replacesFolder("--save-adapters", train.saveAdaptersPath);
+  files.writes("--metrics", train.metricsPath);
+  files.writes("--trace", train.tracePath);
+  files.writes("--tokens", generate.tokensPath);
+  return files.check();
+}
+
 /// What dtc-run does instead of running a plan.
 struct CalibrateCommand {
   std::string path;
@@ -225,9 +273,13 @@ static int calibrateMain(const CLI::App &app, CalibrateCommand &command, int thr
                               name));
   }
   command.options.threadsPerDevice = std::max(threads, 1);
-  MaybeError error =
-      calibrateToFile(command.options, command.path, createCpuBackend(), stdout, stderr);
-  return error ? fail(error->message) : 0;
+  try {
+    MaybeError error =
+        calibrateToFile(command.options, command.path, createCpuBackend(), stdout, stderr);
+    return error ? fail(error->message) : 0;
+  } catch (const ThreadStartError &error) {
+    return fail(error.what());
+  }
 }
 
 static int runMain(int argc, char **argv) {
@@ -255,17 +307,19 @@ static int runMain(int argc, char **argv) {
     std::fflush(stdout);
     std::_Exit(fail(error.message));
   };
+  if (MaybeError error = checkFiles(options, generateOptions))
+    return fail(error->message);
   stopOnSignals();
   if (!generateOptions.promptPaths.empty()) {
     generateOptions.generator.sampler.seed = options.seed;
     MaybeError error =
         generate(options, generateOptions, createCpuBackend(), stdout, stderr, stopRequested);
-    return error ? fail(error->message) : 0;
+    return error ? fail(error->message) : stopRequested ? interruptedStatus() : 0;
   }
   Expected<TrainResult> result = train(options, createCpuBackend(), stdout, stderr, stopRequested);
   if (!result)
     return fail(result.error().message);
-  return 0;
+  return result->interrupted ? interruptedStatus() : 0;
 }
 
 int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

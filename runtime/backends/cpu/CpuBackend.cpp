@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 
 #include "runtime/backends/cpu/CpuKernels.h"
+#include "runtime/backends/cpu/KernelThreads.h"
 #include "runtime/support/CheckedMath.h"
 
 #include <fmt/format.h>
@@ -62,6 +63,8 @@ public:
       return *error;
     return entry->second(signature);
   }
+
+  MaybeError startThreads(int threads) const override { return startKernelThreads(threads); }
 
 private:
   std::unordered_map<std::string_view, PrepareResult (*)(const KernelSignature &)> registry;

@@ -6,6 +6,7 @@
 
 #include "runtime/communicators/local/LocalMailbox.h"
 
+#include "runtime/support/StartThread.h"
 #include "runtime/support/WaitBriefly.h"
 
 #include <cstring>
@@ -70,6 +71,17 @@ LocalMailbox::~LocalMailbox() {
     copier.join();
 }
 
+void LocalMailbox::start() {
+  std::lock_guard lock(mutex);
+  startCopier();
+}
+
+/// The mutex is held.
+void LocalMailbox::startCopier() {
+  if (!copier.joinable())
+    copier = startThread("transfers", [this] { copyMessages(); });
+}
+
 void LocalMailbox::send(int64_t sender, uint32_t channelNumber, const End &end) {
   std::lock_guard lock(mutex);
   Channel &channel = channels[{sender, channelNumber}];
@@ -84,8 +96,7 @@ void LocalMailbox::send(int64_t sender, uint32_t channelNumber, const End &end) 
 
 void LocalMailbox::receive(int64_t sender, uint32_t channelNumber, const End &end) {
   std::lock_guard lock(mutex);
-  if (!copier.joinable())
-    copier = std::thread([this] { copyMessages(); });
+  startCopier();
   Channel &channel = channels[{sender, channelNumber}];
   if (channel.sends.empty()) {
     channel.receives.push_back(end);

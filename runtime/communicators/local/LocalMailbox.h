@@ -53,6 +53,8 @@ public:
   LocalMailbox(const LocalMailbox &) = delete;
   LocalMailbox &operator=(const LocalMailbox &) = delete;
 
+  /// Starts the thread; the first receive does it otherwise. Throws ThreadStartError.
+  void start();
   void send(int64_t sender, uint32_t channel, const End &end);
   void receive(int64_t sender, uint32_t channel, const End &end);
   /// Nothing is copied from now on, except what is being copied.
@@ -69,6 +71,7 @@ private:
     std::deque<End> sends, receives;
   };
 
+  void startCopier();
   void deliver(const End &from, const End &to);
   void copyMessages();
 
@@ -80,7 +83,7 @@ private:
   bool copying = false;
   bool aborted = false;
   bool stopping = false;
-  std::thread copier; // runs from the first receive on
+  std::thread copier;
 };
 
 } // namespace dtc::runtime

@@ -22,6 +22,8 @@ Transfers::Ticket LocalTransfers::doStartReceive(int64_t peer, uint32_t channel,
   return ticket;
 }
 
+void LocalTransfers::prepareToReceive() { world->mailbox(device).start(); }
+
 TransferResult LocalTransfers::wait(Ticket ticket) { return world->results(device).wait(ticket); }
 
 void LocalTransfers::drain() { world->mailbox(device).drain(); }

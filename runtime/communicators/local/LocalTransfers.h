@@ -22,6 +22,7 @@ public:
   LocalTransfers(std::shared_ptr<LocalWorld> world, int64_t device)
       : world(std::move(world)), device(device) {}
 
+  void prepareToReceive() override;
   TransferResult wait(Ticket ticket) override;
   void abort() override { world->abort(); }
   void drain() override;

@@ -42,8 +42,9 @@ std::vector<uint16_t> countingTokens(size_t count) {
   return tokens;
 }
 
-std::string llmcFile(const std::vector<uint16_t> &tokens, int32_t magic = 20240520,
-                     int32_t version = 1, int32_t extra = 0) {
+template <typename T>
+std::string llmcFile(const std::vector<T> &tokens, int32_t magic = 20240520, int32_t version = 1,
+                     int32_t extra = 0) {
   std::vector<int32_t> header(256, 0);
   header[0] = magic;
   header[1] = version;
@@ -52,6 +53,67 @@ std::string llmcFile(const std::vector<uint16_t> &tokens, int32_t magic = 202405
 }
 
 } // namespace
+
+TEST(TokenSource, TokensMayHave32Bits) {
+  TempDir dir;
+  std::vector<uint32_t> tokens(300);
+  std::iota(tokens.begin(), tokens.end(), 128'000 - 300);
+  auto raw = openDataSource(dir.write("a.u32", bytesOf(tokens)), tokenInputs(4, 5, 128'256), 1);
+  auto llmc = openDataSource(dir.write("a.bin", llmcFile(tokens, 20240801, 7)),
+                             tokenInputs(4, 5, 128'256), 1);
+  for (auto *source : {&raw, &llmc}) {
+    ASSERT_OK(*source);
+    EXPECT_TRUE(contains((**source)->describe(), "300 32-bit tokens"));
+    auto batch = (**source)->batch(1);
+    ASSERT_OK(batch);
+    std::vector<int32_t> inputs = values(batch->at("tokens")), labels = values(batch->at("labels"));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      EXPECT_GE(inputs[i], 128'000 - 300);
+      EXPECT_EQ(labels[i], inputs[i] + 1);
+    }
+  }
+  // Larger ones than any input takes.
+  std::string path = dir.write("b.u32", bytesOf<uint32_t>({1, 2, 3, 0x8000'0001, 5, 6}));
+  for (int64_t limit : {int64_t{0}, int64_t{1000}}) {
+    auto source = openDataSource(path, tokenInputs(1, 5, limit), 1);
+    ASSERT_OK(source);
+    EXPECT_ERROR((*source)->batch(1), "b.u32: token 2147483649 at position 3 is out of range");
+  }
+}
+
+TEST(TokenSource, AWrongWidthIsNoticed) {
+  TempDir dir;
+  std::vector<uint32_t> wide(300);
+  for (size_t i = 0; i < wide.size(); ++i)
+    wide[i] = static_cast<uint32_t>(i * 7919 % 50'000);
+  auto error = [&](const std::string &name, const std::string &content, int64_t vocabulary) {
+    return messageOf(openDataSource(dir.write(name, content), tokenInputs(4, 5, vocabulary), 1));
+  };
+  for (int64_t vocabulary : {0, 50'257})
+    EXPECT_TRUE(contains(error("a.bin", bytesOf(wide), vocabulary),
+                         "a.bin: every second of its first 600 16-bit numbers is 0, as in a file "
+                         "of 32-bit tokens; name such a file .u32"));
+  wide[7] = 128'000;
+  EXPECT_EQ(error("a.bin", bytesOf(wide), 50'257), ""); // a token that no such file has
+  EXPECT_TRUE(contains(error("a.bin", bytesOf(wide), 128'256), "16-bit numbers is at most 1, as"));
+  // What 16-bit tokens are like, few tokens, and those of which nothing can be told.
+  EXPECT_EQ(error("b.bin", bytesOf(countingTokens(600)), 128'256), "");
+  EXPECT_EQ(error("b.bin", bytesOf(std::vector<uint16_t>(600, 0)), 50'257), "");
+  EXPECT_EQ(error("b.bin", bytesOf(std::vector<uint32_t>(wide.begin(), wide.begin() + 20)), 50'257),
+            "");
+  // A header says it.
+  std::vector<uint16_t> sparse(600, 0);
+  for (size_t i = 0; i < sparse.size(); i += 2)
+    sparse[i] = static_cast<uint16_t>(i);
+  EXPECT_TRUE(contains(error("c.bin", bytesOf(sparse), 50'257), "is 0, as in a file of 32-bit"));
+  EXPECT_EQ(error("c.bin", llmcFile(sparse), 50'257), "");
+  // 16-bit tokens that are named otherwise have large numbers.
+  auto source = openDataSource(dir.write("d.u32", bytesOf(countingTokens(600))),
+                               tokenInputs(4, 5, 128'256), 1);
+  ASSERT_OK(source);
+  EXPECT_ERROR((*source)->batch(1), "is out of range; the input \"tokens\" takes tokens from 0 to "
+                                    "128255");
+}
 
 TEST(TokenSource, ATextIsASequenceOfBytes) {
   TempDir dir;
@@ -136,7 +198,10 @@ TEST(TokenSource, SaysWhatIsWrongWithAFile) {
   EXPECT_TRUE(contains(error("a.bin", "ok"), "has 1 tokens; a sample takes 6"));
   std::vector<uint16_t> tokens = countingTokens(100);
   EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 2)), "of version 2; expected 1"));
-  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240801, 7)), "32-bit tokens of llm.c"));
+  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240801, 1)), "of version 1; expected 7"));
+  EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240801, 7)), "is truncated or damaged"));
+  EXPECT_TRUE(contains(error("a.u32", "123456"), "has 6 bytes; a file of 32-bit tokens has a "
+                                                 "multiple of 4"));
   EXPECT_TRUE(
       contains(error("a.bin", llmcFile(tokens, 20240520, 1, 1)), "101 tokens by its header"));
   EXPECT_TRUE(contains(error("a.bin", llmcFile(tokens, 20240520, 1, -200)), "-100 tokens by its"));
@@ -248,6 +313,80 @@ TEST(SafetensorsSource, NamesAnIndexThatIsOutOfRange) {
   ASSERT_OK(source);
   EXPECT_ERROR((*source)->batch(1), "d.safetensors: tensor \"y\" has -7 at element 2 of sample 0; "
                                     "expected an index from 0 to 9");
+}
+
+TEST(DataSource, ChecksAllTokens) {
+  TempDir dir;
+  std::vector<uint16_t> tokens(3 << 20, 7);
+  auto check = [&](std::vector<DataInput> inputs) {
+    auto source = openDataSource(dir.write("x.bin", bytesOf(tokens)), std::move(inputs), 1);
+    EXPECT_OK(source);
+    uint64_t last = 0;
+    return (*source)->check([&](uint64_t done, uint64_t all) {
+      EXPECT_EQ(all, tokens.size());
+      EXPECT_TRUE(done == 0 || done > last);
+      last = done;
+      return true;
+    });
+  };
+  EXPECT_OK(check(tokenInputs(4, 5, 8)));
+  EXPECT_ERROR(check(tokenInputs(4, 5, 7)), "x.bin: token 7 at position 0 is out of range");
+  // The last token is a label only, the first one never is.
+  tokens.back() = 9;
+  EXPECT_ERROR(check(tokenInputs(4, 5, 8)),
+               "x.bin: token 9 at position 3145727 is out of range; the input \"labels\" takes");
+  EXPECT_OK(check({tokenInputs(4, 5, 8)[0]}));
+  tokens.back() = 7;
+  tokens.front() = 9;
+  EXPECT_ERROR(check(tokenInputs(4, 5, 8)), "token 9 at position 0 is out of range; the input "
+                                            "\"tokens\" takes tokens from 0 to 7");
+  tokens.front() = 7;
+  tokens[2 << 20] = 9; // the first one of a part
+  EXPECT_ERROR(check(tokenInputs(4, 5, 8)), "token 9 at position 2097152 is out of range");
+  EXPECT_OK(check(tokenInputs(4, 5, 10)));
+  EXPECT_OK(check(tokenInputs(4, 5, 0)));
+}
+
+TEST(DataSource, ACheckCanBeEnded) {
+  TempDir dir;
+  std::vector<uint16_t> tokens(3 << 20, 7);
+  tokens.back() = 9;
+  auto source = openDataSource(dir.write("x.bin", bytesOf(tokens)), tokenInputs(4, 5, 8), 1);
+  ASSERT_OK(source);
+  int calls = 0;
+  EXPECT_OK((*source)->check([&](uint64_t, uint64_t) { return ++calls < 3; }));
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(DataSource, ChecksAllIndicesOfTensors) {
+  TempDir dir;
+  HostTensor x(TensorType{DType::F32, {300'000, 1}}), y(TensorType{DType::I32, {300'000, 5}});
+  auto check = [&]() -> MaybeError {
+    EXPECT_OK(writeSafetensors(dir.path("d.safetensors"),
+                               std::map<std::string, HostTensor>{{"x", x}, {"y", y}}));
+    auto source =
+        openDataSource(dir.path("d.safetensors"),
+                       {{"x", {DType::F32, {4, 1}}, 0}, {"y", {DType::I32, {4, 5}}, 10, -1}}, 1);
+    EXPECT_OK(source);
+    return (*source)->check([](uint64_t done, uint64_t all) {
+      EXPECT_LT(done, all);
+      return true;
+    });
+  };
+  y.as<int32_t>()[1'499'999] = -1; // ignored
+  EXPECT_OK(check());
+  y.as<int32_t>()[1'499'998] = 10;
+  EXPECT_ERROR(check(), "d.safetensors: tensor \"y\" has 10 at element 3 of sample 299999; "
+                        "expected an index from 0 to 9");
+}
+
+TEST(DataSource, AFileThatBecomesShorterIsAnError) {
+  TempDir dir;
+  std::string path = dir.write("x.bin", bytesOf(countingTokens(100)));
+  auto source = openDataSource(path, tokenInputs(), 1);
+  ASSERT_OK(source);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_ERROR((*source)->batch(1), "x.bin: had 200 bytes when it was opened, and has 0 now");
 }
 
 TEST(DataSource, InputsComeFromThePlan) {

@@ -290,7 +290,7 @@ TEST(Pipeline, ListsOfDistinctNames) {
 
 TEST(Pipeline, MemoryIsThatOfEachProgram) {
   auto plan = chainPlan({2, 2, 2, ""});
-  uint64_t available = physicalMemoryBytes();
+  uint64_t available = memoryLimit().bytes;
   // Two devices with nearly half of the memory each, and two with little.
   plan->mutable_programs(1)->set_arena_bytes(available / 1024 * 504);
   EXPECT_EQ(makeSession(plan)->peakBytes(), plan->programs(1).arena_bytes());

@@ -242,9 +242,9 @@ TEST(Session, RefusesKernelsThatTheBackendDoesNotTake) {
 
 TEST(Session, RefusesPlansThatNeedMoreMemoryThanThereIs) {
   auto plan = trainingPlan({4, 1, 1});
-  plan->mutable_programs(0)->set_arena_bytes(physicalMemoryBytes() / 512 * 64);
+  plan->mutable_programs(0)->set_arena_bytes(memoryLimit().bytes / 512 * 64);
   EXPECT_OK(Session::create(plan, createFakeBackend())); // pages that are not touched cost nothing
-  plan->mutable_programs(0)->set_arena_bytes(physicalMemoryBytes());
+  plan->mutable_programs(0)->set_arena_bytes(memoryLimit().bytes);
   EXPECT_ERROR(Session::create(plan, createFakeBackend()), "the plan needs");
   plan = trainingPlan();
   plan->mutable_axes(1)->set_size(1);
@@ -287,4 +287,73 @@ TEST(Session, TracesThatDoNotFitInMemoryAreRefused) {
   options.traceSteps = size_t{1} << 50;
   EXPECT_ERROR(Session::create(trainingPlan(), createFakeBackend(), options),
                "the trace of 1125899906842624 steps needs ");
+}
+
+TEST(Session, ABatchThatAStepDoesNotHaveIsAnError) {
+  auto backend = createFakeBackend();
+  auto prepared = PreparedPlan::create(trainingPlan(), *backend, /*threadsPerDevice=*/1);
+  ASSERT_OK(prepared);
+  for (int64_t batches : {1, 3}) {
+    auto created = Session::create(*prepared, backend, {.batches = batches});
+    ASSERT_OK(created);
+    Session *session = created->get();
+    EXPECT_OK(session->setInput("tokens", someTokens(), batches - 1));
+    EXPECT_OK(session->setRandomKey({1, 2}, batches - 1));
+    for (int64_t batch : {batches, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+      std::string part = "is set for batch " + std::to_string(batch) + "; a step has " +
+                         std::to_string(batches) + (batches == 1 ? " batch," : " batches,");
+      EXPECT_ERROR(session->setInput("tokens", someTokens(), batch), "input \"tokens\" " + part);
+      EXPECT_ERROR(session->setRandomKey({1, 2}, batch), "the key of random masks " + part);
+    }
+  }
+}
+
+TEST(Session, OutputsAreThoseOfTheEntryPointThatRanLast) {
+  auto plan = trainingPlan({2, 1, 1});
+  plan::Plan copy = *plan;
+  copy.set_entry("again");
+  *plan->add_companions() = copy;
+  auto session = makeSession(plan);
+  Session *again = session->findEntry("again");
+  ASSERT_OK(session->initializeStates(5));
+  ASSERT_OK(session->setInput("tokens", someTokens()));
+  ASSERT_OK(again->setInput("tokens", someTokens(100)));
+  ASSERT_OK(session->step(0, 1));
+  EXPECT_EQ(scalar(*session, "token_sum"), 47 * 48 / 2);
+  EXPECT_ERROR(again->getOutput("token_sum"), "has no value before the first step");
+  // The companion's values lie where the plan's were.
+  ASSERT_OK(again->step(0, 1));
+  EXPECT_EQ(scalar(*again, "token_sum"), 47 * 48 / 2 + 48 * 100);
+  EXPECT_ERROR(
+      session->getOutput("token_sum"),
+      "output \"token_sum\" is of a step before the last one, which was of the entry point "
+      "\"again\" and uses the same memory; read it before that");
+  ASSERT_OK(session->step(0, 1));
+  EXPECT_EQ(scalar(*session, "token_sum"), 47 * 48 / 2);
+  EXPECT_ERROR(again->getOutput("token_sum"), "which was of the plan's own entry point");
+}
+
+TEST(Session, AFailureOfOneEntryPointIsKnownToTheOthers) {
+  auto build = [](const char *kernel) {
+    PlanBuilder builder;
+    builder.axis("a", 2);
+    builder.state("x", DType::F32, {4}, {{}});
+    builder.task("t");
+    builder.kernel(kernel, {}, {});
+    builder.schedule(0);
+    return builder.build();
+  };
+  auto plan = build("test_sleep");
+  *plan->add_companions() = *build("test_throw");
+  plan->mutable_companions(0)->set_entry("broken");
+  *plan->add_companions() = *build("test_sleep");
+  plan->mutable_companions(1)->set_entry("other");
+  auto session = makeSession(plan);
+  ASSERT_OK(session->step(0, 1));
+  const char *failure = "device 1: the kernel failed";
+  EXPECT_ERROR(session->findEntry("broken")->step(0, 1), failure);
+  EXPECT_ERROR(session->step(0, 2), failure);
+  EXPECT_ERROR(session->getState("x"), failure);
+  EXPECT_ERROR(session->setState("x", HostTensor(TensorType{DType::F32, {4}})), failure);
+  EXPECT_ERROR(session->findEntry("other")->step(0, 1), failure);
 }

@@ -13,6 +13,7 @@
 #include "runtime/report/TimelineSvg.h"
 #include "runtime/simulate/SimulationReport.h"
 #include "runtime/simulate/SimulationTrace.h"
+#include "runtime/support/Printable.h"
 #include "test/runtime/cluster/ParsedCluster.h"
 #include "test/runtime/report/SchedulePlans.h"
 #include "test/runtime/testing/ChainPlan.h"
@@ -27,6 +28,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <sys/resource.h>
 
 using namespace dtc::runtime;
@@ -144,7 +146,89 @@ void fuzz(const plan::Plan &plan) {
   EXPECT_LT(used.ru_maxrss, int64_t{2} << 20); // KiB
 }
 
+/// What a name may hold that is to deceive: a color, a line that looks like the tool's own, and the
+/// other direction of writing.
+constexpr const char *deceit = "\x1B[31m\r\nerror: fake\x7F\xC2\x9B\xE2\x80\xAE";
+
+/// Adds it to all texts of a message, but to those of the messages of these types, which the
+/// runtime looks up in tables of its own.
+void deceive(google::protobuf::Message &message, const std::set<std::string> &spared) {
+  using google::protobuf::FieldDescriptor;
+  const auto *reflection = message.GetReflection();
+  if (spared.count(message.GetDescriptor()->name()))
+    return;
+  std::vector<const FieldDescriptor *> fields;
+  reflection->ListFields(message, &fields);
+  for (const FieldDescriptor *field : fields) {
+    int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
+    for (int i = 0; i < count && !field->is_map(); ++i) {
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE)
+        deceive(field->is_repeated() ? *reflection->MutableRepeatedMessage(&message, field, i)
+                                     : *reflection->MutableMessage(&message, field),
+                spared);
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_STRING)
+        continue;
+      if (field->is_repeated())
+        reflection->SetRepeatedString(&message, field, i,
+                                      reflection->GetRepeatedString(message, field, i) + deceit);
+      else
+        reflection->SetString(&message, field, reflection->GetString(message, field) + deceit);
+    }
+  }
+}
+
+/// How many of its names a text shows; none of them as it is. Readers of XML do not obey the
+/// direction of writing beyond an element.
+size_t countNames(const std::string &text, bool isXml = false) {
+  for (const char *raw : {"\x1B", "\r", "\x7F", "\xC2\x9B", "\nerror", "\xE2\x80\xAE"})
+    if (!isXml || raw != std::string("\xE2\x80\xAE"))
+      EXPECT_EQ(text.find(raw), std::string::npos) << text;
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find("error: fake", at)) != std::string::npos; ++at)
+    ++count;
+  return count;
+}
+
 } // namespace
+
+TEST(ReportFuzz, NamesAreWrittenOut) {
+  cluster::Cluster cluster = clusters()[0];
+  deceive(cluster, {"MatrixRate"});
+  size_t names = 0;
+  for (const auto &original :
+       {trainingPlan({2, 2, 2}), overlapPlan(/*async=*/true), kernelPlan(), pipelinePlan(2)}) {
+    auto plan = std::make_shared<plan::Plan>(*original);
+    plan->add_sources("h.3.attn");
+    deceive(*plan, {"KernelCall"});
+    std::string bytes = serializePlan(*plan);
+    PlanFacts facts;
+    auto read = parsePlan(bytes.data(), bytes.size(), &facts);
+    ASSERT_OK(read);
+    PlanSummary summary = summarizePlan(**read);
+    Expected<Timeline> timeline = simulatePlan(**read);
+    ASSERT_OK(timeline);
+    PlanExplanation explanation = explainPlan(**read);
+    ClusterSimulationOptions options;
+    options.keepCollectives = true;
+    Expected<Simulation> simulation = simulateOnCluster(**read, cluster, options);
+    ASSERT_OK(simulation);
+    EXPECT_EQ(countNames(formatFacts(facts)), 0u);
+    for (const std::string &text :
+         {formatSummary(summary), formatTimeline(*timeline, 200),
+          formatExplanation(explanation, 1000), formatSimulation(*simulation)})
+      names += countNames(text);
+    names += countNames(timelineToSvg(*timeline), /*isXml=*/true);
+    // JSON may leave DEL and what is above it as it is; a terminal gets that written out.
+    for (const std::string &text :
+         {summaryToJson(summary, &*timeline), explanationToJson(explanation),
+          simulationToJson(*simulation), simulationToTrace(**read, *simulation)}) {
+      std::string shown = printableLines(text);
+      names += countNames(shown);
+      EXPECT_EQ(nlohmann::json::parse(shown), nlohmann::json::parse(text));
+    }
+  }
+  EXPECT_GT(names, 100u);
+}
 
 TEST(ReportFuzz, OfATrainingPlan) { fuzz(*trainingPlan({2, 2, 2})); }
 TEST(ReportFuzz, OfBucketsBesideKernels) { fuzz(*overlapPlan(/*async=*/true)); }

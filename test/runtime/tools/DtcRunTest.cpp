@@ -106,7 +106,7 @@ TEST_F(DtcRun, TrainsWithTheCpuBackend) {
 }
 
 TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     std::string weights = dir.path("w.safetensors"), metrics = dir.path("m.jsonl");
     std::filesystem::remove(weights);
     std::filesystem::remove(metrics);
@@ -116,11 +116,64 @@ TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
     for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     kill(child, signal);
-    EXPECT_EQ(waitForTool(child), 0) << err();
+    EXPECT_EQ(waitForTool(child), 128 + signal) << err();
     EXPECT_TRUE(contains(out(), "interrupted after step "));
     EXPECT_OK(SafetensorsFile::open(weights));
     EXPECT_EQ(dir.read("m.jsonl").back(), '\n');
   }
+}
+
+TEST_F(DtcRun, OneRunWritesAMetricsFile) {
+  std::string metrics = dir.path("m.jsonl");
+  dir.write("m.jsonl", "old");
+  pid_t first = startTool(DTC_RUN_PATH,
+                          {plan, "--data", text, "--steps", "1000000000", "--metrics", metrics,
+                           "--log-every", "1000000000"},
+                          dir.path("out1"), dir.path("err1"));
+  for (int i = 0; i < 3000 && !dir.read("m.jsonl").starts_with("{"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(run({plan, "--data", text, "--steps", "1", "--metrics", metrics}), 1);
+  EXPECT_TRUE(err().starts_with("error: " + metrics + ": another process (process " +
+                                std::to_string(first) + ") is writing to it; name another file"))
+      << err();
+  EXPECT_FALSE(contains(out(), "step 1"));
+  // A lock does not outlive its process, and only complete lines were written.
+  kill(first, SIGKILL);
+  EXPECT_EQ(waitForTool(first), -SIGKILL) << dir.read("err1");
+  std::string left = dir.read("m.jsonl");
+  EXPECT_EQ(left.back(), '\n');
+  // A run that fails before its first step leaves what there is, and no file where there was none.
+  EXPECT_EQ(run({plan, "--data", text, "--metrics", metrics, "--init", dir.path("none")}), 1);
+  EXPECT_EQ(dir.read("m.jsonl"), left);
+  EXPECT_EQ(
+      run({plan, "--data", text, "--metrics", dir.path("new.jsonl"), "--init", dir.path("none")}),
+      1);
+  EXPECT_FALSE(std::filesystem::exists(dir.path("new.jsonl")));
+  EXPECT_EQ(run({plan, "--data", text, "--steps", "2", "--metrics", metrics}), 0) << err();
+  left = dir.read("m.jsonl");
+  EXPECT_EQ(std::count(left.begin(), left.end(), '\n'), 2);
+}
+
+TEST_F(DtcRun, TooLittleMemoryIsAnError) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer needs address space of its own";
+#endif
+  // From what is too little for a thread up to what is enough for all.
+  int threads = 0, successes = 0;
+  for (int megabytes = 64; megabytes <= 1024; megabytes += megabytes / 8) {
+    std::string command =
+        "ulimit -s 8192; ulimit -v " + std::to_string(megabytes * 1024) + "; exec \"$0\" \"$@\"";
+    int status = waitForTool(startTool(
+        "/bin/sh",
+        {"-c", command, DTC_RUN_PATH, plan, "--data", text, "--steps", "1", "--threads", "1"},
+        dir.path("out"), dir.path("err")));
+    EXPECT_TRUE(status == 0 || (status == 1 && err().starts_with("error: ")))
+        << megabytes << " MiB: " << status << ", " << err();
+    threads += contains(err(), "cannot start a thread for ");
+    successes += status == 0;
+  }
+  EXPECT_GT(threads, 0);
+  EXPECT_GT(successes, 0);
 }
 
 TEST_F(DtcRun, APlanThatDoesNotTrainPrintsItsOutputs) {

@@ -32,6 +32,8 @@ TEST(Metrics, ReachTheFileLineByLine) {
   dir.write("m.jsonl", "old");
   auto writer = MetricsWriter::open(dir.path("m.jsonl"));
   ASSERT_OK(writer);
+  EXPECT_EQ(dir.read("m.jsonl"), "old");
+  ASSERT_OK(writer->begin());
   EXPECT_EQ(dir.read("m.jsonl"), "");
   for (int64_t step = 1; step <= 3; ++step) {
     StepMetrics metrics;
@@ -40,6 +42,7 @@ TEST(Metrics, ReachTheFileLineByLine) {
     std::string content = dir.read("m.jsonl");
     EXPECT_EQ(std::count(content.begin(), content.end(), '\n'), step);
     EXPECT_EQ(content.back(), '\n');
+    ASSERT_OK(writer->begin()); // once only
   }
   EXPECT_ERROR(MetricsWriter::open(dir.path("no/m.jsonl")), "no/m.jsonl: cannot write");
 }

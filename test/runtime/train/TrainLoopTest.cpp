@@ -16,9 +16,12 @@
 #include "test/runtime/testing/TestPlans.h"
 
 #include <cmath>
+#include <functional>
 #include <gtest/gtest.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -48,6 +51,20 @@ protected:
     Expected<TrainResult> result = train(options, createFakeBackend(), out, notes, stop);
     std::fclose(out);
     std::fclose(notes);
+    return result;
+  }
+
+  /// Acts when the first step is done.
+  Expected<TrainResult> runAnd(const std::function<void()> &action) {
+    std::atomic<bool> hasEnded = false;
+    std::thread actor([&] {
+      while (!hasEnded && !contains(dir.read("out.log"), "step 1/"))
+        std::this_thread::yield();
+      action();
+    });
+    Expected<TrainResult> result = run();
+    hasEnded = true;
+    actor.join();
     return result;
   }
 
@@ -123,14 +140,95 @@ TEST_F(TrainLoop, DefaultsWork) {
 }
 
 TEST_F(TrainLoop, StopsAfterTheStepAndSaves) {
-  stop = true;
   options.savePath = dir.path("w.safetensors");
+  options.steps = 1'000'000'000;
+  auto result = runAnd([&] { stop = true; });
+  ASSERT_OK(result);
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_GE(result->stepsDone, 1);
+  EXPECT_TRUE(contains(dir.read("out.log"), "interrupted after step "));
+  EXPECT_OK(SafetensorsFile::open(options.savePath));
+}
+
+TEST_F(TrainLoop, BeforeTheFirstStepThereIsNothingToSave) {
+  stop = true;
+  options.savePath = dir.write("w.safetensors", "from another run");
   auto result = run();
   ASSERT_OK(result);
   EXPECT_TRUE(result->interrupted);
   EXPECT_EQ(result->stepsDone, 0);
-  EXPECT_TRUE(contains(dir.read("out.log"), "interrupted after step 0"));
+  EXPECT_TRUE(contains(dir.read("out.log"), "interrupted before the first step"));
+  EXPECT_EQ(dir.read("w.safetensors"), "from another run");
+}
+
+TEST_F(TrainLoop, ALateErrorSavesTheLastCompleteStep) {
+  options.savePath = dir.path("expected.safetensors");
+  options.steps = 1;
+  options.decay = LearningRateDecay::Constant;
+  options.warmupSteps = 0;
+  ASSERT_OK(run());
+  options.steps = 5;
+  options.savePath = dir.path("w.safetensors");
+  options.metricsPath = "/dev/full";
+  EXPECT_ERROR(run(), "/dev/full: cannot write: No space left on device; what was trained up to "
+                      "step 1 is saved: " +
+                          options.savePath);
+  EXPECT_EQ(dir.read("w.safetensors"), dir.read("expected.safetensors"));
+  EXPECT_TRUE(contains(dir.read("out.log"), "saved " + options.savePath));
+  // Without --save there is no word about it.
+  options.savePath.clear();
+  auto result = run();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "/dev/full: cannot write: No space left on device");
+}
+
+TEST_F(TrainLoop, AFileThatBecomesShorterIsALateError) {
+  options.savePath = dir.path("w.safetensors");
+  options.steps = 1'000'000'000;
+  auto result = runAnd([&] { std::filesystem::resize_file(options.dataPath, 0); });
+  EXPECT_ERROR(result, "text.txt: had 4400 bytes when it was opened, and has 0 now; do not");
+  EXPECT_ERROR(result, "; what was trained up to step ");
   EXPECT_OK(SafetensorsFile::open(options.savePath));
+}
+
+TEST_F(TrainLoop, WeightsThatAreNotFiniteAreNotSaved) {
+  // The loss of the only step is finite, and its update overflows.
+  options.steps = 1;
+  options.warmupSteps = 0;
+  options.decay = LearningRateDecay::Constant;
+  options.learningRate = 1e308;
+  EXPECT_ERROR(run(), "the weights after step 1 are not finite, and have not been since the update "
+                      "of step 1, as far as the losses tell: tensor \"w\" has ");
+  options.savePath = dir.write("w.safetensors", "good");
+  EXPECT_ERROR(run(), " at element 0; lower the learning rate (--lr 1e+308); nothing is saved, " +
+                          options.savePath + " is as before");
+  EXPECT_EQ(dir.read("w.safetensors"), "good");
+  // Steps after it are skipped.
+  options.steps = 4;
+  EXPECT_ERROR(run(), "the weights after step 4 are not finite, and have not been since the update "
+                      "of step 1,");
+  EXPECT_EQ(dir.read("w.safetensors"), "good");
+  // Whoever goes on all the same does not save them.
+  options.allowNonfinite = true;
+  EXPECT_ERROR(run(), "the weights after step 4 are not finite");
+  EXPECT_EQ(dir.read("w.safetensors"), "good");
+  options.savePath.clear();
+  EXPECT_OK(run());
+}
+
+TEST_F(TrainLoop, InitialWeightsMustBeFinite) {
+  HostTensor w(TensorType{DType::F32, {64}});
+  w.as<float>()[63] = std::numeric_limits<float>::quiet_NaN();
+  std::string path = dir.path("nan.safetensors");
+  ASSERT_OK(writeSafetensors(path, std::map<std::string, HostTensor>{{"w", w}}));
+  options.initPaths = {path};
+  options.steps = 0;
+  options.savePath = dir.path("w.safetensors");
+  EXPECT_ERROR(run(), "--init " + path +
+                          ": tensor \"w\" has nan at element 63, expected finite numbers only");
+  options.allowNonfinite = true;
+  EXPECT_ERROR(run(), "the weights after step 0 are not finite, and have not been since the start");
+  EXPECT_FALSE(std::filesystem::exists(options.savePath));
 }
 
 TEST_F(TrainLoop, GradientsThatStayNonfiniteAreAnError) {
@@ -250,4 +348,11 @@ TEST_F(TrainLoop, NamesTheFileAndTheValueThatIsOutOfRange) {
   usePlan(*plan);
   EXPECT_ERROR(run(), "text.txt: token ");
   EXPECT_ERROR(run(), "takes tokens from 0 to 31");
+  EXPECT_EQ(dir.read("out.log"), "");
+  // One token at the end, which the batches of the run may never have.
+  plan->mutable_programs(0)->mutable_inputs(0)->set_index_limit(123);
+  usePlan(*plan);
+  options.dataPath = dir.write("long.txt", std::string(1'000'000, 'a') + "{a");
+  EXPECT_ERROR(run(), "long.txt: token 123 at position 1000000 is out of range");
+  EXPECT_EQ(dir.read("out.log"), "");
 }
