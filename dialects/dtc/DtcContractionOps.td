@@ -42,8 +42,8 @@ def Dtc_ReduceOp : Dtc_Op<"reduce", [
     Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "The sum, maximum or minimum over dimensions";
   let description = [{
-    `F -> W(F)`. The dimensions `dims`, which increase, are removed. Where several elements are the
-    maximum or the minimum they share the gradient evenly.
+    `F -> W(F)`. The dimensions `dims` are removed; they increase, and text may have them in any
+    order. Where several elements are the maximum or the minimum they share the gradient evenly.
 
     ```mlir
     %r = dtc.reduce sum %x dims [0, 1] : (tensor<16x128x64xf32>) -> tensor<64xf32>
@@ -55,7 +55,7 @@ def Dtc_ReduceOp : Dtc_Op<"reduce", [
   }];
   let results = (outs Dtc_WideTensor:$result);
   let assemblyFormat =
-      "`` $kind $operand `dims` $dims attr-dict `:` functional-type(operands, results)";
+      "`` $kind $operand `dims` custom<DimSet>($dims) attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dtc/DtcDialect.h"
+#include "dialects/dtc/AgreedAttribute.h"
 #include "dialects/dtc/DtcOps.h"
 #include "dialects/dtc/LoraAttribute.h"
 
@@ -252,6 +253,12 @@ LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute
       return op->emitOpError() << "'" << name << "' on an operation with " << op->getNumResults()
                                << " results, expected one result";
     return verifyAxes(op, "the result", attribute.getValue(), op->getResult(0).getType());
+  }
+  if (name == kAgreedAttrName) {
+    if (!isa<UnitAttr>(attribute.getValue()))
+      return op->emitOpError() << "'" << name << "' is " << attribute.getValue()
+                               << ", expected no value";
+    return success();
   }
   if (name == kOpNumberAttrName || name == kGradientOfAttrName) {
     if (!isa<IntegerAttr>(attribute.getValue()))

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One device of eight makes a number that is not finite, in some steps: all devices skip these
-// steps and no others, nothing changes in them, and what follows is as if they had not been.
+// One device makes a number that is not finite, in some steps: all devices skip these steps and no
+// others, nothing changes in them, and what follows is as if they had not been. So it is also where
+// only that device sees the number, as in its copy of a gradient that other devices have too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -134,23 +135,31 @@ public:
   std::unique_ptr<runtime::Session> session;
 };
 
+/// kTiny compiled for a layout; null, with a test failure, if that is impossible.
+std::shared_ptr<const runtime::PreparedPlan> prepare(const runtime::Backend &backend,
+                                                     const std::string &text) {
+  Compiler compiler;
+  auto opened = compiler.importAndOpen(kTiny.config, kTiny.batch, kTiny.seq, layout(text));
+  EXPECT_TRUE(opened) << compiler.diagnostics();
+  if (!opened)
+    return nullptr;
+  auto prepared = runtime::PreparedPlan::create(std::make_shared<plan::Plan>(opened->plan()),
+                                                backend, /*threads=*/1);
+  EXPECT_TRUE(prepared) << prepared.error().message;
+  return prepared ? *prepared : nullptr;
+}
+
 class SkippedSteps : public testing::TestWithParam<std::tuple<const char *, const char *>> {};
+class FaultsInCopies : public testing::TestWithParam<const char *> {};
 
 } // namespace
 
 TEST_P(SkippedSteps, AreSkippedByAllAndChangeNothing) {
   auto [mesh, dtype] = GetParam();
-  Compiler compiler;
-  auto opened = compiler.importAndOpen(kTiny.config, kTiny.batch, kTiny.seq,
-                                       layout(std::string(mesh) + " dtype=" + dtype));
-  ASSERT_TRUE(opened) << compiler.diagnostics();
-  ASSERT_EQ(opened->numDevices(), 8);
   std::shared_ptr<const runtime::Backend> backend = runtime::createCpuBackend();
-  auto prepared = runtime::PreparedPlan::create(std::make_shared<plan::Plan>(opened->plan()),
-                                                *backend, /*threads=*/1);
-  ASSERT_TRUE(prepared) << prepared.error().message;
-  std::shared_ptr<const runtime::PreparedPlan> plan = *prepared;
-  opened.reset();
+  auto plan = prepare(*backend, std::string(mesh) + " dtype=" + dtype);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->mesh.numDevices(), 8);
   std::vector<Injection> injections;
   for (const Fault &fault : kFaults)
     injections.push_back(placeOf(*plan, fault));
@@ -200,3 +209,64 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<SkippedSteps::ParamType> &info) {
       return layoutName(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
     });
+
+// In turn every square that the norm is the sum of, and the norm itself, on one device after
+// another; and what only some devices have a copy of, with the gradients that it spoils.
+TEST_P(FaultsInCopies, AreSeenByAll) {
+  std::shared_ptr<const runtime::Backend> backend = runtime::createCpuBackend();
+  auto plan = prepare(*backend, GetParam());
+  ASSERT_TRUE(plan);
+  std::vector<Injection> injections;
+  const double values[] = {NAN, kInf, -kInf};
+  auto inject = [&](const char *op, const char *kernel, int64_t match, int64_t device) {
+    auto step = int64_t(injections.size() + 1);
+    Injection injection{op,
+                        kernel,
+                        match,
+                        step,
+                        device,
+                        /*microbatch=*/0,
+                        /*element=*/0,
+                        values[step % 3]};
+    bool isThere = bool(runtime::prepareInjection(*plan, injection));
+    if (isThere)
+      injections.push_back(injection);
+    return isThere;
+  };
+  int64_t squares = 0, roots = 0, norms = 0, biases = 0;
+  for (int64_t device = 0; device < plan->mesh.numDevices(); ++device) {
+    // Every device has squares; so that not all devices take all of them, they begin apart.
+    for (int64_t match = 1 + device % 3; inject("grad_norm", "einsum", match, device); match += 3)
+      ++squares;
+    roots += inject("grad_norm", "sqrt", 1, device);
+    for (const char *op : {"h.1.ln_1", "h.3.ln_2", "ln_f"})
+      norms += inject(op, "layer_norm_grad", -1, device);
+    biases += inject("h.2.mlp", "reduce", 1, device);
+  }
+  EXPECT_GE(squares, 12);
+  EXPECT_GE(roots, 1);
+  EXPECT_GE(norms, 3);
+  EXPECT_GE(biases, 1);
+
+  Trainer run(plan, backend, injections);
+  const Snapshot initial = takeSnapshot(*run.session);
+  for (const Injection &injection : injections) {
+    SCOPED_TRACE(injection.op + " " + injection.kernel + " " + std::to_string(injection.match) +
+                 " on device " + std::to_string(injection.device));
+    run.step(injection.step, /*number=*/1, std::nullopt);
+    EXPECT_FALSE(std::isfinite(run.output("grad_norm"))) << "the run does not know of it";
+    ASSERT_TRUE(takeSnapshot(*run.session) == initial) << "some device did not skip the step";
+  }
+  run.step(int64_t(injections.size() + 1), /*number=*/1, std::nullopt);
+  EXPECT_TRUE(std::isfinite(run.output("grad_norm")));
+  EXPECT_FALSE(takeSnapshot(*run.session) == initial);
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, FaultsInCopies,
+                         testing::Values("dp=2", "dp=4 zero=1 m=2", "dp=2 zero=3", "tp=2",
+                                         "tp=2 sp", "tp=3", "dp=2,tp=2", "dp=2,tp=2 sp zero=2",
+                                         "fsdp=2,tp=2 zero=3", "pp=2 m=2", "pp=3 m=4",
+                                         "tp=2,pp=2 m=2", "dp=2,tp=2,pp=2 sp m=2 zero=1"),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                           return layoutName(info.param);
+                         });

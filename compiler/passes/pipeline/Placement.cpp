@@ -7,6 +7,7 @@
 #include "compiler/passes/pipeline/Placement.h"
 
 #include "compiler/analysis/LocalCost.h"
+#include "dialects/dtc/AgreedAttribute.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -27,9 +28,11 @@ DeviceSet &Placement::needOf(Value value) {
   return needed.try_emplace(value, none()).first->second;
 }
 
-/// Whether the op makes fewer elements than the largest thing that it reads has. Elements, not
-/// bytes: what is a scalar in and out is made again rather than sent.
-static bool reduces(Operation &op) {
+/// Whether the op makes fewer elements than the largest thing that it reads has, or what all stages
+/// agree on. Elements, not bytes: what is a scalar in and out is made again rather than sent.
+static bool runsOnce(Operation &op) {
+  if (op.hasAttr(kAgreedAttrName))
+    return true;
   auto elements = [](Type type) { return cast<RankedTensorType>(type).getNumElements(); };
   int64_t results = 0, largest = 0;
   for (Type type : op.getResultTypes())
@@ -111,7 +114,7 @@ void Placement::findNeeds() {
     if (&op == loop.getOperation())
       continue;
     bool isBefore = op.isBeforeInBlock(loop);
-    if (!isBefore && reduces(op))
+    if (!isBefore && runsOnce(op))
       continue; // runs where its operands are
     DeviceSet where = usersOf(&op);
     for (Value operand : op.getOperands())
@@ -132,7 +135,7 @@ void Placement::placeOp(Operation &op) {
   DeviceSet where = usersOf(&op);
   bool isBefore = op.isBeforeInBlock(loop);
   bool isReturned = llvm::any_of(op.getUsers(), llvm::IsaPred<func::ReturnOp>);
-  if ((where.none() && (isReturned || !op.use_empty())) || (!isBefore && reduces(op))) {
+  if ((where.none() && (isReturned || !op.use_empty())) || (!isBefore && runsOnce(op))) {
     // Where all that it reads is, or else where the largest of that is.
     DeviceSet common = all();
     const DeviceSet *largest = nullptr;

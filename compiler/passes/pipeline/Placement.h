@@ -32,7 +32,7 @@ struct StepMessage {
 /// A parameter lives on each device whose stages use it, and with it the optimizer's state for it.
 /// An op runs where its results are needed; operands that are made elsewhere are sent. An op that
 /// makes less than what it reads, such as the square sum of a gradient, runs once, where its
-/// operands are, and its result is sent.
+/// operands are, and its result is sent; so does one on whose result all devices agree.
 class Placement {
 public:
   Placement(mlir::func::FuncOp function, dist::MicrobatchLoopOp loop,

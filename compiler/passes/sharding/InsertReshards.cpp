@@ -19,6 +19,7 @@
 #include "compiler/passes/sharding/DecidedAxes.h"
 #include "compiler/passes/sharding/ReshardReason.h"
 #include "compiler/passes/sharding/RuleCache.h"
+#include "dialects/dtc/AgreedAttribute.h"
 
 #define DEBUG_TYPE "dtc-insert-reshards"
 
@@ -50,6 +51,9 @@ private:
   /// The layout that propagation gave `value`.
   Layout layoutWanted(Value value) const;
   double localBytes(Type type, const Layout &layout) const;
+  /// The layout of a value on which devices agree: complete, and still to be combined with its
+  /// copies.
+  Layout withCopies(Layout layout) const;
   /// Whether every user of `value` could take it as a partial sum.
   bool usersAreLinear(Value value);
   bool hasLateOperand(Operation *op) const {
@@ -120,6 +124,15 @@ Value ReshardInserter::reshard(Value value, const Layout &layout, Operation *use
     late.insert(op.getResult());
   noteStage(op);
   return op.getResult();
+}
+
+Layout ReshardInserter::withCopies(Layout layout) const {
+  for (unsigned axis = 0; axis < mesh.axes.size(); ++axis)
+    if (mesh.axes[axis].size > 1 && !mesh.axes[axis].temporal && !mesh.axes[axis].pipeline &&
+        !layout.isShardedOver(axis))
+      layout.partial.push_back(axis);
+  layout.partialKind = dist::ReductionKind::Max;
+  return layout;
 }
 
 bool ReshardInserter::usersAreLinear(Value value) {
@@ -316,10 +329,12 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   for (const TensorFactors &factors : rule.operands)
     required.push_back(*layoutFromFactors(mesh, rule, factors, axes));
   AxisList kept;
+  const bool isAgreed = op->hasAttr(kAgreedAttrName);
   for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
     ArrayRef<unsigned> set = splits(axis) ? ArrayRef<unsigned>() : partialSet(rule, actual, axis);
     // With a sum over all microbatches an op works on sums over all of them.
-    if (set.empty() || (mesh.isTemporal(axis) && (joinsStages(op, set) || hasLateOperand(op))))
+    if (set.empty() || isAgreed ||
+        (mesh.isTemporal(axis) && (joinsStages(op, set) || hasLateOperand(op))))
       continue;
     operandBytes = 0;
     bool linearUsers = true;
@@ -342,6 +357,8 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
       layout.partialKind = dist::ReductionKind::Sum;
     layout.partial.append(kept);
     llvm::sort(layout.partial);
+    if (isAgreed && layout.partial.empty())
+      layout = withCopies(layout);
     layouts[result] = layout;
     dist::setSharding(result, toAttr(op->getContext(), mesh, layout));
   }

@@ -7,6 +7,7 @@
 #include "compiler/passes/sharding/ReshardReason.h"
 
 #include "compiler/analysis/DescribeLocation.h"
+#include "dialects/dtc/AgreedAttribute.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -19,6 +20,7 @@ DictionaryAttr dtc::describeReason(const Mesh &mesh, Value value, const Layout &
   Builder b(user->getContext());
   std::string what = "a value", remedy;
   bool isParameter = false;
+  const bool isAgreed = value.getDefiningOp() && value.getDefiningOp()->hasAttr(kAgreedAttrName);
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto function = cast<func::FuncOp>(arg.getOwner()->getParentOp());
     for (StringRef key : {"dtc.param", "dtc.slot", "dtc.cache", "dtc.input", "dtc.scalar"})
@@ -28,6 +30,8 @@ DictionaryAttr dtc::describeReason(const Mesh &mesh, Value value, const Layout &
       }
   } else {
     what = ("result of " + value.getDefiningOp()->getName().getStringRef()).str();
+    if (isAgreed)
+      what += ", on which all devices agree";
   }
   AxisList completed, gathered;
   for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
@@ -36,7 +40,9 @@ DictionaryAttr dtc::describeReason(const Mesh &mesh, Value value, const Layout &
     if (from.isShardedOver(axis) && !to.isShardedOver(axis))
       gathered.push_back(axis);
   }
-  if (!completed.empty())
+  if (isAgreed)
+    remedy = ""; // there is none
+  else if (!completed.empty())
     remedy = "it is a " + dist::stringifyReductionKind(from.partialKind).str() + " over " +
              mesh.str(completed) +
              ", which split a dimension that was reduced; keep that dimension whole";

@@ -9,6 +9,7 @@
 #include "compiler/passes/train/Gradients.h"
 #include "compiler/passes/train/Optimizers.h"
 #include "compiler/passes/train/ParameterSettings.h"
+#include "dialects/dtc/AgreedAttribute.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -265,6 +266,8 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
     Value magnitude = divisor ? Value(AbsOp::create(builder, loc, factor)) : factor;
     norm = DivOp::create(builder, loc, norm, magnitude);
   }
+  // It says whether the step is skipped, to each device and to the caller.
+  norm.getDefiningOp()->setAttr(kAgreedAttrName, builder.getUnitAttr());
   addResult(norm, "dtc.output", builder.getStringAttr("grad_norm"));
   // False of infinity and of NaN.
   scalars.apply = CompareOp::create(builder, loc, norm, scalar(INFINITY), ComparePredicate::Less);

@@ -185,9 +185,10 @@ func.func @reduce_kind(%x: tensor<4x8xf32>) {
 
 // -----
 
+// The generic form is what is kept.
 func.func @reduce_order(%x: tensor<4x8xf32>) {
   // expected-error@+1 {{'dtc.reduce' op dims are [1, 0], expected increasing dimensions of 'tensor<4x8xf32>'}}
-  %0 = dtc.reduce sum %x dims [1, 0] : (tensor<4x8xf32>) -> tensor<f32>
+  %0 = "dtc.reduce"(%x) <{kind = #dtc<reduce_kind sum>, dims = array<i64: 1, 0>}> : (tensor<4x8xf32>) -> tensor<f32>
   return
 }
 

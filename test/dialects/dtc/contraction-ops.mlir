@@ -25,5 +25,8 @@ func.func @reduce(%x: tensor<16x128x64xf32>) {
   %2 = dtc.reduce min %x dims [0, 1, 2] : (tensor<16x128x64xf32>) -> tensor<f32>
   // CHECK: dtc.reduce sum {{%[^ ,]+}} dims [] : (tensor<16x128x64xf32>) -> tensor<16x128x64xf32>
   %3 = dtc.reduce sum %x dims [] : (tensor<16x128x64xf32>) -> tensor<16x128x64xf32>
+  // Any order means the same.
+  // CHECK: dtc.reduce sum {{%[^ ,]+}} dims [0, 2] : (tensor<16x128x64xf32>) -> tensor<128xf32>
+  %4 = dtc.reduce sum %x dims [2, 0] : (tensor<16x128x64xf32>) -> tensor<128xf32>
   return
 }

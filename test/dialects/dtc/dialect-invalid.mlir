@@ -199,3 +199,11 @@ module attributes {dtc.lora = "q_proj"} {}
 
 // expected-error@+1 {{expected on a module}}
 func.func private @lora() attributes {dtc.lora = {rank = 2 : i64, alpha = 8.0 : f64, dropout = 0.0 : f64, targets = ["a"]}}
+
+// -----
+
+func.func @agreed(%x: tensor<f32>) {
+  // expected-error@+1 {{'dtc.agreed' is true, expected no value}}
+  %0 = dtc.neg %x {dtc.agreed = true} : tensor<f32>
+  return
+}

@@ -2,8 +2,8 @@
 
 // What runs once a step. A parameter is on the device whose stage uses it, with its part of the optimizer's state and its
 // update; one that the loss does not depend on is on the first device. The gradient norm is made from scalars: each device
-// makes the square sums of its own gradients and sends them, one adds them up and sends the sum back. The loss and the norm
-// come from one device, the last.
+// makes the square sums of its own gradients and sends them, one makes the norm of them and sends it back, so that all have
+// the same. The loss and the norm come from one device, the last.
 // CHECK-LABEL: func.func @train_step.0(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<8x4xf32> {{[^%]*}}dtc.input = "x"}
 // CHECK-SAME: %[[V:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.param = "v"}
@@ -21,8 +21,8 @@
 // CHECK: %[[THEIRS:.*]] = dist.receive from 1 channel 2 : tensor<1xf32>
 // CHECK: %[[ALL:.*]] = dtc.concat %[[MINE]], %[[THEIRS]], %{{.*}} dim 0
 // CHECK: %[[SUM:.*]] = dtc.reduce sum %[[ALL]] dims [0] : (tensor<3xf32>) -> tensor<f32>
-// CHECK-NEXT: dist.send %[[SUM]] to 1 channel 3 : tensor<f32>
-// CHECK-NEXT: dtc.sqrt %[[SUM]]
+// CHECK-NEXT: %[[NORM:.*]] = dtc.sqrt %[[SUM]] {dtc.agreed}
+// CHECK: dist.send %[[NORM]] to 1 channel 3 : tensor<f32>
 // CHECK: %[[SCALE:.*]] = dtc.minimum
 // CHECK: dtc.adamw %[[V]], %[[GRADIENT]], %[[VM]], %[[VV]], %[[RATE]], %[[STEP]], %[[SCALE]]
 // CHECK: dtc.adamw %[[U]], %{{.*}}, %[[UM]], %[[UV]], %[[RATE]], %[[STEP]], %[[SCALE]]
@@ -38,8 +38,8 @@
 // CHECK: %[[SQUARES:.*]] = dtc.einsum "ab,ab->"
 // CHECK: %[[MINE:.*]] = dtc.reshape %[[SQUARES]]
 // CHECK-NEXT: dist.send %[[MINE]] to 0 channel 2 : tensor<1xf32>
-// CHECK-NEXT: %[[SUM:.*]] = dist.receive from 0 channel 3 : tensor<f32>
-// CHECK-NEXT: %[[NORM:.*]] = dtc.sqrt %[[SUM]]
+// CHECK: %[[NORM:.*]] = dist.receive from 0 channel 3 : tensor<f32>
+// CHECK-NOT: dtc.sqrt
 // CHECK: %[[SCALE:.*]] = dtc.minimum
 // CHECK: dtc.adamw %[[W]], %{{.*}}, %[[WM]], %[[WV]], %[[RATE]], %{{.*}}, %[[SCALE]]
 // CHECK-NOT: dist.{{send|receive}}
@@ -68,6 +68,7 @@ func.func @loss(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
 // CHECK-NEXT: %[[THEIRS:.*]] = dist.receive from 1 channel 3 : tensor<4x4xf32>
 // CHECK-NEXT: %[[SUM:.*]] = dtc.add %[[THEIRS]], %[[MINE]]
 // CHECK-NEXT: %[[COMPLETE:.*]] = dist.all_reduce sum %[[SUM]] over @mesh ["dp"]
+// CHECK: dist.all_reduce max %{{.*}} over @mesh ["dp"] {{.*}} : tensor<f32>
 // CHECK: dtc.adamw %[[W]], %[[COMPLETE]],
 
 // CHECK-LABEL: func.func @train_step.1(
@@ -81,6 +82,7 @@ func.func @loss(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
 // CHECK-NEXT: dist.send %[[MINE:.*]] to 0 channel 3 : tensor<4x4xf32>
 // CHECK-NEXT: %[[SUM:.*]] = dtc.add %[[MINE]], %[[THEIRS]]
 // CHECK-NEXT: %[[COMPLETE:.*]] = dist.all_reduce sum %[[SUM]] over @mesh ["dp"]
+// CHECK: dist.all_reduce max %{{.*}} over @mesh ["dp"] {{.*}} : tensor<f32>
 // CHECK: dtc.adamw %[[W]], %[[COMPLETE]],
 dist.mesh @mesh <"dp"=2, "pp"=2 pipeline, "micro"=2 temporal>
 func.func @loss(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", ""]}, %w: tensor<4x4xf32> {dtc.param = "w"}) -> tensor<f32> {

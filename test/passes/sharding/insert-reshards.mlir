@@ -279,6 +279,28 @@ func.func @constrained_sum(%x: tensor<8x4xf32> {dtc.input = "x", dist.sharding =
 
 // -----
 
+// All devices but those of other stages agree on a copied value: it is completed as a maximum of its copies, once for all of
+// its users. A sum is completed before the op whose result they agree on, although neg is linear.
+// CHECK-LABEL: func.func @agreed(
+// CHECK: %[[V0:[^ :]*]] = dtc.reduce sum %{{.*}} partial = sum{"tp"}>
+// CHECK-NEXT: %[[V1:[^ :]*]] = dist.reshard %[[V0]] from <@mesh, [], partial = sum{"tp"}> to <@mesh, []>
+// CHECK: %[[V2:[^ :]*]] = dtc.neg %[[V1]] {dist.sharding = #dist.sharding<@mesh, [], partial = max{"dp", "tp"}>, dtc.agreed}
+// CHECK-NEXT: %[[V3:[^ :]*]] = dist.reshard %[[V2]] from <@mesh, [], partial = max{"dp", "tp"}> to <@mesh, []>
+// CHECK-SAME: remedy = "", to = "[]", value = "result of dtc.neg, on which all devices agree"}
+// CHECK-NEXT: dtc.exp %[[V3]]
+// CHECK-NEXT: dtc.tanh %[[V3]]
+// CHECK-NOT: dist.reshard
+dist.mesh @mesh <"dp"=2, "pp"=2 pipeline, "one"=1, "tp"=2, "micro"=2 temporal>
+func.func @agreed(%x: tensor<8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"tp"}]>}) -> (tensor<f32>, tensor<f32>) {
+  %0 = dtc.reduce sum %x dims [0] : (tensor<8xf32>) -> tensor<f32>
+  %1 = dtc.neg %0 {dtc.agreed} : tensor<f32>
+  %2 = dtc.exp %1 : tensor<f32>
+  %3 = dtc.tanh %1 : tensor<f32>
+  return %2, %3 : tensor<f32>, tensor<f32>
+}
+
+// -----
+
 // CHECK: func.func private @no_body(tensor<8xf32>)
 dist.mesh @mesh <>
 func.func private @no_body(tensor<8xf32>)

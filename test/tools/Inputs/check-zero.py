@@ -12,14 +12,14 @@ def sent(plan):
 
 
 # Of two devices, each sends half of what is scattered or gathered, and twice that for a sum that both need. Beside the
-# gradients there is the loss, and the norm of gradients that are split.
-assert sent(plans[0]) == {"all_reduce": total + 4}, sent(plans[0])
+# gradients there are the loss, the norm of gradients that are split, and the agreement on the norm.
+assert sent(plans[0]) == {"all_reduce": total + 2 * 4}, sent(plans[0])
 for plan in plans[1:3]:
-    expected = {"reduce_scatter": total // 2, "all_gather": total // 2, "all_reduce": 4 + 4}
+    expected = {"reduce_scatter": total // 2, "all_gather": total // 2, "all_reduce": 3 * 4}
     assert sent(plan) == expected, (sent(plan), expected)
 # Stage 3 gathers all parameters forward and the second layer's weight, which is read in between by nobody, once more
 # backward: the last layer turns around with its own, and nobody asks for the gradient of the features.
-expected = {"reduce_scatter": total // 2, "all_gather": (total + 4 * weights[1]) // 2, "all_reduce": 4 + 4}
+expected = {"reduce_scatter": total // 2, "all_gather": (total + 4 * weights[1]) // 2, "all_reduce": 3 * 4}
 assert sent(plans[3]) == expected, (sent(plans[3]), expected)
 
 
