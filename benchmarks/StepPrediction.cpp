@@ -16,6 +16,7 @@
 #include "runtime/plan/PlanTypes.h"
 #include "runtime/simulate/Simulation.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -237,6 +238,9 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   if (row.isMegatron() && row.recompute != "full")
     result.maskBytes = storedMaskBytes(first);
   result.arenaBytes = static_cast<double>(first.arena_bytes());
+  std::vector<double> arenas;
+  for (const plan::Program &program : compiled->plan->programs())
+    arenas.push_back(static_cast<double>(program.arena_bytes()));
   if (row.isMegatron() && row.recompute == "full" && !prefix.empty()) {
     model = import(row, folder, row.batch);
     if (!model)
@@ -256,6 +260,12 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   result.simulateSeconds = secondsSince(begin);
   result.seconds = simulation->stepSeconds;
   result.modelFlopsShare = simulation->mfu();
+  // The plan that is simulated may be one that computes nothing again.
+  for (auto [arena, stage] : llvm::zip_equal(arenas, simulation->stages))
+    if (arena * result.usableBytes >= result.neededBytes * stage.memoryBytes) {
+      result.neededBytes = arena;
+      result.usableBytes = stage.memoryBytes;
+    }
   return result;
 }
 

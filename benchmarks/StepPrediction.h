@@ -23,9 +23,13 @@ struct StepPrediction {
   /// What masks of dropout would add to these if they were stored; only for a case that is not
   /// executed by dtc, and not where all is computed again.
   std::optional<double> maskBytes;
-  double arenaBytes = 0;      ///< all that the device needs
+  double arenaBytes = 0; ///< all that the device needs
+  /// Of the device that needs most of its memory: all that it needs, and what a plan may use there.
+  double neededBytes = 0, usableBytes = 0;
   double modelFlopsShare = 0; ///< of the devices' peak (MFU)
   double compileSeconds = 0, simulateSeconds = 0;
+
+  bool fits() const { return neededBytes <= usableBytes; }
 };
 
 /// What one of the model's layers takes for a microbatch, in seconds.

@@ -66,16 +66,18 @@ static std::string shown(const std::optional<double> &value) {
 static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Arguments &args,
                              const cluster::Cluster &cluster) {
   constexpr const char *line = "{:<28} {:>8} {:>9} {:>9} {:>8} {:>6}  {:>7} {:>7} {:>8}  {:>7} "
-                               "{:>7} {:>7} {:>8} {:>7}  {:>9} {:>8}\n";
+                               "{:>7} {:>7} {:>8} {:>7}  {:>9} {:>8}  {}\n";
   fmt::print("A step in seconds; what the first device holds in GiB: the state is parameters, "
              "master weights,\ngradients and the optimizer's; kept are activations from forward to "
              "backward, with masks\nthe same with those of dropout, where what executes the step "
-             "stores them, and then\ncompared; the arena is all that it needs\n\n");
+             "stores them, and then\ncompared; the arena is all that it needs; whether the fullest "
+             "device has the memory\n\n");
   fmt::print(line, "configuration", "devices", "measured", "predicted", "error", "MFU %", "state",
              "predict", "error", "activ.", "kept", "+masks", "error", "arena", "compile s",
-             "simul. s");
+             "simul. s", "fits");
   Errors seconds, state, activations;
   constexpr double gib = 1 << 30;
+  size_t tooLarge = 0;
   std::string folder = llvm::sys::path::parent_path(args.table).str();
   for (const PublishedCase &row : cases) {
     Expected<StepPrediction> step = predictStep(row, folder, cluster);
@@ -91,10 +93,19 @@ static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Argu
         shown(row.measuredActivationGib), shown(step->keptBytes / gib),
         step->maskBytes ? shown(kept) : "-", activations.add(kept, row.measuredActivationGib),
         shown(step->arenaBytes / gib), fmt::format("{:.1f}", step->compileSeconds),
-        fmt::format("{:.1f}", step->simulateSeconds));
+        fmt::format("{:.1f}", step->simulateSeconds),
+        step->fits() ? "yes"
+                     : fmt::format("no: needs {:.2f} of {:.2f}", step->neededBytes / gib,
+                                   step->usableBytes / gib));
     std::fflush(stdout);
+    tooLarge += !step->fits();
   }
   fmt::print("\n");
+  if (tooLarge > 0)
+    fmt::print(
+        "{} of {} configurations do not fit the devices of the cluster \"{}\"; their times are "
+        "those of devices with more memory\n",
+        tooLarge, cases.size(), cluster.name());
   seconds.print("step");
   state.print("state");
   activations.print("kept activations");

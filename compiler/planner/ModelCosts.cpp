@@ -8,6 +8,7 @@
 
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
+#include "compiler/passes/sharding/ZeroSharding.h"
 #include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/ClusterSpeeds.h"
@@ -17,7 +18,9 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -123,8 +126,114 @@ double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
   return bytes;
 }
 
+/// What part of a parameter, of its gradient and of its state each of the devices holds that ZeRO
+/// splits over.
+static double zeroShare(const ParameterKind &kind, int64_t devices) {
+  Mesh mesh;
+  mesh.axes.push_back({"zero", devices});
+  Layout layout = Layout::replicated(int64_t(kind.shape.size()));
+  for (auto [dim, shards] : llvm::enumerate(kind.shards))
+    if (shards > 1) {
+      layout.dims[dim] = {unsigned(mesh.axes.size())};
+      mesh.axes.push_back({"split", shards});
+    }
+  unsigned zero = 0;
+  std::optional<unsigned> dim =
+      chooseZeroDim(mesh, kind.shape, layout, zero, SmallVector<bool>(kind.shape.size(), true));
+  if (!dim)
+    return 1;
+  AxisList axes = layout.dims[*dim];
+  double before = double(mesh.localSize(kind.shape[*dim], axes));
+  axes.push_back(zero);
+  return double(mesh.localSize(kind.shape[*dim], axes)) / before;
+}
+
+const PartCost::Rest &PartCost::restOf(int64_t devices) const {
+  auto [it, fresh] = rests.try_emplace(devices);
+  if (!fresh || devices == 1)
+    return it->second;
+  auto add = [](ParameterBytes &bytes, const ParameterKind &kind, double times) {
+    bytes.parameters += times * kind.parameterBytes;
+    bytes.states += times * kind.stateBytes;
+    bytes.gradients += times * kind.gradientBytes;
+  };
+  for (const auto &[kind, count] : parameters) {
+    double share = zeroShare(kind, devices);
+    add(it->second.beyond, kind, double(count) * (share - 1 / double(devices)));
+    if (share == 1)
+      add(it->second.whole, kind, double(count));
+  }
+  return it->second;
+}
+
+ParameterBytes PartCost::underZero(int64_t devices) const {
+  const ParameterBytes &beyond = restOf(devices).beyond;
+  auto n = double(devices);
+  return {parameterBytes / n + beyond.parameters, stateBytes / n + beyond.states,
+          gradientBytes / n + beyond.gradients};
+}
+
+double PartCost::largestParameterBytes(int64_t count) const {
+  std::vector<double> bytes;
+  for (const auto &[kind, number] : parameters)
+    bytes.insert(bytes.end(), size_t(std::min(number, count)), kind.parameterBytes);
+  llvm::sort(bytes, std::greater<>());
+  bytes.resize(std::min(bytes.size(), size_t(count)));
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+}
+
+/// The parameters that a device of the program holds, by their names.
+static std::map<std::string, ParameterKind>
+parametersOf(const plan::Program &program, const std::map<std::string, int64_t> &axes) {
+  std::map<std::string, ParameterKind> parameters;
+  std::map<std::string, double> elements;
+  for (const plan::State &state : program.states()) {
+    const plan::Buffer &buffer = program.buffers(int(state.buffer()));
+    if (!state.parameter().empty() || state.cache())
+      continue;
+    ParameterKind &kind = parameters[state.name()];
+    kind.shape.assign(state.shape().begin(), state.shape().end());
+    kind.shards.assign(kind.shape.size(), 1);
+    for (int dim = 0; dim < state.sharding().dims_size(); ++dim)
+      for (const std::string &axis : state.sharding().dims(dim).axes())
+        kind.shards[size_t(dim)] *= axes.at(axis);
+    kind.parameterBytes = bytesOf(buffer);
+    elements[state.name()] = double(runtime::typeOf(buffer).numElements());
+  }
+  auto addGradient = [&](const std::string &name) {
+    if (auto it = parameters.find(name); it != parameters.end())
+      it->second.gradientBytes = elements[name] * 4; // summed in full precision
+  };
+  for (const plan::State &state : program.states())
+    if (auto it = parameters.find(state.parameter()); it != parameters.end()) {
+      it->second.stateBytes += bytesOf(program.buffers(int(state.buffer())));
+      addGradient(state.parameter());
+    }
+  for (const plan::Output &output : program.outputs())
+    if (StringRef(output.name()).starts_with("grad:"))
+      addGradient(output.name().substr(5));
+  return parameters;
+}
+
+/// The bytes of the data of a microbatch that a program reads, by their names.
+static std::map<std::string, double> inputsOf(const plan::Program &program, double microbatches) {
+  std::map<std::string, double> inputs;
+  for (const plan::Input &input : program.inputs())
+    if (input.role() == plan::Input::DATA)
+      inputs[input.name()] = bytesOf(program.buffers(int(input.buffer()))) / microbatches;
+  return inputs;
+}
+
+static void addParameter(PartCost &cost, const ParameterKind &kind) {
+  cost.parameterBytes += kind.parameterBytes;
+  cost.stateBytes += kind.stateBytes;
+  cost.gradientBytes += kind.gradientBytes;
+  ++cost.parameters[kind];
+}
+
 /// What the tasks of a program cost its device.
-static PartCost costOf(const plan::Program &program, const runtime::SimulatedDevice &device) {
+static PartCost costOf(const plan::Program &program, const runtime::SimulatedDevice &device,
+                       const std::map<std::string, int64_t> &axes, double microbatches) {
   PartCost cost;
   std::vector<double> once(size_t(program.tasks_size()), 0);
   for (int t = 0; t < program.tasks_size(); ++t) {
@@ -139,15 +248,34 @@ static PartCost costOf(const plan::Program &program, const runtime::SimulatedDev
   }
   for (const plan::ScheduleEntry &entry : program.schedule())
     cost.once += once[entry.task()];
-  for (const plan::State &state : program.states()) {
-    const plan::Buffer &buffer = program.buffers(int(state.buffer()));
-    (buffer.kind() == plan::Buffer::PARAMETER ? cost.parameterBytes : cost.stateBytes) +=
-        bytesOf(buffer);
-    if (buffer.kind() == plan::Buffer::PARAMETER)
-      cost.gradientBytes += 4 * double(runtime::typeOf(buffer).numElements());
-  }
+  for (const auto &[name, kind] : parametersOf(program, axes))
+    addParameter(cost, kind);
+  for (const auto &[name, bytes] : inputsOf(program, microbatches))
+    cost.inputBytes += bytes;
   cost.keptBytes = keptBytes(program);
+  cost.transientBytes =
+      std::max(0.0, double(program.arena_lower_bound()) - cost.parameterBytes - cost.stateBytes -
+                        cost.gradientBytes - microbatches * cost.inputBytes -
+                        keptBytes(program, /*ofAllMicrobatches=*/true));
   return cost;
+}
+
+/// What two programs both have, of what is there once.
+static PartCost tiedOf(const plan::Program &one, const plan::Program &other, const PartCost &cost,
+                       const std::map<std::string, int64_t> &axes, double microbatches) {
+  PartCost tied;
+  auto parameters = parametersOf(other, axes);
+  for (const auto &[name, kind] : parametersOf(one, axes))
+    if (parameters.contains(name))
+      addParameter(tied, kind);
+  auto inputs = inputsOf(other, microbatches);
+  for (const auto &[name, bytes] : inputsOf(one, microbatches))
+    if (inputs.contains(name))
+      tied.inputBytes += bytes;
+  // The update takes time in proportion to the state.
+  if (cost.stateBytes > 0)
+    tied.once = cost.once * tied.stateBytes / cost.stateBytes;
+  return tied;
 }
 
 static void subtract(PartCost &part, const PartCost &layer) {
@@ -155,6 +283,10 @@ static void subtract(PartCost &part, const PartCost &layer) {
        {&PartCost::forward, &PartCost::backward, &PartCost::once, &PartCost::keptBytes,
         &PartCost::parameterBytes, &PartCost::stateBytes, &PartCost::gradientBytes})
     part.*field = std::max(0.0, part.*field - layer.*field);
+  for (const auto &[kind, count] : layer.parameters)
+    if (auto it = part.parameters.find(kind);
+        it != part.parameters.end() && (it->second -= count) <= 0)
+      part.parameters.erase(it);
 }
 
 /// Works on a module and returns the first error instead of showing what is said of it.
@@ -258,12 +390,21 @@ Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
 
   ModelCosts costs;
   std::vector<PartCost> parts;
+  std::map<std::string, int64_t> axes;
+  double microbatches = 1;
+  for (const plan::Axis &axis : plan.axes()) {
+    axes[axis.name()] = axis.size();
+    if (axis.temporal())
+      microbatches = double(axis.size());
+  }
   for (int p = 0; p < plan.programs_size(); ++p)
-    parts.push_back(costOf(plan.programs(p), steps->devices[size_t(p)]));
+    parts.push_back(costOf(plan.programs(p), steps->devices[size_t(p)], axes, microbatches));
   costs.before = parts.front();
   const int stages = plan.programs_size();
   if (stages > 1) {
     costs.layers = shortened.layers;
+    costs.tied =
+        tiedOf(plan.programs(0), plan.programs(stages - 1), parts.front(), axes, microbatches);
     costs.layer = parts[1];
     subtract(costs.before, costs.layer);
     costs.after = parts.back();
@@ -272,14 +413,5 @@ Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
       if (channel.from == 0 && channel.to == 1)
         costs.boundaryBytes += double(channel.bytes);
   }
-  // Of a stage in the middle: the ends' own needs are in what they keep.
-  const plan::Program &middle = plan.programs(stages > 1 ? 1 : 0);
-  const PartCost &part = parts[stages > 1 ? 1 : 0];
-  double inFlight = 1;
-  for (const plan::Buffer &buffer : middle.buffers())
-    inFlight = std::max(inFlight, double(buffer.slots()));
-  costs.transientBytes =
-      std::max(0.0, double(middle.arena_lower_bound()) - part.parameterBytes - part.stateBytes -
-                        part.gradientBytes - part.keptBytes * std::min(inFlight, double(stages)));
   return costs;
 }

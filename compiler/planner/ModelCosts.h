@@ -23,6 +23,20 @@ namespace plan {
 class Program;
 } // namespace plan
 
+/// A parameter as far as it decides how ZeRO splits it, and what it takes on a device before that.
+struct ParameterKind {
+  std::vector<int64_t> shape;  ///< on all devices together
+  std::vector<int64_t> shards; ///< of each dimension
+  double parameterBytes = 0, stateBytes = 0, gradientBytes = 0;
+
+  auto operator<=>(const ParameterKind &) const = default;
+};
+
+/// Bytes of parameters, of their optimizer's state and of their gradients.
+struct ParameterBytes {
+  double parameters = 0, states = 0, gradients = 0;
+};
+
 /// What a part of a model costs one device: for one microbatch, but for what is there once.
 struct PartCost {
   double forward = 0, backward = 0; ///< seconds, with what is computed again and the collectives
@@ -31,15 +45,35 @@ struct PartCost {
   double parameterBytes = 0;        ///< in the type that the model computes in
   double stateBytes = 0;            ///< of the optimizer, master weights with it
   double gradientBytes = 0;         ///< of the sums over microbatches
+  double inputBytes = 0;            ///< of the data of a microbatch
+  double transientBytes = 0;        ///< beside what is there once and what is kept
+  /// How many of each kind there are. Where it is empty, ZeRO splits evenly.
+  std::map<ParameterKind, int64_t> parameters;
+
+  /// What a device holds of the bytes above where ZeRO splits all of them over so many devices.
+  ParameterBytes underZero(int64_t devices) const;
+  /// What of them it keeps whole on every device.
+  const ParameterBytes &keptWhole(int64_t devices) const { return restOf(devices).whole; }
+  /// Of the largest parameters, so many.
+  double largestParameterBytes(int64_t count) const;
+
+  /// What is beyond an even share, because tensors are whole or padded, and what is whole.
+  struct Rest {
+    ParameterBytes beyond, whole;
+  };
+  const Rest &restOf(int64_t devices) const;
+  mutable std::map<int64_t, Rest> rests; ///< those of `parameters` that were asked for
 };
 
 /// A model as what comes before its repeated layers, one of these, and what comes after. A model
 /// without repeated layers has none, and all of it is `before`.
 struct ModelCosts {
   PartCost before, layer, after;
+  /// What both `before` and `after` have, such as a table that is the embedding and the head: it is
+  /// there once where both are on one device.
+  PartCost tied;
   int64_t layers = 0;
-  double boundaryBytes = 0;  ///< of the activations of a microbatch between two layers
-  double transientBytes = 0; ///< beside what is there once and what is kept
+  double boundaryBytes = 0; ///< of the activations of a microbatch between two layers
 };
 
 /// What decides what a microbatch costs.

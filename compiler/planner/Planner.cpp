@@ -34,6 +34,10 @@ static constexpr double kEstimateError = 0.1;
 /// to be at most so many times slower than the best.
 static constexpr int64_t kManySimulations = 10;
 static constexpr int64_t kMoreSimulations = 6;
+/// How many more are simulated so that what is listed beside the choice is known, and how much
+/// slower than the choice an estimate must be to be listed as it is.
+static constexpr int64_t kListedSimulations = 6;
+static constexpr double kListedMargin = 1.1;
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
 /// For how many sizes of tp other maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
@@ -345,6 +349,7 @@ void Planner::simulateBest(PlanChoice &choice,
   // How many times its estimate a layout holds: at least, where there is time to find out, and else
   // at most.
   double memoryError = 1;
+  double mostMemoryError = 1; // at most, in any case
   std::vector<std::string> kinds;
   for (const RankedLayout &entry : choice.ranked)
     kinds.push_back(kindOf(entry.layout));
@@ -360,6 +365,7 @@ void Planner::simulateBest(PlanChoice &choice,
     ++choice.progress.simulated;
     double times = entry.memoryShare() / entry.estimate.memoryShare();
     memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
+    mostMemoryError = std::max(mostMemoryError, times);
     double error = entry.simulation->stepSeconds / entry.estimate.seconds();
     auto [known, fresh] = errors.try_emplace(kinds[index], error);
     known->second = std::min(known->second, error);
@@ -420,13 +426,38 @@ void Planner::simulateBest(PlanChoice &choice,
       isDone.push_back(false);
       simulateOne(choice.ranked.size() - 1);
     }
+  auto correctionOf = [&](size_t index) {
+    auto error = errors.find(kinds[index]);
+    return error == errors.end() ? priorError(choice.ranked[index].layout) : error->second;
+  };
+  auto isNear = [&](size_t index) {
+    const RankedLayout &entry = choice.ranked[index];
+    return chosen && !isDone[index] && entry.estimate.memoryShare() <= 1 &&
+           correctionOf(index) * entry.estimate.seconds() < kListedMargin * best;
+  };
+  // What looks as good as the choice is shown only if it is: else estimates that are too low would
+  // stand beside it, of layouts that do not fit or are slower.
+  for (int64_t more = kListedSimulations; more > 0; --more) {
+    std::optional<size_t> next;
+    for (size_t index = 0; index < choice.ranked.size(); ++index)
+      if (isNear(index) &&
+          (!next || correctionOf(index) * choice.ranked[index].estimate.seconds() <
+                        correctionOf(*next) * choice.ranked[*next].estimate.seconds()))
+        next = index;
+    if (!next)
+      break;
+    simulateOne(*next);
+  }
   for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
-    if (auto error = errors.find(kinds[index]); error != errors.end())
-      entry.correction = error->second;
-    else
-      entry.correction = priorError(entry.layout);
+    entry.correction = correctionOf(index);
     if (!entry.simulation && isDone[index])
       continue; // it does not compile
+    if (!entry.simulation && isNear(index)) {
+      ++choice.unknown;
+      continue;
+    }
+    if (chosen && !entry.simulation && entry.estimate.memoryShare() * mostMemoryError > 1)
+      entry.fits = false;
     // Of layouts that take as long as the chosen one, that comes first.
     std::vector<RankedLayout> &list = entry.simulation ? simulated : others;
     list.insert(index == chosen ? list.begin() : list.end(), std::move(entry));

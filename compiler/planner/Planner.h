@@ -65,9 +65,10 @@ struct PlannerProgress {
 
 /// What a search has found.
 struct PlanChoice {
-  /// Those that were simulated and fit, the fastest first, then the others that should fit by their
-  /// estimates.
+  /// Those that were simulated and fit, the fastest first, then others that should fit by their
+  /// estimates and are slower.
   std::vector<RankedLayout> ranked;
+  int64_t unknown = 0; ///< layouts that by their estimates may be as good and were not simulated
   /// Of those that do not fit, the one that needs least.
   std::optional<RankedLayout> closest;
   /// Of those that were compiled, the first that failed.

@@ -191,6 +191,11 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
                         fmt::format("{:+.1f} %", 100 * (entry.seconds() / best.seconds() - 1)),
                         entry.simulation ? "simulated" : "estimated",
                         describe(entry.layout, options), explainSlower(entry, best));
+  if (count > 0 && choice.unknown > 0)
+    text +=
+        fmt::format("not listed: {} more whose estimates are near the choice; estimates may be too "
+                    "low, and these were not compiled\n",
+                    choice.unknown);
   return text;
 }
 

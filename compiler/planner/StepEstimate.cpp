@@ -111,30 +111,35 @@ static int64_t lastCoordinate(const ParallelLayout &layout) {
 
 double StepEstimator::costOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
                              const Connections &connections, size_t coordinate, double layers,
-                             double PartCost::*field) {
+                             Field field) {
   double most = 0;
   for (size_t kind : connections.kinds[coordinate]) {
     const ModelCosts &own = costs[kind];
     if (own.layers == 0) { // what is before the layers is the model, of which each has a part
-      most = std::max(most, own.before.*field / double(layout.pp));
+      most = std::max(most, field(own.before) / double(layout.pp));
       continue;
     }
-    double cost = layers * own.layer.*field;
-    if (coordinate == 0)
-      cost += own.before.*field;
-    if (int64_t(coordinate) == lastCoordinate(layout))
-      cost += own.after.*field;
+    const bool isFirst = coordinate == 0, isLast = int64_t(coordinate) == lastCoordinate(layout);
+    double cost = layers * field(own.layer);
+    if (isFirst)
+      cost += field(own.before);
+    if (isLast)
+      cost += field(own.after);
+    if (isFirst && isLast)
+      cost -= field(own.tied);
     most = std::max(most, cost);
   }
   return most;
 }
 
 double StepEstimator::mostOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
-                             const Connections &connections, double PartCost::*field) {
+                             const Connections &connections, Field field) {
   if (connections.kinds.size() == 1 && connections.kinds.front().size() == 1) {
     const ModelCosts &own = costs[connections.kinds.front().front()];
-    return (own.before.*field + double(own.layers) * own.layer.*field + own.after.*field) /
-           double(layout.pp);
+    double all = field(own.before) + double(own.layers) * field(own.layer) + field(own.after);
+    if (lastCoordinate(layout) == 0)
+      all -= field(own.tied);
+    return all / double(layout.pp);
   }
   double most = 0;
   for (size_t coordinate = 0; coordinate < connections.kinds.size(); ++coordinate)
@@ -153,15 +158,29 @@ double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<M
                                   const Connections &connections, double forward, double backward) {
   if (layout.data() == 1)
     return 0;
-  auto sum = [&](double PartCost::*field) { return mostOf(layout, costs, connections, field); };
-  double parameters = sum(&PartCost::parameterBytes), gradients = sum(&PartCost::gradientBytes);
-  if (options.base.gradReduceDtype != "f32")
+  const int64_t zeroDevices = layout.zeroDevices();
+  auto sum = [&](Field field) { return mostOf(layout, costs, connections, field); };
+  double parameters = sum([](const PartCost &part) { return part.parameterBytes; });
+  double gradients = sum([](const PartCost &part) { return part.gradientBytes; });
+  // What ZeRO leaves whole is summed as without it.
+  double wholeParameters =
+      sum([&](const PartCost &part) { return part.keptWhole(zeroDevices).parameters; });
+  double wholeGradients =
+      sum([&](const PartCost &part) { return part.keptWhole(zeroDevices).gradients; });
+  if (options.base.gradReduceDtype != "f32") {
     gradients /= 2;
+    wholeGradients /= 2;
+  }
   double bucket = double(layout.bucketBytes), m = double(layout.microbatches);
-  auto n = double(layout.zeroDevices());
+  auto n = double(zeroDevices);
+  auto reduceAll = [&](double bytes) {
+    return bytes > 0 ? collectiveTime(CollectiveKind::AllReduce, bytes, connections.data).seconds
+                     : 0;
+  };
   if (layout.zero == 0)
-    return exposed(collectiveTime(CollectiveKind::AllReduce, gradients, connections.data).seconds,
-                   backward, gradients, bucket);
+    return exposed(reduceAll(gradients), backward, gradients, bucket);
+  parameters -= wholeParameters;
+  gradients -= wholeGradients;
   double scatter =
       collectiveTime(CollectiveKind::ReduceScatter, gradients, connections.zero).seconds;
   double gather =
@@ -171,6 +190,8 @@ double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<M
       connections.outer.members > 1
           ? collectiveTime(CollectiveKind::AllReduce, gradients / n, connections.outer).seconds
           : 0;
+  if (wholeGradients > 0)
+    across += exposed(reduceAll(wholeGradients), backward, wholeGradients, bucket);
   switch (layout.zero) {
   case 1:
     return exposed(scatter + across, backward, gradients, bucket) + gather;
@@ -189,23 +210,48 @@ double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<M
 /// told what a stage keeps.
 double StepEstimator::bytesOf(const ParallelLayout &layout, const ModelCosts &costs,
                               int64_t coordinate, double layers, StepEstimate &estimate) const {
-  auto n = double(layout.zeroDevices());
+  const int64_t n = layout.zeroDevices();
   const bool isFirst = coordinate == 0, isLast = coordinate == lastCoordinate(layout);
-  auto held = [&](double PartCost::*field) {
-    return layers * costs.layer.*field + (isFirst ? costs.before.*field : 0) +
-           (isLast ? costs.after.*field : 0);
+  auto held = [&](Field field) {
+    if (costs.layers == 0)
+      return field(costs.before) / double(layout.pp);
+    return layers * field(costs.layer) + (isFirst ? field(costs.before) : 0) +
+           (isLast ? field(costs.after) : 0) - (isFirst && isLast ? field(costs.tied) : 0);
   };
-  double parameters = held(&PartCost::parameterBytes), states = held(&PartCost::stateBytes);
-  double gradients = held(&PartCost::gradientBytes);
-  if (layout.microbatches == 1 && !options.base.accumulates)
-    gradients /= 2; // they live from the backward pass to the update
-  double bytes = layout.zero >= 3 ? parameters / n : parameters;
-  bytes += layout.zero >= 1 ? states / n : states;
-  bytes += layout.zero >= 2 ? gradients / n : gradients;
-  if (layout.zero >= 2)
-    bytes += std::min(3.0 * double(layout.bucketBytes), gradients);
-  if (layout.zero >= 3)
-    bytes += 2 * costs.layer.parameterBytes;
+  double bytes = held([&](const PartCost &part) {
+    return layout.zero >= 3 ? part.underZero(n).parameters : part.parameterBytes;
+  });
+  bytes += held([&](const PartCost &part) {
+    return layout.zero >= 1 ? part.underZero(n).states : part.stateBytes;
+  });
+  double gradients = held([](const PartCost &part) { return part.gradientBytes; });
+  if (layout.zero >= 2) {
+    // Those that are not scattered yet come on top.
+    double whole = held([&](const PartCost &part) { return part.keptWhole(n).gradients; });
+    double waiting = std::min(3.0 * double(layout.bucketBytes), gradients - whole);
+    gradients = held([&](const PartCost &part) { return part.underZero(n).gradients; }) + waiting;
+  }
+  if (layout.zero >= 3) {
+    // A visit of a layer and the next one have their parameters whole.
+    auto gathered = [&](const PartCost &part) {
+      return part.parameterBytes - part.keptWhole(n).parameters;
+    };
+    double layer = gathered(costs.layer);
+    double before = costs.layers > 0
+                        ? gathered(costs.before)
+                        : std::min(gathered(costs.before), costs.before.largestParameterBytes(2));
+    bytes += std::max({layer, isFirst ? before : 0, isLast ? gathered(costs.after) : 0}) + layer;
+  }
+  // Data are there for the whole step.
+  double inputs = costs.layer.inputBytes;
+  if (isFirst || isLast)
+    inputs = (isFirst ? costs.before.inputBytes : 0) + (isLast ? costs.after.inputBytes : 0) -
+             (isFirst && isLast ? costs.tied.inputBytes : 0);
+  bytes += double(layout.microbatches) * inputs;
+  bytes += std::max({costs.layer.transientBytes,
+                     isFirst || costs.layers == 0 ? costs.before.transientBytes : 0,
+                     isLast ? costs.after.transientBytes : 0});
+
   estimate.inFlight = 1;
   // Until the weights' gradients are computed, some of those of the results are kept as well.
   double times = 1;
@@ -217,9 +263,13 @@ double StepEstimator::bytesOf(const ParallelLayout &layout, const ModelCosts &co
                                  double(layout.microbatches * layout.chunks));
     times = rule->splitsWeight ? 1.5 : 1;
   }
-  estimate.keptBytes = layers / double(layout.chunks) * costs.layer.keptBytes * times;
-  return bytes + estimate.inFlight * estimate.keptBytes + (isFirst ? costs.before.keptBytes : 0) +
-         (isLast ? costs.after.keptBytes : 0) + costs.transientBytes;
+  estimate.keptBytes =
+      held([](const PartCost &part) { return part.keptBytes; }) / double(layout.chunks) * times;
+  double kept = estimate.inFlight * estimate.keptBytes;
+  // Of one microbatch, what is kept goes as gradients come; sums over several are there throughout.
+  if (layout.microbatches == 1 && !options.base.accumulates)
+    return bytes + std::max(kept, gradients);
+  return bytes + kept + gradients;
 }
 
 void StepEstimator::addBytes(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
@@ -264,8 +314,11 @@ void StepEstimator::balance(ParallelLayout &layout, llvm::ArrayRef<ModelCosts> c
     return;
   const Connections &connections = connectionsOf(layout);
   auto secondsOf = [&](size_t coordinate, int64_t layers) {
-    return costOf(layout, costs, connections, coordinate, double(layers), &PartCost::forward) +
-           costOf(layout, costs, connections, coordinate, double(layers), &PartCost::backward);
+    auto sum = [&](double PartCost::*field) {
+      return costOf(layout, costs, connections, coordinate, double(layers),
+                    [&](const PartCost &part) { return part.*field; });
+    };
+    return sum(&PartCost::forward) + sum(&PartCost::backward);
   };
   auto fits = [&](size_t coordinate, int64_t layers) {
     StepEstimate one;
@@ -303,10 +356,9 @@ StepEstimate StepEstimator::estimate(const ParallelLayout &layout,
                                      llvm::ArrayRef<ModelCosts> costs) {
   const Connections &connections = connectionsOf(layout);
   double p = double(layout.pp), v = double(layout.chunks), m = double(layout.microbatches);
-  auto perDevice = [&](double PartCost::*field) {
-    return mostOf(layout, costs, connections, field);
-  };
-  double forward = perDevice(&PartCost::forward), backward = perDevice(&PartCost::backward);
+  auto perDevice = [&](Field field) { return mostOf(layout, costs, connections, field); };
+  double forward = perDevice([](const PartCost &part) { return part.forward; });
+  double backward = perDevice([](const PartCost &part) { return part.backward; });
   StepEstimate estimate;
   estimate.forward = forward;
   estimate.backward = backward;
@@ -327,7 +379,12 @@ StepEstimate StepEstimator::estimate(const ParallelLayout &layout,
         runtime::messageTime(costs.front().boundaryBytes, connections.pipeline).seconds;
     estimate.transfers = 2 * (p * v - 1) * estimate.message;
   }
-  estimate.update = perDevice(&PartCost::once) / double(layout.zeroDevices());
+  // In proportion to the state that a device updates.
+  estimate.update = perDevice([&](const PartCost &part) {
+    int64_t n = layout.zeroDevices();
+    return part.stateBytes > 0 ? part.once * part.underZero(n).states / part.stateBytes
+                               : part.once / double(n);
+  });
   estimate.data = dataSeconds(layout, costs, connections, forward, backward);
   addBytes(layout, costs, connections, estimate);
   return estimate;

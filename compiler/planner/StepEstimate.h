@@ -71,15 +71,17 @@ private:
     std::vector<double> memoryBytes;
   };
   const Connections &connectionsOf(const ParallelLayout &layout);
+  /// What a part of the model costs, such as one of the fields of PartCost.
+  using Field = llvm::function_ref<double(const PartCost &)>;
   /// What the parts on one coordinate of the pipeline axis cost, which has so many layers of the
   /// model: on its slowest device.
   static double costOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
                        const Connections &connections, size_t coordinate, double layers,
-                       double PartCost::*field);
+                       Field field);
   /// What a device's parts cost: where all devices are alike and stages equal an equal share of the
   /// model, else those of the coordinate on the pipeline axis that they cost most.
   static double mostOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
-                       const Connections &connections, double PartCost::*field);
+                       const Connections &connections, Field field);
   double dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
                      const Connections &connections, double forward, double backward);
   double bytesOf(const ParallelLayout &layout, const ModelCosts &costs, int64_t coordinate,

@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/passes/sharding/ZeroSharding.h"
+
 #include "compiler/passes/sharding/Propagation.h"
 
 #define DEBUG_TYPE "dtc-propagate-shardings"
@@ -31,18 +33,14 @@ static SmallVector<bool> splittableDims(Value gradient, int64_t rank) {
   return splittable;
 }
 
-/// The dimension of a state that ZeRO splits: the first one that divides, of those that the
-/// gradient's op can split if there is one, else the one that is largest on a device. None where
-/// that would leave devices with nothing.
-static std::optional<unsigned> chooseDim(const Mesh &mesh, RankedTensorType type,
-                                         const Layout &layout, ArrayRef<unsigned> axes,
-                                         ArrayRef<bool> splittable) {
+std::optional<unsigned> dtc::chooseZeroDim(const Mesh &mesh, ArrayRef<int64_t> shape,
+                                           const Layout &layout, ArrayRef<unsigned> axes,
+                                           ArrayRef<bool> splittable) {
   int64_t shards = mesh.product(axes);
-  SmallVector<int64_t> local = layout.localShape(mesh, type.getShape());
+  SmallVector<int64_t> local = layout.localShape(mesh, shape);
   for (bool any : {false, true})
     for (auto [dim, size] : llvm::enumerate(local))
-      if ((any || splittable[dim]) &&
-          type.getDimSize(dim) % (shards * mesh.product(layout.dims[dim])) == 0)
+      if ((any || splittable[dim]) && shape[dim] % (shards * mesh.product(layout.dims[dim])) == 0)
         return dim;
   auto *largest = llvm::max_element(local);
   if (largest == local.end() || mesh.leavesEmptyShards(*largest, axes))
@@ -85,8 +83,8 @@ static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
     Layout layout = propagation.layoutOf(arg);
     AxisList axes = freeAxes(layout, options.axes);
     auto type = cast<RankedTensorType>(arg.getType());
-    std::optional<unsigned> dim = chooseDim(propagation.getMesh(), type, layout, axes,
-                                            SmallVector<bool>(type.getRank(), true));
+    std::optional<unsigned> dim = chooseZeroDim(propagation.getMesh(), type.getShape(), layout,
+                                                axes, SmallVector<bool>(type.getRank(), true));
     if (dim && !axes.empty())
       propagation.append(arg, *dim, axes);
     propagation.close(arg);
@@ -112,8 +110,9 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
     Layout layout = propagation.layoutOf(parameter);
     AxisList axes = freeAxes(layout, options.axes);
     auto type = cast<RankedTensorType>(parameter.getType());
-    std::optional<unsigned> dim = chooseDim(
-        mesh, type, layout, axes, splittableDims(op.getGradientMutable().get(), type.getRank()));
+    std::optional<unsigned> dim =
+        chooseZeroDim(mesh, type.getShape(), layout, axes,
+                      splittableDims(op.getGradientMutable().get(), type.getRank()));
     // What a stage leaves alone must not follow the optimizer's state.
     if (options.stage < 3 || !dim)
       propagation.close(parameter);

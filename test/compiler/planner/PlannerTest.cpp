@@ -90,6 +90,37 @@ TEST_F(PlannerSearch, ShowsWhatItChoseAndWhatIsNext) {
   EXPECT_EQ(explainSlower(choice.ranked.front(), choice.ranked.front()), "about the same");
 }
 
+/// Of a model of many ops few layouts are simulated. What is listed beside the choice is known to
+/// be what it says, or is much slower by its estimate; the rest is counted.
+TEST_F(PlannerSearch, WhatLooksAsGoodAsTheChoiceIsSimulated) {
+  model.layers = 40;
+  options.axes = {{"pp", 1}};
+  PlanChoice choice = choose();
+  ASSERT_FALSE(choice.ranked.empty());
+  for (const RankedLayout &entry : choice.ranked)
+    if (!entry.simulation)
+      EXPECT_GE(entry.seconds(), 1.1 * choice.ranked.front().seconds())
+          << describeStrategy(entry.layout.toOptions({}));
+  EXPECT_LE(choice.progress.simulated, 20) << "the model is no large one";
+  EXPECT_EQ(formatChoice(choice, options).find("not listed: ") != std::string::npos,
+            choice.unknown > 0);
+  // With little memory most of what is fast does not fit: nothing of that is listed.
+  double memory = 0;
+  for (const RankedLayout &entry : choice.ranked)
+    memory = std::max(memory, double(entry.arenaBytes));
+  machines.mutable_devices(0)->set_memory_bytes(0.5 * memory);
+  choice = choose();
+  ASSERT_FALSE(choice.ranked.empty());
+  for (const RankedLayout &entry : llvm::ArrayRef(choice.ranked).take_front(8)) {
+    PlannerContext compiler;
+    auto module = importCase(compiler, model);
+    auto candidate = PlanSearch(*module, "test").run(optionsOf(entry.layout, options));
+    ASSERT_TRUE(candidate) << describeStrategy(entry.layout.toOptions({}));
+    EXPECT_LE(double(candidate->peak()), 0.5 * memory)
+        << describeStrategy(entry.layout.toOptions({}));
+  }
+}
+
 /// Probes have more stages than such a cluster has devices.
 TEST_F(PlannerSearch, FewDevices) {
   for (int64_t devices : {1, 2}) {

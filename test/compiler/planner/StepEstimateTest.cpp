@@ -30,7 +30,7 @@ ModelCosts roundCosts() {
                  .stateBytes = 8e6,
                  .gradientBytes = 4e6};
   costs.boundaryBytes = 1e4;
-  costs.transientBytes = 1e5;
+  costs.layer.transientBytes = 1e5;
   return costs;
 }
 
@@ -142,11 +142,17 @@ TEST_F(StepEstimates, MemoryFallsWithZero) {
 
 TEST_F(StepEstimates, MemoryGrowsWithWhatIsKeptAndFallsWithStages) {
   ParallelLayout layout;
+  // Of one microbatch, gradients take the place of what was kept.
+  double single = estimate(layout).bytes;
+  costs.layer.keptBytes *= 2;
+  EXPECT_DOUBLE_EQ(estimate(layout).bytes, single);
+  costs = roundCosts();
+  layout.microbatches = 8;
   double one = estimate(layout).bytes;
+  EXPECT_DOUBLE_EQ(one, single + 8e6);
   costs.layer.keptBytes *= 2;
   EXPECT_DOUBLE_EQ(estimate(layout).bytes, one + 8e6);
   costs = roundCosts();
-  layout.microbatches = 8;
   double before = estimate(layout).bytes;
   for (int64_t pp : {2, 4, 8}) {
     layout.pp = pp;
