@@ -156,10 +156,13 @@ TEST(Pipeline, TransfersThatDoNotComeInPairs) {
   auto twice = chainPlan({2, 1, 2, ""});
   plan::Program *program = twice->mutable_programs(0);
   *program->add_schedule() = program->schedule(program->schedule_size() - 1);
+  program->set_loop_end(program->loop_end() + 1);
   EXPECT_ERROR(makeUnchecked(twice)->step(0, 1),
                "send to device 1 on channel 2, microbatch 1: is finished, but was not started");
   auto open = chainPlan({2, 1, 2, ""});
-  open->mutable_programs(0)->mutable_schedule()->RemoveLast();
+  program = open->mutable_programs(0);
+  program->mutable_schedule()->RemoveLast();
+  program->set_loop_end(program->loop_end() - 1);
   EXPECT_ERROR(makeUnchecked(open)->step(0, 1), "was started, but is not finished");
 }
 
@@ -214,7 +217,8 @@ TEST(Pipeline, CollectivesSeeTheSlotsOfTheirMicrobatch) {
 // Values of several programs
 //===----------------------------------------------------------------------===//
 
-/// "tied" is in both programs; the first doubles its own. Both have the input "x" and hand it on.
+/// "tied" is in both programs; the first doubles its own, the second triples it. Both have the
+/// input "x" and hand it on.
 static std::shared_ptr<plan::Plan> tiedPlan() {
   PlanBuilder builder;
   builder.pipelineAxis("pp", 2);
@@ -232,8 +236,10 @@ static std::shared_ptr<plan::Plan> tiedPlan() {
     uint32_t copy = builder.buffer(DType::F32, builder.localShape({8}, sharding));
     builder.task("t");
     builder.kernel("copy", {w}, {copy});
-    if (p == 0)
-      builder.kernel("add", {copy, copy}, {w});
+    uint32_t doubled = p == 0 ? w : builder.buffer(DType::F32, builder.localShape({8}, sharding));
+    builder.kernel("add", {copy, copy}, {doubled});
+    if (p == 1)
+      builder.kernel("add", {doubled, copy}, {w});
     builder.schedule(0);
     builder.output("tied" + suffix, DType::F32, {8}, sharding, copy);
     builder.output("x" + suffix, DType::F32, {4}, {{"dp"}}, x);
@@ -328,7 +334,7 @@ TEST(Pipeline, ATransferThatEndsBeforeItsFinishIsHidden) {
     builder.pipelineAxis("pp", 2);
     for (uint32_t p : {0u, 1u}) {
       builder.inProgram(static_cast<int>(p));
-      uint32_t x = builder.state("x", DType::F32, {1 << 20}, {{}}).buffer();
+      uint32_t x = builder.state("x" + std::to_string(p), DType::F32, {1 << 20}, {{}}).buffer();
       uint32_t transfer =
           builder.transfer(p == 0 ? plan::Transfer::SEND : plan::Transfer::RECEIVE, 1 - p, 0, {x});
       builder.task("t");

@@ -200,18 +200,25 @@ TEST(Session, KernelsSeeTheirPlaceOnTheMesh) {
   builder.axis("a", 2);
   builder.axis("micro", 3, /*temporal=*/true);
   builder.axis("b", 2);
-  uint32_t position = builder.buffer(DType::I32, {3});
+  uint32_t position = builder.buffer(DType::I32, {3}), values = builder.buffer(DType::F32, {3});
+  uint32_t squares = builder.buffer(DType::F32, {3}), sum = builder.buffer(DType::F32, {3});
   builder.task("t");
   builder.kernel("test_position", {}, {position});
-  builder.schedule(0, 2);
-  builder.output("position", DType::I32, {12}, {{"a", "b"}}, position);
+  builder.kernel("convert", {position}, {values});
+  builder.kernel("mul", {values, values}, {squares});
+  (*builder.kernel("accumulate", {squares}, {sum}).mutable_attributes())["axis"] =
+      stringAttribute("micro");
+  for (uint32_t microbatch : {0, 1, 2})
+    builder.schedule(0, microbatch);
+  builder.output("sum", DType::F32, {12}, {{"a", "b"}}, sum);
   auto session = makeSession(builder.build());
   ASSERT_OK(session->step(0, 1));
-  auto output = session->getOutput("position");
+  auto output = session->getOutput("sum");
   ASSERT_OK(output);
-  const int32_t *values = output->as<int32_t>();
-  EXPECT_EQ(std::vector<int32_t>(values, values + 12),
-            (std::vector<int32_t>{0, 2, 0, 0, 2, 1, 1, 2, 0, 1, 2, 1}));
+  // Only microbatches 0, 1 and 2 have squares that are 5 together.
+  const float *found = output->as<float>();
+  EXPECT_EQ(std::vector<float>(found, found + 12),
+            (std::vector<float>{0, 5, 0, 0, 5, 3, 3, 5, 0, 3, 5, 3}));
 }
 
 TEST(Session, AFailingKernelEndsTheStepOnAllDevices) {

@@ -65,6 +65,8 @@ MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, SessionOptions options
 TEST(Stall, AReceiveThatNobodySends) {
   auto plan = chainPlan({2, 2, 3, ""});
   plan->mutable_programs(0)->clear_schedule();
+  plan->mutable_programs(0)->clear_loop_begin();
+  plan->mutable_programs(0)->clear_loop_end();
   plan::Program *second = plan->mutable_programs(1);
   for (plan::Task &task : *second->mutable_tasks())
     if (task.name() == "forward.1")
@@ -83,6 +85,8 @@ TEST(Stall, AReceiveThatNobodySends) {
 TEST(Stall, ASendThatNobodyReceives) {
   auto plan = chainPlan({2, 1, 3, ""});
   plan->mutable_programs(1)->clear_schedule();
+  plan->mutable_programs(1)->clear_loop_begin();
+  plan->mutable_programs(1)->clear_loop_end();
   MaybeError error = stepOf(plan, {.stallTimeout = 0.1});
   // The gradient is waited for before the copy of the activation is needed again.
   EXPECT_ERROR(error, "device 0 (pp=0, dp=0) waits to receive from device 1 on channel 3, in task "

@@ -74,7 +74,7 @@ TEST(EntryPoints, ShareStates) {
   EXPECT_ERROR_AFTER("entry point \"again\": program 0 has 2 states; expected 3",
                      plan::Program &program = *plan.mutable_programs(0);
                      plan::State &state = *program.add_states(); state = program.states(1);
-                     state.set_name("unused");
+                     state.set_name("unused"); state.clear_update();
                      plan::Buffer buffer = program.buffers(static_cast<int>(state.buffer()));
                      buffer.set_offset((program.arena_bytes() + 63) / 64 * 64);
                      program.set_arena_bytes(buffer.offset() + 4096);

@@ -215,15 +215,32 @@ TEST(HostilePlan, WhatNothingWritesHasNoValueOfAnotherStepOrMicrobatch) {
   builder.schedule(task, 0);
   builder.schedule(task, 1);
   EXPECT_ERROR(validatePlan(*builder.build()), "microbatch 0: input 0 (buffer 1, f32[16]) is read "
-                                           "before it is written");
-  // With slots, the copies are told apart.
-  for (uint32_t buffer : {written, alias})
-    builder.program().mutable_buffers(static_cast<int>(buffer))->set_slots(1);
+                                               "before it is written");
+  // Nor is it the value that was written there just before, with slots or without.
   builder.program().mutable_tasks(0)->mutable_instructions()->SwapElements(0, 1);
+  for (uint32_t slots : {0, 1}) {
+    for (uint32_t buffer : {written, alias})
+      builder.program().mutable_buffers(static_cast<int>(buffer))->set_slots(slots);
+    EXPECT_ERROR(validatePlan(*builder.build()), "microbatch 0: input 0 (buffer 1, f32[16]");
+    EXPECT_ERROR(validatePlan(*builder.build()), "does not hold its value any more: buffer 0");
+  }
+}
+
+TEST(HostilePlan, CopiesOfMicrobatchesAreToldApart) {
+  PlanBuilder builder;
+  builder.axis("micro", 2, /*temporal=*/true);
+  uint32_t written = builder.slotted(DType::F32, {16}, 1), sum = builder.buffer(DType::F32, {});
+  uint32_t task = builder.task("t");
+  builder.kernel("fill", {}, {written});
+  builder.kernel("reduce", {written}, {sum});
+  builder.schedule(task, 0);
+  builder.schedule(task, 1);
   EXPECT_OK(validatePlan(*builder.build()));
-  builder.task("late");
-  builder.kernel("reduce", {alias}, {sum});
-  builder.schedule(1, 0);
-  EXPECT_ERROR(validatePlan(*builder.build()), "should hold the value of microbatch 0, but holds that "
-                                           "of microbatch 1");
+  uint32_t late = builder.task("late");
+  builder.kernel("reduce", {written}, {sum});
+  builder.schedule(late, 0);
+  builder.schedule(late, 1);
+  EXPECT_ERROR(validatePlan(*builder.build()),
+               "should hold the value of microbatch 0, but holds that "
+               "of microbatch 1");
 }

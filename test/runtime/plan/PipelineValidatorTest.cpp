@@ -51,8 +51,10 @@ static int entryOf(const plan::Program &program, const std::string &task, uint32
 static void swapEntries(plan::Program &program, int a, int b) {
   program.mutable_schedule()->SwapElements(a, b);
 }
+/// Removes an entry of the loop.
 static void removeEntry(plan::Program &program, int entry) {
   program.mutable_schedule()->DeleteSubrange(entry, 1);
+  program.set_loop_end(program.loop_end() - 1);
 }
 /// Moves an entry to before another that stands later.
 static void delayEntry(plan::Program &program, int entry, int before) {
@@ -69,6 +71,21 @@ static uint32_t output(plan::Program &program, const std::string &task, int inst
 }
 static plan::Buffer &bufferOf(plan::Program &program, uint32_t buffer) {
   return *program.mutable_buffers(static_cast<int>(buffer));
+}
+/// Gives slots to every value in the place of that buffer.
+static void setSlots(plan::Program &program, uint32_t buffer, uint32_t slots) {
+  uint64_t offset = bufferOf(program, buffer).offset();
+  for (plan::Buffer &other : *program.mutable_buffers())
+    if (other.offset() == offset)
+      other.set_slots(slots);
+}
+/// A buffer like that one behind all others, without a value.
+static uint32_t addBufferLike(plan::Program &program, uint32_t buffer) {
+  plan::Buffer added = bufferOf(program, buffer);
+  added.set_offset(program.arena_bytes());
+  program.set_arena_bytes(program.arena_bytes() + 64 * std::max<uint32_t>(added.slots(), 1));
+  *program.add_buffers() = added;
+  return static_cast<uint32_t>(program.buffers_size() - 1);
 }
 
 /// Moves the buffer behind all others, with another number of slots.
@@ -157,11 +174,10 @@ TEST(PipelineValidator, Slots) {
     buffer.set_offset(first.arena_bytes() - 128);
   });
   EXPECT_ERROR_AFTER("state \"w0\": buffer 1 has 1 slots; what outlives a microbatch has none",
-                     bufferOf(first, first.states(0).buffer()).set_slots(1));
+                     setSlots(first, first.states(0).buffer(), 1));
   EXPECT_ERROR_AFTER("input \"x\": buffer 0 has 1 slots",
                      bufferOf(first, first.inputs(0).buffer()).set_slots(1));
-  EXPECT_ERROR_AFTER("output \"loss\": buffer",
-                     bufferOf(second, second.outputs(0).buffer()).set_slots(2));
+  EXPECT_ERROR_AFTER("output \"loss\": buffer", setSlots(second, second.outputs(0).buffer(), 2));
 }
 
 TEST(PipelineValidator, Transfers) {
@@ -194,7 +210,9 @@ TEST(PipelineValidator, Channels) {
                      first.mutable_transfers(2)->set_channel(0));
   EXPECT_ERROR_AFTER("channel 0: transfer 0 of program 0 (a receive, peer 1) and transfer 0 of "
                      "program 1 (a receive, peer 0) are of one kind",
-                     first.mutable_transfers(0)->set_kind(plan::Transfer::RECEIVE));
+                     first.mutable_transfers(0)->set_kind(plan::Transfer::RECEIVE);
+                     first.mutable_transfers(0)->set_buffers(
+                         0, addBufferLike(first, first.transfers(0).buffers(0))));
   EXPECT_ERROR_AFTER("have 2 and 1 tensors",
                      first.mutable_transfers(0)->add_buffers(first.transfers(0).buffers(0)));
   EXPECT_ERROR_AFTER("differ in tensor 0: f32[] and f32[1,4]",
@@ -272,23 +290,31 @@ TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
       "written since by task \"forward.1\", instruction 3 (kernel reduce)",
       bufferOf(second, output(second, "forward.1", 3))
           .set_offset(bufferOf(second, output(second, "forward.1", 1)).offset()));
-  EXPECT_ERROR_AFTER("does not hold its value any more: buffer 15, f32[1,4], copy 0 of 1 for "
+  EXPECT_ERROR_AFTER("does not hold its value any more: buffer 19, f32[1,4], copy 0 of 1 for "
                      "microbatch 0, which shares bytes of the arena with it, was written since by "
                      "task \"forward.1\", instruction 5 (kernel fill), microbatch 0",
                      fillPlaceOf(second, output(second, "forward.1", 1), "forward.1"));
-  // A view, which nothing writes, reads whatever is there.
-  EXPECT_EQ(errorAfter([](plan::Plan &, plan::Program &, plan::Program &second) {
-              plan::Buffer view = bufferOf(second, output(second, "forward.1", 1));
-              *second.add_buffers() = view;
-              plan::Instruction &add = *taskOf(second, "backward.1").mutable_instructions(0);
-              add.mutable_kernel()->set_inputs(0, static_cast<uint32_t>(second.buffers_size() - 1));
-            }),
-            "");
+  // What nothing writes holds no value, whatever lies there; a view has that of its buffer.
+  auto errorOfAlias = [](bool isView) {
+    return errorAfter([=](plan::Plan &, plan::Program &, plan::Program &second) {
+      uint32_t of = output(second, "forward.1", 1);
+      plan::Buffer alias = bufferOf(second, of);
+      if (isView)
+        alias.set_view_of(of);
+      *second.add_buffers() = alias;
+      plan::Instruction &add = *taskOf(second, "backward.1").mutable_instructions(0);
+      add.mutable_kernel()->set_inputs(0, static_cast<uint32_t>(second.buffers_size() - 1));
+    });
+  };
+  EXPECT_EQ(errorOfAlias(true), "");
+  EXPECT_TRUE(contains(errorOfAlias(false),
+                       "input 0 (buffer 19, f32[1,4], copy 0 of 1 for microbatch 0) does not hold "
+                       "its value any more: buffer 5"));
 }
 
 TEST(PipelineValidator, StatesAndOutputsSurviveTheStep) {
-  EXPECT_ERROR_AFTER("state \"w0\", after the step: its tensor (buffer 1, f32[1,4]) does not hold "
-                     "its value any more: buffer 14, f32[1,4]",
+  EXPECT_ERROR_AFTER("state \"w0\", after the step: its tensor (buffer 15, f32[1,4]) does not hold "
+                     "its value any more: buffer 17, f32[1,4]",
                      fillPlaceOf(first, first.states(0).buffer(), "update"));
   EXPECT_ERROR_AFTER("output \"grad_sum\", after the step: its tensor",
                      fillPlaceOf(first, first.outputs(0).buffer(), "update"));
@@ -347,7 +373,13 @@ TEST(PipelineValidator, ScheduleEntries) {
       "1 (buffer 5, f32[1,4], copy 0 of 2 for microbatch 0) is read before it is "
       "written",
       removeEntry(first, entryOf(first, "forward.0", 0)));
-  EXPECT_ERROR_AFTER("output \"loss\" (buffer 9) is never written", second.clear_schedule());
+  EXPECT_ERROR_AFTER("output \"loss\" (buffer 15) is never written", {
+    second.clear_schedule();
+    second.clear_loop_begin();
+    second.clear_loop_end();
+    for (plan::State &state : *second.mutable_states())
+      state.clear_update();
+  });
   // The second program expects the microbatches in their order.
   EXPECT_ERROR_AFTER("message 1 of channel 0 is sent for microbatch 2 by program 0 (task "
                      "\"forward.0\", instruction 2 (start_transfer 0), microbatch 2), but received "
@@ -357,7 +389,9 @@ TEST(PipelineValidator, ScheduleEntries) {
                        moveToEnd(first, output(first, "forward.0", 0), 3);
                        moveToEnd(first, output(first, "forward.0", 1), 3);
                        for (plan::ScheduleEntry &entry : *first.mutable_schedule())
-                         if (entry.microbatch() > 0)
+                         if (const std::string &task =
+                                 first.tasks(static_cast<int>(entry.task())).name();
+                             entry.microbatch() > 0 && (task == "forward.0" || task == "sent.0"))
                            entry.set_microbatch(3 - entry.microbatch());
                      });
 }
@@ -402,7 +436,7 @@ struct TwoSends : PlanBuilder {
       finishTransfer(transfer);
     }
   }
-  std::string error() { return messageOf(validatePlan(plan)); }
+  std::string error() { return messageOf(validatePlan(*build())); }
 };
 } // namespace
 

@@ -49,7 +49,7 @@ TEST(PlanValidator, AcceptsValidPlans) {
 }
 
 TEST(PlanValidator, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (6)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (7)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 
@@ -188,7 +188,7 @@ struct OverlapPlan : PlanBuilder {
     task("t");
     schedule(0);
   }
-  std::string error() { return messageOf(validatePlan(plan)); }
+  std::string error() { return messageOf(validatePlan(*build())); }
 
   uint32_t a, b, c, half;
 };
@@ -215,7 +215,7 @@ TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
   EXPECT_EQ(errorOf("sgd", {a, b, b}, {a, c}), "");
   EXPECT_EQ(errorOf("mask_padding", {a}, {a}), "");
   EXPECT_TRUE(contains(errorOf("einsum", {a, b}, {b}),
-                       "output 0 (buffer 1, f32[8]) shares bytes of the arena with input 1 "
+                       "output 0 (buffer 4, f32[8]) shares bytes of the arena with input 1 "
                        "(buffer 1, f32[8])"));
   EXPECT_TRUE(
       contains(errorOf("softmax_grad", {a, b}, {a}), "shares bytes of the arena with input 0"));
@@ -321,7 +321,7 @@ TEST(PlanValidator, CollectivesInPlace) {
   builder.collective(plan::Collective::ALL_REDUCE, {"a"}, s, s);
   EXPECT_OK(validatePlan(*builder.build()));
   builder.collective(plan::Collective::ALL_TO_ALL, {"a"}, s, s);
-  EXPECT_ERROR(validatePlan(*builder.build()), "(buffers 0 and 0) share bytes of the arena");
+  EXPECT_ERROR(validatePlan(*builder.build()), "(buffers 1 and 2) share bytes of the arena");
 }
 
 TEST(PlanValidator, Schedule) {
@@ -351,7 +351,8 @@ TEST(PlanValidator, States) {
   EXPECT_ERROR_AFTER("the shard is f64[8,4], but buffer 0 is f32[8,4]",
                      program.mutable_states(0)->set_dtype(plan::F64));
   EXPECT_ERROR_AFTER("state \"w\" and state \"w.momentum\" share bytes of the arena",
-                     program.mutable_states(1)->set_buffer(program.states(0).buffer()));
+                     program.mutable_states(1)->set_buffer(program.states(0).buffer());
+                     program.mutable_states(1)->set_update(program.states(0).update()));
 }
 
 /// The error of a plan with a bf16 parameter "w" and its f32 master weights "w.master" after a
@@ -411,8 +412,9 @@ TEST(PlanValidator, MasterWeightsMayLieInAnotherWay) {
   addMaster("w.master");
   EXPECT_OK(validatePlan(*builder.build()));
   addMaster("w.second");
-  EXPECT_ERROR(validatePlan(*builder.build()), "states \"w.master\" and \"w.second\" both hold master "
-                                           "weights of parameter \"w\"; expected one at most");
+  EXPECT_ERROR(validatePlan(*builder.build()),
+               "states \"w.master\" and \"w.second\" both hold master "
+               "weights of parameter \"w\"; expected one at most");
 }
 
 TEST(PlanValidator, RolesOfInputs) {
@@ -445,6 +447,7 @@ TEST(PlanValidator, InitialValues) {
   EXPECT_ERROR_AFTER("random initial values need a float type, found i32", {
     program.mutable_states(0)->set_dtype(plan::I32);
     program.mutable_buffers(0)->set_dtype(plan::I32);
+    program.mutable_buffers(static_cast<int>(program.states(0).update()))->set_dtype(plan::I32);
   });
 }
 
@@ -486,7 +489,8 @@ TEST(PlanValidator, StatesAndInputsLieApart) {
   uint32_t input = builder.input("x", DType::F32, {16}, {{}}).buffer();
   EXPECT_OK(validatePlan(*builder.build()));
   builder.program().mutable_buffers(static_cast<int>(input))->set_offset(64);
-  EXPECT_ERROR(validatePlan(*builder.build()), "state \"s\" and input \"x\" share bytes of the arena");
+  EXPECT_ERROR(validatePlan(*builder.build()),
+               "state \"s\" and input \"x\" share bytes of the arena");
 }
 
 TEST(PlanValidator, Outputs) {
@@ -500,9 +504,23 @@ TEST(PlanValidator, Outputs) {
 }
 
 TEST(PlanValidator, ReadsComeAfterWrites) {
-  EXPECT_ERROR_AFTER("is read before it is written", program.mutable_schedule(0)->set_task(1));
-  EXPECT_ERROR_AFTER("output \"loss\" (buffer 5) is never written",
+  EXPECT_ERROR_AFTER("task \"update\", instruction 0 (all_reduce), microbatch 0: the input (buffer "
+                     "4, f32[]) is read before it is written",
+                     {
+                       // The update comes before the loop.
+                       for (int entry : {2, 1})
+                         program.mutable_schedule()->SwapElements(entry, entry - 1);
+                       program.set_loop_begin(1);
+                       program.set_loop_end(3);
+                     });
+  EXPECT_ERROR_AFTER("state \"w\", after the step: its tensor (buffer 20, f32[8,4]) does not hold "
+                     "its value",
                      program.mutable_schedule()->RemoveLast());
+  EXPECT_ERROR_AFTER("output \"loss\" (buffer 5) is never written", {
+    program.mutable_schedule()->RemoveLast();
+    for (plan::State &state : *program.mutable_states())
+      state.clear_update();
+  });
   EXPECT_ERROR_AFTER("the output that it adds to", {
     program.mutable_schedule(0)->set_microbatch(1);
     program.mutable_schedule(1)->set_microbatch(0);
@@ -535,33 +553,55 @@ TEST(PlanValidator, AViewHasTheValueOfItsBuffer) {
 }
 
 TEST(PlanValidator, ViewsCountByTheirBytes) {
-  // Two halves are written, the whole is read, then a third of it as another type.
-  PlanBuilder builder;
-  uint32_t whole = builder.buffer(DType::F32, {32});
-  uint32_t low = builder.view(whole, DType::F32, {16}),
-           high = builder.view(whole, DType::F32, {16});
-  builder.program().mutable_buffers(static_cast<int>(high))->set_offset(64);
-  uint32_t part = builder.view(whole, DType::I32, {12});
-  uint32_t copy = builder.buffer(DType::F32, {32}), copy2 = builder.buffer(DType::I32, {12});
-  builder.task("t");
-  builder.schedule(0);
-  builder.kernel("fill", {}, {low});
-  builder.kernel("fill", {}, {high});
-  builder.kernel("copy", {whole}, {copy});
-  builder.kernel("copy", {part}, {copy2});
-  EXPECT_OK(validatePlan(*builder.build()));
-  builder.program().mutable_tasks(0)->mutable_instructions()->DeleteSubrange(1, 1);
-  EXPECT_ERROR(validatePlan(*builder.build()), "instruction 1 (kernel copy): input 0 (buffer 0, "
-                                           "f32[32]) is read before it is written");
+  // What lies in a part of a value is another value, and two of them beside each other are not the
+  // whole.
+  struct Parts : PlanBuilder {
+    Parts() {
+      whole = buffer(DType::F32, {32});
+      low = view(whole, DType::F32, {16});
+      high = view(whole, DType::F32, {16});
+      program().mutable_buffers(static_cast<int>(high))->set_offset(64);
+      copy = buffer(DType::F32, {32});
+      copyOfPart = buffer(DType::F32, {16});
+      schedule(task("t"));
+    }
+    std::string error() { return messageOf(validatePlan(*build())); }
+    uint32_t whole, low, high, copy, copyOfPart;
+  };
+  Parts halves;
+  halves.kernel("fill", {}, {halves.low});
+  halves.kernel("fill", {}, {halves.high});
+  halves.kernel("copy", {halves.high}, {halves.copyOfPart});
+  EXPECT_EQ(halves.error(), "");
+  halves.kernel("copy", {halves.whole}, {halves.copy});
+  EXPECT_TRUE(contains(halves.error(),
+                       "instruction 3 (kernel copy): input 0 (buffer 0, f32[32]) does not hold its "
+                       "value any more: buffer 2, f32[16], which shares bytes of the arena with "
+                       "it, was written since by task \"t\", instruction 1 (kernel fill)"));
+  halves.program().mutable_tasks(0)->mutable_instructions()->DeleteSubrange(1, 2);
+  EXPECT_TRUE(contains(halves.error(), "instruction 1 (kernel copy): input 0 (buffer 0, f32[32]) "
+                                       "is read before it is written"));
+  Parts part;
+  part.kernel("fill", {}, {part.whole});
+  part.kernel("copy", {part.low}, {part.copyOfPart});
+  EXPECT_TRUE(contains(part.error(), "instruction 1 (kernel copy): input 0 (buffer 1, f32[16]) "
+                                     "does not hold its value any more: buffer 0"));
+  Parts broken;
+  broken.kernel("fill", {}, {broken.whole});
+  broken.kernel("fill", {}, {broken.high});
+  broken.kernel("copy", {broken.whole}, {broken.copy});
+  EXPECT_TRUE(contains(broken.error(), "input 0 (buffer 0, f32[32]) does not hold its value any "
+                                       "more: buffer 2, f32[16]"));
 }
 
 TEST(PlanValidator, ALongScheduleIsWalkedInLinearTime) {
   PlanBuilder builder;
+  builder.axis("micro", 100000, /*temporal=*/true);
   uint32_t a = builder.buffer(DType::F32, {8});
   builder.task("t");
   for (int i = 0; i < 5000; ++i)
     builder.kernel("fill", {}, {a});
-  for (int i = 0; i < 100000; ++i)
-    builder.schedule(0);
+  for (uint32_t i = 0; i < 100000; ++i)
+    builder.schedule(0, i);
   EXPECT_OK(validatePlan(*builder.build()));
 }

@@ -83,11 +83,15 @@ TEST(SlotMap, SlotsStayInTheArena) {
   EXPECT_ERROR_AFTER("has 7 slots, but there are 3 microbatches and 2 slot maps",
                      program.mutable_buffers(6)->set_slots(7));
   // What outlives a microbatch has no slots.
-  EXPECT_ERROR_AFTER("buffer 2 has 3 slots; what outlives a microbatch has none",
-                     plan::Buffer &momentum = *program.mutable_buffers(2);
-                     momentum.set_slots(3); momentum.set_slot_map(0);
-                     momentum.set_offset(program.arena_bytes());
-                     program.set_arena_bytes(program.arena_bytes() + 4 * 64));
+  EXPECT_ERROR_AFTER(
+      "buffer 2 has 3 slots; what outlives a microbatch has none",
+      for (uint32_t at
+           : {program.states(1).buffer(), program.states(1).update()}) {
+        plan::Buffer &momentum = *program.mutable_buffers(static_cast<int>(at));
+        momentum.set_slots(3);
+        momentum.set_slot_map(0);
+        momentum.set_offset(program.arena_bytes());
+      } program.set_arena_bytes(program.arena_bytes() + 4 * 64));
 }
 
 TEST(SlotMap, NoTwoValuesAreInASlotAtOnce) {

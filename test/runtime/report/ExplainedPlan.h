@@ -36,8 +36,12 @@ public:
     last().set_source(2);
     collective(plan::Collective::ALL_GATHER, {"tp.1"}, part, gathered);
     uint32_t gradients[] = {buffer(DType::F32, {64, 4}), buffer(DType::F32, {64, 4})};
-    for (uint32_t value : {norm, gradients[0], gradients[1]})
-      (*kernel("fill", {}, {value}).mutable_attributes())["value"] = floatAttribute(1);
+    uint32_t one = buffer(DType::F32, {});
+    (*kernel("fill", {}, {one}).mutable_attributes())["value"] = floatAttribute(1);
+    for (auto [value, total] :
+         {std::pair(one, norm), std::pair(sum, gradients[0]), std::pair(sum, gradients[1])})
+      (*kernel("accumulate", {value}, {total}).mutable_attributes())["axis"] =
+          stringAttribute("micro");
     task("finish");
     collective(plan::Collective::ALL_REDUCE, {"dp"}, gradients[0], gradients[0]).set_reason(3);
     for (auto [value, reason] : {std::pair(gradients[1], 4u), std::pair(norm, 0u)}) {

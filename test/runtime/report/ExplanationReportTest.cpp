@@ -165,7 +165,7 @@ TEST(ExplanationReport, EveryValidPlanCanBeExplained) {
   std::mt19937_64 random(1);
   int valid = 0;
   for (int i = 0; i < 3000; ++i) {
-    plan::Plan plan = i % 2 == 0 ? builder.plan : *kernelPlan();
+    plan::Plan plan = i % 2 == 0 ? *builder.build() : *kernelPlan();
     mutateMessage(plan, random);
     if (validatePlan(plan))
       continue;

@@ -32,10 +32,12 @@ public:
     addAttention();
     addDropout();
     addIndexing();
-    addOptimizers();
     addCollectives();
+    task("update");
+    addOptimizers();
     schedule(0, 0);
     schedule(0, 1);
+    schedule(1);
   }
 
 private:
@@ -154,7 +156,9 @@ private:
     uint32_t loss = buffer(DType::F32, {4}), lse = buffer(DType::F32, {4});
     callInto("cross_entropy", {x, ids}, {loss, lse});
     call("cross_entropy_grad", {x, ids, lse, loss}, {4, 6});
-    output("loss", DType::F32, {4}, {{}}, loss);
+    uint32_t sum = buffer(DType::F32, {4});
+    callInto("accumulate", {loss}, {sum}, {{"axis", stringAttribute("micro")}});
+    output("loss", DType::F32, {4}, {{}}, sum);
   }
 
   void addOptimizers() {
@@ -176,10 +180,12 @@ private:
   }
 
   void addCollectives() {
-    collective(plan::Collective::ALL_REDUCE, {"a", "b"}, x, x);
-    collective(plan::Collective::ALL_GATHER, {"a"}, x, buffer(DType::F32, {8, 6}));
-    collective(plan::Collective::REDUCE_SCATTER, {"b"}, x, buffer(DType::F32, {4, 3})).set_dim(1);
-    collective(plan::Collective::ALL_TO_ALL, {"b"}, x, buffer(DType::F32, {8, 3})).set_split_dim(1);
+    uint32_t sum = call("copy", {x}, {4, 6});
+    collective(plan::Collective::ALL_REDUCE, {"a", "b"}, sum, sum);
+    collective(plan::Collective::ALL_GATHER, {"a"}, sum, buffer(DType::F32, {8, 6}));
+    collective(plan::Collective::REDUCE_SCATTER, {"b"}, sum, buffer(DType::F32, {4, 3})).set_dim(1);
+    collective(plan::Collective::ALL_TO_ALL, {"b"}, sum, buffer(DType::F32, {8, 3}))
+        .set_split_dim(1);
   }
 
   uint32_t x = 0, y = 0, ids = 0, step = 0;

@@ -23,32 +23,31 @@ public:
     uint32_t square = local(8, 4), copy = local(8, 4), sum = local(8, 4), twice = local(8, 4);
     uint32_t all = local(8 * b, 4), more = local(8 * b, 4), product = local(8, 4);
     uint32_t part = local(8 / a, 4), left = local(8, 4), swapped = local(8, 4);
-    uint32_t exchanged = local(8, 4);
-    task("overlap");
-    kernel("mul", {w, w}, {square});
-    kernel("copy", {w}, {copy});
-    bucket(plan::Collective::ALL_REDUCE, {"a"}, {{square, square}, {copy, sum}});
-    uint32_t reduce = begin();
-    kernel("add", {w, w}, {twice});
-    bucket(plan::Collective::ALL_GATHER, {"b"}, {{twice, all}, {w, more}});
-    uint32_t gather = begin();
-    kernel("mul", {twice, copy}, {product}); // reads what is being gathered and reduced
-    collective(plan::Collective::REDUCE_SCATTER, {"a"}, product, part);
-    end(reduce);
-    kernel("add", {square, sum}, {left});
-    permute({"a", "b"}, {"b", "a"}, left, swapped);
-    uint32_t permuted = begin();
-    kernel("mul", {sum, sum}, {product});
-    end(gather);
-    collective(plan::Collective::ALL_TO_ALL, {"a"}, product, exchanged);
-    end(permuted);
-    // Small enough to stay finite for many steps.
-    uint32_t half = local(8, 4);
-    (*kernel("fill", {}, {half}).mutable_attributes())["value"] = floatAttribute(0.01);
-    kernel("add", {swapped, exchanged}, {left});
-    kernel("mul", {left, half}, {w});
-    schedule(0);
-    schedule(0);
+    uint32_t exchanged = local(8, 4), half = local(8, 4);
+    for (int round = 0; round < 2; ++round) {
+      schedule(task("overlap"));
+      kernel("mul", {w, w}, {square});
+      kernel("copy", {w}, {copy});
+      bucket(plan::Collective::ALL_REDUCE, {"a"}, {{square, square}, {copy, sum}});
+      uint32_t reduce = begin();
+      kernel("add", {w, w}, {twice});
+      bucket(plan::Collective::ALL_GATHER, {"b"}, {{twice, all}, {w, more}});
+      uint32_t gather = begin();
+      kernel("mul", {twice, copy}, {product}); // reads what is being gathered and reduced
+      collective(plan::Collective::REDUCE_SCATTER, {"a"}, product, part);
+      end(reduce);
+      kernel("add", {square, sum}, {left});
+      permute({"a", "b"}, {"b", "a"}, left, swapped);
+      uint32_t permuted = begin();
+      kernel("mul", {sum, sum}, {product});
+      end(gather);
+      collective(plan::Collective::ALL_TO_ALL, {"a"}, product, exchanged);
+      end(permuted);
+      // Small enough to stay finite for many steps.
+      (*kernel("fill", {}, {half}).mutable_attributes())["value"] = floatAttribute(0.01);
+      kernel("add", {swapped, exchanged}, {left});
+      kernel("mul", {left, half}, {w});
+    }
     output("all", DType::F32, {8 * b * a * b, 4}, {{"a", "b"}, {}}, all);
     output("more", DType::F32, {8 * b * a * b, 4}, {{"a", "b"}, {}}, more);
     output("part", DType::F32, {8 * b, 4}, {{"a", "b"}, {}}, part);
