@@ -44,15 +44,24 @@ std::shared_ptr<const plan::Plan> additions(int64_t devices, int count) {
     call->add_outputs(output);
     return call;
   };
-  uint32_t one = addScalar(), sum = addScalar(), next = addScalar();
+  uint32_t one = addScalar(), sum = addScalar();
+  // Each sum takes the place of the one before the last.
+  const uint32_t places[2] = {addScalar(), sum};
   for (uint32_t scalar : {one, sum}) {
     plan::Attribute value;
     value.set_f(1);
     (*addCall("fill", {}, scalar)->mutable_attributes())["value"] = value;
   }
   for (int i = 0; i < count; ++i) {
+    uint32_t next = places[i % 2];
+    if (i > 0) {
+      next = static_cast<uint32_t>(program->buffers_size());
+      plan::Buffer buffer = program->buffers(static_cast<int>(places[i % 2]));
+      buffer.set_reuses(places[i % 2]);
+      *program->add_buffers() = buffer;
+    }
     addCall("add", {sum, one}, next);
-    std::swap(sum, next);
+    sum = next;
   }
   program->add_schedule();
   program->set_loop_begin(0);

@@ -58,11 +58,10 @@ bool ArenaValues::find(const ByteRange &range, std::vector<ArenaValue *> &found)
   return true;
 }
 
-void ArenaValues::moveTo(uint32_t microbatch, uint32_t from, int run) {
+void ArenaValues::moveTo(uint32_t microbatch, int entry) {
   for (auto &[begin, piece] : pieces)
-    if (ArenaValue &value = piece.value;
-        value.inLoop && value.microbatch == from && value.run == run)
-      value.microbatch = microbatch;
+    if (piece.value.entry == entry)
+      piece.value.microbatch = microbatch;
 }
 
 bool ArenaValues::holdsLike(const ArenaValues &other) const {

@@ -46,8 +46,8 @@ public:
   size_t size() const { return pieces.size(); }
   /// Whether both hold values of the same buffers at the same places.
   bool holdsLike(const ArenaValues &other) const;
-  /// What was written in the loop for one microbatch becomes that of another, in the same run.
-  void moveTo(uint32_t microbatch, uint32_t from, int run);
+  /// What an entry of the schedule has written becomes that of another microbatch.
+  void moveTo(uint32_t microbatch, int entry);
 
 private:
   struct Piece {

@@ -13,9 +13,11 @@
 
 namespace dtc::runtime {
 
-DataflowState::DataflowState(const PlanContext &context, WorkBudget &budget)
-    : context(context), budget(budget), lives(context), microbatches(microbatchesOf(context.mesh)),
-      sums(context.types.size(), false) {
+DataflowState::DataflowState(const PlanContext &context, std::set<uint32_t> &channelsOfData,
+                             WorkBudget &budget)
+    : context(context), channelsOfData(channelsOfData), budget(budget), lives(context),
+      microbatches(microbatchesOf(context.mesh)), sums(context.types.size(), false),
+      isWritten(context.types.size(), false) {
   markSums();
 }
 
@@ -46,10 +48,10 @@ MaybeError DataflowState::checkReceives(uint32_t buffer) const {
 
 Expected<ArenaValue *> DataflowState::findOwn(const std::string &what, uint32_t buffer) {
   ByteRange range = rangeNow(buffer);
-  bool isWritten = values.find(range, found);
+  bool isWhole = values.find(range, found) && isWritten[context.roots[buffer]];
   if (MaybeError error = budget.spend(static_cast<int64_t>(found.size())))
     return *error;
-  if (!isWritten)
+  if (!isWhole)
     return Error{fmt::format("{} ({}) is read before it is written", what,
                              describe(buffer, place.microbatch))};
   bool isOwn = found.size() == 1 && found[0]->range == range &&
@@ -146,11 +148,6 @@ MaybeError DataflowState::readSum(uint32_t buffer) {
                            describeWriter(**value), expected)};
 }
 
-void DataflowState::skipTo(uint32_t microbatch) {
-  values.moveTo(microbatch, place.microbatch, place.run);
-  place.microbatch = microbatch;
-}
-
 /// The copy that is read now lies in bytes that something else was written to. `found` has what
 /// they hold.
 Error DataflowState::overwritten(const std::string &what, uint32_t buffer) const {
@@ -194,6 +191,7 @@ void DataflowState::put(uint32_t buffer, int64_t since, bool ofData) {
   ArenaValue value;
   value.range = rangeNow(buffer);
   value.buffer = buffer;
+  isWritten[context.roots[buffer]] = true;
   value.microbatch = place.microbatch;
   value.run = place.run;
   value.inLoop = place.inLoop;
@@ -226,9 +224,12 @@ MaybeError DataflowState::startTransfer(uint32_t number) {
                              describeExecution(context, it->second.entry, it->second.instruction))};
   bool sends = started.kind() == plan::Transfer::SEND;
   ++(sends ? startedSends : startedReceives);
-  for (uint32_t buffer : started.buffers())
+  for (uint32_t buffer : started.buffers()) {
     if (MaybeError error = sends ? read("what is sent", buffer) : checkWrite(buffer))
       return error;
+    if (sends && lastIsOfData && !place.inLoop)
+      channelsOfData.insert(started.channel());
+  }
   for (uint32_t buffer : started.buffers())
     if (ByteRange range = rangeNow(buffer); !range.empty())
       inFlight.push_back({range, buffer, number, place.microbatch, !sends});
@@ -258,7 +259,8 @@ MaybeError DataflowState::finishTransfer(uint32_t number) {
     }
     if (MaybeError error = budget.spend(1))
       return error;
-    put(buffer, it->second.since, false);
+    put(buffer, it->second.since,
+        !place.inLoop && channelsOfData.contains(transfer(number).channel()));
   }
   return std::nullopt;
 }

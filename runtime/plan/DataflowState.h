@@ -14,6 +14,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +27,10 @@ namespace dtc::runtime {
 /// knows what it runs.
 class DataflowState {
 public:
-  /// The context must stay valid.
-  DataflowState(const PlanContext &context, WorkBudget &budget);
+  /// The context must stay valid, and so must `channelsOfData`: what is sent outside of the loop
+  /// and is made from what each run of it has anew adds its channel, and makes the same of what is
+  /// received.
+  DataflowState(const PlanContext &context, std::set<uint32_t> &channelsOfData, WorkBudget &budget);
 
   /// What is being run. `now` rises with every instruction.
   struct Place {
@@ -59,8 +62,8 @@ public:
   void forgetTransfers() { starts.clear(); }
   /// Whether some byte of the buffer was never written.
   bool isUnwritten(uint32_t buffer);
-  /// The microbatches from `place.microbatch` to that one leave what the present one has left.
-  void skipTo(uint32_t microbatch);
+  /// The task of an entry runs on, up to that microbatch, and leaves what the entry has left.
+  void skipTo(uint32_t microbatch, int entry) { values.moveTo(microbatch, entry); }
 
   bool hasSlots(uint32_t buffer) const { return context.copies[buffer].slots > 0; }
   /// Takes time in the number of values; pay for it.
@@ -109,11 +112,13 @@ private:
   }
 
   const PlanContext &context;
+  std::set<uint32_t> &channelsOfData;
   WorkBudget &budget;
   ArenaValues values;
   SlotLives lives;
   int64_t microbatches;
-  std::vector<bool> sums; // by value: whether the kernel accumulate writes it
+  std::vector<bool> sums;      // by value: whether the kernel accumulate writes it
+  std::vector<bool> isWritten; // by value: whether something has written it
   bool lastIsOfData = false;
   std::vector<InFlight> inFlight;
   std::map<std::pair<uint32_t, uint32_t>, Start> starts; // by transfer and microbatch

@@ -19,6 +19,7 @@
 #include "runtime/support/Mesh.h"
 #include "runtime/support/Tensor.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -115,9 +116,11 @@ MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 /// own microbatch and of the same run of the loop; a sum that is read after the loop has every
 /// microbatch once, in their order; nothing touches what is being sent or received. With
 /// `repeatsLoop` this holds however often the loop over microbatches runs. `budget` is at this
-/// program.
+/// program. Values that are made outside of the loop from what each run of it has anew may go to
+/// other programs: `channelsOfData` gets the channels by which they are sent, and as long as it
+/// grows what other programs receive must be followed again.
 Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
-                                     WorkBudget &budget);
+                                     std::set<uint32_t> &channelsOfData, WorkBudget &budget);
 
 /// Runs the transfers of all programs together; the number of messages that a pipeline of one
 /// device for each program sends in a step.

@@ -357,14 +357,21 @@ static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop)
     return *error;
   PlanFacts facts;
   facts.microbatches = microbatchesOf(mesh);
-  for (const PlanContext &context : programs) {
-    budget.nextProgram();
-    Expected<ProgramFacts> found = checkDataflow(context, repeatsLoop, budget);
-    if (!found)
-      return inProgram(found.error(), context.number);
-    facts.programs.push_back(*found);
-    facts.channels += context.program.transfers_size();
+  std::set<uint32_t> channelsOfData;
+  for (size_t known = 0;; known = channelsOfData.size()) {
+    facts.programs.clear();
+    for (const PlanContext &context : programs) {
+      budget.nextProgram();
+      Expected<ProgramFacts> found = checkDataflow(context, repeatsLoop, channelsOfData, budget);
+      if (!found)
+        return inProgram(found.error(), context.number);
+      facts.programs.push_back(*found);
+    }
+    if (!repeatsLoop || channelsOfData.size() == known)
+      break;
   }
+  for (const PlanContext &context : programs)
+    facts.channels += context.program.transfers_size();
   facts.channels /= 2;
   Expected<int64_t> messages = checkDeadlock(programs);
   if (!messages)

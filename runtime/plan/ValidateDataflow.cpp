@@ -35,8 +35,10 @@ namespace {
 /// Follows the schedule of one program.
 class DataflowWalk {
 public:
-  DataflowWalk(const PlanContext &context, bool repeatsLoop, WorkBudget &budget)
-      : context(context), repeatsLoop(repeatsLoop), budget(budget), state(context, budget) {}
+  DataflowWalk(const PlanContext &context, bool repeatsLoop, std::set<uint32_t> &channelsOfData,
+               WorkBudget &budget)
+      : context(context), repeatsLoop(repeatsLoop), budget(budget),
+        state(context, channelsOfData, budget) {}
 
   Expected<ProgramFacts> run();
 
@@ -56,6 +58,7 @@ private:
   WorkBudget &budget;
   DataflowState state;
   std::vector<bool> depends;           // of each task, see dependsOnMicrobatch()
+  int followed = 0;                    // the last entry that was
   std::optional<uint32_t> pendingSkip; // the last microbatch that was not followed
   int64_t instructions = 0;            // executed
 };
@@ -158,6 +161,7 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
     if (MaybeError error = endSkip())
       return error;
     state.place.microbatch = execution.microbatch();
+    followed = entry;
     settled = false;
     if (!repeats) {
       if (MaybeError error = runTask(task))
@@ -180,7 +184,7 @@ MaybeError DataflowWalk::endSkip() {
     return std::nullopt;
   if (MaybeError error = budget.spend(static_cast<int64_t>(state.heldValues().size())))
     return error;
-  state.skipTo(*pendingSkip);
+  state.skipTo(*pendingSkip, followed);
   pendingSkip.reset();
   return std::nullopt;
 }
@@ -257,8 +261,8 @@ MaybeError DataflowWalk::checkEnd() {
 }
 
 Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
-                                     WorkBudget &budget) {
-  return DataflowWalk(context, repeatsLoop, budget).run();
+                                     std::set<uint32_t> &channelsOfData, WorkBudget &budget) {
+  return DataflowWalk(context, repeatsLoop, channelsOfData, budget).run();
 }
 
 } // namespace dtc::runtime

@@ -121,8 +121,8 @@ template <typename T> struct Seen {
 };
 } // namespace
 
-/// Takes away the numbers of buffers, which are each program's own. Whether a state is updated stays:
-/// where one program does and another does not, the copies drift apart.
+/// Takes away the numbers of buffers, which are each program's own. Whether a state is updated
+/// stays: where one program does and another does not, the copies drift apart.
 static void dropBuffers(plan::State &state) {
   state.clear_buffer();
   if (state.has_update())

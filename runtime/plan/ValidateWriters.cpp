@@ -40,7 +40,7 @@ public:
     for (int task = 0; task < program.tasks_size(); ++task)
       for (int i = 0; i < program.tasks(task).instructions_size(); ++i)
         if (MaybeError error = addInstruction(task, i))
-          return error->inContext(describeInstruction(context.plan, program.tasks(task), i));
+          return error;
     for (const plan::State &state : program.states())
       if (state.has_update() && context.roots[state.update()] == context.roots[state.buffer()])
         return Error{fmt::format("state \"{}\" has buffer {} before and after the step; expected "
