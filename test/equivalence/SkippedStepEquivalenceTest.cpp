@@ -17,6 +17,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <string_view>
 
 using namespace dtc;
 using namespace dtc::test;
@@ -220,6 +221,8 @@ TEST_P(FaultsInCopies, AreSeenByAll) {
   const double values[] = {NAN, kInf, -kInf};
   auto inject = [&](const char *op, const char *kernel, int64_t match, int64_t device) {
     auto step = int64_t(injections.size() + 1);
+    // A root is not negative.
+    double value = std::string_view(kernel) == "sqrt" ? kInf : values[step % 3];
     Injection injection{op,
                         kernel,
                         match,
@@ -227,7 +230,7 @@ TEST_P(FaultsInCopies, AreSeenByAll) {
                         device,
                         /*microbatch=*/0,
                         /*element=*/0,
-                        values[step % 3]};
+                        value};
     bool isThere = bool(runtime::prepareInjection(*plan, injection));
     if (isThere)
       injections.push_back(injection);
