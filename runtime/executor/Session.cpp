@@ -182,6 +182,14 @@ Session *Session::findEntry(const std::string &name) const {
   return nullptr;
 }
 
+static bool updatesStates(const plan::Plan &plan) {
+  return std::any_of(
+      plan.programs().begin(), plan.programs().end(), [](const plan::Program &program) {
+        return std::any_of(program.states().begin(), program.states().end(),
+                           [](const plan::State &state) { return state.has_update(); });
+      });
+}
+
 MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work,
                                  const DeviceThreads::Watch *watch) {
   MaybeError &failure = shared->failure;
@@ -190,9 +198,11 @@ MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work
   failure = threads->run([&](size_t device) { return work(*devices[device]); }, watch);
   // The failing device has aborted the network, so this ends. Until then one device's communication
   // may still use the memory of the others.
-  if (failure)
+  if (failure) {
     for (const std::unique_ptr<Device> &device : devices)
       device->drain();
+    shared->statesAreWhole &= !updatesStates(plan());
+  }
   return failure;
 }
 
@@ -293,6 +303,8 @@ MaybeError Session::setState(const std::string &name, const HostTensor &value) {
 }
 
 Expected<HostTensor> Session::getState(const std::string &name) const {
+  if (shared->failure && !shared->statesAreWhole)
+    return *shared->failure;
   for (const plan::Program &program : plan().programs())
     if (const plan::State *state = findByName(program.states(), name))
       return gather(program, *state, fileTypeOf(*state));
@@ -303,8 +315,6 @@ Expected<HostTensor> Session::getState(const std::string &name) const {
 template <typename T>
 Expected<HostTensor> Session::gather(const plan::Program &program, const T &binding,
                                      TensorType type) const {
-  if (shared->failure)
-    return *shared->failure;
   HostTensor whole(std::move(type));
   for (const std::unique_ptr<Device> &device : devices)
     if (device->getProgram().program == &program &&
@@ -440,6 +450,8 @@ Expected<HostTensor> Session::getOutput(const std::string &name) const {
     if (const plan::Output *output = findByName(program.outputs(), name)) {
       if (!hasRun)
         return Error{fmt::format("output \"{}\" has no value before the first step", name)};
+      if (shared->failure)
+        return *shared->failure;
       if (const Session *last = shared->lastRun; last != this)
         return Error{
             fmt::format("output \"{}\" is of a step before the last one, which was of "

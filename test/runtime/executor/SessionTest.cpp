@@ -360,7 +360,22 @@ TEST(Session, AFailureOfOneEntryPointIsKnownToTheOthers) {
   const char *failure = "device 1: the kernel failed";
   EXPECT_ERROR(session->findEntry("broken")->step(0, 1), failure);
   EXPECT_ERROR(session->step(0, 2), failure);
-  EXPECT_ERROR(session->getState("x"), failure);
+  // Neither of them changes it.
+  EXPECT_OK(session->getState("x"));
   EXPECT_ERROR(session->setState("x", HostTensor(TensorType{DType::F32, {4}})), failure);
   EXPECT_ERROR(session->findEntry("other")->step(0, 1), failure);
+}
+
+TEST(Session, StatesAreLostWhereAStepThatChangesThemFails) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  uint32_t x = builder.state("x", DType::F32, {4}, {{}}).buffer();
+  builder.task("t");
+  builder.kernel("mul", {x, x}, {x});
+  builder.kernel("test_throw", {}, {});
+  builder.schedule(0);
+  auto session = makeSession(builder.build());
+  EXPECT_OK(session->getState("x"));
+  EXPECT_ERROR(session->step(0, 1), "the kernel failed");
+  EXPECT_ERROR(session->getState("x"), "the kernel failed");
 }
