@@ -128,6 +128,12 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
     });
 
+TEST(GenerationSettings, PipelinesCarryCachesOf16Bits) {
+  Tokens prompts = promptsOf(kGpt2);
+  Tokens expected = generate(kGpt2, layout("dtype=bf16"), greedy(), prompts);
+  EXPECT_EQ(generate(kGpt2, layout("pp=2 dtype=bf16"), greedy(), prompts), expected);
+}
+
 TEST(GenerationSettings, SamplesWithoutRegardToBatchesAndLayouts) {
   runtime::GeneratorOptions options = greedy();
   options.sampler.temperature = 0.7;
