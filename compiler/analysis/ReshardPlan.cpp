@@ -20,8 +20,8 @@
 //    times the rest of the shard, and sends (k - 1) * p times that. Slices shrink shards, and never
 //    make a step unnecessary. So along every edge the bound falls by at most the edge's cost.
 //  * What is left out costs nothing. Gathers (and likewise reduce_scatters) over several axes at
-//    once send as many bytes, not faster, as axis by axis, with as much delay. Spatial axes of size
-//    one split nothing. A temporal axis keeps the number of shards before it once it splits
+//    once send as many bytes, not faster, as axis by axis, with as much delay. Axes of size one
+//    split nothing. A temporal axis keeps the number of shards before it once it splits
 //    a dimension, so it is only sliced where the target has it.
 //  * Each layout that is expanded also gives a plan: the steps to it, and then those of
 //    ReshardBuilder::complete. Only what is cheaper than the best of these is worth going on with.
@@ -211,9 +211,7 @@ void Search::run(Order order, size_t maxEdges, ReshardPlan &best) {
 }
 
 static Layout withoutAxesOfSizeOne(const Mesh &mesh, Layout layout) {
-  auto splitsNothing = [&](unsigned axis) {
-    return mesh.axes[axis].size == 1 && !mesh.isTemporal(axis);
-  };
+  auto splitsNothing = [&](unsigned axis) { return mesh.axes[axis].size == 1; };
   for (AxisList &dim : layout.dims)
     llvm::erase_if(dim, splitsNothing);
   llvm::erase_if(layout.partial, splitsNothing);

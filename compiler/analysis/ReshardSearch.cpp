@@ -21,7 +21,7 @@ static bool isPlaced(uint8_t place) { return place < kPartial; }
 ReshardGraph::ReshardGraph(const ReshardProblem &problem) : problem(problem) {
   leastLatency = std::numeric_limits<double>::infinity();
   for (auto [index, axis] : llvm::enumerate(problem.mesh.axes)) {
-    if ((axis.size == 1 && !axis.temporal) || axis.pipeline)
+    if (axis.size == 1 || axis.pipeline)
       continue;
     unsigned number = axes.size();
     axes.push_back(index);

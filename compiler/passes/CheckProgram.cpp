@@ -6,6 +6,8 @@
 
 #include "compiler/passes/CheckProgram.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using namespace dtc;
 
@@ -27,12 +29,46 @@ bool dtc::isStateArgument(func::FuncOp function, unsigned index) {
          function.getArgAttr(index, "dtc.slot") || function.getArgAttr(index, "dtc.cache");
 }
 
-static LogicalResult checkType(Operation *op, const Twine &what, Type type) {
-  if (isAnyTensor(type))
+LogicalResult dtc::checkOption(ModuleOp module, StringRef name, int64_t value, int64_t least,
+                               int64_t most) {
+  if (value >= least && value <= most)
     return success();
-  return op->emitOpError() << what << " has type " << type
-                           << ", expected a ranked tensor of f32, f64, i32 or i1 with static sizes "
-                              "of at least 1";
+  Block &body = *module.getBody();
+  auto error = emitError(body.empty() ? module.getLoc() : body.front().getLoc())
+               << "the option " << name << " is " << value << ", expected ";
+  if (value < least)
+    return error << "at least " << least;
+  return error << "at most " << most;
+}
+
+/// What is wrong with a type; empty if nothing is.
+static std::string describeProblem(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (tensor && tensor.getRank() > kMaxRank)
+    return llvm::formatv("{0} dimensions, expected at most {1}, which is what plans hold",
+                         tensor.getRank(), kMaxRank);
+  if (isAnyTensor(type))
+    return "";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "type '" << type << "', ";
+  // The one rule of the dialect's tensors that their type does not show.
+  auto one = tensor ? RankedTensorType::get({}, tensor.getElementType(), tensor.getEncoding())
+                    : RankedTensorType();
+  if (tensor && isAnyTensor(one) && tensor.hasStaticShape() &&
+      llvm::all_of(tensor.getShape(), [](int64_t size) { return size > 0; }))
+    os << "more than 2^56 elements, so that their bytes cannot be counted; make it smaller";
+  else
+    os << "expected a ranked tensor of f32, f64, bf16, f16, i32 or i1 with static sizes of at "
+          "least 1";
+  return text;
+}
+
+static LogicalResult checkType(Operation *op, const Twine &what, Type type, Location loc) {
+  std::string problem = describeProblem(type);
+  if (problem.empty())
+    return success();
+  return emitError(loc) << "'" << op->getName() << "' op " << what << " has " << problem;
 }
 
 /// Checks the results that are the new values of arguments.
@@ -64,11 +100,13 @@ LogicalResult dtc::checkProgram(func::FuncOp function) {
   if (!isa<func::ReturnOp>(function.front().back()))
     return function.front().back().emitOpError() << "ends a function, expected a return";
   for (BlockArgument arg : function.getArguments())
-    if (failed(checkType(function, "argument " + Twine(arg.getArgNumber()), arg.getType())))
+    if (failed(checkType(function, "argument " + Twine(arg.getArgNumber()), arg.getType(),
+                         arg.getLoc())))
       return failure();
   auto checked = function.front().walk([](Operation *op) -> WalkResult {
     for (OpResult result : op->getResults())
-      if (failed(checkType(op, "result " + Twine(result.getResultNumber()), result.getType())))
+      if (failed(checkType(op, "result " + Twine(result.getResultNumber()), result.getType(),
+                           op->getLoc())))
         return failure();
     return success();
   });

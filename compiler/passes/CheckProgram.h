@@ -11,6 +11,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <limits>
+
 namespace dtc {
 
 /// Calls `body` for each function of the module that has a body, with the module's mesh, up to the
@@ -19,6 +21,16 @@ namespace dtc {
 mlir::LogicalResult
 forEachFunction(mlir::ModuleOp module,
                 llvm::function_ref<mlir::LogicalResult(mlir::func::FuncOp, const Mesh &)> body);
+
+/// The most dimensions that a tensor of a plan may have.
+inline constexpr int64_t kMaxRank = 16;
+
+/// The most stages that one device of a pipeline may have.
+inline constexpr int64_t kMaxChunks = 1 << 16;
+
+/// Checks that a pass's option is in its range.
+mlir::LogicalResult checkOption(mlir::ModuleOp module, llvm::StringRef name, int64_t value,
+                                int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
 
 /// Checks that `function`, which has a body, is one block that ends in a return, that its values
 /// are tensors of the dtc dialect, and that results that update arguments have their types. Passes

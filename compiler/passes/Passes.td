@@ -38,6 +38,10 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
 
     Frozen parameters have no gradient and no state, and what only their gradients need is not built.
 
+    With `accumulates` a step may take several batches. The loss is then their mean, or the quotient of sums over all of
+    them where it is such a quotient. With `separate-batches` the sums over the batches are ops (`dist.sum_batches`), so
+    that nothing else of one batch meets another one.
+
     With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, gradients)`.
   }];
   let options = [
@@ -53,10 +57,12 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
       "pattern:weight_decay=W,lr_scale=S for parameters that train in another way; the first that matches holds">,
     Option<"lossScale", "loss-scale", "bool", "false", "scale the loss by a further argument">,
     Option<"accumulates", "accumulates", "bool", "false", "gradients may be summed over several batches">,
+    Option<"separateBatches", "separate-batches", "bool", "false",
+      "mark the sums over batches, for a loop over one microbatch that runs once for each batch">,
     Option<"numberOps", "number-ops", "bool", "false",
       "leave in dtc.op and dtc.gradient_of which op each gradient belongs to, for dtc-partition-stages">,
   ];
-  let dependentDialects = ["::dtc::DtcDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect", "::mlir::func::FuncDialect"];
 }
 
 def MixedPrecisionPass : Pass<"dtc-mixed-precision", "::mlir::ModuleOp"> {
@@ -307,7 +313,7 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
     pipeline. It runs before `dtc-regather-parameters`, so that what is computed again with parameters that are split
     gathers them again.
 
-    A loop over one microbatch that no pipeline needs becomes its body.
+    A loop over one microbatch that no pipeline needs becomes its body, unless `keep-loop`.
   }];
   let options = [
     Option<"mode", "mode", "std::string", "\"selective\"", "none, selective, full or auto">,
@@ -316,6 +322,8 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
       "that follow">,
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "as for dtc-schedule-pipeline">,
     Option<"chunks", "chunks", "int64_t", "1", "stages of one device">,
+    Option<"keepLoop", "keep-loop", "bool", "false",
+      "keep a loop over one microbatch, which a step of several batches runs again">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }

@@ -5,12 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/export/ExportPlan.h"
+#include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/pipeline/MemoryReport.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/pipeline/PlanSearch.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/exec/Exec.h"
+#include "runtime/plan/PlanValidator.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/support/Format.h"
 
@@ -20,6 +22,8 @@
 
 using namespace mlir;
 using namespace dtc;
+
+static_assert(kMaxRank == runtime::maxTensorRank);
 
 static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) {
   for (Diagnostic &diagnostic : diagnostics)

@@ -46,7 +46,12 @@ static bool hasMicrobatchAxis(const CompileOptions &options) {
 static std::string microbatchAxis(const CompileOptions &options) {
   if (hasMicrobatchAxis(options))
     return kMicrobatchAxis;
-  return marksStages(options) ? options.modelMicrobatchAxis : "";
+  return marksStages(options) || options.accumulates ? options.modelMicrobatchAxis : "";
+}
+
+/// Whether there is a loop over a single microbatch.
+static bool hasSingleMicrobatch(const CompileOptions &options) {
+  return !microbatchAxis(options).empty() && (options.modelHasMesh || options.microbatches == 1);
 }
 
 std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
@@ -83,8 +88,15 @@ static std::vector<std::string> zeroAxes(const CompileOptions &options) {
 LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
   auto existing = module.getOps<dist::MeshOp>();
   if (!existing.empty()) {
-    if (options.mesh.empty() && options.microbatches == 1)
-      return success();
+    if (options.mesh.empty() && options.microbatches == 1) {
+      auto mesh = *existing.begin();
+      if (!options.accumulates ||
+          llvm::any_of(mesh.getAxes().getAsRange<dist::AxisAttr>(),
+                       [](dist::AxisAttr axis) { return axis.getTemporal(); }))
+        return success();
+      return mesh.emitError() << "--accumulate sums over microbatches, and the model's mesh has no "
+                                 "temporal axis; add one, such as \"micro\"=1 temporal";
+    }
     return (*existing.begin()).emitError()
            << "the model declares a mesh and the command line gives one; keep one of the two";
   }
@@ -146,6 +158,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
     train.numberOps = marksStages(options);
     train.accumulates =
         train.optimizer != "none" && (options.accumulates || options.microbatches > 1);
+    train.separateBatches = train.optimizer != "none" && hasSingleMicrobatch(options);
     manager.addPass(createBuildTrainStepPass(train));
   }
   if (options.dtype != "f32") {
@@ -202,6 +215,7 @@ RecomputeActivationsPassOptions dtc::recomputeOptions(const CompileOptions &opti
   recompute.keepBytes.assign(keepBytes.begin(), keepBytes.end());
   recompute.schedule = options.schedule;
   recompute.chunks = chunksOf(options);
+  recompute.keepLoop = options.accumulates;
   return recompute;
 }
 

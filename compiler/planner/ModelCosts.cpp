@@ -6,9 +6,9 @@
 
 #include "compiler/planner/ModelCosts.h"
 
+#include "compiler/analysis/ZeroSplit.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
-#include "compiler/passes/sharding/ZeroSharding.h"
 #include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/ClusterSpeeds.h"

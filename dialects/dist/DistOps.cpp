@@ -96,6 +96,12 @@ LogicalResult ConstrainOp::verifySymbolUses(SymbolTableCollection &) {
   return verifySharding(*this, getSharding(), getType(), "result");
 }
 
+ShardingRule SumBatchesOp::getShardingRule() {
+  ShardingRule rule = makeElementwiseRule(*this);
+  rule.linearOperands.push_back({0});
+  return rule;
+}
+
 LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
   if (getFrom().getMesh() != getTo().getMesh())
     return emitOpError() << "goes from " << getFrom().getMesh() << " to " << getTo().getMesh()
@@ -280,6 +286,10 @@ LogicalResult MicrobatchLoopOp::verifySymbolUses(SymbolTableCollection &) {
       continue;
     if (!axis.getTemporal())
       return emitOpError() << "is over axis " << getAxisAttr() << ", which is not temporal";
+    for (Value result : getResults())
+      if (axis.getSize() > 1 && !isWideTensor(result.getType()))
+        return emitOpError() << "adds up values of type " << result.getType()
+                             << ", expected f32 or f64";
     return verifySchedule(*this, axis.getSize());
   }
   return emitOpError() << "is over axis " << getAxisAttr() << ", which " << getMeshAttr()

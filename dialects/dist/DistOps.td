@@ -39,7 +39,7 @@ def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
 
 def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "result"]>,
     DeclareOpInterfaceMethods<Dtc_ShardingRuleOpInterface, ["getShardingRule"]>,
-    DeclareOpInterfaceMethods<Dtc_DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<Dtc_DifferentiableOpInterface>, Dtc_PrecisionOpInterface,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Fixes the sharding of a value";
   let description = [{
@@ -53,6 +53,23 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "resu
   let arguments = (ins Dist_Tensor:$input, Dist_ShardingAttr:$sharding);
   let results = (outs Dist_Tensor:$result);
   let assemblyFormat = "$input `to` $sharding attr-dict `:` type($input)";
+}
+
+def Dist_SumBatchesOp : Dist_Op<"sum_batches", [Pure, AllTypesMatch<["input", "result"]>,
+    DeclareOpInterfaceMethods<Dtc_ShardingRuleOpInterface, ["getShardingRule"]>, Dtc_PrecisionOpInterface]> {
+  let summary = "The sum of a value over the batches of a step";
+  let description = [{
+    Of a step that takes several batches (`dtc-run --accumulate`), one after another, what leads to the operand runs once
+    for each batch and what follows from the result once. With one batch it is the identity (shapes `[s] -> [s]`, global
+    view). It lies as its operand does, be that a partial sum.
+
+    ```mlir
+    %1 = dist.sum_batches %0 : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Dist_FloatTensor:$input);
+  let results = (outs Dist_FloatTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
 }
 
 def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]>,
@@ -195,14 +212,15 @@ def Dist_MicrobatchLoopOp : Dist_CollectiveOp<"microbatch_loop", [SingleBlockImp
   let summary = "Runs its body once for each microbatch and adds up what it yields";
   let description = [{
     `axis` is a temporal axis; its coordinate, which `dist.shard_slice` and `dist.shard_offset` read, goes from 0 to its
-    size less one. Each result is the sum over the iterations of the value yielded at its position.
+    size less one. Each result is the sum over the iterations of the value yielded at its position. Of a loop of one
+    iteration that is the value itself, which then may have any type.
 
     In a pipeline the body of a device's loop holds `dist.fragment`, `dist.send` and `dist.receive` only, and `schedule`
     says in which order they run: pairs of the number of an op of the body and a microbatch. Of a send it says when it
     must be over (it starts behind the fragment before it), of a receive when it starts.
   }];
   let arguments = (ins FlatSymbolRefAttr:$mesh, StrAttr:$axis, OptionalAttr<DenseI64ArrayAttr>:$schedule);
-  let results = (outs Variadic<Dist_FloatTensor>:$results);
+  let results = (outs Variadic<Dist_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$mesh $axis attr-dict-with-keyword (`:` type($results)^)? $body";
   let hasRegionVerifier = 1;

@@ -322,7 +322,7 @@ LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*reg
       return op->emitOpError()
              << what << " is the parameter " << value << " and has type " << type
              << ", expected a ranked tensor of f32, f64, bf16 or f16 with static sizes of at "
-                "least 1";
+                "least 1 and at most 2^56 elements";
     if (function.getArgAttr(argIndex, kInputAttrName))
       return op->emitOpError() << what << " has both '" << kParamAttrName << "' and '"
                                << kInputAttrName << "', expected one of them";

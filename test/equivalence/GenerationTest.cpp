@@ -140,6 +140,11 @@ INSTANTIATE_TEST_SUITE_P(GenerationOneLayer, Generation,
                                                           "pp=2 schedule=interleaved chunks=2",
                                                           "pp=2 schedule=zb-v", "dp=2,pp=3")),
                          [](const auto &info) { return layoutName(std::get<1>(info.param)); });
+TEST(GenerationSettings, PipelinesCarryCachesOf16Bits) {
+  Tokens prompts = promptsOf(kGpt2);
+  Tokens expected = generate(kGpt2, layout("dtype=bf16"), greedy(), prompts);
+  EXPECT_EQ(generate(kGpt2, layout("pp=2 dtype=bf16"), greedy(), prompts), expected);
+}
 
 TEST(GenerationSettings, SamplesWithoutRegardToBatchesAndLayouts) {
   runtime::GeneratorOptions options = greedy();

@@ -8,6 +8,7 @@
 #define DTC_TEST_RANDOM_GENERATOR_H
 
 #include "test/random/RandomGraph.h"
+#include "test/random/RandomModel.h"
 #include "test/random/RandomPipeline.h"
 
 #include <random>
@@ -20,11 +21,14 @@ namespace dtc::test {
 /// that a dimension of that size is the batch. Wherever a sharding is written, the batch is split
 /// over the same axes, the temporal one last. Ops pass the batch through; it is summed at the end,
 /// and ops after that use sums only, as microbatches cannot.
+///
+/// A model (runModel) may mix samples: to its ops the batch is a dimension like any other.
 class Generator {
 public:
   explicit Generator(uint64_t seed) : engine(seed) {}
   RandomGraph run();
   RandomPipeline runPipeline();
+  RandomModel runModel();
 
 private:
   using Shape = std::vector<int64_t>;
@@ -36,6 +40,7 @@ private:
     std::string name;
     Shape shape;
     bool used = false;
+    bool trains = false; ///< is or depends on what may be a parameter
   };
 
   int64_t pick(int64_t low, int64_t high) {
@@ -45,7 +50,7 @@ private:
   template <typename T> const T &oneOf(const std::vector<T> &list) {
     return list[pick(0, list.size() - 1)];
   }
-  bool isBatch(int64_t size) const { return size == batch; }
+  bool isBatch(int64_t size) const { return !mixesSamples && size == batch; }
   bool hasBatch(const Shape &shape) const;
 
   static std::string type(const Shape &shape, const char *element = "f64");
@@ -57,6 +62,8 @@ private:
   /// What may stand on a value of the sharded form: a sharding, or for a pipeline logical axes.
   std::string annotation(const Shape &shape);
   std::string logicalAxes(const Shape &shape);
+  /// Whether an argument of a model that mixes samples is data, of a batch of them.
+  bool isData(const Shape &shape) const { return !shape.empty() && shape[0] == batch; }
   /// Chooses the pipeline and the batch; returns the number of stages.
   int64_t makePipeline(RandomPipeline &pipeline);
   void growModel(int64_t steps);
@@ -73,6 +80,8 @@ private:
   /// `op` is the text with @ where an op of one result has its attribute dictionary. Its results
   /// that are to be used have the given shapes.
   void append(const std::string &op, const std::vector<Shape> &shapes, int64_t numResults = 1);
+  /// Whether the text names a value that depends on what may be a parameter.
+  bool namesTrained(const std::string &op) const;
   std::string use(size_t index) {
     values[index].used = true;
     return values[index].name;
@@ -103,6 +112,7 @@ private:
   std::vector<Axis> axes;             ///< spatial ones
   std::vector<std::string> batchAxes; ///< with a temporal axis, what splits the batch
   int64_t batch = 0;
+  bool mixesSamples = false;
   bool forPipeline = false; ///< long chains of ops of the batch, and logical axes for shardings
   std::vector<Value> values;
   struct Argument {

@@ -123,10 +123,10 @@ Generator::Shape Generator::randomShape(int64_t rank) {
 
 size_t Generator::argument(const Shape &shape, const char *element) {
   std::string name = "%a" + std::to_string(arguments.size());
-  arguments.push_back({name, type(shape, element),
-                       chance(75) || forPipeline ? annotation(shape) : "",
-                       !hasBatch(shape) && element == std::string("f64")});
-  values.push_back({name, shape});
+  arguments.push_back(
+      {name, type(shape, element), chance(75) || forPipeline ? annotation(shape) : "",
+       (mixesSamples ? !isData(shape) : !hasBatch(shape)) && element == std::string("f64")});
+  values.push_back({name, shape, /*used=*/false, arguments.back().mayBeParameter});
   return values.size() - 1;
 }
 
@@ -166,8 +166,16 @@ size_t Generator::rows(int64_t minRank) {
   return index;
 }
 
+bool Generator::namesTrained(const std::string &op) const {
+  return std::any_of(values.begin(), values.end(), [&](const Value &value) {
+    auto isNamed = [&](const char *behind) { return op.find(value.name + behind) != op.npos; };
+    return value.trains && (isNamed(",") || isNamed(" ") || isNamed("@"));
+  });
+}
+
 void Generator::append(const std::string &op, const std::vector<Shape> &shapes,
                        int64_t numResults) {
+  bool trains = namesTrained(op);
   std::string name = "%" + std::to_string(numbers++);
   std::string left = "  " + name + (numResults > 1 ? ":" + std::to_string(numResults) : "") + " = ";
   size_t at = op.find('@');
@@ -187,7 +195,8 @@ void Generator::append(const std::string &op, const std::vector<Shape> &shapes,
     for (int64_t size : shapes[index])
       elements *= size;
     if (elements <= 4096 && shapes[index].size() <= 5)
-      values.push_back({numResults > 1 ? name + "#" + std::to_string(index) : name, shapes[index]});
+      values.push_back({numResults > 1 ? name + "#" + std::to_string(index) : name, shapes[index],
+                        /*used=*/false, trains});
   }
 }
 
@@ -212,10 +221,12 @@ void Generator::finish() {
       ends.push_back(value);
   if (ends.empty())
     ends.push_back(values.front());
-  // A loss has a parameter; one that nothing uses will do.
-  if (std::none_of(arguments.begin(), arguments.end(),
-                   [](const Argument &argument) { return argument.mayBeParameter; }))
-    argument({4});
+  // A loss depends on a parameter.
+  if (std::none_of(ends.begin(), ends.end(), [](const Value &value) { return value.trains; })) {
+    Shape shape = {batch == 4 ? 5 : 4};
+    append("dtc.tanh " + use(argument(shape)) + "@ : " + type(shape), {shape});
+    ends.push_back(values.back());
+  }
   for (const Value &value : ends) {
     if (!batch || !hasBatch(value.shape)) {
       results.push_back(value);

@@ -23,8 +23,9 @@ std::string Generator::logicalAxes(const Shape &shape) {
   std::string text;
   size_t wide = chance(50) ? size_t(pick(0, int64_t(shape.size()) - 1)) : shape.size();
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const char *name = isBatch(shape[dim]) ? "batch" : "";
-    if (dim == wide && !isBatch(shape[dim]) && shape[dim] > 1)
+    bool isSamples = mixesSamples ? dim == 0 && isData(shape) : isBatch(shape[dim]);
+    const char *name = isSamples ? "batch" : "";
+    if (dim == wide && !isSamples && shape[dim] > 1)
       name = "wide";
     text += std::string(dim ? ", \"" : "\"") + name + "\"";
   }

@@ -14,10 +14,9 @@
 using namespace dtc;
 using namespace dtc::test;
 
-/// Floats, and indices that are in range: what a plan says of their range must be true.
-static runtime::MaybeError setInputs(runtime::Session &session,
-                                     const std::map<std::string, int64_t> &indexLimits,
-                                     uint64_t seed) {
+runtime::MaybeError dtc::test::setInputs(runtime::Session &session,
+                                         const std::map<std::string, int64_t> &indexLimits,
+                                         uint64_t seed, int64_t batch) {
   for (const plan::Input *each : runtime::distinctInputs(session.plan())) {
     const plan::Input &input = *each;
     if (input.role() != plan::Input::DATA)
@@ -28,21 +27,27 @@ static runtime::MaybeError setInputs(runtime::Session &session,
     int64_t below = limit == indexLimits.end() ? 1 : limit->second;
     EXPECT_TRUE(input.index_limit() == 0 || input.index_limit() == below) << input.name();
     if (auto problem =
-            session.setInput(input.name(), randomTensor(type, seed, input.name(), below)))
+            session.setInput(input.name(), randomTensor(type, seed, input.name(), below), batch))
       return problem;
   }
   return {};
 }
 
-runtime::MaybeError dtc::test::runProgram(runtime::Session &session,
-                                          const std::map<std::string, int64_t> &indexLimits,
-                                          CompileOptions::Mode mode, uint64_t seed) {
+runtime::MaybeError dtc::test::setStates(runtime::Session &session, uint64_t seed) {
   for (const plan::State *state : runtime::distinctStates(session.plan()))
     if (auto problem = session.setState(
             state->name(), randomTensor({runtime::DType::F64,
                                          {state->file_shape().begin(), state->file_shape().end()}},
                                         seed, state->name())))
       return problem;
+  return {};
+}
+
+runtime::MaybeError dtc::test::runProgram(runtime::Session &session,
+                                          const std::map<std::string, int64_t> &indexLimits,
+                                          CompileOptions::Mode mode, uint64_t seed) {
+  if (auto problem = setStates(session, seed))
+    return problem;
   for (int step = 1; step <= (mode == CompileOptions::Mode::Train ? 2 : 1); ++step) {
     auto problem = setInputs(session, indexLimits, seed + step);
     if (!problem)

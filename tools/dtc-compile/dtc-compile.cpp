@@ -4,9 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/DescribeLocation.h"
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/pipeline/ReadModel.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/Strategy.h"
@@ -31,7 +33,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -76,23 +77,35 @@ static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> 
     makePrintable(note, texts);
 }
 
-/// Prints a diagnostic of an imported model, whose locations name layers and no lines: "error:
-/// h.0.attn: ...".
-static llvm::LogicalResult printNamedDiagnostic(mlir::Diagnostic &diagnostic) {
-  auto name = llvm::dyn_cast<mlir::NameLoc>(diagnostic.getLocation());
-  if (!name || !llvm::isa<mlir::UnknownLoc>(name.getChildLoc()))
+/// Prints a diagnostic of what has a name, such as a layer, with it: "model.mlir:7:8: error:
+/// h.0.attn: ...", or without a place where it has none.
+static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler &handler,
+                                                mlir::Diagnostic &diagnostic) {
+  std::string name = runtime::printable(nameOf(diagnostic.getLocation()).str());
+  if (name.empty())
     return llvm::failure();
-  const char *severity = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error     ? "error"
-                         : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning ? "warning"
-                         : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark  ? "remark"
-                                                                                         : "note";
   std::string message = diagnostic.str();
-  std::string layer = runtime::printable(name.getName().getValue());
-  if (!llvm::StringRef(message).contains(layer))
-    message = layer + ": " + message;
-  llvm::errs() << severity << ": " << message << "\n";
+  if (!llvm::StringRef(message).contains(name))
+    message = name + ": " + message;
+  bool hasPlace = diagnostic.getLocation()
+                      ->walk([](mlir::Location part) {
+                        return llvm::isa<mlir::FileLineColLoc>(part) ? mlir::WalkResult::interrupt()
+                                                                     : mlir::WalkResult::advance();
+                      })
+                      .wasInterrupted();
+  auto print = [&](mlir::Location loc, const std::string &text, mlir::DiagnosticSeverity severity) {
+    if (hasPlace)
+      // Not the line: the signature of a model is one.
+      return handler.emitDiagnostic(loc, text, severity, /*displaySourceLine=*/false);
+    const char *word = severity == mlir::DiagnosticSeverity::Error     ? "error"
+                       : severity == mlir::DiagnosticSeverity::Warning ? "warning"
+                       : severity == mlir::DiagnosticSeverity::Remark  ? "remark"
+                                                                       : "note";
+    llvm::errs() << word << ": " << text << "\n";
+  };
+  print(diagnostic.getLocation(), message, diagnostic.getSeverity());
   for (mlir::Diagnostic &note : diagnostic.getNotes())
-    llvm::errs() << "note: " << note.str() << "\n";
+    print(note.getLocation(), note.str(), note.getSeverity());
   return llvm::success();
 }
 
@@ -451,8 +464,9 @@ static int runMain(int argc, char **argv) {
   llvm::SourceMgr sources;
   PrintableStream errs(llvm::errs());
   mlir::SourceMgrDiagnosticHandler handler(sources, &context, errs);
-  // What has no place in a file, but the name of a layer, is not shown with one.
-  mlir::ScopedDiagnosticHandler namedHandler(&context, printNamedDiagnostic);
+  mlir::ScopedDiagnosticHandler namedHandler(&context, [&](mlir::Diagnostic &diagnostic) {
+    return printNamedDiagnostic(handler, diagnostic);
+  });
   // Remarks are for those who ask. The handler that comes last is asked first.
   mlir::ScopedDiagnosticHandler remarkHandler(&context, [&](mlir::Diagnostic &diagnostic) {
     return llvm::success(!args.remarks &&
@@ -470,7 +484,7 @@ static int runMain(int argc, char **argv) {
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(*text, args.input == "-" ? "<stdin>" : args.input),
       llvm::SMLoc());
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  auto module = readModel(sources, &context);
   if (!module)
     return fail(args.input + " is not valid model IR (see above)");
 

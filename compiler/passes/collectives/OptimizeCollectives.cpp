@@ -175,6 +175,8 @@ struct OptimizeCollectivesPass : dtc::impl::OptimizeCollectivesPassBase<Optimize
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(checkOption(getOperation(), "bucket-bytes", bucketBytes, 0)))
+      return signalPassFailure();
     if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &) {
           auto optimize = [&](Block &block) {
             startEarly(block);

@@ -175,6 +175,9 @@ struct RegatherParametersPass : dtc::impl::RegatherParametersPassBase<RegatherPa
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(checkOption(getOperation(), "bucket-bytes", bucketBytes, 0)) ||
+        failed(checkOption(getOperation(), "prefetch", prefetch, 0)))
+      return signalPassFailure();
     if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &mesh) {
           // An axis that was taken apart is all its parts.
           std::vector<std::string> names;

@@ -71,7 +71,14 @@ void StageCutter::findOps() {
   auto isOfMicrobatch = [&](Value value) { return layoutOf(value).mentions(time); };
   llvm::DenseSet<Operation *> gradients;
   llvm::DenseMap<int64_t, size_t> indexOf; // of dtc.op numbers
+  llvm::DenseSet<Value> onceAStep;
   for (Operation &op : function.front().without_terminator()) {
+    if (isa<dist::SumBatchesOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return onceAStep.contains(operand);
+        })) {
+      onceAStep.insert(op.result_begin(), op.result_end());
+      continue;
+    }
     bool isGradient =
         op.hasAttr(kGradientOfAttrName) || llvm::any_of(op.getOperands(), [&](Value operand) {
           return gradients.contains(operand.getDefiningOp());
@@ -352,14 +359,17 @@ void StageCutter::assign(ArrayRef<size_t> begins) {
 /// A remark for each stage: from which layer to which, and its part of the time.
 void StageCutter::report(ArrayRef<size_t> begins) {
   double total = std::accumulate(costs.begin(), costs.end(), 0.0);
+  auto describe = [](Operation *op) {
+    StringRef name = nameOf(op->getLoc());
+    return name.empty() ? describeLocation(op->getLoc()) : name.str();
+  };
   for (size_t stage = 0; stage < begins.size(); ++stage) {
     size_t begin = begins[stage];
     size_t end = stage + 1 < begins.size() ? begins[stage + 1] : forward.size();
     double share = std::accumulate(costs.begin() + begin, costs.begin() + end, 0.0);
     emitRemark(forward[begin]->getLoc())
-        << "stage " << stage << " goes from " << describeLocation(forward[begin]->getLoc())
-        << " to " << describeLocation(forward[end - 1]->getLoc()) << ": " << end - begin << " of "
-        << forward.size() << " ops, "
+        << "stage " << stage << " goes from " << describe(forward[begin]) << " to "
+        << describe(forward[end - 1]) << ": " << end - begin << " of " << forward.size() << " ops, "
         << llvm::formatv("{0:f1}", total > 0 ? share / total * 100 : 0.0).str()
         << "% of the estimated time";
   }
@@ -392,11 +402,8 @@ struct PartitionStagesPass : dtc::impl::PartitionStagesPassBase<PartitionStagesP
   using Base::Base;
 
   void runOnOperation() override {
-    if (chunks < 1) {
-      getOperation().emitError() << "the option chunks is " << int64_t(chunks)
-                                 << ", expected at least 1";
+    if (failed(checkOption(getOperation(), "chunks", chunks, 1, kMaxChunks)))
       return signalPassFailure();
-    }
     if (failed(forEachFunction(
             getOperation(), [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
               std::optional<unsigned> axis = mesh.pipelineAxis();

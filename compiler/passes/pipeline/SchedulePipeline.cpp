@@ -61,6 +61,9 @@ struct SchedulePipelinePass : dtc::impl::SchedulePipelinePassBase<SchedulePipeli
       error() << "there is no schedule '" << schedule << "'; there are " << listScheduleNames();
       return;
     }
+    if (failed(checkOption(getOperation(), "chunks", chunks, std::numeric_limits<int64_t>::min(),
+                           kMaxChunks)))
+      return signalPassFailure();
     if (failed(forEachFunction(
             getOperation(), [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
               std::optional<unsigned> axis = mesh.pipelineAxis(), time = mesh.temporalAxis();

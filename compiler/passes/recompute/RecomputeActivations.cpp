@@ -88,7 +88,7 @@ recompute(func::FuncOp function, const Mesh &mesh, RecomputeMode mode, const Sch
     work.apply(choice);
     keeps.push_back({choice.keptBytes, choice.seconds, work.forwardSeconds()});
   }
-  if (!axis && shape.microbatches == 1)
+  if (!axis && shape.microbatches == 1 && !options.keepLoop)
     inlineLoop(loop);
   return keeps;
 }
@@ -112,6 +112,12 @@ dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions
                        << listScheduleNames();
     return failure();
   }
+  if (failed(checkOption(module, "chunks", options.chunks, std::numeric_limits<int64_t>::min(),
+                         kMaxChunks)))
+    return failure();
+  for (int64_t bytes : options.keepBytes)
+    if (failed(checkOption(module, "keep-bytes", bytes, 0)))
+      return failure();
   std::vector<DeviceKeeps> all;
   auto work = [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
     auto keeps = recompute(function, mesh, *mode, *rule, options);
@@ -135,6 +141,7 @@ struct RecomputeActivationsPass
     options.keepBytes.assign(keepBytes.begin(), keepBytes.end());
     options.schedule = schedule;
     options.chunks = chunks;
+    options.keepLoop = keepLoop;
     if (failed(recomputeActivations(getOperation(), options)))
       signalPassFailure();
   }

@@ -42,6 +42,7 @@ public:
 private:
   LogicalResult visit(ShardingRuleOpInterface op);
   void visitConstrain(dist::ConstrainOp op);
+  void visitSumBatches(dist::SumBatchesOp op);
   LogicalResult visitReturn(func::ReturnOp op);
   /// `value` laid out as `layout`, by a reshard before `user` if it is not so already.
   Value reshard(Value value, const Layout &layout, Operation *user);
@@ -280,6 +281,19 @@ void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
   noteStage(op);
 }
 
+/// Sums over batches and sums over devices come in any order: what is partial stays so.
+void ReshardInserter::visitSumBatches(dist::SumBatchesOp op) {
+  Layout layout = layouts.at(op.getInput());
+  if (!layout.partial.empty() && layout.partialKind != dist::ReductionKind::Sum)
+    layout = layout.complete();
+  op.getInputMutable().assign(reshard(op.getInput(), layout, op));
+  layouts[op.getResult()] = layout;
+  dist::setSharding(op.getResult(), toAttr(op.getContext(), mesh, layout));
+  if (hasLateOperand(op))
+    late.insert(op.getResult());
+  noteStage(op);
+}
+
 LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   const ShardingRule &rule = rules.of(op);
   SmallVector<Layout> actual, asked;
@@ -408,6 +422,8 @@ LogicalResult ReshardInserter::run() {
         return failure();
     } else if (auto constrain = dyn_cast<dist::ConstrainOp>(op)) {
       visitConstrain(constrain);
+    } else if (auto sum = dyn_cast<dist::SumBatchesOp>(op)) {
+      visitSumBatches(sum);
     } else if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
       if (failed(visit(rule)))
         return failure();

@@ -125,10 +125,25 @@ LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twi
     bool tooMany = mesh.product(axes) > 1 && mesh.product(splitting) == 1;
     for (size_t i = 0; i < useful; ++i)
       tooMany |= mesh.axes[axes[i]].size > mesh.localSize(size, splitting.take_front(i));
-    if (logical.mustSplit && tooMany)
-      return emitError(loc) << dimension << " has size " << size << ", which " << mesh.str(axes)
-                            << " would split in " << mesh.product(axes)
-                            << " shards, some of them empty; change the size or the mesh";
+    // Nobody wants samples to be worked through twice.
+    bool isBatch = logical.isBatch || it->first() == kBatchAxisName;
+    tooMany |= isBatch && mesh.product(ArrayRef<unsigned>(axes).drop_front(useful)) > 1;
+    if (logical.mustSplit && tooMany) {
+      auto diagnostic = emitError(loc) << dimension << " has size " << size << ", which "
+                                       << mesh.str(axes) << " would split in " << mesh.product(axes)
+                                       << " shards, some of them empty; ";
+      if (!isBatch)
+        return diagnostic << "change the size or the mesh";
+      diagnostic << "take a batch of at least " << mesh.product(axes);
+      for (unsigned axis : axes)
+        if (mesh.axes[axis].size > 1)
+          diagnostic << (axis == axes.back() ? " or " : ", ")
+                     << (mesh.isTemporal(axis)
+                             ? "fewer microbatches than "
+                             : "fewer devices than \"" + mesh.axes[axis].name + "\"=")
+                     << mesh.axes[axis].size;
+      return diagnostic;
+    }
     axes.truncate(useful);
     if (logical.mustSplit && mesh.leavesEmptyShards(size, axes) &&
         warned.insert({it->first().str(), size}).second)

@@ -18,6 +18,9 @@ using namespace dtc;
 DictionaryAttr dtc::describeReason(const Mesh &mesh, Value value, const Layout &from,
                                    const Layout &to, Operation *user) {
   Builder b(user->getContext());
+  // Whose sum it is says more.
+  while (auto sum = value.getDefiningOp<dist::SumBatchesOp>())
+    value = sum.getInput();
   std::string what = "a value", remedy;
   bool isParameter = false;
   const bool isAgreed = value.getDefiningOp() && value.getDefiningOp()->hasAttr(kAgreedAttrName);

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/passes/sharding/ZeroSharding.h"
-
+#include "compiler/analysis/ZeroSplit.h"
 #include "compiler/passes/sharding/Propagation.h"
+#include "runtime/support/Format.h"
 
 #define DEBUG_TYPE "dtc-propagate-shardings"
 
@@ -31,21 +31,6 @@ static SmallVector<bool> splittableDims(Value gradient, int64_t rank) {
   for (auto [dim, list] : llvm::enumerate(factors))
     splittable[dim] = !list.empty() && !rule.factors[list.front()].whole;
   return splittable;
-}
-
-std::optional<unsigned> dtc::chooseZeroDim(const Mesh &mesh, ArrayRef<int64_t> shape,
-                                           const Layout &layout, ArrayRef<unsigned> axes,
-                                           ArrayRef<bool> splittable) {
-  int64_t shards = mesh.product(axes);
-  SmallVector<int64_t> local = layout.localShape(mesh, shape);
-  for (bool any : {false, true})
-    for (auto [dim, size] : llvm::enumerate(local))
-      if ((any || splittable[dim]) && shape[dim] % (shards * mesh.product(layout.dims[dim])) == 0)
-        return dim;
-  auto *largest = llvm::max_element(local);
-  if (largest == local.end() || mesh.leavesEmptyShards(*largest, axes))
-    return std::nullopt;
-  return largest - local.begin();
 }
 
 /// The parameter that an optimizer updates, be it by its master weights; null if that is no
@@ -72,10 +57,68 @@ static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
   return free;
 }
 
+namespace {
+
+/// What ZeRO was asked to split, and what of that stays whole on every device.
+class WholeTensors {
+public:
+  WholeTensors(Propagation &propagation, const ZeroOptions &options)
+      : propagation(propagation), options(options) {}
+
+  /// Counts a parameter with what the stage splits of it: so many bytes on a device as it lies.
+  void count(BlockArgument parameter, int64_t bytes, bool isSplit) {
+    (isSplit ? splitBytes : wholeBytes) += bytes;
+    ++parameters;
+    if (isSplit)
+      return;
+    ++whole;
+    if (bytes > largestBytes)
+      largest = parameter;
+    largestBytes = std::max(largestBytes, bytes);
+  }
+
+  /// Warns where what stays whole is no small addition to a device's part of the rest.
+  void warn() const {
+    const Mesh &mesh = propagation.getMesh();
+    int64_t shards = mesh.product(options.axes), part = llvm::divideCeil(splitBytes, shards);
+    if (shards == 1 || wholeBytes <= part / 10)
+      return;
+    func::FuncOp function = propagation.getFunction();
+    auto name = function.getArgAttrOfType<StringAttr>(largest.getArgNumber(), "dtc.param");
+    auto warning = emitWarning(function.getLoc());
+    const char *what[] = {"", "the optimizer's state of", "the optimizer's state and gradients of",
+                          "the optimizer's state, gradients and values of"};
+    warning << "ZeRO stage " << options.stage << " over " << mesh.str(options.axes) << " leaves "
+            << what[options.stage] << " " << whole << " of " << parameters
+            << (parameters == 1 ? " parameter" : " parameters")
+            << " whole: " << runtime::formatBytes(wholeBytes) << " on every device, besides "
+            << runtime::formatBytes(part)
+            << " for its part of the others; no dimension of the largest, '" << name.getValue()
+            << "' (" << largest.getType() << "), can be split so that each of " << shards
+            << " devices has a part; take a number of devices that divides one";
+  }
+
+private:
+  Propagation &propagation;
+  const ZeroOptions &options;
+  int64_t parameters = 0, whole = 0, splitBytes = 0, wholeBytes = 0, largestBytes = -1;
+  BlockArgument largest;
+};
+
+} // namespace
+
+/// The bytes of a value on a device if it lies as `layout`.
+static int64_t localBytes(const Mesh &mesh, Value value, const Layout &layout) {
+  int64_t bytes = elementBytes(value.getType());
+  for (int64_t size : layout.localShape(mesh, cast<RankedTensorType>(value.getType()).getShape()))
+    bytes *= size;
+  return bytes;
+}
+
 /// Splits the parameters that do not train. They have no gradient and no state, but they have
 /// memory.
 static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
-                        const llvm::DenseSet<Value> &trained) {
+                        const llvm::DenseSet<Value> &trained, WholeTensors &tensors) {
   func::FuncOp function = propagation.getFunction();
   for (BlockArgument arg : function.getArguments()) {
     if (!function.getArgAttr(arg.getArgNumber(), "dtc.param") || trained.contains(arg))
@@ -85,6 +128,8 @@ static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
     auto type = cast<RankedTensorType>(arg.getType());
     std::optional<unsigned> dim = chooseZeroDim(propagation.getMesh(), type.getShape(), layout,
                                                 axes, SmallVector<bool>(type.getRank(), true));
+    if (!axes.empty())
+      tensors.count(arg, localBytes(propagation.getMesh(), arg, layout), dim.has_value());
     if (dim && !axes.empty())
       propagation.append(arg, *dim, axes);
     propagation.close(arg);
@@ -102,6 +147,7 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
            << "ZeRO stage " << options.stage
            << " splits the optimizer's state, but the function has no optimizer; compile a train "
               "step, or leave ZeRO out";
+  WholeTensors tensors(propagation, options);
   for (OptimizerOpInterface op : optimizers) {
     BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);
     if (!parameter)
@@ -110,9 +156,25 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
     Layout layout = propagation.layoutOf(parameter);
     AxisList axes = freeAxes(layout, options.axes);
     auto type = cast<RankedTensorType>(parameter.getType());
-    std::optional<unsigned> dim =
-        chooseZeroDim(mesh, type.getShape(), layout, axes,
-                      splittableDims(op.getGradientMutable().get(), type.getRank()));
+    // Where the gradient is made, before it is summed over batches.
+    auto batches = op.getGradientMutable().get().getDefiningOp<dist::SumBatchesOp>();
+    OpOperand &gradient = batches ? batches.getInputMutable() : op.getGradientMutable();
+    std::optional<unsigned> dim = chooseZeroDim(mesh, type.getShape(), layout, axes,
+                                                splittableDims(gradient.get(), type.getRank()));
+    SmallVector<Value> states;
+    for (OpOperand &operand : op->getOpOperands())
+      if (isa<BlockArgument>(operand.get()) && operand.get() != parameter &&
+          cast<RankedTensorType>(operand.get().getType()).getShape() == type.getShape())
+        states.push_back(operand.get());
+    int64_t bytes = 0;
+    for (Value state : states)
+      bytes += localBytes(mesh, state, layout);
+    if (options.stage >= 2)
+      bytes += localBytes(mesh, gradient.get(), layout);
+    if (options.stage >= 3)
+      bytes += localBytes(mesh, parameter, layout);
+    if (!axes.empty())
+      tensors.count(parameter, bytes, dim.has_value());
     // What a stage leaves alone must not follow the optimizer's state.
     if (options.stage < 3 || !dim)
       propagation.close(parameter);
@@ -124,19 +186,15 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
         propagation.append(value, *dim, axes);
       propagation.close(value);
     };
-    OpOperand &gradient = op.getGradientMutable();
-    for (OpOperand &operand : op->getOpOperands())
-      if (isa<BlockArgument>(operand.get()) && operand.get() != parameter &&
-          cast<RankedTensorType>(operand.get().getType()).getShape() == type.getShape())
-        split(operand.get());
+    llvm::for_each(states, split);
     if (options.stage >= 3)
       split(parameter);
     if (options.stage >= 2) {
-      // Where the gradient is made, so that it is split from the start.
+      // So that it is split from the start.
       Value value = gradient.get();
       Layout target = layout;
       target.dims[*dim].append(axes);
-      OpBuilder builder(op);
+      OpBuilder builder(gradient.getOwner());
       if (Operation *definer = value.getDefiningOp())
         builder.setInsertionPointAfter(definer);
       auto constrain = dist::ConstrainOp::create(builder, value.getLoc(), value.getType(), value,
@@ -145,7 +203,7 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
       SmallVector<OpOperand *> uses;
       for (OpOperand &use : value.getUses()) {
         auto product = dyn_cast<EinsumOp>(use.getOwner());
-        if (use.getOwner() == op.getOperation() ||
+        if (use.getOwner() == gradient.getOwner() ||
             (product && llvm::all_equal(product->getOperands())))
           uses.push_back(&use);
       }
@@ -154,12 +212,18 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
       propagation.layoutOf(constrain.getResult()) = target;
       propagation.close(constrain.getResult());
       propagation.addOwnConstraint(constrain);
+      if (batches) {
+        propagation.layoutOf(batches.getResult()) = target;
+        propagation.close(batches.getResult());
+      }
       // Their votes come from what they read now.
-      for (Operation *user : constrain.getResult().getUsers())
-        propagation.revisit(user);
+      for (Value changed : {Value(constrain.getResult()), op.getGradientMutable().get()})
+        for (Operation *user : changed.getUsers())
+          propagation.revisit(user);
     }
   }
   if (options.stage >= 3)
-    splitFrozen(propagation, options, trained);
+    splitFrozen(propagation, options, trained, tensors);
+  tensors.warn();
   return success();
 }

@@ -6,8 +6,13 @@
 //
 // A value whose sharding mentions the temporal axis, split or partial, is another one in each
 // microbatch; the ops that make or use such values are the body of the loop over microbatches. A
-// sum over the axis leaves the loop where a reshard completes it, as does any value of the only
-// microbatch. Everything else runs before the loop, or after it if it depends on such a sum.
+// sum over the axis leaves the loop where a reshard completes it. Everything else runs before the
+// loop, or after it if it depends on such a sum.
+//
+// A single microbatch has all of every value, so that nothing has to be summed before it is used:
+// what lies between two ops of the loop is in the loop as well. Such a loop may run again, for the
+// further batches of a step. What is summed over these is then in the program, as
+// dist.sum_batches, and all that leads there is in the loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +24,8 @@ using namespace mlir;
 using namespace dtc;
 
 LogicalResult Partitioner::classify() {
+  if (time && mesh.axes[*time].size == 1)
+    return classifySingle();
   for (Operation &op : function.front().without_terminator()) {
     bool inLoop = false;
     Operation *late = nullptr;
@@ -35,12 +42,8 @@ LogicalResult Partitioner::classify() {
     auto reshard = dyn_cast<dist::ReshardOp>(op);
     bool leaves = reshard && mentionsTime(layoutOf(reshard.getInput())) &&
                   !mentionsTime(layoutOf(reshard.getResult()));
-    bool isPartial = leaves && layoutOf(reshard.getInput()).isPartialOver(*time);
-    // One microbatch has all of a value, which is the sum over it.
-    bool isOnly =
-        leaves && mesh.axes[*time].size == 1 && isa<FloatType>(reshard.getType().getElementType());
-    if (isPartial || isOnly) {
-      if (isPartial && layoutOf(reshard.getInput()).partialKind != dist::ReductionKind::Sum)
+    if (leaves && layoutOf(reshard.getInput()).isPartialOver(*time)) {
+      if (layoutOf(reshard.getInput()).partialKind != dist::ReductionKind::Sum)
         return op.emitError() << "needs the maximum over microbatches of a value; only sums are "
                                  "carried from one microbatch to the next; use one microbatch";
       accumulated.insert(reshard.getInput());
@@ -74,6 +77,115 @@ LogicalResult Partitioner::classify() {
       return ret->emitOpError() << "returns as result " << index
                                 << " what each microbatch has a part of ("
                                 << layoutOf(value).str(mesh) << "); run dtc-insert-reshards first";
+  return success();
+}
+
+/// Whether the op works as well on the sums over batches of those of its operands that are among
+/// `values`: reshards do, and ops that join sums over devices which reshards complete for them, as
+/// those of the gradients of a parameter that two stages have. A reshard that makes its value
+/// smaller does so before that is added up.
+bool Partitioner::takesSums(Operation *op, const llvm::DenseSet<Value> &values) {
+  auto canAdd = [&](Value value) { return isWideTensor(value.getType()) && value.getDefiningOp(); };
+  if (auto reshard = dyn_cast<dist::ReshardOp>(op)) {
+    Layout from = layoutOf(reshard.getInput()), to = layoutOf(reshard.getResult());
+    auto elements = [&](const Layout &layout) {
+      return localType(reshard.getType(), layout).getNumElements();
+    };
+    return canAdd(reshard.getInput()) && elements(to) >= elements(from) &&
+           (from.partial.empty() || from.partialKind == dist::ReductionKind::Sum);
+  }
+  SmallVector<unsigned> among;
+  for (OpOperand &operand : op->getOpOperands())
+    if (values.contains(operand.get())) {
+      auto reshard = operand.get().getDefiningOp<dist::ReshardOp>();
+      if (!reshard || layoutOf(reshard.getInput()).partial.empty() || !canAdd(reshard.getInput()))
+        return false;
+      among.push_back(operand.getOperandNumber());
+    }
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  return rule && !isa<dist::ConstrainOp>(op) &&
+         llvm::is_contained(rule.getShardingRule().linearOperands, among);
+}
+
+LogicalResult Partitioner::classifySingle() {
+  Block &block = function.front();
+  bool sumsBatches = !block.getOps<dist::SumBatchesOp>().empty();
+  // What each batch has its own of: all that depends on data, up to the sums over batches. Where
+  // the program does not say which these are, that whose sharding mentions time.
+  llvm::DenseSet<Value> ofBatch, ofStep;
+  auto isOfBatch = [&](Value value) { return ofBatch.contains(value); };
+  auto isOfStep = [&](Value value) { return ofStep.contains(value); };
+  auto mentions = [&](Value value) { return mentionsTime(layoutOf(value)); };
+  for (BlockArgument arg : function.getArguments())
+    if (sumsBatches ? bool(function.getArgAttr(arg.getArgNumber(), DtcDialect::kInputAttrName))
+                    : mentions(arg))
+      ofBatch.insert(arg);
+  llvm::DenseSet<Operation *> seeds;
+  for (Operation &op : block.without_terminator()) {
+    bool leaves = isa<dist::ReshardOp>(op);
+    if (isa<dist::SumBatchesOp>(op) || llvm::any_of(op.getOperands(), isOfStep)) {
+      ofStep.insert(op.result_begin(), op.result_end());
+      continue;
+    }
+    if (dist::getStage(&op) ||
+        (sumsBatches ? !leaves && llvm::any_of(op.getOperands(), isOfBatch)
+                     : llvm::any_of(op.getResults(), mentions) ||
+                           (!leaves && llvm::any_of(op.getOperands(), mentions))))
+      seeds.insert(&op);
+    if (seeds.contains(&op) || llvm::any_of(op.getOperands(), isOfBatch))
+      ofBatch.insert(op.result_begin(), op.result_end());
+  }
+
+  // From the last op to the first: in the loop is what an op of the loop uses, or a sum over
+  // batches. Ops before a sum that can take sums run after the loop.
+  llvm::DenseSet<Operation *> sums;
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
+    auto isSum = [&](Operation *user) { return sums.contains(user); };
+    auto inLoop = [&](Operation *user) { return isInLoop(user); };
+    Phase phase = Phase::Before;
+    if (isa<dist::SumBatchesOp>(op)) {
+      phase = Phase::After;
+      sums.insert(&op);
+    } else if (llvm::none_of(op.getResults(), isOfBatch)) {
+      // A term that is the same for all batches counts once for each. What is as large as a batch
+      // is not kept for all of them.
+      bool isTerm = llvm::any_of(op.getUsers(), isSum);
+      auto counts = [&](Operation *user) { return isa<dist::SumBatchesOp>(user) || inLoop(user); };
+      if ((isTerm || llvm::any_of(op.getResults(), mentions)) && !op.use_empty() &&
+          llvm::all_of(op.getUsers(), counts))
+        phase = Phase::Loop;
+    } else if (llvm::any_of(op.getUsers(), inLoop)) {
+      phase = Phase::Loop;
+    } else if (!op.use_empty() && llvm::all_of(op.getUsers(), isSum) && takesSums(&op, ofBatch)) {
+      phase = Phase::After;
+      sums.insert(&op);
+    } else {
+      phase = sumsBatches || seeds.contains(&op) ? Phase::Loop : Phase::After;
+    }
+    phases[&op] = phase;
+  }
+  // After the loop are the sums, and what depends on them.
+  llvm::DenseSet<Value> late;
+  for (Operation &op : block) {
+    Phase phase = isa<func::ReturnOp>(op) ? Phase::After : phases.at(&op);
+    auto isLate = [&](Value operand) { return late.contains(operand); };
+    if (phase == Phase::Before && llvm::any_of(op.getOperands(), isLate))
+      phase = phases[&op] = Phase::After;
+    if (phase != Phase::After)
+      continue;
+    late.insert(op.result_begin(), op.result_end());
+    for (Value operand : op.getOperands()) {
+      if (isa<dist::SumBatchesOp>(op)
+              ? isLate(operand)
+              : !operand.getDefiningOp() || !isInLoop(operand.getDefiningOp()))
+        continue;
+      if (sumsBatches && !sums.contains(&op))
+        return op.emitOpError() << "uses what each batch of a step has its own of, and runs once a "
+                                   "step; sum it over the batches with dist.sum_batches first";
+      accumulated.insert(operand);
+    }
+  }
+  sinkIntoAfter();
   return success();
 }
 

@@ -33,6 +33,12 @@ private:
   bool mentionsTime(const Layout &layout) { return time && layout.mentions(*time); }
   mlir::RankedTensorType localType(mlir::Type type, const Layout &layout);
   mlir::LogicalResult classify();
+  mlir::LogicalResult classifySingle();
+  bool takesSums(mlir::Operation *op, const llvm::DenseSet<mlir::Value> &values);
+  bool isInLoop(mlir::Operation *op) const {
+    auto it = phases.find(op);
+    return it != phases.end() && it->second == Phase::Loop;
+  }
   void sinkIntoAfter();
   mlir::LogicalResult refuseGather(dist::ReshardOp op);
   void recordIndexLimits();
@@ -56,9 +62,9 @@ private:
   std::optional<unsigned> time;
   ReshardPlanner planner;
   llvm::DenseMap<mlir::Operation *, Phase> phases;
-  /// Values of the loop whose sum over microbatches is used after it.
+  /// Values whose sum over the runs of the loop is used after it.
   llvm::SetVector<mlir::Value> accumulated;
-  mlir::IRMapping locals; ///< global value -> local value
+  mlir::IRMapping locals; ///< global value -> local value; of what the loop makes, the sum after it
   mlir::IRMapping sums;   ///< accumulated global value -> result of the loop
 };
 

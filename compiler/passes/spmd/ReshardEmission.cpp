@@ -82,13 +82,10 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
   if (from != getLayout(mesh, op.getFrom()) || to != getLayout(mesh, op.getTo()))
     return op.emitOpError() << "goes from " << from.str(mesh) << " to " << to.str(mesh)
                             << ", and says otherwise";
-  Value value = locals.lookupOrNull(op.getInput());
-  if (phases.at(op) == Phase::After && accumulated.contains(op.getInput())) {
-    value = sums.lookup(op.getInput());
+  Value value = locals.lookup(op.getInput());
+  // The loop has summed over time.
+  if (phases.at(op) == Phase::After && accumulated.contains(op.getInput()))
     llvm::erase(from.partial, *time);
-    for (AxisList &dim : from.dims)
-      llvm::erase(dim, *time);
-  }
   auto type = cast<RankedTensorType>(op.getType());
   const auto &plan = planner.plan(elementBytes(type), type.getShape(), from, to);
   if (!plan)

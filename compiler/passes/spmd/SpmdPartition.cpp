@@ -149,6 +149,11 @@ LogicalResult Partitioner::emit(Operation &op, OpBuilder &builder) {
     locals.map(constrain.getResult(), locals.lookup(constrain.getInput()));
     return success();
   }
+  if (auto sum = dyn_cast<dist::SumBatchesOp>(op)) {
+    Value input = sum.getInput();
+    locals.map(sum.getResult(), sums.contains(input) ? sums.lookup(input) : locals.lookup(input));
+    return success();
+  }
   return emitOp(cast<ShardingRuleOpInterface>(op), builder);
 }
 
@@ -187,10 +192,10 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
     Layout layout = layoutOf(arg);
     for (AxisList &dim : layout.dims)
       if (time && llvm::is_contained(dim, *time)) {
-        if (dim.back() != *time)
+        if (dim.back() != *time && mesh.axes[*time].size > 1)
           return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " is sharded over "
                                          << mesh.str(dim) << "; the temporal axis must come last";
-        dim.pop_back();
+        llvm::erase(dim, *time);
       }
     body.addArgument(localType(arg.getType(), layout), arg.getLoc());
     auto shape = cast<RankedTensorType>(arg.getType()).getShape();
@@ -226,15 +231,15 @@ LogicalResult Partitioner::run() {
 
   SmallVector<BlockArgument> cut;
   for (auto [arg, local] : llvm::zip_equal(global->getArguments(), body->getArguments())) {
+    locals.map(arg, local);
     if (mentionsTime(layoutOf(arg)))
       cut.push_back(arg);
-    else
-      locals.map(arg, local);
   }
   if (failed(emitPhase(Phase::Before, builder)))
     return failure();
 
-  if (llvm::any_of(phases, [](auto &entry) { return entry.second == Phase::Loop; })) {
+  bool hasLoop = llvm::any_of(phases, [](auto &entry) { return entry.second == Phase::Loop; });
+  if (hasLoop || !accumulated.empty()) {
     SmallVector<Type> types;
     for (Value value : accumulated)
       types.push_back(localType(value.getType(), layoutOf(value)));
@@ -261,9 +266,17 @@ LogicalResult Partitioner::run() {
       return failure();
     SmallVector<Value> yields;
     for (auto [value, sum] : llvm::zip_equal(accumulated, loop.getResults())) {
-      yields.push_back(locals.lookup(value));
+      Value local = locals.lookup(value);
+      // What is made before the loop, such as the gradient of a parameter that is not used, is made
+      // in it where it is a sum: a stage of a pipeline has to have it.
+      if (Operation *definer = local.getDefiningOp(); definer && definer->getBlock() == body)
+        local = loopBuilder.clone(*definer)->getResult(cast<OpResult>(local).getResultNumber());
+      yields.push_back(local);
       sums.map(value, sum);
     }
+    for (Value value : accumulated)
+      if (Operation *definer = value.getDefiningOp(); definer && isInLoop(definer))
+        locals.map(value, sums.lookup(value));
     dist::YieldOp::create(loopBuilder, function.getLoc(), yields);
   }
   if (failed(emitPhase(Phase::After, builder)))

@@ -35,7 +35,13 @@ public:
 
 private:
   LogicalResult check();
+  bool dependsOn(Value value, llvm::function_ref<bool(BlockArgument)> isOne);
+  bool dependsOnParameters(Value value);
+  bool dependsOnData(Value value);
+  LogicalResult checkTrains();
   void peelDivisor();
+  Value countOncePerBatch(Value term);
+  void sumOverBatches(MutableArrayRef<Value> gradients);
   void buildArguments();
   void buildUpdates(ArrayRef<Value> gradients);
   void buildOutputs(ArrayRef<Value> gradients);
@@ -137,10 +143,6 @@ LogicalResult TrainStepBuilder::check() {
       return function.emitOpError()
              << "has a parameter of type " << arg.getType() << " and a loss of type " << type
              << "; expected one element type";
-    // The norm of its gradient is an einsum, with a letter for each dimension.
-    if (int64_t rank = cast<RankedTensorType>(arg.getType()).getRank(); rank > 26)
-      return function.emitOpError()
-             << "has a parameter of rank " << rank << ", expected at most 26";
     if (!settings->isFrozen(arg))
       params.push_back(arg);
   }
@@ -149,24 +151,85 @@ LogicalResult TrainStepBuilder::check() {
   return success();
 }
 
+/// Whether the value is computed from such an argument.
+bool TrainStepBuilder::dependsOn(Value value, llvm::function_ref<bool(BlockArgument)> isOne) {
+  SmallVector<Value> worklist{value};
+  llvm::DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    if (auto argument = dyn_cast<BlockArgument>(next); argument && isOne(argument))
+      return true;
+    if (Operation *op = next.getDefiningOp())
+      llvm::append_range(worklist, op->getOperands());
+  }
+  return false;
+}
+
+bool TrainStepBuilder::dependsOnParameters(Value value) {
+  return dependsOn(value, [&](BlockArgument arg) { return llvm::is_contained(params, arg); });
+}
+
+bool TrainStepBuilder::dependsOnData(Value value) {
+  return dependsOn(value, [&](BlockArgument arg) {
+    return !function.getArgAttr(arg.getArgNumber(), DtcDialect::kParamAttrName);
+  });
+}
+
+/// A step would change nothing but by weight decay.
+LogicalResult TrainStepBuilder::checkTrains() {
+  if (dependsOnParameters(loss))
+    return success();
+  bool freezes = llvm::any_of(function.getArguments(), [&](BlockArgument arg) {
+    return function.getArgAttr(arg.getArgNumber(), "dtc.param") && settings->isFrozen(arg);
+  });
+  auto name = function.getArgAttrOfType<StringAttr>(params.front().getArgNumber(), "dtc.param");
+  return emitError(loss.getLoc())
+         << "the loss depends on no parameter that trains, so that there is nothing to train"
+         << (freezes ? "; freeze fewer parameters, or" : ";") << " compute the loss from "
+         << (params.size() == 1 ? "'" : "parameters such as '") << name.getValue() << "'";
+}
+
 /// Takes a divisor off the loss that depends on no parameter and is not known yet.
 void TrainStepBuilder::peelDivisor() {
   auto quotient = loss.getDefiningOp<DivOp>();
-  if (!quotient || quotient.getRhs().getDefiningOp<ConstantOp>())
+  if (!quotient || quotient.getRhs().getDefiningOp<ConstantOp>() ||
+      dependsOnParameters(quotient.getRhs()))
     return;
-  SmallVector<Value> worklist{quotient.getRhs()};
-  llvm::DenseSet<Value> seen;
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    if (!seen.insert(value).second)
-      continue;
-    if (llvm::is_contained(params, value))
-      return;
-    if (Operation *op = value.getDefiningOp())
-      llvm::append_range(worklist, op->getOperands());
-  }
   differentiated = quotient.getLhs();
   divisor = quotient.getRhs();
+}
+
+/// A term of the loss, summed over the batches of a step. Those that depend on the data are sums
+/// over all of them by the loop; the others are there once.
+Value TrainStepBuilder::countOncePerBatch(Value term) {
+  if (!dependsOnData(term))
+    return MulOp::create(builder, term.getLoc(), term, batches);
+  Operation *op = term.getDefiningOp();
+  if (!isa_and_nonnull<AddOp, SubOp>(op))
+    return term;
+  Value lhs = countOncePerBatch(op->getOperand(0)), rhs = countOncePerBatch(op->getOperand(1));
+  if (lhs == op->getOperand(0) && rhs == op->getOperand(1))
+    return term;
+  if (isa<AddOp>(op))
+    return AddOp::create(builder, term.getLoc(), lhs, rhs);
+  return SubOp::create(builder, term.getLoc(), lhs, rhs);
+}
+
+/// Marks what is summed over the batches of a step: what the loss and the gradients are made of.
+void TrainStepBuilder::sumOverBatches(MutableArrayRef<Value> gradients) {
+  auto sum = [&](Value value) -> Value {
+    return dist::SumBatchesOp::create(builder, value.getLoc(), value.getType(), value);
+  };
+  for (Value &gradient : gradients)
+    gradient = sum(gradient);
+  if (divisor) {
+    divisor = sum(divisor);
+    loss = DivOp::create(builder, loss.getLoc(), sum(differentiated), divisor);
+  } else {
+    loss = sum(loss);
+  }
 }
 
 Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
@@ -323,14 +386,20 @@ LogicalResult TrainStepBuilder::run() {
   Block &block = function.front();
   Operation *ret = block.getTerminator();
   builder.setInsertionPoint(ret);
+  if (optimizer && failed(checkTrains()))
+    return failure();
   peelDivisor();
   if (optimizer)
     buildArguments();
+  if (batches && !options.separateBatches)
+    loss = differentiated = countOncePerBatch(loss);
   SmallVector<Value> wrt(params.begin(), params.end());
   FailureOr<SmallVector<Value>> gradients =
       buildGradients(builder, block, differentiated, wrt, lossScale, options.numberOps);
   if (failed(gradients))
     return failure();
+  if (options.separateBatches)
+    sumOverBatches(*gradients);
   if (batches)
     loss = DivOp::create(builder, loss.getLoc(), loss, batches);
   addResult(loss, "dtc.output", builder.getStringAttr("loss"));
@@ -365,6 +434,7 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
     options.paramGroup.assign(paramGroup.begin(), paramGroup.end());
     options.lossScale = lossScale;
     options.accumulates = accumulates;
+    options.separateBatches = separateBatches;
     options.numberOps = numberOps;
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     if (functions.size() != 1) {

@@ -533,6 +533,18 @@ func.func @loop_spatial(%x: tensor<16x8xf32>) {
 
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
+func.func @loop_sum(%x: tensor<16x8xbf16>) {
+  // expected-error@+1 {{'dist.microbatch_loop' op adds up values of type 'tensor<16x8xbf16>', expected f32 or f64}}
+  %0 = dist.microbatch_loop @mesh "micro" : tensor<16x8xbf16> {
+    dist.yield %x : tensor<16x8xbf16>
+  }
+  return
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
+
 func.func @loop_yield(%x: tensor<16x8xf32>) {
   // expected-error@+1 {{'dist.microbatch_loop' op yields values of types ('tensor<16x8xf32>'), expected those of its results ('tensor<8xf32>')}}
   %0 = dist.microbatch_loop @mesh "micro" : tensor<8xf32> {
@@ -561,17 +573,6 @@ func.func @loop_terminator(%x: tensor<16x8xf32>) {
   // expected-error@+1 {{'func.return' op expects parent op 'func.func'}}
   return
   }) : () -> ()
-  return
-}
-
-// -----
-
-dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
-
-func.func @loop_element(%x: tensor<16x8xf32>) {
-  // expected-error@+1 {{'dist.microbatch_loop' op result #0 must be variadic of statically shaped tensor}}
-  %0 = dist.microbatch_loop @mesh "micro" : tensor<8xi32> {
-  }
   return
 }
 

@@ -13,6 +13,8 @@ dist.mesh @noted <"dp"=1> {note = "kept"}
 func.func @global_view(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {
   // CHECK: dist.constrain %{{.*}} to <@mesh, [{"dp", "micro"}, {"tp"}]> : tensor<16x8xf32>
   %0 = dist.constrain %x to <@mesh, [{"dp", "micro"}, {"tp"}]> : tensor<16x8xf32>
+  // CHECK: dist.sum_batches %{{.*}} : tensor<16x8xf32>
+  %b = dist.sum_batches %0 : tensor<16x8xf32>
   // CHECK: dist.reshard %{{.*}} from <@mesh, [{"dp"}, {}]> to <@mesh, [{}, {"dp"}]> : tensor<16x8xf32>
   %1 = dist.reshard %0 from <@mesh, [{"dp"}, {}]> to <@mesh, [{}, {"dp"}]> : tensor<16x8xf32>
   // A sum over two axes, completed over one.

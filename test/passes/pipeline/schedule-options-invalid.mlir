@@ -7,6 +7,19 @@
 // RUN: not dtc-opt %s --dtc-schedule-pipeline=chunks=0 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not dtc-opt %s --dtc-schedule-pipeline="schedule=interleaved chunks=2" 2>&1 | FileCheck %s --check-prefix=STAGES
 
+// RUN: not dtc-opt %s --dtc-schedule-pipeline=chunks=4294967297 2>&1 | FileCheck %s --check-prefix=CHUNKS
+// RUN: not dtc-opt %s --dtc-partition-stages=chunks=4611686018427387905 2>&1 | FileCheck %s --check-prefix=STARTS
+// RUN: not dtc-opt %s --dtc-recompute-activations=chunks=4294967297 2>&1 | FileCheck %s --check-prefix=CHUNKS
+// RUN: not dtc-opt %s --dtc-recompute-activations=keep-bytes=-1 2>&1 | FileCheck %s --check-prefix=KEEP
+// RUN: not dtc-opt %s --dtc-optimize-collectives=bucket-bytes=-1 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: not dtc-opt %s --dtc-regather-parameters=bucket-bytes=-1 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: not dtc-opt %s --dtc-regather-parameters=prefetch=-1 2>&1 | FileCheck %s --check-prefix=PREFETCH
+// CHUNKS: schedule-options-invalid.mlir:[[#]]:1: error: the option chunks is 4294967297, expected at most 65536
+// STARTS: schedule-options-invalid.mlir:[[#]]:1: error: the option chunks is 4611686018427387905, expected at most 65536
+// KEEP: schedule-options-invalid.mlir:[[#]]:1: error: the option keep-bytes is -1, expected at least 0
+// BYTES: schedule-options-invalid.mlir:[[#]]:1: error: the option bucket-bytes is -1, expected at least 0
+// PREFETCH: schedule-options-invalid.mlir:[[#]]:1: error: the option prefetch is -1, expected at least 0
+
 // What a schedule cannot be, and what there is.
 // NAME: error: there is no schedule '1f2b'; there are naive, gpipe, 1f1b, interleaved, zb-h1, zb-v
 // EMPTY: error: there is no schedule ''; there are naive

@@ -34,7 +34,7 @@ func.func @fine(%x: tensor<4xbf16>, %f: tensor<4xf32>, %d: tensor<4xf64>, %g: te
 // What is summed over microbatches is wide: a loop has no other results.
 dist.mesh @mesh <"micro"=2 temporal>
 func.func @microbatches(%x: tensor<4xbf16>) {
-  // expected-error@+1 {{'dist.microbatch_loop' op result #0 must be variadic of statically shaped tensor of 32-bit float or 64-bit float values, but got 'tensor<4xbf16>'}}
+  // expected-error@+1 {{'dist.microbatch_loop' op adds up values of type 'tensor<4xbf16>', expected f32 or f64}}
   %0:2 = dist.microbatch_loop @mesh "micro" : tensor<4xbf16>, tensor<f32> {
     %1 = dtc.neg %x : tensor<4xbf16>
     %2 = dtc.reduce sum %x dims [0] : (tensor<4xbf16>) -> tensor<f32>

@@ -103,7 +103,7 @@ func.func @constrained_twice(%x: tensor<4xf32> {dtc.input = "x"}) {
 // Values that are no tensors of the dtc dialect.
 
 dist.mesh @mesh <"dp"=2>
-// expected-error@+1 {{'func.func' op argument 1 has type 'tensor<*xf32>', expected a ranked tensor of f32, f64, i32 or i1 with static sizes of at least 1}}
+// expected-error@+1 {{'func.func' op argument 1 has type 'tensor<*xf32>', expected a ranked tensor of f32, f64, bf16, f16, i32 or i1 with static sizes of at least 1}}
 func.func @unranked(%x: tensor<4xf32>, %y: tensor<*xf32>) {
   return
 }

@@ -34,3 +34,23 @@ func.func @count(%x: tensor<4x8xf32> {dtc.input = "x"}, %n: tensor<4xi32> {dtc.i
   %loss = dtc.div %sum, %count : tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// A term that depends on no data is there once, and counts once for each batch.
+// CHECK-LABEL: func.func @train_step
+// CHECK-SAME: %[[W:[^:]*]]: tensor<4xf32> {dtc.param = "w"}
+// CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
+// CHECK: %[[DATA:.*]] = dtc.reduce sum
+// CHECK: %[[PENALTY:.*]] = dtc.einsum "i,i->"
+// CHECK: %[[ALL:.*]] = dtc.mul %[[PENALTY]], %[[N]]
+// CHECK: %[[SUM:.*]] = dtc.sub %[[DATA]], %[[ALL]]
+// CHECK: dtc.div %[[SUM]], %[[N]]
+// ONE-LABEL: func.func @train_step
+func.func @penalty(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
+  %h = dtc.einsum "bi,i->b" %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>
+  %data = dtc.reduce sum %h dims [0] : (tensor<2xf32>) -> tensor<f32>
+  %penalty = dtc.einsum "i,i->" %w, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  %loss = dtc.sub %data, %penalty : tensor<f32>
+  return %loss : tensor<f32>
+}

@@ -1,0 +1,35 @@
+// RUN: dtc-opt %s --split-input-file --dtc-build-train-step='optimizer=sgd accumulates separate-batches' | FileCheck %s
+
+// What is summed over the batches of a step, one after another, are the loss and the gradients; the rest of a batch is its own.
+// CHECK-LABEL: func.func @train_step
+// CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
+// CHECK: %[[LOG:.*]] = dtc.log
+// CHECK: %[[GRADIENT:.*]] = dist.sum_batches %{{.*}} : tensor<4xf32>
+// CHECK: %[[SUM:.*]] = dist.sum_batches %[[LOG]] : tensor<f32>
+// CHECK: %[[LOSS:.*]] = dtc.div %[[SUM]], %[[N]]
+// CHECK: dtc.einsum "a,a->" %[[GRADIENT]], %[[GRADIENT]]
+// CHECK: dtc.sgd %{{[^,]*}}, %[[GRADIENT]],
+// CHECK: return %[[LOSS]],
+func.func @loss(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"}) -> tensor<f32> {
+  %y = dtc.mul %w, %x : tensor<4xf32>
+  %sum = dtc.reduce sum %y dims [0] : (tensor<4xf32>) -> tensor<f32>
+  %loss = dtc.log %sum : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Of a quotient, both sums are.
+// CHECK-LABEL: func.func @train_step
+// CHECK-DAG: %[[SUM:.*]] = dist.sum_batches %{{.*}} : tensor<f32>
+// CHECK-DAG: %[[COUNT:.*]] = dist.sum_batches %{{.*}} : tensor<f32>
+// CHECK: %[[LOSS:.*]] = dtc.div %{{.*}}, %{{.*}} : tensor<f32>
+// CHECK: return
+func.func @count(%x: tensor<4x8xf32> {dtc.input = "x"}, %n: tensor<4xi32> {dtc.input = "n"}, %w: tensor<8xf32> {dtc.param = "w"}) -> tensor<f32> {
+  %0 = dtc.einsum "bi,i->b" %x, %w : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xf32>
+  %sum = dtc.reduce sum %0 dims [0] : (tensor<4xf32>) -> tensor<f32>
+  %1 = dtc.convert %n : (tensor<4xi32>) -> tensor<4xf32>
+  %count = dtc.reduce sum %1 dims [0] : (tensor<4xf32>) -> tensor<f32>
+  %loss = dtc.div %sum, %count : tensor<f32>
+  return %loss : tensor<f32>
+}
