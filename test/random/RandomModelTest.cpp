@@ -319,3 +319,22 @@ TEST(RandomModelReduced, UnusedParameter) {
   })",
              {"pp=2", "pp=2 accumulate", "dp=2,pp=2 zero=2 accumulate"});
 }
+
+// The gradients were not added up where a pipeline's loop did not make them.
+TEST(RandomModelReduced, GradientsWithoutData) {
+  runReduced(R"(func.func @loss(
+      %x: tensor<4x3xf64> {dtc.input = "x", dtc.axes = ["batch", ""]},
+      %g: tensor<2xf64> {dtc.param = "g"}, %b: tensor<2xf64> {dtc.param = "b"},
+      %w: tensor<3x2xf64> {dtc.param = "w"}) -> tensor<f64> {
+    %0 = dtc.tanh %x : tensor<4x3xf64>
+    %1 = dtc.einsum "bi,bi->" %0, %0 : (tensor<4x3xf64>, tensor<4x3xf64>) -> tensor<f64>
+    %2:3 = dtc.layer_norm %w, %g, %b {eps = 1.0e-1 : f64}
+        : (tensor<3x2xf64>, tensor<2xf64>, tensor<2xf64>) -> (tensor<3x2xf64>, tensor<3xf64>, tensor<3xf64>)
+    %3 = dtc.einsum "ij,ij->" %2#0, %2#0 : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<f64>
+    %4 = dtc.einsum "ij,ij->" %w, %w : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<f64>
+    %5 = dtc.add %1, %3 : tensor<f64>
+    %6 = dtc.add %5, %4 : tensor<f64>
+    return %6 : tensor<f64>
+  })",
+             {"pp=2", "pp=2 accumulate", "dp=2,pp=2 zero=2 accumulate"});
+}

@@ -238,6 +238,7 @@ LogicalResult Partitioner::run() {
   if (failed(emitPhase(Phase::Before, builder)))
     return failure();
 
+  bool hasStages = llvm::any_of(*global, [](Operation &op) { return bool(dist::getStage(&op)); });
   bool hasLoop = llvm::any_of(phases, [](auto &entry) { return entry.second == Phase::Loop; });
   if (hasLoop || !accumulated.empty()) {
     SmallVector<Type> types;
@@ -271,6 +272,15 @@ LogicalResult Partitioner::run() {
       // in it where it is a sum: a stage of a pipeline has to have it.
       if (Operation *definer = local.getDefiningOp(); definer && definer->getBlock() == body)
         local = loopBuilder.clone(*definer)->getResult(cast<OpResult>(local).getResultNumber());
+      // It is in a stage, without which it would be taken for the one before the loop.
+      auto isInBody = [&](Value operand) {
+        return operand.getParentBlock() == &loop.getBody().front();
+      };
+      if (Operation *definer = local.getDefiningOp();
+          hasStages && definer && isInBody(local) && !dist::getStage(definer) &&
+          llvm::none_of(definer->getOperands(), isInBody))
+        definer->setAttr(dist::kStageAttrName,
+                         dist::StageAttr::get(context, 0, dist::Pass::Forward));
       yields.push_back(local);
       sums.map(value, sum);
     }
