@@ -119,10 +119,13 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
   for (TaskRuns &runs : tasks)
     if (repeated.contains(runs.task.getSymName()))
       loop.extend(runs.begin, runs.end);
-  for (auto &[root, use] : uses)
-    if (loop.last >= loop.first && use.last >= loop.first && use.first <= loop.last &&
-        (sums.contains(root) || inputs.contains(root) || use.first < loop.first))
+  for (auto &[root, use] : uses) {
+    bool overlaps = use.last >= loop.first && use.first <= loop.last;
+    bool isKept = overlaps && (sums.contains(root) || use.first < loop.first);
+    // The caller writes an input before each run, also one that nothing reads.
+    if (loop.last >= loop.first && (isKept || inputs.contains(root)))
       use.extend(loop.first, loop.last);
+  }
   int end = std::max(now - 1, 0);
   for (auto state : program.getOps<exec::StateOp>())
     uses[exec::getRoot(state.getBuffer())].extend(0, end);
