@@ -6,6 +6,8 @@
 
 #include "benchmarks/WholeRecompute.h"
 
+#include "runtime/plan/PlanTypes.h"
+
 #include <cctype>
 #include <map>
 #include <utility>
@@ -81,9 +83,7 @@ private:
            std::isdigit(static_cast<unsigned char>(source[prefix.size()]));
   }
 
-  uint32_t baseOf(uint32_t buffer) const {
-    return runtime::storageOf(program, buffer);
-  }
+  uint32_t baseOf(uint32_t buffer) const { return dtc::runtime::storageOf(program, buffer); }
 
   uint32_t addBuffer(plan::Buffer buffer) {
     *program.add_buffers() = std::move(buffer);
