@@ -234,7 +234,7 @@ TEST(AsyncValidator, ManyCollectivesInFlightTakeLinearTime) {
   for (uint32_t instruction : started)
     plan.wait(instruction);
   EXPECT_TRUE(contains(plan.error(), "instruction 1 (all_reduce): the input (buffer 8, "
-                                     "f32[319984]) does not hold its value any more"));
+                                     "f32[319984]) is read before it is written"));
 }
 
 TEST(RangeCounts, AgreesWithCountingEveryByte) {

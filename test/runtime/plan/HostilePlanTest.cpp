@@ -177,7 +177,7 @@ std::string errorOfRead(int64_t begin, int64_t end, bool writeSecond = true) {
 TEST(HostilePlan, WhatNothingWritesIsNotRead) {
   // Nor is a part of another value, or two of them side by side.
   for (int64_t end : {32, 16, 8})
-    EXPECT_TRUE(contains(errorOfRead(0, end), "does not hold its value any more")) << end;
+    EXPECT_TRUE(contains(errorOfRead(0, end), "is read before it is written")) << end;
   // A byte that nobody wrote, at the end, or all of them.
   EXPECT_TRUE(contains(errorOfRead(0, 17, /*writeSecond=*/false),
                        "input 0 (buffer 2, f32[17]) is read before it is written"));
@@ -185,7 +185,7 @@ TEST(HostilePlan, WhatNothingWritesIsNotRead) {
   EXPECT_TRUE(contains(errorOfRead(0, 33), "read before it is written"));
   EXPECT_TRUE(contains(errorOfRead(32, 48), "read before it is written"));
   // Parts of two values are no value.
-  EXPECT_TRUE(contains(errorOfRead(0, 20), "does not hold its value any more"));
+  EXPECT_TRUE(contains(errorOfRead(0, 20), "is read before it is written"));
 }
 
 TEST(HostilePlan, WhatNothingWritesIsNotReadInTheGapBehindAValue) {
@@ -222,7 +222,7 @@ TEST(HostilePlan, WhatNothingWritesHasNoValueOfAnotherStepOrMicrobatch) {
     for (uint32_t buffer : {written, alias})
       builder.program().mutable_buffers(static_cast<int>(buffer))->set_slots(slots);
     EXPECT_ERROR(validatePlan(*builder.build()), "microbatch 0: input 0 (buffer 1, f32[16]");
-    EXPECT_ERROR(validatePlan(*builder.build()), "does not hold its value any more: buffer 0");
+    EXPECT_ERROR(validatePlan(*builder.build()), "is read before it is written");
   }
 }
 

@@ -272,7 +272,7 @@ TEST(PipelineValidator, SlotsAreEnoughForTheMicrobatchesAlive) {
       "writes buffer",
       bufferOf(second, second.transfers(0).buffers(0)).set_slots(1));
   // A value of one slot count is not one of another.
-  EXPECT_ERROR_AFTER("does not hold its value any more",
+  EXPECT_ERROR_AFTER("is read before it is written",
                      plan::Buffer view = bufferOf(second, output(second, "forward.1", 1));
                      view.set_slots(0); *second.add_buffers() = view;
                      taskOf(second, "backward.1")
@@ -308,8 +308,8 @@ TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
   };
   EXPECT_EQ(errorOfAlias(true), "");
   EXPECT_TRUE(contains(errorOfAlias(false),
-                       "input 0 (buffer 19, f32[1,4], copy 0 of 1 for microbatch 0) does not hold "
-                       "its value any more: buffer 5"));
+                       "input 0 (buffer 19, f32[1,4], copy 0 of 1 for microbatch 0) is read before "
+                       "it is written"));
 }
 
 TEST(PipelineValidator, StatesAndOutputsSurviveTheStep) {

@@ -206,8 +206,8 @@ TEST(Updates, HoldTheStateAfterTheStep) {
                        "state \"s\" has buffer 0 before and after the step"));
   // Not written, and written but not named.
   EXPECT_TRUE(contains(errorOf([&](WritersPlan &p) { update(p, p.reuse(p.s)); }),
-                       "state \"s\", after the step: its tensor (buffer 4, f32[8]) does not hold "
-                       "its value"));
+                       "state \"s\", after the step: its tensor (buffer 4, f32[8]) is read before "
+                       "it is written"));
   EXPECT_TRUE(contains(errorOf([&](WritersPlan &p) { p.kernel("fill", {}, {p.reuse(p.s)}); }),
                        "state \"s\", after the step: its tensor (buffer 0, f32[8]) does not hold "
                        "its value any more: buffer 4"));
