@@ -18,6 +18,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -118,6 +119,29 @@ static void addEntryPoint(ModuleOp module, ModuleOp from, StringRef name) {
   }
 }
 
+/// Why the evaluation's programs cannot share the states of a train step's; empty if they can. A
+/// state that the step updates on some devices of a pipeline would be stale where only the
+/// evaluation, which may place what runs once a step elsewhere, has it.
+static std::string findStaleState(ModuleOp train, ModuleOp evaluation) {
+  llvm::StringSet<> updated;
+  SmallVector<llvm::StringSet<>> held; // by coordinate
+  for (auto program : train.getOps<exec::ProgramOp>()) {
+    for (auto update : program.getOps<exec::UpdateOp>())
+      updated.insert(update.getStateName());
+    llvm::StringSet<> &names = held.emplace_back();
+    for (auto state : program.getOps<exec::StateOp>())
+      names.insert(state.getStateName());
+  }
+  for (auto [coordinate, program] : llvm::enumerate(evaluation.getOps<exec::ProgramOp>()))
+    for (auto state : program.getOps<exec::StateOp>())
+      if (StringRef name = state.getStateName();
+          coordinate < held.size() && updated.contains(name) && !held[coordinate].contains(name))
+        return ("the loss alone needs '" + name + "' on device " + Twine(coordinate) +
+                " of the pipeline, where the train step neither has nor updates it")
+            .str();
+  return "";
+}
+
 /// Adds to the exec IR of a train step an entry point that computes the loss alone, from the local
 /// view of the same step.
 static LogicalResult addEvaluation(ModuleOp module, OwningOpRef<ModuleOp> partitioned,
@@ -142,8 +166,10 @@ static LogicalResult addEvaluation(ModuleOp module, OwningOpRef<ModuleOp> partit
         problem.empty())
       problem = "a pass failed";
   }
+  if (problem.empty())
+    problem = findStaleState(module, *partitioned);
   // Training does not need it: a stage of ops that the loss alone does not need has no forward
-  // pass.
+  // pass, for example.
   if (!problem.empty()) {
     emitWarning(module.getLoc()) << "the plan cannot evaluate: " << problem;
     return success();
