@@ -107,8 +107,8 @@ public:
   MaybeError initializeStates(uint64_t seed);
 
   /// Sets or reads a state. The tensor has the element type and the file_shape of the state. One
-  /// that several programs have is set in all and read from the first. After an error of a step they
-  /// can still be read if the step was of an entry point that changes none.
+  /// that several programs have is set in all and read from the first. After an error of a step
+  /// they can still be read if the step was of an entry point that changes none.
   MaybeError setState(const std::string &name, const HostTensor &value);
   Expected<HostTensor> getState(const std::string &name) const;
 
@@ -192,7 +192,7 @@ private:
   /// What all entry points know of each other.
   struct Shared {
     MaybeError failure;
-    bool statesAreWhole = true; // also after a failure: no step that changes them has failed
+    bool statesAreWhole = true;       // also after a failure: no step that changes them has failed
     const Session *lastRun = nullptr; // the one that made the last step
   };
   std::shared_ptr<Shared> shared;

@@ -47,7 +47,13 @@ MaybeError DataflowState::checkReceives(uint32_t buffer) const {
 }
 
 Expected<ArenaValue *> DataflowState::findOwn(const std::string &what, uint32_t buffer) {
+  if (MaybeError error = budget.spend(stepsOfAccess()))
+    return *error;
   ByteRange range = rangeNow(buffer);
+  if (range.empty())
+    return nullptr;
+  if (MaybeError error = checkReceives(buffer))
+    return *error;
   bool isWhole = values.find(range, found) && isWritten[context.roots[buffer]];
   if (MaybeError error = budget.spend(static_cast<int64_t>(found.size())))
     return *error;
@@ -62,16 +68,12 @@ Expected<ArenaValue *> DataflowState::findOwn(const std::string &what, uint32_t 
 }
 
 MaybeError DataflowState::read(const std::string &what, uint32_t buffer) {
-  if (MaybeError error = budget.spend(stepsOfAccess()))
-    return error;
   lastIsOfData = false;
-  if (rangeNow(buffer).empty())
-    return std::nullopt;
-  if (MaybeError error = checkReceives(buffer))
-    return error;
   Expected<ArenaValue *> value = findOwn(what, buffer);
   if (!value)
     return value.error();
+  if (!*value)
+    return std::nullopt;
   if (MaybeError error = checkMoment(what, buffer, **value))
     return error;
   lives.read((*value)->buffer, (*value)->life, place.now);
@@ -128,15 +130,11 @@ MaybeError DataflowState::readSum(uint32_t buffer) {
   bool isFirst = place.microbatch == 0;
   if (isFirst && place.run == 0)
     return std::nullopt;
-  if (MaybeError error = budget.spend(stepsOfAccess()))
-    return error;
-  if (rangeNow(buffer).empty())
-    return std::nullopt;
-  if (MaybeError error = checkReceives(buffer))
-    return error;
   Expected<ArenaValue *> value = findOwn(what, buffer);
   if (!value)
     return value.error();
+  if (!*value)
+    return std::nullopt;
   int64_t expected = isFirst ? microbatches - 1 : int64_t{place.microbatch} - 1;
   int run = isFirst ? place.run - 1 : place.run;
   if (int64_t{(*value)->microbatch} == expected && (*value)->run == run)

@@ -90,7 +90,7 @@ private:
 
   void markSums();
   MaybeError checkReceives(uint32_t buffer) const;
-  /// The buffer's own value in the bytes where it lies now.
+  /// The buffer's own value in the bytes where it lies now; null if it has no bytes.
   Expected<ArenaValue *> findOwn(const std::string &what, uint32_t buffer);
   MaybeError checkMoment(const std::string &what, uint32_t buffer, const ArenaValue &value) const;
   bool isSum(uint32_t buffer) const { return sums[context.roots[buffer]]; }
