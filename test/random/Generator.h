@@ -32,6 +32,7 @@ public:
 
 private:
   using Shape = std::vector<int64_t>;
+  using Step = void (Generator::*)();
   struct Axis {
     std::string name;
     int64_t size;
@@ -57,6 +58,8 @@ private:
   /// "low, high, low": a list of numbers.
   static std::string list(const Shape &numbers);
   static std::string letters(const Shape &shape);
+  /// What adds ops of one kind, each as often as it weighs when one is drawn.
+  static const std::vector<Step> &allSteps();
   void makeMesh();
   std::string sharding(const Shape &shape);
   /// What may stand on a value of the sharded form: a sharding, or for a pipeline logical axes.

@@ -289,13 +289,7 @@ void Generator::makeFunctions() {
   }
 }
 
-RandomGraph Generator::run() {
-  makeMesh();
-  argument(randomShape(pick(2, 3)));
-  argument(randomShape(2));
-  if (batch)
-    argument({batch, randomSize()});
-  using Step = void (Generator::*)();
+const std::vector<Generator::Step> &Generator::allSteps() {
   static const std::vector<Step> steps = {
       &Generator::elementwise, &Generator::elementwise,  &Generator::select,
       &Generator::einsum,      &Generator::einsum,       &Generator::einsum,
@@ -303,8 +297,17 @@ RandomGraph Generator::run() {
       &Generator::broadcast,   &Generator::sliceOrPad,   &Generator::concat,
       &Generator::layerNorm,   &Generator::rmsNorm,      &Generator::softmax,
       &Generator::indexed,     &Generator::crossEntropy, &Generator::attention};
+  return steps;
+}
+
+RandomGraph Generator::run() {
+  makeMesh();
+  argument(randomShape(pick(2, 3)));
+  argument(randomShape(2));
+  if (batch)
+    argument({batch, randomSize()});
   for (int64_t count = pick(4, 14); count > 0; --count)
-    (this->*oneOf(steps))();
+    (this->*oneOf(allSteps()))();
   finish();
   makeFunctions();
   graph.zero = pick(0, 3);

@@ -19,20 +19,12 @@ RandomModel Generator::runModel() {
   if (chance(60))
     argument({batch, randomSize(), pick(1, 4)});
   argument(randomShape(2));
-  using Step = void (Generator::*)();
   // What cuts and joins samples often works on the data themselves.
   static const std::vector<Step> onData = {&Generator::sliceOrPad, &Generator::concat};
-  static const std::vector<Step> all = {
-      &Generator::elementwise, &Generator::elementwise,  &Generator::select,
-      &Generator::einsum,      &Generator::einsum,       &Generator::einsum,
-      &Generator::reduce,      &Generator::reshape,      &Generator::transpose,
-      &Generator::broadcast,   &Generator::sliceOrPad,   &Generator::concat,
-      &Generator::layerNorm,   &Generator::rmsNorm,      &Generator::softmax,
-      &Generator::indexed,     &Generator::crossEntropy, &Generator::attention};
   for (int64_t count = pick(0, 2); count > 0; --count)
     (this->*oneOf(onData))();
   for (int64_t count = pick(3, 10); count > 0; --count)
-    (this->*oneOf(all))();
+    (this->*oneOf(allSteps()))();
   // Every input is read.
   for (size_t index = 0, count = values.size(); index < count; ++index)
     if (Value value = values[index]; !value.used && value.name[1] == 'a')
