@@ -13,14 +13,35 @@
 
 namespace dtc::runtime {
 
-std::string layerPattern(const std::string &text) {
+/// Where " (model.mlir:12:8)" ends that begins there, or `begin`.
+static size_t endOfPlace(const std::string &text, size_t begin) {
+  size_t end = text.find_first_of("()", begin + 2);
+  if (text.compare(begin, 2, " (") != 0 || end == std::string::npos || text[end] != ')')
+    return begin;
+  size_t column = text.rfind(':', end), line = column > 0 ? text.rfind(':', column - 1) : 0;
+  auto isNumber = [&](size_t from, size_t to) {
+    return from < to && text.find_first_not_of("0123456789", from) >= to;
+  };
+  bool isPlace = column != std::string::npos && line != std::string::npos && line > begin &&
+                 isNumber(line + 1, column) && isNumber(column + 1, end);
+  return isPlace ? end + 1 : begin;
+}
+
+std::string layerPattern(const std::string &text, bool keepsPlaces) {
   std::string pattern;
+  bool isLayer = false; // of several, each at a place of its own
   for (size_t i = 0; i < text.size();) {
+    if (size_t place = isLayer && !keepsPlaces ? endOfPlace(text, i) : i; place > i) {
+      i = place;
+      continue;
+    }
     size_t end = i;
     while (end < text.size() && text[end] >= '0' && text[end] <= '9')
       ++end;
     bool ends = end == text.size() || text[end] == '.' || text[end] == ' ';
-    if (end > i && i > 0 && text[i - 1] == '.' && ends)
+    bool isNumber = end > i && i > 0 && text[i - 1] == '.' && ends;
+    isLayer |= isNumber;
+    if (isNumber)
       pattern += '*';
     else
       pattern.append(text, i, std::max<size_t>(end - i, 1));
@@ -49,7 +70,9 @@ static std::vector<std::string> groupKey(ExplainedCollective collective) {
                                fmt::format("{}", fmt::join(collective.axes, "+"))};
   for (const ExplainedTensor &tensor : collective.tensors)
     key.insert(key.end(), {tensor.type, tensor.reason.from, tensor.reason.to});
-  visitLayerTexts(collective, [&](const std::string &text) { key.push_back(layerPattern(text)); });
+  visitLayerTexts(collective, [&](const std::string &text) {
+    key.push_back(layerPattern(text, /*keepsPlaces=*/false));
+  });
   return key;
 }
 
@@ -67,7 +90,7 @@ ExplainedCollective representativeOf(const PlanExplanation &explanation,
     size_t i = 0;
     visitLayerTexts(result, [&](std::string &text) {
       if (texts[i] != first[i])
-        text = layerPattern(first[i]);
+        text = layerPattern(first[i], layerPattern(first[i]) == layerPattern(texts[i]));
       ++i;
     });
   }

@@ -224,7 +224,7 @@ private:
       for (std::string ExplainedReason::*member :
            {&ExplainedReason::value, &ExplainedReason::producer, &ExplainedReason::consumer,
             &ExplainedReason::remedy})
-        pattern.reason.*member = layerPattern(tensor.reason.*member);
+        pattern.reason.*member = layerPattern(tensor.reason.*member, /*keepsPlaces=*/false);
       const ExplainedReason &reason = pattern.reason;
       auto [it, isNew] = numbers.try_emplace({pattern.type, std::to_string(pattern.bytes),
                                               reason.value, reason.from, reason.to, reason.producer,

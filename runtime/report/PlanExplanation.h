@@ -112,8 +112,9 @@ ExplainedCollective representativeOf(const PlanExplanation &explanation,
                                      const ExplainedGroup &group);
 
 /// A text with the numbers of layers as "*": digits between two dots, and after a dot at the end of
-/// a name, which ends where the text does or at a space.
-std::string layerPattern(const std::string &text);
+/// a name, which ends where the text does or at a space. Without places, " (model.mlir:12:8)" after
+/// such a name is left out: each layer has its own.
+std::string layerPattern(const std::string &text, bool keepsPlaces = true);
 
 } // namespace dtc::runtime
 

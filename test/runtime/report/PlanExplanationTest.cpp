@@ -196,6 +196,11 @@ TEST(PlanExplanation, LayerPatterns) {
   EXPECT_EQ(layerPattern("layers.12"), "layers.*");
   EXPECT_EQ(layerPattern("gradient of h.12.c_attn.weight"), "gradient of h.*.c_attn.weight");
   EXPECT_EQ(layerPattern("model.mlir:12:8"), "model.mlir:12:8");
+  // Each layer has a place of its own.
+  EXPECT_EQ(layerPattern("h.3.attn (model.mlir:12:8)", false), "h.*.attn");
+  EXPECT_EQ(layerPattern("dtc.add in h.3.attn (a b.mlir:1:2), h.4.mlp (x)", false),
+            "dtc.add in h.*.attn, h.*.mlp (x)");
+  EXPECT_EQ(layerPattern("wte (model.mlir:12:8)", false), "wte (model.mlir:12:8)");
   EXPECT_EQ(layerPattern("h.3.fc1 (m.mlir:3:8)"), "h.*.fc1 (m.mlir:3:8)");
   EXPECT_EQ(layerPattern("3.x2.4y"), "3.x2.4y");
   EXPECT_EQ(layerPattern(""), "");
