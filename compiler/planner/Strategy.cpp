@@ -199,7 +199,7 @@ MaybeError dtc::parseStrategy(const std::string &text, CompileOptions &options) 
   for (const strategy::Link &link : strategy.link())
     options.links[link.axis()] = {link.bandwidth(), link.latency()};
   if (std::string problem = findProblem(strategy, options); !problem.empty())
-    return Error{problem};
+    return Error{runtime::printable(problem)}; // it quotes the text
   return std::nullopt;
 }
 

@@ -127,6 +127,7 @@ TEST(Strategy, BadFieldsAreNamed) {
       {"bucket_bytes: -1", "bucket_bytes is -1"},
       {"prefetch: 1001", "prefetch is 1001"},
       {"schedule: \"2f2b\"", "schedule is \"2f2b\", expected one of auto, naive, gpipe"},
+      {"schedule: \"1f\\n1b\"", "schedule is \"1f\\n1b\", expected one of"},
       {dp + "chunks: 2", "chunks is given, but the mesh has no axis \"pp\""},
       {"chunks: 2000", "chunks is 2000"},
       {"stages: \"h.0\"", "stages is given, but the mesh has no axis \"pp\""},

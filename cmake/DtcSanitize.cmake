@@ -1,0 +1,15 @@
+# Builds everything with the sanitizers that DTC_SANITIZE names.
+
+if(DTC_SANITIZE STREQUAL "address")
+  # LLVM and MLIR have no type information for vptr to check.
+  set(flags -fsanitize=address,undefined -fno-sanitize=vptr)
+  # LLVM's headers poison the free memory of their allocators where they see this macro, and unpoison what they hand
+  # out; the installed library, which is built without, would hand out memory of the same allocators as it is.
+  add_compile_options(-U__SANITIZE_ADDRESS__)
+elseif(DTC_SANITIZE STREQUAL "thread")
+  set(flags -fsanitize=thread)
+elseif(DTC_SANITIZE)
+  message(FATAL_ERROR "DTC_SANITIZE is \"${DTC_SANITIZE}\", expected address, thread or nothing")
+endif()
+add_compile_options(${flags})
+add_link_options(${flags})
