@@ -8,14 +8,36 @@ include(AddLLVM)
 include(AddMLIR)
 set(LLVM_TOOLS_BINARY_DIR "${LLVM_TOOLS_BINARY_DIR}" CACHE PATH "where lit, FileCheck and not are")
 
-# A library of the compiler side: no RTTI and no exceptions, as LLVM itself is built.
+# What the dialects include, and what the compiler does.
+set(DTC_MLIR_HEADERS
+  <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/DialectImplementation.h>
+  <mlir/IR/Matchers.h> <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h> <mlir/IR/TypeUtilities.h>
+  <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h> <llvm/ADT/SetVector.h>
+  <llvm/ADT/StringExtras.h> <llvm/ADT/StringMap.h> <llvm/ADT/TypeSwitch.h> <llvm/Support/FormatVariadic.h> <algorithm>
+  <cmath> <functional> <map> <numeric> <optional> <set> <string> <vector>)
+set(DTC_COMPILER_HEADERS
+  ${DTC_MLIR_HEADERS} <compiler/passes/Passes.h> <mlir/IR/IRMapping.h> <llvm/ADT/MapVector.h> <fmt/format.h>)
+function(dtc_add_mlir_headers name)
+  dtc_add_precompiled_headers(${name} ${ARGN} OPTIONS -fno-rtti)
+  if(TARGET ${name})
+    target_include_directories(${name} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+    target_compile_definitions(${name} PRIVATE ${LLVM_DEFINITIONS_LIST})
+  endif()
+endfunction()
+
+# A library of the compiler side: no RTTI, as LLVM itself is built. PRECOMPILED names the headers that it uses
+# (DtcCompilerHeaders if nothing is given).
 function(dtc_add_mlir_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
   target_compile_definitions(${name} PUBLIC ${LLVM_DEFINITIONS_LIST})
-  target_compile_options(${name} PRIVATE -fno-rtti -Wall -Wno-unused-parameter)
+  target_compile_options(${name} PUBLIC -fno-rtti PRIVATE -Wall -Wno-unused-parameter)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED DtcCompilerHeaders)
+  endif()
+  dtc_use_precompiled_headers(${name} ${ARG_PRECOMPILED})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
