@@ -6,8 +6,8 @@
 
 #include "benchmarks/GradientPasses.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/simulate/TaskKernels.h"
+#include "plan/PlanTypes.h"
+#include "simulator/TaskKernels.h"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 #ifndef DTC_BENCHMARKS_GRADIENTPASSES_H
 #define DTC_BENCHMARKS_GRADIENTPASSES_H
 
-#include "runtime/plan/plan.pb.h"
+#include "plan/plan.pb.h"
 
 namespace dtc::benchmarks {
 

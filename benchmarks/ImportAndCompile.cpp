@@ -6,7 +6,7 @@
 
 #include "benchmarks/ImportAndCompile.h"
 
-#include "runtime/plan/plan.pb.h"
+#include "plan/plan.pb.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"

@@ -7,9 +7,9 @@
 #ifndef DTC_BENCHMARKS_IMPORTANDCOMPILE_H
 #define DTC_BENCHMARKS_IMPORTANDCOMPILE_H
 
+#include "compiler/driver/Pipeline.h"
 #include "compiler/import/ImportModel.h"
-#include "compiler/pipeline/Pipeline.h"
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 #include "mlir/IR/MLIRContext.h"
 

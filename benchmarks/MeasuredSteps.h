@@ -7,7 +7,7 @@
 #ifndef DTC_BENCHMARKS_MEASUREDSTEPS_H
 #define DTC_BENCHMARKS_MEASUREDSTEPS_H
 
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 #include <map>
 #include <string>

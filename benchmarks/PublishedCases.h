@@ -7,7 +7,7 @@
 #ifndef DTC_BENCHMARKS_PUBLISHEDCASES_H
 #define DTC_BENCHMARKS_PUBLISHEDCASES_H
 
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 #include <cstdint>
 #include <optional>

@@ -6,7 +6,7 @@
 
 #include "benchmarks/RandomTokens.h"
 
-#include "runtime/plan/PlanTypes.h"
+#include "plan/PlanTypes.h"
 
 #include <chrono>
 #include <fmt/format.h>

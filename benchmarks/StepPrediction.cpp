@@ -12,9 +12,9 @@
 #include "benchmarks/WholeRecompute.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/ModelCosts.h"
-#include "runtime/cluster/ClusterReader.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/simulate/Simulation.h"
+#include "plan/PlanTypes.h"
+#include "simulator/Simulation.h"
+#include "simulator/cluster/ClusterReader.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"

@@ -8,7 +8,7 @@
 #define DTC_BENCHMARKS_STEPPREDICTION_H
 
 #include "benchmarks/PublishedCases.h"
-#include "runtime/cluster/cluster.pb.h"
+#include "simulator/cluster/cluster.pb.h"
 
 #include <optional>
 #include <string>

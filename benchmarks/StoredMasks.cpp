@@ -6,7 +6,7 @@
 
 #include "benchmarks/StoredMasks.h"
 
-#include "runtime/plan/PlanTypes.h"
+#include "plan/PlanTypes.h"
 
 #include <algorithm>
 #include <map>

@@ -6,7 +6,7 @@
 
 #include "benchmarks/WholeRecompute.h"
 
-#include "runtime/plan/PlanTypes.h"
+#include "plan/PlanTypes.h"
 
 #include <cctype>
 #include <map>

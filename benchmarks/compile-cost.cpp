@@ -13,8 +13,8 @@
 
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/Median.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/support/Format.h"
+#include "plan/PlanReader.h"
+#include "support/Format.h"
 #include "tools/CommandLine.h"
 
 #include <chrono>

@@ -11,9 +11,9 @@
 
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/Median.h"
+#include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
-#include "runtime/plan/PlanTypes.h"
 #include "tools/CommandLine.h"
 
 #include <chrono>

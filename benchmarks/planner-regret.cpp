@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/support/Format.h"
-#include "test/support/PlannerCases.h"
+#include "support/Format.h"
+#include "test/lib/compile/PlannerCases.h"
 #include "tools/CommandLine.h"
 
 #include <CLI/CLI.hpp>

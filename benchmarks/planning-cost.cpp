@@ -14,8 +14,8 @@
 #include "benchmarks/Median.h"
 #include "compiler/planner/Planner.h"
 #include "compiler/planner/Strategy.h"
-#include "runtime/cluster/ClusterReader.h"
-#include "runtime/plan/PlanReader.h"
+#include "plan/PlanReader.h"
+#include "simulator/cluster/ClusterReader.h"
 #include "tools/CommandLine.h"
 
 #include "llvm/Support/JSON.h"

@@ -18,10 +18,10 @@
 #include "benchmarks/RandomTokens.h"
 #include "compiler/planner/Strategy.h"
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "runtime/cluster/ClusterReader.h"
 #include "runtime/executor/Session.h"
-#include "runtime/simulate/Simulation.h"
-#include "runtime/support/AtomicFile.h"
+#include "simulator/Simulation.h"
+#include "simulator/cluster/ClusterReader.h"
+#include "support/AtomicFile.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>

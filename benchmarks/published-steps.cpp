@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "benchmarks/StepPrediction.h"
-#include "runtime/cluster/ClusterReader.h"
+#include "simulator/cluster/ClusterReader.h"
 #include "tools/CommandLine.h"
 
 #include "llvm/Support/MemoryBuffer.h"

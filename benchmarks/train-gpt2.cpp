@@ -17,11 +17,11 @@
 #include "benchmarks/Median.h"
 #include "benchmarks/RandomTokens.h"
 #include "benchmarks/TrainingArguments.h"
+#include "plan/PlanSummary.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
-#include "runtime/report/PlanSummary.h"
-#include "runtime/support/Format.h"
 #include "runtime/train/ProgressReport.h"
+#include "support/Format.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #ifndef DTC_TOOLS_COMMANDLINE_H
 #define DTC_TOOLS_COMMANDLINE_H
 
-#include "runtime/support/Printable.h"
+#include "support/Printable.h"
 
 #include <CLI/CLI.hpp>
 

@@ -7,7 +7,7 @@
 #ifndef DTC_TOOLS_PRINTABLESTREAM_H
 #define DTC_TOOLS_PRINTABLESTREAM_H
 
-#include "runtime/support/Printable.h"
+#include "support/Printable.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/communicators/local/LocalCommunicator.h"
 #include "runtime/executor/DeviceThreads.h"
+#include "runtime/fabrics/local/LocalCommunicator.h"
 
 #include <benchmark/benchmark.h>
 #include <cstring>

@@ -27,7 +27,7 @@ namespace dtc {
 using AxisList = llvm::SmallVector<unsigned, 2>;
 
 /// What a link is taken to do where nobody says: what a network card of 200 Gbit/s does in each
-/// direction. Reports assume the same (runtime/support/LinkSpeed.h); a test holds the two together.
+/// direction. Reports assume the same (support/LinkSpeed.h); a test holds the two together.
 inline constexpr double kDefaultBandwidth = 25e9; ///< bytes a second
 inline constexpr double kDefaultLatency = 10e-6;  ///< seconds
 

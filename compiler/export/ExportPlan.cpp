@@ -9,8 +9,8 @@
 #include "compiler/analysis/DescribeLocation.h"
 #include "dialects/dtc/LoraAttribute.h"
 #include "dialects/exec/Exec.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/plan/plan.pb.h"
+#include "plan/PlanReader.h"
+#include "plan/plan.pb.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"

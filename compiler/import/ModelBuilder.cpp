@@ -8,7 +8,7 @@
 
 #include "dialects/dtc/DtcOps.h"
 #include "dialects/dtc/LoraAttribute.h"
-#include "runtime/plan/AdapterNames.h"
+#include "plan/AdapterNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

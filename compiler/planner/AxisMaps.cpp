@@ -7,8 +7,8 @@
 #include "compiler/planner/AxisMaps.h"
 
 #include "compiler/analysis/DimensionClasses.h"
+#include "compiler/driver/Pipeline.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
-#include "compiler/pipeline/Pipeline.h"
 #include "dialects/dtc/DtcOps.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -6,9 +6,9 @@
 
 #include "compiler/planner/ClusterSpeeds.h"
 
-#include "runtime/cluster/CollectiveTime.h"
-#include "runtime/cluster/DeviceTime.h"
-#include "runtime/cluster/Topology.h"
+#include "simulator/cluster/CollectiveTime.h"
+#include "simulator/cluster/DeviceTime.h"
+#include "simulator/cluster/Topology.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -7,9 +7,9 @@
 #ifndef DTC_COMPILER_PLANNER_CLUSTERSPEEDS_H
 #define DTC_COMPILER_PLANNER_CLUSTERSPEEDS_H
 
-#include "compiler/pipeline/Pipeline.h"
-#include "runtime/cluster/Topology.h"
-#include "runtime/cluster/cluster.pb.h"
+#include "compiler/driver/Pipeline.h"
+#include "simulator/cluster/Topology.h"
+#include "simulator/cluster/cluster.pb.h"
 
 #include <string>
 #include <vector>

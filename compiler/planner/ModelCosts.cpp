@@ -7,13 +7,13 @@
 #include "compiler/planner/ModelCosts.h"
 
 #include "compiler/analysis/ZeroSplit.h"
+#include "compiler/driver/PlanSearch.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
-#include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/ClusterSpeeds.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/simulate/PlanSteps.h"
+#include "plan/PlanTypes.h"
+#include "simulator/PlanSteps.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"

@@ -7,10 +7,10 @@
 #ifndef DTC_COMPILER_PLANNER_MODELCOSTS_H
 #define DTC_COMPILER_PLANNER_MODELCOSTS_H
 
-#include "compiler/pipeline/Pipeline.h"
+#include "compiler/driver/Pipeline.h"
 #include "compiler/planner/RepeatedLayers.h"
-#include "runtime/cluster/Topology.h"
-#include "runtime/support/Error.h"
+#include "simulator/cluster/Topology.h"
+#include "support/Error.h"
 
 #include <map>
 #include <string>

@@ -7,9 +7,9 @@
 #include "compiler/planner/Planner.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/driver/PlanSearch.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/passes/train/ModelFlops.h"
-#include "compiler/pipeline/PlanSearch.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PlannerReport.h"
 

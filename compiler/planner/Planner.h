@@ -7,13 +7,13 @@
 #ifndef DTC_COMPILER_PLANNER_PLANNER_H
 #define DTC_COMPILER_PLANNER_PLANNER_H
 
-#include "compiler/pipeline/PlanSearch.h"
+#include "compiler/driver/PlanSearch.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/StepEstimate.h"
-#include "runtime/plan/plan.pb.h"
-#include "runtime/simulate/Simulation.h"
-#include "runtime/support/Error.h"
+#include "plan/plan.pb.h"
+#include "simulator/Simulation.h"
+#include "support/Error.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 

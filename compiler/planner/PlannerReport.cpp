@@ -7,8 +7,8 @@
 #include "compiler/planner/PlannerReport.h"
 
 #include "compiler/planner/Strategy.h"
-#include "runtime/simulate/SimulationReport.h"
-#include "runtime/support/Format.h"
+#include "report/SimulationReport.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 

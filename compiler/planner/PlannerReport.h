@@ -8,7 +8,7 @@
 #define DTC_COMPILER_PLANNER_PLANNERREPORT_H
 
 #include "compiler/planner/Planner.h"
-#include "runtime/html/SimulationPage.h"
+#include "report/html/SimulationPage.h"
 
 #include <string>
 

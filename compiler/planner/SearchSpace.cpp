@@ -9,7 +9,7 @@
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/passes/sharding/LogicalAxes.h"
 #include "compiler/planner/AxisMaps.h"
-#include "runtime/cluster/Topology.h"
+#include "simulator/cluster/Topology.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"

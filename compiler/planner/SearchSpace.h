@@ -8,7 +8,7 @@
 #define DTC_COMPILER_PLANNER_SEARCHSPACE_H
 
 #include "compiler/planner/ModelCosts.h"
-#include "runtime/cluster/cluster.pb.h"
+#include "simulator/cluster/cluster.pb.h"
 
 #include <cstdint>
 #include <map>

@@ -9,7 +9,7 @@
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/analysis/PipelineSimulation.h"
 #include "compiler/planner/ClusterSpeeds.h"
-#include "runtime/cluster/CollectiveTime.h"
+#include "simulator/cluster/CollectiveTime.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -8,7 +8,7 @@
 #define DTC_COMPILER_PLANNER_STEPESTIMATE_H
 
 #include "compiler/planner/SearchSpace.h"
-#include "runtime/cluster/Topology.h"
+#include "simulator/cluster/Topology.h"
 
 #include <map>
 #include <tuple>

@@ -11,8 +11,8 @@
 #include "compiler/passes/sharding/LogicalAxes.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/strategy.pb.h"
-#include "runtime/cluster/ClusterText.h"
-#include "runtime/support/MappedFile.h"
+#include "simulator/cluster/ClusterText.h"
+#include "support/MappedFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -7,9 +7,9 @@
 #ifndef DTC_COMPILER_PLANNER_STRATEGY_H
 #define DTC_COMPILER_PLANNER_STRATEGY_H
 
-#include "compiler/pipeline/Pipeline.h"
-#include "runtime/cluster/cluster.pb.h"
-#include "runtime/support/Error.h"
+#include "compiler/driver/Pipeline.h"
+#include "simulator/cluster/cluster.pb.h"
+#include "support/Error.h"
 
 #include <string>
 

@@ -14,8 +14,8 @@
 #ifndef DTC_RUNTIME_BACKENDS_KERNEL_H
 #define DTC_RUNTIME_BACKENDS_KERNEL_H
 
-#include "runtime/support/Error.h"
-#include "runtime/support/Tensor.h"
+#include "support/Error.h"
+#include "support/Tensor.h"
 
 #include <map>
 #include <memory>

@@ -8,10 +8,10 @@
 
 #include "runtime/calibrate/Measurements.h"
 #include "runtime/calibrate/Rounds.h"
-#include "runtime/cluster/ClusterReader.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/Format.h"
-#include "runtime/support/Memory.h"
+#include "simulator/cluster/ClusterReader.h"
+#include "support/AtomicFile.h"
+#include "support/Format.h"
+#include "support/Memory.h"
 
 #include <algorithm>
 #include <chrono>

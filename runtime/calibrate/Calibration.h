@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_CALIBRATE_CALIBRATION_H
 
 #include "runtime/backends/Kernel.h"
-#include "runtime/cluster/cluster.pb.h"
+#include "simulator/cluster/cluster.pb.h"
 
 #include <cstdint>
 #include <cstdio>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/calibrate/Calibration.h"
-#include "runtime/support/Format.h"
+#include "support/Format.h"
 
 #include <fmt/format.h>
 #include <iterator>

@@ -6,7 +6,7 @@
 
 #include "runtime/calibrate/KernelCases.h"
 
-#include "runtime/cluster/KernelBytes.h"
+#include "simulator/cluster/KernelBytes.h"
 
 #include <algorithm>
 

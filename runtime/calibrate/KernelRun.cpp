@@ -6,7 +6,7 @@
 
 #include "runtime/calibrate/KernelRun.h"
 
-#include "runtime/plan/InPlaceRules.h"
+#include "plan/InPlaceRules.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,9 +6,9 @@
 
 #include "runtime/calibrate/Measurements.h"
 
+#include "plan/PlanReader.h"
+#include "plan/PlanTypes.h"
 #include "runtime/executor/Session.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/plan/PlanTypes.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/calibrate/Measurements.h"
-#include "runtime/communicators/local/LocalTransfers.h"
+#include "runtime/fabrics/local/LocalTransfers.h"
 
 #include <algorithm>
 #include <chrono>

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_CALIBRATE_OPERANDMEMORY_H
 #define DTC_RUNTIME_CALIBRATE_OPERANDMEMORY_H
 
-#include "runtime/support/Memory.h"
+#include "support/Memory.h"
 
 #include <vector>
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/calibrate/Measurements.h"
-#include "runtime/cluster/DeviceTime.h"
+#include "simulator/cluster/DeviceTime.h"
 
 #include <algorithm>
 #include <fmt/format.h>

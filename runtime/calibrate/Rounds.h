@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_CALIBRATE_ROUNDS_H
 #define DTC_RUNTIME_CALIBRATE_ROUNDS_H
 
-#include "runtime/cluster/cluster.pb.h"
+#include "simulator/cluster/cluster.pb.h"
 
 #include <vector>
 

@@ -6,9 +6,9 @@
 
 #include "runtime/data/DataSource.h"
 
+#include "plan/PlanTypes.h"
 #include "runtime/data/SafetensorsSource.h"
 #include "runtime/data/TokenSource.h"
-#include "runtime/plan/PlanTypes.h"
 
 #include <fmt/format.h>
 

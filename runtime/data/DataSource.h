@@ -7,9 +7,9 @@
 #ifndef DTC_RUNTIME_DATA_DATASOURCE_H
 #define DTC_RUNTIME_DATA_DATASOURCE_H
 
-#include "runtime/plan/plan.pb.h"
-#include "runtime/support/Error.h"
-#include "runtime/support/Tensor.h"
+#include "plan/plan.pb.h"
+#include "support/Error.h"
+#include "support/Tensor.h"
 
 #include <functional>
 #include <map>

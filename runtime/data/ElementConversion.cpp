@@ -6,7 +6,7 @@
 
 #include "runtime/data/ElementConversion.h"
 
-#include "runtime/support/Float16.h"
+#include "support/Float16.h"
 
 #include <cstring>
 #include <fmt/format.h>

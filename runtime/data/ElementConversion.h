@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_DATA_ELEMENTCONVERSION_H
 #define DTC_RUNTIME_DATA_ELEMENTCONVERSION_H
 
-#include "runtime/support/Error.h"
-#include "runtime/support/Tensor.h"
+#include "support/Error.h"
+#include "support/Tensor.h"
 
 #include <cstddef>
 #include <span>

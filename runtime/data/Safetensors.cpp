@@ -7,8 +7,8 @@
 #include "runtime/data/Safetensors.h"
 
 #include "runtime/data/ElementConversion.h"
-#include "runtime/support/CheckedMath.h"
-#include "runtime/support/Format.h"
+#include "support/CheckedMath.h"
+#include "support/Format.h"
 
 #include <algorithm>
 #include <cstring>

@@ -12,10 +12,10 @@
 #ifndef DTC_RUNTIME_DATA_SAFETENSORS_H
 #define DTC_RUNTIME_DATA_SAFETENSORS_H
 
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/Error.h"
-#include "runtime/support/InputFile.h"
-#include "runtime/support/Tensor.h"
+#include "support/AtomicFile.h"
+#include "support/Error.h"
+#include "support/InputFile.h"
+#include "support/Tensor.h"
 
 #include <functional>
 #include <map>

@@ -6,7 +6,7 @@
 
 #include "runtime/data/SafetensorsShards.h"
 
-#include "runtime/support/ReadText.h"
+#include "support/ReadText.h"
 
 #include <filesystem>
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_DATA_SAMPLING_H
 #define DTC_RUNTIME_DATA_SAMPLING_H
 
-#include "runtime/support/Philox.h"
+#include "support/Philox.h"
 
 #include <array>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_DATA_TOKENFILE_H
 #define DTC_RUNTIME_DATA_TOKENFILE_H
 
-#include "runtime/support/InputFile.h"
+#include "support/InputFile.h"
 
 #include <array>
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 #include "runtime/executor/CommunicationStream.h"
 
-#include "runtime/support/StartThread.h"
-#include "runtime/support/WaitBriefly.h"
+#include "support/StartThread.h"
+#include "support/WaitBriefly.h"
 
 #include <cassert>
 #include <exception>

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_EXECUTOR_COMMUNICATIONSTREAM_H
 #define DTC_RUNTIME_EXECUTOR_COMMUNICATIONSTREAM_H
 
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 #include <condition_variable>
 #include <cstdint>

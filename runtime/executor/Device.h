@@ -8,15 +8,15 @@
 #define DTC_RUNTIME_EXECUTOR_DEVICE_H
 
 #include "runtime/backends/Kernel.h"
-#include "runtime/communicators/Communicator.h"
-#include "runtime/communicators/Transfers.h"
 #include "runtime/executor/CommunicationStream.h"
 #include "runtime/executor/DeviceProgress.h"
 #include "runtime/executor/DeviceTrace.h"
 #include "runtime/executor/DeviceTransfers.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
-#include "runtime/support/Memory.h"
+#include "runtime/fabrics/Communicator.h"
+#include "runtime/fabrics/Transfers.h"
+#include "support/Memory.h"
 
 #include <chrono>
 #include <functional>

@@ -6,7 +6,7 @@
 
 #include "runtime/executor/DeviceThreads.h"
 
-#include "runtime/support/StartThread.h"
+#include "support/StartThread.h"
 
 #include <exception>
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_EXECUTOR_DEVICETHREADS_H
 #define DTC_RUNTIME_EXECUTOR_DEVICETHREADS_H
 
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_EXECUTOR_DEVICETRANSFERS_H
 #define DTC_RUNTIME_EXECUTOR_DEVICETRANSFERS_H
 
-#include "runtime/communicators/Transfers.h"
 #include "runtime/executor/PreparedProgram.h"
+#include "runtime/fabrics/Transfers.h"
 
 #include <memory>
 #include <vector>

@@ -6,9 +6,9 @@
 
 #include "runtime/executor/InitialValues.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/support/Float16.h"
-#include "runtime/support/Philox.h"
+#include "plan/PlanTypes.h"
+#include "support/Float16.h"
+#include "support/Philox.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_EXECUTOR_INITIALVALUES_H
 #define DTC_RUNTIME_EXECUTOR_INITIALVALUES_H
 
+#include "plan/plan.pb.h"
 #include "runtime/executor/ShardRegion.h"
-#include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_EXECUTOR_INJECTION_H
 
 #include "runtime/executor/PreparedProgram.h"
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 #include <array>
 #include <cstddef>

@@ -6,8 +6,8 @@
 
 #include "runtime/executor/PreparedProgram.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/PlanValidator.h"
+#include "plan/PlanTypes.h"
+#include "plan/PlanValidator.h"
 
 #include <algorithm>
 #include <exception>

@@ -7,10 +7,10 @@
 #ifndef DTC_RUNTIME_EXECUTOR_PREPAREDPROGRAM_H
 #define DTC_RUNTIME_EXECUTOR_PREPAREDPROGRAM_H
 
+#include "plan/plan.pb.h"
 #include "runtime/backends/Kernel.h"
-#include "runtime/communicators/Communicator.h"
-#include "runtime/plan/plan.pb.h"
-#include "runtime/support/Mesh.h"
+#include "runtime/fabrics/Communicator.h"
+#include "support/Mesh.h"
 
 #include <memory>
 #include <optional>

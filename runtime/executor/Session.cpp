@@ -6,16 +6,16 @@
 
 #include "runtime/executor/Session.h"
 
-#include "runtime/communicators/local/LocalCommunicator.h"
-#include "runtime/communicators/local/LocalTransfers.h"
+#include "plan/PlanTypes.h"
+#include "plan/PlanValidator.h"
 #include "runtime/executor/InitialValues.h"
 #include "runtime/executor/ShardRegion.h"
 #include "runtime/executor/StallDetector.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/PlanValidator.h"
-#include "runtime/support/CheckedMath.h"
-#include "runtime/support/Format.h"
-#include "runtime/support/StartThread.h"
+#include "runtime/fabrics/local/LocalCommunicator.h"
+#include "runtime/fabrics/local/LocalTransfers.h"
+#include "support/CheckedMath.h"
+#include "support/Format.h"
+#include "support/StartThread.h"
 
 #include <algorithm>
 #include <cassert>

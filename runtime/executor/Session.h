@@ -7,15 +7,15 @@
 #ifndef DTC_RUNTIME_EXECUTOR_SESSION_H
 #define DTC_RUNTIME_EXECUTOR_SESSION_H
 
+#include "plan/plan.pb.h"
 #include "runtime/backends/Kernel.h"
-#include "runtime/communicators/Communicator.h"
 #include "runtime/executor/Device.h"
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
-#include "runtime/plan/plan.pb.h"
-#include "runtime/support/Error.h"
-#include "runtime/support/Tensor.h"
+#include "runtime/fabrics/Communicator.h"
+#include "support/Error.h"
+#include "support/Tensor.h"
 
 #include <array>
 #include <cstdint>

@@ -6,7 +6,7 @@
 
 #include "runtime/executor/Session.h"
 
-#include "runtime/plan/PlanTypes.h"
+#include "plan/PlanTypes.h"
 
 #include <algorithm>
 

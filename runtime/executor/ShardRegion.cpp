@@ -6,8 +6,8 @@
 
 #include "runtime/executor/ShardRegion.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/support/CheckedMath.h"
+#include "plan/PlanTypes.h"
+#include "support/CheckedMath.h"
 
 #include <algorithm>
 #include <cstring>

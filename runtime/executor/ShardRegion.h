@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_EXECUTOR_SHARDREGION_H
 #define DTC_RUNTIME_EXECUTOR_SHARDREGION_H
 
-#include "runtime/plan/plan.pb.h"
-#include "runtime/support/Mesh.h"
+#include "plan/plan.pb.h"
+#include "support/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>

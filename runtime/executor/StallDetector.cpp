@@ -6,7 +6,7 @@
 
 #include "runtime/executor/StallDetector.h"
 
-#include "runtime/plan/PlanTypes.h"
+#include "plan/PlanTypes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,14 +6,14 @@
 
 #include "runtime/generate/GenerateRun.h"
 
+#include "plan/PlanReader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/TokenFile.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/Format.h"
-#include "runtime/support/Print.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/ProgressReport.h"
+#include "support/AtomicFile.h"
+#include "support/Format.h"
+#include "support/Print.h"
 
 #include <cerrno>
 #include <cstring>

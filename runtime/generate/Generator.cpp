@@ -6,8 +6,8 @@
 
 #include "runtime/generate/Generator.h"
 
+#include "plan/PlanTypes.h"
 #include "runtime/data/DataSource.h"
-#include "runtime/plan/PlanTypes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,8 +22,6 @@ struct Generator::Sequence {
   size_t promptLength = 0;
   bool isDone = false;
 };
-
-bool generates(const plan::Plan &plan) { return findEntryPoint(plan, "decode") != nullptr; }
 
 /// Checks that an entry point takes tokens of `shape` and a position for each sample, and gives the
 /// logits of one token of each.

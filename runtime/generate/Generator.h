@@ -30,9 +30,6 @@ struct GeneratedText {
   double prefillSeconds = 0, decodeSeconds = 0;
 };
 
-/// Whether dtc-compile made the plan to generate tokens.
-bool generates(const plan::Plan &plan);
-
 /// Runs the programs of a plan of --mode generate.
 class Generator {
 public:

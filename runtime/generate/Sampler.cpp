@@ -6,7 +6,7 @@
 
 #include "runtime/generate/Sampler.h"
 
-#include "runtime/support/Philox.h"
+#include "support/Philox.h"
 
 #include <algorithm>
 #include <cmath>

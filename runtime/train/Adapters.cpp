@@ -6,8 +6,8 @@
 
 #include "runtime/train/Adapters.h"
 
-#include "runtime/plan/AdapterNames.h"
-#include "runtime/plan/PlanTypes.h"
+#include "plan/AdapterNames.h"
+#include "plan/PlanTypes.h"
 
 #include <algorithm>
 #include <cmath>

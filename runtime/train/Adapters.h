@@ -8,9 +8,9 @@
 #define DTC_RUNTIME_TRAIN_ADAPTERS_H
 
 #include "runtime/executor/Session.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/Error.h"
 #include "runtime/train/Weights.h"
+#include "support/AtomicFile.h"
+#include "support/Error.h"
 
 #include <string>
 

@@ -12,8 +12,8 @@
 
 #include "runtime/train/ChromeTrace.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/support/AtomicFile.h"
+#include "plan/PlanTypes.h"
+#include "support/AtomicFile.h"
 
 #include <algorithm>
 #include <fmt/format.h>

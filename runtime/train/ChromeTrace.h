@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_TRAIN_CHROMETRACE_H
 
 #include "runtime/executor/Session.h"
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 #include <string>
 

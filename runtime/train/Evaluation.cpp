@@ -6,7 +6,7 @@
 
 #include "runtime/train/Evaluation.h"
 
-#include "runtime/plan/PlanTypes.h"
+#include "plan/PlanTypes.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_TRAIN_METRICS_H
 #define DTC_RUNTIME_TRAIN_METRICS_H
 
-#include "runtime/support/Error.h"
-#include "runtime/support/LockedFile.h"
+#include "support/Error.h"
+#include "support/LockedFile.h"
 
 #include <cstdint>
 #include <optional>

@@ -6,10 +6,10 @@
 
 #include "runtime/train/OpenSession.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/support/Print.h"
-#include "runtime/support/Printable.h"
+#include "plan/PlanTypes.h"
 #include "runtime/train/Weights.h"
+#include "support/Print.h"
+#include "support/Printable.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -6,8 +6,8 @@
 
 #include "runtime/train/ProgressReport.h"
 
-#include "runtime/support/Format.h"
-#include "runtime/support/Print.h"
+#include "support/Format.h"
+#include "support/Print.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,8 +8,8 @@
 #define DTC_RUNTIME_TRAIN_PROGRESSREPORT_H
 
 #include "runtime/executor/Session.h"
-#include "runtime/support/Tensor.h"
 #include "runtime/train/Metrics.h"
+#include "support/Tensor.h"
 
 #include <chrono>
 #include <cstdio>

@@ -7,10 +7,10 @@
 #ifndef DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
 #define DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
 
-#include "runtime/support/Error.h"
 #include "runtime/train/LossScale.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/SkippedSteps.h"
+#include "support/Error.h"
 
 #include <cstdint>
 #include <optional>

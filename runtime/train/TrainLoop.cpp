@@ -6,17 +6,11 @@
 
 #include "runtime/train/TrainLoop.h"
 
+#include "plan/PlanReader.h"
+#include "plan/PlanTypes.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/Sampling.h"
 #include "runtime/executor/Session.h"
-#include "runtime/generate/Generator.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/report/PlanSimulation.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/Format.h"
-#include "runtime/support/Print.h"
-#include "runtime/support/Printable.h"
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/Metrics.h"
@@ -25,6 +19,11 @@
 #include "runtime/train/SavedFiles.h"
 #include "runtime/train/StepOutcomes.h"
 #include "runtime/train/Weights.h"
+#include "simulator/PlanSimulation.h"
+#include "support/AtomicFile.h"
+#include "support/Format.h"
+#include "support/Print.h"
+#include "support/Printable.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -8,8 +8,8 @@
 #define DTC_RUNTIME_TRAIN_TRAINLOOP_H
 
 #include "runtime/backends/Kernel.h"
-#include "runtime/support/Error.h"
 #include "runtime/train/TrainOptions.h"
+#include "support/Error.h"
 
 #include <atomic>
 #include <cstdint>

@@ -8,9 +8,9 @@
 #define DTC_RUNTIME_TRAIN_TRAINOPTIONS_H
 
 #include "runtime/executor/Injection.h"
-#include "runtime/support/Error.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/LossScale.h"
+#include "support/Error.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,10 +6,10 @@
 
 #include "runtime/train/Weights.h"
 
+#include "plan/AdapterNames.h"
+#include "plan/PlanTypes.h"
 #include "runtime/data/ElementConversion.h"
 #include "runtime/data/SafetensorsShards.h"
-#include "runtime/plan/AdapterNames.h"
-#include "runtime/plan/PlanTypes.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -9,8 +9,8 @@
 
 #include "runtime/data/Safetensors.h"
 #include "runtime/executor/Session.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/Error.h"
+#include "support/AtomicFile.h"
+#include "support/Error.h"
 
 #include <functional>
 #include <map>

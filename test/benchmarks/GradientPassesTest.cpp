@@ -6,9 +6,9 @@
 
 #include "benchmarks/GradientPasses.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/simulate/TaskKernels.h"
-#include "test/runtime/testing/PlanBuilder.h"
+#include "plan/PlanTypes.h"
+#include "simulator/TaskKernels.h"
+#include "test/lib/plans/PlanBuilder.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

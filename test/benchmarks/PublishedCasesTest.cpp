@@ -6,7 +6,7 @@
 
 #include "benchmarks/PublishedCases.h"
 
-#include "test/runtime/testing/Expect.h"
+#include "test/lib/plans/Expect.h"
 
 #include <gtest/gtest.h>
 

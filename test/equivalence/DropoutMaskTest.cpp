@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/plan.pb.h"
+#include "plan/plan.pb.h"
 #include "test/equivalence/Training.h"
 
 #include "llvm/Support/FormatVariadic.h"

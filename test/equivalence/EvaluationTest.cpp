@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/plan.pb.h"
+#include "plan/PlanTypes.h"
+#include "plan/plan.pb.h"
 #include "test/equivalence/Training.h"
 
 #include <gtest/gtest.h>

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/plan.pb.h"
 #include "runtime/generate/Generator.h"
-#include "runtime/plan/plan.pb.h"
 #include "test/equivalence/Training.h"
 
 #include <algorithm>

@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/AdapterNames.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/plan.pb.h"
+#include "plan/AdapterNames.h"
+#include "plan/PlanTypes.h"
+#include "plan/plan.pb.h"
 #include "test/equivalence/Training.h"
 
 #include <gtest/gtest.h>

@@ -13,12 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/InPlaceRules.h"
+#include "plan/PlanTypes.h"
+#include "plan/PlanValidator.h"
+#include "plan/plan.pb.h"
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "runtime/plan/InPlaceRules.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/PlanValidator.h"
-#include "runtime/plan/plan.pb.h"
-#include "test/support/CompileAndRun.h"
+#include "test/lib/compile/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/analysis/PipelineSchedule.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/plan.pb.h"
-#include "test/support/CompileAndRun.h"
+#include "plan/PlanTypes.h"
+#include "plan/plan.pb.h"
+#include "test/lib/compile/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 

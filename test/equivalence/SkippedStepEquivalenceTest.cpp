@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "runtime/plan/PlanTypes.h"
 #include "runtime/train/StepOutcomes.h"
 #include "test/equivalence/Training.h"
 

@@ -6,8 +6,8 @@
 
 #include "test/equivalence/Training.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/plan.pb.h"
+#include "plan/PlanTypes.h"
+#include "plan/plan.pb.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -7,7 +7,7 @@
 #ifndef DTC_TEST_EQUIVALENCE_TRAINING_H
 #define DTC_TEST_EQUIVALENCE_TRAINING_H
 
-#include "test/support/CompileAndRun.h"
+#include "test/lib/compile/CompileAndRun.h"
 
 #include <map>
 #include <optional>

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/generate/Generator.h"
+#include "test/lib/compile/CompileAndRun.h"
 #include "test/parity/Reference.h"
-#include "test/support/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 

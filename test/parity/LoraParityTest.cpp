@@ -9,13 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/AdapterNames.h"
+#include "plan/PlanTypes.h"
+#include "plan/plan.pb.h"
 #include "runtime/data/Safetensors.h"
-#include "runtime/plan/AdapterNames.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/plan.pb.h"
 #include "runtime/train/Adapters.h"
 #include "runtime/train/Weights.h"
-#include "test/support/CompileAndRun.h"
+#include "test/lib/compile/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/plan.pb.h"
+#include "plan/PlanTypes.h"
+#include "plan/plan.pb.h"
+#include "test/lib/compile/CompileAndRun.h"
 #include "test/parity/Reference.h"
-#include "test/support/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 

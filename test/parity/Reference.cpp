@@ -8,7 +8,7 @@
 
 #include "runtime/data/Safetensors.h"
 #include "runtime/train/Weights.h"
-#include "test/support/CompileAndRun.h"
+#include "test/lib/compile/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 

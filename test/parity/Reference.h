@@ -7,10 +7,10 @@
 #ifndef DTC_TEST_PARITY_REFERENCE_H
 #define DTC_TEST_PARITY_REFERENCE_H
 
+#include "compiler/driver/Pipeline.h"
 #include "compiler/import/ImportModel.h"
-#include "compiler/pipeline/Pipeline.h"
 #include "runtime/executor/Session.h"
-#include "runtime/support/Tensor.h"
+#include "support/Tensor.h"
 
 #include <nlohmann/json.hpp>
 

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/random/RandomPipeline.h"
-#include "runtime/plan/plan.pb.h"
+#include "plan/plan.pb.h"
 #include "test/random/RunProgram.h"
 
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #ifndef DTC_TEST_RANDOM_RUNPROGRAM_H
 #define DTC_TEST_RANDOM_RUNPROGRAM_H
 
+#include "test/lib/compile/CompileAndRun.h"
 #include "test/random/RandomGraph.h"
-#include "test/support/CompileAndRun.h"
 
 #include <map>
 #include <string>

@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/plan.pb.h"
+#include "plan/plan.pb.h"
+#include "test/lib/compile/CompileAndRun.h"
 #include "test/reshard/RandomReshards.h"
-#include "test/support/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 

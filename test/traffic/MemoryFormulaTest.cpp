@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/plan/plan.pb.h"
+#include "plan/PlanTypes.h"
+#include "plan/plan.pb.h"
 #include "test/traffic/ModelSizes.h"
 
 #include <gtest/gtest.h>

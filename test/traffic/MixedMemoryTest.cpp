@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/report/PlanSummary.h"
-#include "test/support/CompileAndRun.h"
+#include "plan/PlanSummary.h"
+#include "test/lib/compile/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 

@@ -12,9 +12,9 @@
 #ifndef DTC_TEST_TRAFFIC_MODELSIZES_H
 #define DTC_TEST_TRAFFIC_MODELSIZES_H
 
+#include "plan/PlanSummary.h"
 #include "runtime/executor/Session.h"
-#include "runtime/report/PlanSummary.h"
-#include "test/support/CompileAndRun.h"
+#include "test/lib/compile/CompileAndRun.h"
 
 #include <cstdint>
 #include <memory>

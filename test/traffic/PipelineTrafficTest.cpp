@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/plan.pb.h"
+#include "plan/plan.pb.h"
 #include "test/traffic/ModelSizes.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/report/PlanExplanation.h"
+#include "report/PlanExplanation.h"
 #include "test/traffic/ModelSizes.h"
 
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #include "tools/dtc-compile/Planning.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
-#include "runtime/support/NearestName.h"
-#include "runtime/support/Quantity.h"
+#include "support/NearestName.h"
+#include "support/Quantity.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"

@@ -7,9 +7,9 @@
 #ifndef DTC_TOOLS_DTC_COMPILE_PLANNING_H
 #define DTC_TOOLS_DTC_COMPILE_PLANNING_H
 
-#include "compiler/pipeline/Pipeline.h"
+#include "compiler/driver/Pipeline.h"
 #include "compiler/planner/Planner.h"
-#include "runtime/cluster/cluster.pb.h"
+#include "simulator/cluster/cluster.pb.h"
 
 #include <CLI/CLI.hpp>
 #include <string>

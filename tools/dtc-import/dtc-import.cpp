@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/ImportModel.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/CommandFiles.h"
-#include "runtime/support/ReadText.h"
+#include "support/AtomicFile.h"
+#include "support/CommandFiles.h"
+#include "support/ReadText.h"
 #include "tools/CommandLine.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/driver/Pipeline.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/pipeline/Pipeline.h"
-#include "runtime/support/AtomicFile.h"
-#include "runtime/support/CommandFiles.h"
-#include "runtime/support/Printable.h"
-#include "runtime/support/ReadText.h"
+#include "support/AtomicFile.h"
+#include "support/CommandFiles.h"
+#include "support/Printable.h"
+#include "support/ReadText.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -17,7 +17,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #ifdef DTC_TEST_PASSES
-#include "test/lib/TestPasses.h"
+#include "test/lib/passes/TestPasses.h"
 #endif
 
 static int fail(const std::string &message) {

@@ -4,15 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/PlanReader.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/Calibration.h"
 #include "runtime/data/SafetensorsShards.h"
 #include "runtime/executor/Session.h"
 #include "runtime/generate/GenerateRun.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/support/CommandFiles.h"
-#include "runtime/support/StartThread.h"
 #include "runtime/train/TrainLoop.h"
+#include "support/CommandFiles.h"
+#include "support/StartThread.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>

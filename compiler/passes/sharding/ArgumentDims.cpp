@@ -7,7 +7,7 @@
 #include "compiler/passes/sharding/ArgumentDims.h"
 
 #include "dialects/dtc/DtcOps.h"
-#include "runtime/support/NearestName.h"
+#include "support/NearestName.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

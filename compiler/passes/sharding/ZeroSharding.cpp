@@ -13,7 +13,7 @@
 
 #include "compiler/analysis/ZeroSplit.h"
 #include "compiler/passes/sharding/Propagation.h"
-#include "runtime/support/Format.h"
+#include "support/Format.h"
 
 #define DEBUG_TYPE "dtc-propagate-shardings"
 

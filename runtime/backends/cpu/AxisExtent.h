@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_BACKENDS_CPU_AXISEXTENT_H
 
 #include "runtime/backends/Kernel.h"
-#include "runtime/support/ShardExtent.h"
+#include "support/ShardExtent.h"
 
 #include <span>
 #include <string>

@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_BACKENDS_CPU_BF16MATMUL_H
 
 #include "runtime/backends/cpu/Gemm.h"
-#include "runtime/support/Float16.h"
+#include "support/Float16.h"
 
 #include <cstddef>
 #include <memory>

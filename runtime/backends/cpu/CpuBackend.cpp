@@ -8,7 +8,7 @@
 
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/KernelThreads.h"
-#include "runtime/support/CheckedMath.h"
+#include "support/CheckedMath.h"
 
 #include <fmt/format.h>
 #include <string_view>

@@ -7,7 +7,7 @@
 #include "runtime/backends/cpu/DataMovement.h"
 
 #include "runtime/backends/cpu/StridedCopy.h"
-#include "runtime/support/Format.h"
+#include "support/Format.h"
 
 #include <cmath>
 #include <cstring>

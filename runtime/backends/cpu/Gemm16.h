@@ -15,7 +15,7 @@
 
 #include "runtime/backends/cpu/Bf16Matmul.h"
 #include "runtime/backends/cpu/Gemm.h"
-#include "runtime/support/Float16.h"
+#include "support/Float16.h"
 
 #include <cstddef>
 #include <memory>

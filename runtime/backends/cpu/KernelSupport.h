@@ -11,7 +11,7 @@
 #include "runtime/backends/cpu/Parallel.h"
 #include "runtime/backends/cpu/SignatureChecker.h"
 #include "runtime/backends/cpu/Simd.h"
-#include "runtime/support/Float16.h"
+#include "support/Float16.h"
 
 #include <cstddef>
 #include <memory>

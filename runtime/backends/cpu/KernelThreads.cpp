@@ -8,8 +8,8 @@
 
 #include "runtime/backends/cpu/GemmParts.h"
 #include "runtime/backends/cpu/Parallel.h"
-#include "runtime/support/Memory.h"
-#include "runtime/support/StartThread.h"
+#include "support/Memory.h"
+#include "support/StartThread.h"
 
 #include <latch>
 #include <mutex>

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_KERNELTHREADS_H
 #define DTC_RUNTIME_BACKENDS_CPU_KERNELTHREADS_H
 
-#include "runtime/support/Error.h"
+#include "support/Error.h"
 
 namespace dtc::runtime::cpu {
 

@@ -7,8 +7,8 @@
 #include "runtime/backends/cpu/RandomMask.h"
 
 #include "runtime/backends/cpu/AxisExtent.h"
-#include "runtime/support/CheckedMath.h"
-#include "runtime/support/Format.h"
+#include "support/CheckedMath.h"
+#include "support/Format.h"
 
 #include <cmath>
 #include <fmt/format.h>

@@ -6,8 +6,8 @@
 
 #include "runtime/backends/cpu/SignatureChecker.h"
 
-#include "runtime/support/CheckedMath.h"
-#include "runtime/support/Format.h"
+#include "support/CheckedMath.h"
+#include "support/Format.h"
 
 #include <algorithm>
 #include <cmath>

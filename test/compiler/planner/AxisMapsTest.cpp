@@ -8,7 +8,7 @@
 
 #include "compiler/planner/RepeatedLayers.h"
 #include "compiler/planner/SearchSpace.h"
-#include "test/support/PlannerCases.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

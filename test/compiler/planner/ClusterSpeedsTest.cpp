@@ -6,7 +6,7 @@
 
 #include "compiler/planner/ClusterSpeeds.h"
 
-#include "test/support/PlannerCases.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "compiler/analysis/DimensionClasses.h"
 
-#include "test/support/PlannerCases.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include <gtest/gtest.h>
 

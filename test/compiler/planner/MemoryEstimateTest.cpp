@@ -9,10 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/pipeline/PlanSearch.h"
+#include "compiler/driver/PlanSearch.h"
 #include "compiler/planner/Planner.h"
 #include "compiler/planner/Strategy.h"
-#include "test/support/PlannerCases.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include <gtest/gtest.h>
 

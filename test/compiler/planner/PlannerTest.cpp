@@ -6,11 +6,11 @@
 
 #include "compiler/planner/Planner.h"
 
-#include "compiler/pipeline/PlanSearch.h"
+#include "compiler/driver/PlanSearch.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/Strategy.h"
-#include "runtime/plan/PlanReader.h"
-#include "test/support/PlannerCases.h"
+#include "plan/PlanReader.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include <gtest/gtest.h>
 

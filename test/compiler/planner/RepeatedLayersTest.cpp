@@ -7,7 +7,7 @@
 #include "compiler/planner/RepeatedLayers.h"
 
 #include "compiler/planner/SearchSpace.h"
-#include "test/support/PlannerCases.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"

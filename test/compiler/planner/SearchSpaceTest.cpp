@@ -8,7 +8,7 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/planner/Strategy.h"
-#include "test/support/PlannerCases.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "compiler/planner/StepEstimate.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
-#include "test/support/PlannerCases.h"
+#include "test/lib/compile/PlannerCases.h"
 
 #include <gtest/gtest.h>
 

@@ -10,9 +10,9 @@
 #include "runtime/calibrate/KernelCases.h"
 #include "runtime/calibrate/Measurements.h"
 #include "runtime/calibrate/Rounds.h"
-#include "runtime/cluster/ClusterReader.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/TempDir.h"
+#include "simulator/cluster/ClusterReader.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/TempDir.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

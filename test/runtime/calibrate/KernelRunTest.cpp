@@ -9,8 +9,8 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/BusyCores.h"
 #include "runtime/calibrate/CoreSpeed.h"
-#include "runtime/cluster/KernelBytes.h"
-#include "test/runtime/testing/Expect.h"
+#include "simulator/cluster/KernelBytes.h"
+#include "test/lib/plans/Expect.h"
 
 #include <algorithm>
 #include <atomic>

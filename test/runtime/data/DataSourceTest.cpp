@@ -8,9 +8,9 @@
 
 #include "runtime/data/Safetensors.h"
 #include "runtime/data/Sampling.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/TempDir.h"
-#include "test/runtime/testing/TestPlans.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/TempDir.h"
+#include "test/lib/plans/TestPlans.h"
 
 #include <algorithm>
 #include <cstring>

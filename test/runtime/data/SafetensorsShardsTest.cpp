@@ -6,8 +6,8 @@
 
 #include "runtime/data/SafetensorsShards.h"
 
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/TempDir.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/TempDir.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

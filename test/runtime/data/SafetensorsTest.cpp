@@ -7,9 +7,9 @@
 #include "runtime/data/Safetensors.h"
 
 #include "runtime/data/ElementConversion.h"
-#include "runtime/support/Float16.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/TempDir.h"
+#include "support/Float16.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/TempDir.h"
 
 #include <cmath>
 #include <cstring>

@@ -6,7 +6,7 @@
 
 #include "runtime/executor/CommunicationStream.h"
 
-#include "test/runtime/testing/Expect.h"
+#include "test/lib/plans/Expect.h"
 
 #include <future>
 #include <gtest/gtest.h>

@@ -6,12 +6,12 @@
 
 #include "runtime/executor/InitialValues.h"
 
+#include "plan/PlanTypes.h"
 #include "runtime/executor/Session.h"
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/support/Philox.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
+#include "support/Philox.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

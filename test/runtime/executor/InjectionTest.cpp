@@ -7,9 +7,9 @@
 #include "runtime/executor/Injection.h"
 
 #include "runtime/executor/Session.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

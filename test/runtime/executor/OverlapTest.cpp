@@ -6,10 +6,10 @@
 
 #include "runtime/executor/Session.h"
 
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
-#include "test/runtime/testing/TestPlans.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TestPlans.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -7,9 +7,9 @@
 #include "runtime/executor/InitialValues.h"
 #include "runtime/executor/Session.h"
 #include "runtime/executor/ShardRegion.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

@@ -6,13 +6,13 @@
 
 #include "runtime/executor/Session.h"
 
-#include "runtime/plan/PlanTypes.h"
-#include "runtime/support/Memory.h"
-#include "test/runtime/testing/ChainPlan.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
-#include "test/runtime/testing/TestPlans.h"
+#include "plan/PlanTypes.h"
+#include "support/Memory.h"
+#include "test/lib/plans/ChainPlan.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TestPlans.h"
 
 #include <algorithm>
 #include <array>

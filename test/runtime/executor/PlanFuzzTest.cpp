@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/PlanReader.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
-#include "runtime/plan/PlanReader.h"
-#include "test/runtime/testing/DamagePlan.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/TestPlans.h"
-#include "test/runtime/testing/TimeGuard.h"
+#include "test/lib/plans/DamagePlan.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TimeGuard.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

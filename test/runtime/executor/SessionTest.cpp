@@ -6,11 +6,11 @@
 
 #include "runtime/executor/Session.h"
 
-#include "runtime/support/Memory.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
-#include "test/runtime/testing/TestPlans.h"
+#include "support/Memory.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TestPlans.h"
 
 #include <cmath>
 #include <cstring>

@@ -6,10 +6,10 @@
 
 #include "runtime/executor/Session.h"
 
-#include "test/runtime/testing/ChainPlan.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
+#include "test/lib/plans/ChainPlan.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
 
 #include <chrono>
 #include <fmt/format.h>

@@ -6,11 +6,11 @@
 
 #include "runtime/train/ChromeTrace.h"
 
-#include "test/runtime/testing/ChainPlan.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/TempDir.h"
-#include "test/runtime/testing/TestPlans.h"
+#include "test/lib/plans/ChainPlan.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/TempDir.h"
+#include "test/lib/plans/TestPlans.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #include "runtime/train/Metrics.h"
 
 #include "runtime/train/ProgressReport.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/TempDir.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/TempDir.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

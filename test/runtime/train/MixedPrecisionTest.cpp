@@ -4,16 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/PlanReader.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/executor/Session.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/support/Float16.h"
 #include "runtime/train/TrainLoop.h"
 #include "runtime/train/Weights.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/PlanBuilder.h"
-#include "test/runtime/testing/TempDir.h"
+#include "support/Float16.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TempDir.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/PlanReader.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/data/Sampling.h"
-#include "runtime/plan/PlanReader.h"
 #include "runtime/train/TrainLoop.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
-#include "test/runtime/testing/TempDir.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TempDir.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,14 +6,14 @@
 
 #include "runtime/train/TrainLoop.h"
 
+#include "plan/PlanReader.h"
 #include "runtime/data/Safetensors.h"
-#include "runtime/plan/PlanReader.h"
 #include "runtime/train/ProgressReport.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
-#include "test/runtime/testing/TempDir.h"
-#include "test/runtime/testing/TestPlans.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TempDir.h"
+#include "test/lib/plans/TestPlans.h"
 
 #include <cmath>
 #include <functional>

@@ -6,7 +6,7 @@
 
 #include "runtime/train/TrainOptions.h"
 
-#include "test/runtime/testing/Expect.h"
+#include "test/lib/plans/Expect.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -7,10 +7,10 @@
 #include "runtime/train/Weights.h"
 
 #include "runtime/data/Safetensors.h"
-#include "test/runtime/testing/Expect.h"
-#include "test/runtime/testing/FakeBackend.h"
-#include "test/runtime/testing/PlanBuilder.h"
-#include "test/runtime/testing/TempDir.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TempDir.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/support/Float16.h"
-#include "runtime/support/Philox.h"
+#include "support/Float16.h"
+#include "support/Philox.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
 
 #include <cmath>

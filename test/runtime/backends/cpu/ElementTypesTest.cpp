@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/support/Float16.h"
+#include "support/Float16.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
 
 #include <algorithm>

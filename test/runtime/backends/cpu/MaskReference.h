@@ -7,7 +7,7 @@
 #ifndef DTC_TEST_RUNTIME_BACKENDS_CPU_MASKREFERENCE_H
 #define DTC_TEST_RUNTIME_BACKENDS_CPU_MASKREFERENCE_H
 
-#include "runtime/support/Philox.h"
+#include "support/Philox.h"
 
 #include <cmath>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include "runtime/backends/cpu/RandomMask.h"
 
 #include "runtime/backends/cpu/Simd.h"
-#include "runtime/support/ShardExtent.h"
+#include "support/ShardExtent.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
 #include "test/runtime/backends/cpu/MaskReference.h"
 

@@ -1,0 +1,14 @@
+# Tests with GoogleTest of the parts that know no MLIR.
+
+include(GoogleTest)
+
+# dtc_add_test(name sources... LINK libraries...): each case is a test of ctest.
+function(dtc_add_test name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_compile_options(${name} PRIVATE ${DTC_WARNINGS})
+  target_compile_definitions(${name} PRIVATE DTC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  dtc_use_precompiled_headers(${name} DtcTestHeaders)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} DtcTestPlans GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,24 @@
+//===- AdapterNames.h - How adapters are told from other parameters -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_PLAN_ADAPTERNAMES_H
+#define DTC_PLAN_ADAPTERNAMES_H
+
+#include <string_view>
+
+namespace dtc::runtime {
+
+/// What the names of adapters begin with in the files of Hugging Face's PEFT. Behind it come the
+/// name of the layer and "lora_A.weight" or "lora_B.weight".
+inline constexpr std::string_view adapterPrefix = "base_model.model.";
+
+/// Whether a parameter of this name is an adapter: one that a weights file of the base model does
+/// not have.
+inline bool isAdapterName(std::string_view name) { return name.starts_with(adapterPrefix); }
+
+} // namespace dtc::runtime
+
+#endif // DTC_PLAN_ADAPTERNAMES_H

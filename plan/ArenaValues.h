@@ -1,0 +1,66 @@
+//===- ArenaValues.h - What the bytes of an arena hold --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_PLAN_ARENAVALUES_H
+#define DTC_PLAN_ARENAVALUES_H
+
+#include "plan/PlanChecks.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// A value in the arena: what one execution of an instruction wrote to one buffer.
+struct ArenaValue {
+  ByteRange range;
+  uint32_t buffer = 0;
+  uint32_t microbatch = 0; // of the execution that wrote it
+  int run = 0;             // of the loop over microbatches, when it was written
+  bool inLoop = false;     // written by an entry of the loop
+  bool ofData = false; // made outside of the loop from inputs that each run of the loop has anew
+  int entry = -1;      // of the schedule; -1: there before the step
+  int instruction = 0;
+  int64_t time = 0;  // when it was written
+  int64_t life = -1; // for the user of this class
+};
+
+/// The values that the bytes of an arena hold, as disjoint pieces. All functions take a time that
+/// is logarithmic in the number of pieces, for each piece that they meet; a piece is met by a write
+/// that removes it at most twice.
+class ArenaValues {
+public:
+  /// The value takes its range; what it covers of others is gone.
+  void write(const ArenaValue &value);
+  /// The value that is in exactly that range and whole, or null.
+  ArenaValue *findExactly(const ByteRange &range);
+
+  /// The values that have some byte of a range, in the order of their bytes; they are valid until
+  /// the next write. False if some byte was never written.
+  bool find(const ByteRange &range, std::vector<ArenaValue *> &found);
+
+  size_t size() const { return pieces.size(); }
+  /// Whether both hold values of the same buffers at the same places.
+  bool holdsLike(const ArenaValues &other) const;
+  /// What an entry of the schedule has written becomes that of another microbatch.
+  void moveTo(uint32_t microbatch, int entry);
+
+private:
+  struct Piece {
+    uint64_t end = 0;
+    ArenaValue value;
+  };
+  static bool isWhole(uint64_t begin, const Piece &piece) {
+    return piece.value.range == ByteRange{begin, piece.end};
+  }
+
+  std::map<uint64_t, Piece> pieces; // by their first bytes
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_PLAN_ARENAVALUES_H

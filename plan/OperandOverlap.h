@@ -1,0 +1,32 @@
+//===- OperandOverlap.h - Operands that share bytes -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// The operands of one instruction are as many as a file likes, so pairs of them are not compared
+// one by one: all functions sort, and take time in n log n.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_PLAN_OPERANDOVERLAP_H
+#define DTC_PLAN_OPERANDOVERLAP_H
+
+#include "plan/PlanChecks.h"
+
+namespace dtc::runtime {
+
+/// The outputs of a kernel lie apart from each other, and from inputs unless the kernel runs in
+/// place on the pair.
+MaybeError checkKernelOverlap(const PlanContext &context, const plan::KernelCall &call);
+
+/// The tensors of a bucket move at the same time: what one writes is of no concern to another.
+/// Expects that a tensor's own input and output have been checked against each other.
+MaybeError checkBucketOverlap(const PlanContext &context, const plan::Collective &collective);
+
+/// The tensors of a receive are written at the same time.
+MaybeError checkReceivedApart(const PlanContext &context, const plan::Transfer &transfer);
+
+} // namespace dtc::runtime
+
+#endif // DTC_PLAN_OPERANDOVERLAP_H

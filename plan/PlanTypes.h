@@ -1,0 +1,85 @@
+//===- PlanTypes.h - From Protobuf to the runtime's types -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_PLAN_PLANTYPES_H
+#define DTC_PLAN_PLANTYPES_H
+
+#include "plan/plan.pb.h"
+#include "support/Mesh.h"
+#include "support/Tensor.h"
+
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+template <typename T> std::vector<T> toVector(const google::protobuf::RepeatedField<T> &field) {
+  return {field.begin(), field.end()};
+}
+inline std::vector<std::string>
+toVector(const google::protobuf::RepeatedPtrField<std::string> &field) {
+  return {field.begin(), field.end()};
+}
+
+// The functions below expect a plan that validatePlan() accepts.
+
+/// The element type; the two enums have the same numbers.
+inline DType toDType(plan::DType dtype) { return static_cast<DType>(dtype); }
+inline plan::DType toPlanDType(DType dtype) { return static_cast<plan::DType>(dtype); }
+
+/// The local type of a buffer.
+TensorType typeOf(const plan::Buffer &buffer);
+/// The global type of a state as the program sees it, and as a weights file holds it.
+TensorType typeOf(const plan::State &state);
+TensorType fileTypeOf(const plan::State &state);
+/// The global types of an input and of an output.
+TensorType typeOf(const plan::Input &input);
+TensorType typeOf(const plan::Output &output);
+
+/// The buffer that was the first in the bytes of a buffer: itself, or what it or the value that it
+/// is a view of reuses.
+uint32_t storageOf(const plan::Program &program, uint32_t buffer);
+
+/// The mesh of a plan.
+Mesh meshOf(const plan::Plan &plan);
+
+// A state or an input may be in several programs; its parts there have one name and one type. The
+// lists have each name once, as the first program that has it states it, in the programs' order.
+std::vector<const plan::State *> distinctStates(const plan::Plan &plan);
+std::vector<const plan::Input *> distinctInputs(const plan::Plan &plan);
+std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan);
+
+/// The plan's entry point of that name, the plan itself for the empty one; null if it has none.
+const plan::Plan *findEntryPoint(const plan::Plan &plan, const std::string &name);
+
+/// The bytes that one device of a group of `members` sends for one tensor of a collective; see
+/// CollectiveSpec::ringBytes(). In a permute every device counts as sending its whole shard, also
+/// one that keeps it. The plan is one that validatePlan() accepts.
+uint64_t sentBytes(const plan::Program &program, const plan::Collective &collective,
+                   const plan::CollectiveTensor &tensor, int64_t members);
+
+/// Whether the plan was compiled to generate tokens.
+bool generates(const plan::Plan &plan);
+
+/// The parameter whose master weights the state holds; null for any other state.
+const plan::State *masteredParameter(const plan::Program &program, const plan::State &state);
+
+/// The axes that split each dimension.
+std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding);
+
+/// "kernel einsum", "all_reduce", "wait", "start_transfer 2", "empty": what an instruction is, for
+/// messages.
+std::string describeKind(const plan::Instruction &instruction);
+
+/// The name of a kind of collective ("all_reduce").
+const char *name(plan::Collective::Kind kind);
+
+/// `task "forward", instruction 12 (kernel einsum, from h.3.attn (model.mlir:12:8))`.
+std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, int index);
+
+} // namespace dtc::runtime
+
+#endif // DTC_PLAN_PLANTYPES_H

@@ -1,0 +1,458 @@
+//===- PlanValidator.cpp - Whether a plan can be trusted ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/PlanValidator.h"
+
+#include "plan/PlanChecks.h"
+#include "plan/PlanReader.h"
+#include "plan/PlanTypes.h"
+#include "support/CheckedMath.h"
+#include "support/Format.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <set>
+#include <utility>
+
+namespace dtc::runtime {
+
+MaybeError checkPlanVersion(uint32_t version) {
+  if (version == planVersion)
+    return std::nullopt;
+  if (version == 0)
+    return Error{"is not a plan: it states no version; expected a file written by dtc-compile"};
+  if (version > planVersion)
+    return Error{fmt::format("plan version {} is newer than this runtime reads ({}); update the "
+                             "runtime, or compile the model with the dtc-compile that came with it",
+                             version, planVersion)};
+  return Error{fmt::format("plan version {} is older than this runtime reads ({}); compile the "
+                           "model again",
+                           version, planVersion)};
+}
+
+/// A bandwidth or a latency; 0 says that it is unknown.
+static MaybeError checkLinkFigure(const plan::Axis &axis, const char *what, double value) {
+  if (std::isfinite(value) && value >= 0)
+    return std::nullopt;
+  return Error{fmt::format("mesh axis \"{}\" has a {} of {}; expected a finite number of 0 or more",
+                           axis.name(), what, value)};
+}
+
+/// What files of adapters will say.
+static MaybeError checkLora(const plan::Lora &lora) {
+  if (lora.rank() >= 1 && std::isfinite(lora.alpha()) && lora.alpha() > 0 && lora.dropout() >= 0 &&
+      lora.dropout() < 1)
+    return std::nullopt;
+  return Error{fmt::format("the adapters have rank {}, alpha {} and dropout {}; expected a rank of "
+                           "at least 1, an alpha above 0 and a dropout of at least 0 and less "
+                           "than 1",
+                           lora.rank(), lora.alpha(), lora.dropout())};
+}
+
+static MaybeError checkAxes(const plan::Plan &plan) {
+  if (plan.axes_size() > maxMeshAxes)
+    return Error{
+        fmt::format("the mesh has {} axes; at most {} are allowed", plan.axes_size(), maxMeshAxes)};
+  std::set<std::string> names;
+  int64_t devices = 1;
+  int temporalAxes = 0;
+  const plan::Axis *pipeline = nullptr;
+  for (const plan::Axis &axis : plan.axes()) {
+    if (axis.name().empty())
+      return Error{"a mesh axis has no name"};
+    if (!names.insert(axis.name()).second)
+      return Error{
+          fmt::format("two mesh axes are named \"{}\"; names must be distinct", axis.name())};
+    int64_t limit = axis.temporal() ? maxMicrobatches : maxPlanDevices;
+    if (axis.size() < 1 || axis.size() > limit)
+      return Error{fmt::format("mesh axis \"{}\" has size {}; expected 1 to {}", axis.name(),
+                               axis.size(), limit)};
+    if (MaybeError error = checkLinkFigure(axis, "bandwidth", axis.bandwidth()))
+      return error;
+    if (MaybeError error = checkLinkFigure(axis, "latency", axis.latency()))
+      return error;
+    if (axis.pipeline()) {
+      if (axis.temporal())
+        return Error{fmt::format("mesh axis \"{}\" is both temporal and the pipeline axis; the "
+                                 "pipeline axis is spatial",
+                                 axis.name())};
+      if (pipeline)
+        return Error{
+            fmt::format("mesh axis \"{}\" is a second pipeline axis beside \"{}\"; at most "
+                        "one is allowed",
+                        axis.name(), pipeline->name())};
+      pipeline = &axis;
+    }
+    if (axis.temporal()) {
+      if (++temporalAxes > 1)
+        return Error{fmt::format("mesh axis \"{}\" is a second temporal axis; at most one is "
+                                 "allowed",
+                                 axis.name())};
+      continue;
+    }
+    // Both factors are at most 2^20, so the product cannot overflow before it is refused.
+    devices *= axis.size();
+    if (devices > maxPlanDevices)
+      return Error{fmt::format("the mesh has more than {} devices", maxPlanDevices)};
+  }
+  return std::nullopt;
+}
+
+MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<int64_t> &shape) {
+  if (dtype < plan::F32 || dtype > plan::F16)
+    return Error{fmt::format("unknown element type {}", static_cast<int>(dtype))};
+  if (shape.size() > maxTensorRank)
+    return Error{fmt::format("the shape has {} dimensions; at most {} are allowed", shape.size(),
+                             maxTensorRank)};
+  std::vector<int64_t> sizes = toVector(shape);
+  for (int64_t size : sizes)
+    if (size < 0)
+      return Error{fmt::format("shape {} has a negative size", formatShape(sizes))};
+  std::optional<int64_t> elements = checkedElements(sizes);
+  if (!elements || !checkedMul(*elements, static_cast<int64_t>(byteWidth(toDType(dtype)))))
+    return Error{fmt::format("shape {} has more bytes than 64 bits count", formatShape(sizes))};
+  return std::nullopt;
+}
+
+MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer) {
+  if (buffer >= context.types.size())
+    return Error{fmt::format("names buffer {}, but the program has {} buffers", buffer,
+                             context.types.size())};
+  return std::nullopt;
+}
+
+/// The bytes from one copy of a buffer to the next; a buffer in the arena has at most 2^46 bytes.
+static uint64_t strideOf(uint64_t bytes) {
+  return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
+}
+
+/// The slot maps: each says something of every microbatch. Which slots they name, for each map the
+/// greatest, is returned to be compared with what buffers have.
+static Expected<std::vector<uint32_t>> checkSlotMaps(const PlanContext &context) {
+  int64_t microbatches = microbatchesOf(context.mesh);
+  std::vector<uint32_t> greatest;
+  for (const plan::SlotMap &map : context.program.slot_maps()) {
+    if (map.slots_size() != microbatches)
+      return Error{fmt::format("slot map {} has {} slots; expected {}, one for each microbatch",
+                               greatest.size(), map.slots_size(), microbatches)};
+    greatest.push_back(*std::max_element(map.slots().begin(), map.slots().end()));
+  }
+  return greatest;
+}
+
+/// `mapped` are the greatest slots of the program's maps.
+static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buffer, uint64_t bytes,
+                             const std::vector<uint32_t> &mapped) {
+  if (buffer.has_slot_map()) {
+    if (buffer.slot_map() >= mapped.size())
+      return Error{fmt::format("names slot map {}, but the program has {} slot maps",
+                               buffer.slot_map(), mapped.size())};
+    if (mapped[buffer.slot_map()] >= buffer.slots())
+      return Error{fmt::format("has {} slots, but its slot map {} gives slot {} to a microbatch; "
+                               "slots count from 0",
+                               buffer.slots(), buffer.slot_map(), mapped[buffer.slot_map()])};
+  }
+  // Those that share slots have a map each.
+  int64_t microbatches = microbatchesOf(context.mesh);
+  int64_t most = microbatches * (buffer.has_slot_map() ? static_cast<int64_t>(mapped.size()) : 1);
+  if (buffer.slots() > most)
+    return Error{
+        fmt::format("has {} slots, but there are {} microbatches{}", buffer.slots(), microbatches,
+                    buffer.has_slot_map() ? fmt::format(" and {} slot maps", mapped.size()) : "")};
+  uint64_t room = context.program.arena_bytes() - buffer.offset();
+  uint64_t stride = strideOf(bytes);
+  if (buffer.slots() > 0 && stride > 0 && room / stride < buffer.slots())
+    return Error{fmt::format("{} slots of {} bytes at offset {} reach beyond the arena of {} bytes",
+                             buffer.slots(), stride, buffer.offset(),
+                             context.program.arena_bytes())};
+  return std::nullopt;
+}
+
+static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &buffer,
+                              const std::vector<uint32_t> &mapped) {
+  const plan::Program &program = context.program;
+  if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
+    return error;
+  if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::CACHE)
+    return Error{fmt::format("unknown kind {}", static_cast<int>(buffer.kind()))};
+  if (buffer.offset() % bufferAlignment != 0)
+    return Error{
+        fmt::format("offset {} is not a multiple of {}", buffer.offset(), bufferAlignment)};
+  size_t bytes = typeOf(buffer).numBytes();
+  if (buffer.offset() > program.arena_bytes() || bytes > program.arena_bytes() - buffer.offset())
+    return Error{fmt::format("{} bytes at offset {} reach beyond the arena of {} bytes", bytes,
+                             buffer.offset(), program.arena_bytes())};
+  return checkSlots(context, buffer, bytes, mapped);
+}
+
+static std::string describeSlotMap(const plan::Buffer &buffer) {
+  return buffer.has_slot_map() ? fmt::format("slot map {}", buffer.slot_map()) : "no slot map";
+}
+
+/// A view, and what takes the place of another value, lie where that other buffer does.
+static MaybeError checkPlace(const PlanContext &context, int index) {
+  const plan::Buffer &buffer = context.program.buffers(index);
+  if (!buffer.has_view_of() && !buffer.has_reuses())
+    return std::nullopt;
+  if (buffer.has_view_of() && buffer.has_reuses())
+    return Error{fmt::format("is a view of buffer {} and reuses buffer {}; expected one of the two",
+                             buffer.view_of(), buffer.reuses())};
+  uint32_t other = buffer.has_view_of() ? buffer.view_of() : buffer.reuses();
+  std::string relation = buffer.has_view_of() ? "is a view of" : "reuses";
+  if (static_cast<int64_t>(other) >= index)
+    return Error{fmt::format("{} buffer {}; expected one before it", relation, other)};
+  const plan::Buffer &whole = context.program.buffers(static_cast<int>(other));
+  if (whole.has_view_of() || (buffer.has_reuses() && whole.has_reuses()))
+    return Error{fmt::format("{} buffer {}, which itself {} buffer {}; expected that one", relation,
+                             other, whole.has_view_of() ? "is a view of" : "reuses",
+                             whole.has_view_of() ? whole.view_of() : whole.reuses())};
+  TensorType type = typeOf(buffer), of = typeOf(whole);
+  if (buffer.offset() != whole.offset() || buffer.slots() != whole.slots() ||
+      type.dtype != of.dtype || type.numBytes() != of.numBytes())
+    return Error{fmt::format("{} with {} slots at offset {} {} buffer {}, {} with {} slots at "
+                             "offset {}; expected as many elements of the same type at the same "
+                             "place",
+                             type.str(), buffer.slots(), buffer.offset(), relation, other, of.str(),
+                             whole.slots(), whole.offset())};
+  if (buffer.has_slot_map() != whole.has_slot_map() || buffer.slot_map() != whole.slot_map())
+    return Error{fmt::format("has {} and {} buffer {}, which has {}; expected the same",
+                             describeSlotMap(buffer), relation, other, describeSlotMap(whole))};
+  return std::nullopt;
+}
+
+/// The arena and the buffers; fills in the context.
+static MaybeError checkBuffers(PlanContext &context) {
+  const plan::Program &program = context.program;
+  if (program.arena_bytes() > maxArenaBytes)
+    return Error{fmt::format("the arena has {} bytes; at most {} are allowed",
+                             program.arena_bytes(), maxArenaBytes)};
+  if (program.arena_lower_bound() > program.arena_bytes())
+    return Error{fmt::format("the arena has {} bytes, fewer than its lower bound of {}",
+                             program.arena_bytes(), program.arena_lower_bound())};
+  Expected<std::vector<uint32_t>> mapped = checkSlotMaps(context);
+  if (!mapped)
+    return mapped.error();
+  for (int i = 0; i < program.buffers_size(); ++i) {
+    const plan::Buffer &buffer = program.buffers(i);
+    MaybeError error = checkBuffer(context, buffer, *mapped);
+    if (!error)
+      error = checkPlace(context, i);
+    if (error)
+      return error->inContext(fmt::format("buffer {}", i));
+    context.roots.push_back(buffer.has_view_of() ? context.roots[buffer.view_of()]
+                                                 : static_cast<uint32_t>(i));
+    TensorType type = typeOf(buffer);
+    BufferCopies copies{
+        {buffer.offset(), buffer.offset() + type.numBytes()},
+        strideOf(type.numBytes()),
+        buffer.slots(),
+        buffer.has_slot_map() ? &program.slot_maps(static_cast<int>(buffer.slot_map())) : nullptr};
+    context.ranges.push_back(
+        {copies.first.begin, copies.first.end + copies.stride * (copies.count() - 1)});
+    context.copies.push_back(copies);
+    context.types.push_back(std::move(type));
+  }
+  return std::nullopt;
+}
+
+/// The sources that reasons name, and the reasons that collectives name. As with sources, index 0
+/// is what is not known and needs no entry.
+static MaybeError checkReasons(const PlanContext &context) {
+  const plan::Plan &plan = context.plan;
+  auto isMissing = [](uint32_t index, int size) {
+    return index != 0 && static_cast<int64_t>(index) >= size;
+  };
+  for (int r = 0; r < plan.reasons_size(); ++r)
+    for (auto [what, source] : {std::pair("producer", plan.reasons(r).producer()),
+                                std::pair("consumer", plan.reasons(r).consumer())})
+      if (isMissing(source, plan.sources_size()))
+        return Error{fmt::format("reason {} names source {} as its {}, but the plan has {} sources",
+                                 r, source, what, plan.sources_size())};
+  for (const plan::Task &task : context.program.tasks())
+    for (int i = 0; i < task.instructions_size(); ++i)
+      for (const plan::CollectiveTensor &tensor : task.instructions(i).collective().tensors())
+        if (isMissing(tensor.reason(), plan.reasons_size()))
+          return Error{fmt::format("names reason {}, but the plan has {} reasons", tensor.reason(),
+                                   plan.reasons_size())}
+              .inContext(describeInstruction(plan, task, i));
+  return std::nullopt;
+}
+
+/// All checks of a program but those of its schedule, which need what the other programs say.
+static MaybeError checkProgram(PlanContext &context, WorkBudget &budget) {
+  if (MaybeError error = checkBuffers(context))
+    return error;
+  if (MaybeError error = checkReasons(context))
+    return error;
+  if (MaybeError error = checkInstructions(context))
+    return error;
+  if (MaybeError error = checkTransfers(context))
+    return error;
+  if (MaybeError error = checkAsync(context, budget))
+    return error;
+  if (MaybeError error = checkBindings(context))
+    return error;
+  return checkWriters(context);
+}
+
+int64_t microbatchesOf(const Mesh &mesh) {
+  for (const MeshAxis &axis : mesh.axes())
+    if (axis.temporal)
+      return axis.size;
+  return 1;
+}
+
+std::string describeExecution(const PlanContext &context, int entry, int instruction) {
+  const plan::ScheduleEntry &execution = context.program.schedule(entry);
+  std::string text = describeInstruction(
+      context.plan, context.program.tasks(static_cast<int>(execution.task())), instruction);
+  if (microbatchesOf(context.mesh) > 1)
+    text += fmt::format(", microbatch {}", execution.microbatch());
+  return text;
+}
+
+static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
+  const MeshAxis *pipeline = mesh.pipelineAxis();
+  int64_t programs = pipeline ? pipeline->size : 1;
+  if (plan.programs_size() == programs)
+    return std::nullopt;
+  return Error{pipeline ? fmt::format("the plan has {} programs; expected {}, one for each "
+                                      "coordinate on the pipeline axis \"{}\"",
+                                      plan.programs_size(), programs, pipeline->name)
+                        : fmt::format("the plan has {} programs; expected one, as its mesh has no "
+                                      "pipeline axis",
+                                      plan.programs_size())};
+}
+
+/// Verifies a plan without its companions.
+static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop) {
+  if (MaybeError error = checkPlanVersion(plan.version()))
+    return *error;
+  if (plan.has_lora())
+    if (MaybeError error = checkLora(plan.lora()))
+      return *error;
+  if (MaybeError error = checkAxes(plan))
+    return *error;
+  Mesh mesh = meshOf(plan);
+  if (MaybeError error = checkProgramCount(plan, mesh))
+    return *error;
+  std::vector<PlanContext> programs;
+  WorkBudget budget;
+  auto inProgram = [&](const Error &error, int program) {
+    return plan.programs_size() > 1 ? error.inContext(fmt::format("program {}", program)) : error;
+  };
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    programs.push_back({plan, plan.programs(p), p, mesh, {}, {}, {}, {}});
+    budget.nextProgram();
+    if (MaybeError error = checkProgram(programs.back(), budget))
+      return inProgram(*error, p);
+  }
+  if (MaybeError error = checkChannels(programs))
+    return *error;
+  if (MaybeError error = checkSharedBindings(programs))
+    return *error;
+  PlanFacts facts;
+  facts.microbatches = microbatchesOf(mesh);
+  std::set<uint32_t> channelsOfData;
+  for (size_t known = 0;; known = channelsOfData.size()) {
+    facts.programs.clear();
+    for (const PlanContext &context : programs) {
+      budget.nextProgram();
+      Expected<ProgramFacts> found = checkDataflow(context, repeatsLoop, channelsOfData, budget);
+      if (!found)
+        return inProgram(found.error(), context.number);
+      facts.programs.push_back(*found);
+    }
+    if (!repeatsLoop || channelsOfData.size() == known)
+      break;
+  }
+  for (const PlanContext &context : programs)
+    facts.channels += context.program.transfers_size();
+  facts.channels /= 2;
+  Expected<int64_t> messages = checkDeadlock(programs);
+  if (!messages)
+    return messages.error();
+  facts.messages = *messages;
+  return facts;
+}
+
+static bool isSameAxis(const plan::Axis &a, const plan::Axis &b) {
+  return a.name() == b.name() && a.size() == b.size() && a.temporal() == b.temporal() &&
+         a.pipeline() == b.pipeline();
+}
+
+/// Whether the two programs agree on what and where a state is. Both have passed verifyEntry().
+static bool isSameState(const plan::Program &programA, const plan::State &a,
+                        const plan::Program &programB, const plan::State &b) {
+  return a.name() == b.name() && typeOf(a) == typeOf(b) && fileTypeOf(a) == fileTypeOf(b) &&
+         axesByDim(a.sharding()) == axesByDim(b.sharding()) && a.parameter() == b.parameter() &&
+         a.master() == b.master() &&
+         programA.buffers(static_cast<int>(a.buffer())).offset() ==
+             programB.buffers(static_cast<int>(b.buffer())).offset();
+}
+
+/// The states of a companion lie where those of the plan do. Both have passed verifyEntry().
+static MaybeError checkSharedStates(const plan::Plan &plan, const plan::Plan &companion) {
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    const plan::Program &own = plan.programs(p), &other = companion.programs(p);
+    int count = own.states_size(), found = other.states_size();
+    for (int i = 0; i < std::min(count, found); ++i)
+      if (!isSameState(own, own.states(i), other, other.states(i)))
+        return Error{
+            fmt::format("program {}: state {} is \"{}\", {}, and in the plan's own program "
+                        "\"{}\", {}; expected the same in the same place",
+                        p, i, other.states(i).name(), typeOf(other.states(i)).str(),
+                        own.states(i).name(), typeOf(own.states(i)).str())};
+    if (count != found)
+      return Error{fmt::format("program {} has {} states; expected {}, those of the plan's own "
+                               "program",
+                               p, found, count)};
+  }
+  return std::nullopt;
+}
+
+static MaybeError checkCompanion(const plan::Plan &plan, const plan::Plan &companion) {
+  if (companion.companions_size() > 0)
+    return Error{"has entry points of its own; expected none"};
+  if (!std::equal(plan.axes().begin(), plan.axes().end(), companion.axes().begin(),
+                  companion.axes().end(), isSameAxis))
+    return Error{"its mesh axes are not those of the plan"};
+  if (Expected<PlanFacts> facts = verifyEntry(companion, false); !facts)
+    return facts.error();
+  return checkSharedStates(plan, companion);
+}
+
+Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
+  Expected<PlanFacts> facts = verifyEntry(plan, repeatsLoop);
+  if (!facts)
+    return facts.error();
+  if (!plan.entry().empty())
+    return Error{fmt::format("the plan is the entry point \"{}\" of another one", plan.entry())};
+  if (plan.companions_size() > maxCompanions)
+    return Error{fmt::format("the plan has {} entry points beside its own; at most {} are allowed",
+                             plan.companions_size(), maxCompanions)};
+  std::set<std::string> names;
+  for (const plan::Plan &companion : plan.companions()) {
+    if (companion.entry().empty())
+      return Error{"an entry point has no name"};
+    if (!names.insert(companion.entry()).second)
+      return Error{fmt::format("two entry points are named \"{}\"; names must be distinct",
+                               companion.entry())};
+    if (MaybeError error = checkCompanion(plan, companion))
+      return error->inContext(fmt::format("entry point \"{}\"", companion.entry()));
+  }
+  return facts;
+}
+
+MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop) {
+  Expected<PlanFacts> facts = verifyPlan(plan, repeatsLoop);
+  if (!facts)
+    return facts.error();
+  return std::nullopt;
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,286 @@
+//===- ValidateBindings.cpp - States, inputs, outputs ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/PlanChecks.h"
+#include "plan/PlanTypes.h"
+#include "support/ShardExtent.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+namespace dtc::runtime {
+
+/// Checks a sharding of `global` and returns the type of the buffers that it gives, padding
+/// included.
+static Expected<TensorType> shardType(const PlanContext &context, const plan::Sharding &sharding,
+                                      const TensorType &global) {
+  if (sharding.dims_size() != global.rank())
+    return Error{fmt::format("the sharding has {} dimensions, the tensor {} has {}",
+                             sharding.dims_size(), global.str(), global.rank())};
+  std::set<std::string> seen;
+  TensorType local = global;
+  for (int d = 0; d < sharding.dims_size(); ++d) {
+    for (const std::string &name : sharding.dims(d).axes()) {
+      const MeshAxis *axis = context.mesh.find(name);
+      if (!axis)
+        return Error{
+            fmt::format("the sharding names axis \"{}\", which the mesh does not have", name)};
+      if (axis->temporal)
+        return Error{fmt::format("the sharding names the temporal axis \"{}\"; what outlives a "
+                                 "microbatch is split over spatial axes only",
+                                 name)};
+      if (axis->pipeline)
+        return Error{fmt::format("the sharding names the pipeline axis \"{}\", which splits no "
+                                 "tensor",
+                                 name)};
+      if (!seen.insert(name).second)
+        return Error{fmt::format("the sharding names axis \"{}\" twice", name)};
+    }
+    int64_t blocks = context.mesh.groupSize(toVector(sharding.dims(d).axes()));
+    if (!paddedShardsFit(global.shape[d], blocks))
+      return Error{fmt::format("{} blocks of dimension {} of {} have more elements with their "
+                               "padding than 64 bits count",
+                               blocks, d, global.str())};
+    local.shape[d] = paddedShardSize(global.shape[d], blocks);
+  }
+  return local;
+}
+
+/// What states, inputs and outputs have in common: T has shape, dtype, sharding and buffer.
+template <typename T> static MaybeError checkBinding(const PlanContext &context, const T &binding) {
+  if (MaybeError error = checkTensor(binding.dtype(), binding.shape()))
+    return error;
+  if (MaybeError error = checkBufferIndex(context, binding.buffer()))
+    return error;
+  if (uint32_t slots = context.copies[binding.buffer()].slots; slots != 0)
+    return Error{fmt::format("buffer {} has {} slots; what outlives a microbatch has none",
+                             binding.buffer(), slots)};
+  Expected<TensorType> local = shardType(context, binding.sharding(), typeOf(binding));
+  if (!local)
+    return local.error();
+  const TensorType &buffer = context.types[binding.buffer()];
+  if (*local != buffer)
+    return Error{fmt::format("the shard is {}, but buffer {} is {}; the tensor is {}, and every "
+                             "shard has room for its size over the number of blocks, rounded up",
+                             local->str(), binding.buffer(), buffer.str(), typeOf(binding).str())};
+  return std::nullopt;
+}
+
+static MaybeError checkState(const PlanContext &context, const plan::State &state) {
+  if (MaybeError error = checkBinding(context, state))
+    return error;
+  if (MaybeError error = checkTensor(state.dtype(), state.file_shape()))
+    return error->inContext("file_shape");
+  if (typeOf(state).numElements() != fileTypeOf(state).numElements())
+    return Error{fmt::format("{} in the file and {} in the program differ in the number of "
+                             "elements",
+                             fileTypeOf(state).str(), typeOf(state).str())};
+  if (state.has_update()) {
+    if (MaybeError error = checkBufferIndex(context, state.update()))
+      return error->inContext("update");
+    if (!context.areSameBytes(state.update(), state.buffer()) ||
+        context.types[state.update()] != context.types[state.buffer()])
+      return Error{fmt::format(
+          "its update is buffer {}, {} at offset {}; expected what it is before "
+          "the step, buffer {}, {} at offset {}",
+          state.update(), context.types[state.update()].str(),
+          context.copies[state.update()].first.begin, state.buffer(),
+          context.types[state.buffer()].str(), context.copies[state.buffer()].first.begin)};
+  }
+  const plan::Init &init = state.init();
+  if (init.kind() < plan::Init::ZEROS || init.kind() > plan::Init::UNIFORM)
+    return Error{fmt::format("unknown kind of initial value {}", static_cast<int>(init.kind()))};
+  bool random = init.kind() == plan::Init::NORMAL || init.kind() == plan::Init::UNIFORM;
+  if (random && !isFloat(toDType(state.dtype())))
+    return Error{fmt::format("random initial values need a float type, found {}",
+                             name(toDType(state.dtype())))};
+  if (random && !(std::isfinite(init.scale()) && init.scale() >= 0))
+    return Error{
+        fmt::format("the scale of the initial values is {}; expected 0 or more", init.scale())};
+  return std::nullopt;
+}
+
+static MaybeError checkRole(const plan::Input &input) {
+  TensorType type = typeOf(input);
+  switch (input.role()) {
+  case plan::Input::DATA:
+    return std::nullopt;
+  case plan::Input::LEARNING_RATE:
+  case plan::Input::STEP:
+  case plan::Input::LOSS_SCALE:
+  case plan::Input::BATCHES:
+    if (type.rank() == 0 && isFloat(type.dtype))
+      return std::nullopt;
+    return Error{fmt::format("the learning rate, the step, the loss scale and the number of "
+                             "batches are scalars of a float type, found {}",
+                             type.str())};
+  case plan::Input::RANDOM_KEY:
+    if (TensorType key{DType::I32, {2}}; type != key)
+      return Error{fmt::format("a random key is {}, found {}", key.str(), type.str())};
+    return std::nullopt;
+  default:
+    return Error{fmt::format("unknown role {}", static_cast<int>(input.role()))};
+  }
+}
+
+static MaybeError checkInput(const PlanContext &context, const plan::Input &input) {
+  if (MaybeError error = checkBinding(context, input))
+    return error;
+  if (MaybeError error = checkRole(input))
+    return error;
+  if (input.index_limit() < 0 || input.index_limit() > int64_t{1} << 31)
+    return Error{fmt::format("index_limit is {}; expected 0 to 2^31", input.index_limit())};
+  if (input.index_limit() > 0 && input.dtype() != plan::I32)
+    return Error{fmt::format("index_limit is for elements of type i32, found {}",
+                             name(toDType(input.dtype())))};
+  return std::nullopt;
+}
+
+static MaybeError checkName(const char *what, const std::string &name, int index,
+                            std::set<std::string> &names) {
+  if (name.empty())
+    return Error{fmt::format("{} {} has no name", what, index)};
+  if (!names.insert(name).second)
+    return Error{fmt::format("two {}s are named \"{}\"; names must be distinct", what, name)};
+  return std::nullopt;
+}
+
+/// States and inputs all hold their values when a step begins, so no two may share bytes.
+static MaybeError checkDisjoint(const PlanContext &context) {
+  struct Held {
+    ByteRange range;
+    std::string what;
+  };
+  std::vector<Held> held;
+  for (const plan::State &state : context.program.states())
+    held.push_back({context.ranges[state.buffer()], fmt::format("state \"{}\"", state.name())});
+  for (const plan::Input &input : context.program.inputs())
+    held.push_back({context.ranges[input.buffer()], fmt::format("input \"{}\"", input.name())});
+  std::erase_if(held, [](const Held &h) { return h.range.empty(); });
+  std::sort(held.begin(), held.end(),
+            [](const Held &a, const Held &b) { return a.range.begin < b.range.begin; });
+  for (size_t i = 1; i < held.size(); ++i)
+    if (held[i - 1].range.overlaps(held[i].range))
+      return Error{
+          fmt::format("{} and {} share bytes of the arena", held[i - 1].what, held[i].what)};
+  return std::nullopt;
+}
+
+/// A state that holds `parameter` in full precision.
+static MaybeError checkMaster(const plan::State &master, const plan::State &parameter) {
+  DType dtype = toDType(master.dtype()), rounded = toDType(parameter.dtype());
+  if (!isFloat(dtype) || dtype != wideType(dtype))
+    return Error{fmt::format("master weights are f32 or f64, found {}", name(dtype))};
+  if (!isFloat(rounded))
+    return Error{fmt::format("the parameter \"{}\" is {}; only parameters of float types have "
+                             "master weights",
+                             parameter.name(), name(rounded))};
+  if (byteWidth(dtype) < byteWidth(rounded))
+    return Error{fmt::format("the master weights are {}, less precise than the parameter \"{}\", "
+                             "which is {}",
+                             name(dtype), parameter.name(), name(rounded))};
+  auto inMasterType = [&](TensorType type) {
+    type.dtype = dtype;
+    return type.str();
+  };
+  if (toVector(master.shape()) != toVector(parameter.shape()))
+    return Error{fmt::format("the master weights are {}, expected {}, the shape of the parameter "
+                             "\"{}\"",
+                             typeOf(master).str(), inMasterType(typeOf(parameter)),
+                             parameter.name())};
+  if (toVector(master.file_shape()) != toVector(parameter.file_shape()))
+    return Error{fmt::format("the master weights are {} in the file, expected {}, as the parameter "
+                             "\"{}\"",
+                             fileTypeOf(master).str(), inMasterType(fileTypeOf(parameter)),
+                             parameter.name())};
+  return std::nullopt;
+}
+
+/// The states that belong to a parameter. All states have passed checkState.
+static MaybeError checkOwners(const plan::Program &program) {
+  std::map<std::string, const plan::State *> parameters;
+  for (const plan::State &state : program.states())
+    if (state.parameter().empty() && !state.cache())
+      parameters.emplace(state.name(), &state);
+  std::map<std::string, std::string> masters; // of each parameter
+  for (const plan::State &state : program.states()) {
+    if (state.cache() &&
+        (!state.parameter().empty() || state.master() || state.init().kind() != plan::Init::ZEROS))
+      return Error{
+          fmt::format("state \"{}\" is a cache; expected no parameter that it belongs to, no "
+                      "master weights, and that it starts as zeros",
+                      state.name())};
+    if (state.parameter().empty()) {
+      if (state.master())
+        return Error{
+            fmt::format("state \"{}\" holds master weights, but names no parameter", state.name())};
+      continue;
+    }
+    auto parameter = parameters.find(state.parameter());
+    if (parameter == parameters.end())
+      return Error{fmt::format("state \"{}\" belongs to parameter \"{}\", which does not exist",
+                               state.name(), state.parameter())};
+    if (!state.master())
+      continue;
+    if (MaybeError error = checkMaster(state, *parameter->second))
+      return error->inContext(fmt::format("state \"{}\"", state.name()));
+    auto [other, isFirst] = masters.try_emplace(state.parameter(), state.name());
+    if (!isFirst)
+      return Error{fmt::format("states \"{}\" and \"{}\" both hold master weights of parameter "
+                               "\"{}\"; expected one at most",
+                               other->second, state.name(), state.parameter())};
+  }
+  return std::nullopt;
+}
+
+static MaybeError checkStates(const PlanContext &context) {
+  const plan::Program &program = context.program;
+  std::set<std::string> names;
+  for (int i = 0; i < program.states_size(); ++i) {
+    const plan::State &state = program.states(i);
+    if (MaybeError error = checkName("state", state.name(), i, names))
+      return error;
+    if (MaybeError error = checkState(context, state))
+      return error->inContext(fmt::format("state \"{}\"", state.name()));
+  }
+  return checkOwners(program);
+}
+
+static MaybeError checkInputs(const PlanContext &context) {
+  const plan::Program &program = context.program;
+  std::set<std::string> names;
+  std::set<int> scalarRoles;
+  for (int i = 0; i < program.inputs_size(); ++i) {
+    const plan::Input &input = program.inputs(i);
+    if (MaybeError error = checkName("input", input.name(), i, names))
+      return error;
+    if (MaybeError error = checkInput(context, input))
+      return error->inContext(fmt::format("input \"{}\"", input.name()));
+    if (input.role() != plan::Input::DATA && !scalarRoles.insert(input.role()).second)
+      return Error{fmt::format("input \"{}\" is the second one of its role", input.name())};
+  }
+  return std::nullopt;
+}
+
+MaybeError checkBindings(const PlanContext &context) {
+  if (MaybeError error = checkStates(context))
+    return error;
+  if (MaybeError error = checkInputs(context))
+    return error;
+  std::set<std::string> names;
+  for (int i = 0; i < context.program.outputs_size(); ++i) {
+    const plan::Output &output = context.program.outputs(i);
+    if (MaybeError error = checkName("output", output.name(), i, names))
+      return error;
+    if (MaybeError error = checkBinding(context, output))
+      return error->inContext(fmt::format("output \"{}\"", output.name()));
+  }
+  return checkDisjoint(context);
+}
+
+} // namespace dtc::runtime

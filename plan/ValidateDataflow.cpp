@@ -1,0 +1,268 @@
+//===- ValidateDataflow.cpp - Every value is read as it was written -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A buffer of a plan is one value with one writer (ValidateWriters.cpp), so that an operand says
+// which value is meant, whatever decided where values lie. The walk follows the schedule,
+// instruction by instruction, with the values that the bytes of the arena hold: which buffer was
+// written there, for which microbatch, and in which run of the loop over microbatches. An operand
+// whose bytes hold anything else is refused. In particular what works in place, or takes the bytes
+// of another buffer, is right if nothing reads the earlier value any more, and slots are enough if
+// every execution finds the values of its own microbatch.
+//
+// A task that runs again and again, as in a plan without a pipeline, is not followed each time: if
+// it has no transfer and no buffer with slots, what it does depends on the values in the arena
+// alone, and on whether its microbatch is the first (see readsOwnOutput). So once an execution
+// leaves the same values as it found, the repetitions for the next microbatches do so too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/DataflowState.h"
+#include "plan/InPlaceRules.h"
+#include "plan/PlanChecks.h"
+#include "plan/WorkBudget.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+
+namespace dtc::runtime {
+
+namespace {
+
+/// Follows the schedule of one program.
+class DataflowWalk {
+public:
+  DataflowWalk(const PlanContext &context, bool repeatsLoop, std::set<uint32_t> &channelsOfData,
+               WorkBudget &budget)
+      : context(context), repeatsLoop(repeatsLoop), budget(budget),
+        state(context, channelsOfData, budget) {}
+
+  Expected<ProgramFacts> run();
+
+private:
+  MaybeError putInputs();
+  MaybeError runSchedule();
+  MaybeError runEntries(int begin, int end);
+  MaybeError endSkip();
+  MaybeError runTask(const plan::Task &task);
+  MaybeError runInstruction(const plan::Instruction &instruction);
+  MaybeError runKernel(const plan::KernelCall &call);
+  MaybeError checkEnd();
+  bool dependsOnMicrobatch(const plan::Task &task) const;
+
+  const PlanContext &context;
+  bool repeatsLoop;
+  WorkBudget &budget;
+  DataflowState state;
+  std::vector<bool> depends;           // of each task, see dependsOnMicrobatch()
+  int followed = 0;                    // the last entry that was
+  std::optional<uint32_t> pendingSkip; // the last microbatch that was not followed
+  int64_t instructions = 0;            // executed
+};
+
+} // namespace
+
+Expected<ProgramFacts> DataflowWalk::run() {
+  const plan::Program &program = context.program;
+  for (const plan::State &bound : program.states())
+    if (MaybeError error = state.write(bound.buffer()))
+      return *error;
+  if (MaybeError error = putInputs())
+    return *error;
+  if (MaybeError error = runSchedule())
+    return *error;
+  if (MaybeError error = checkEnd())
+    return *error;
+  ProgramFacts facts;
+  facts.entries = program.schedule_size();
+  facts.instructions = instructions;
+  facts.sends = state.sends();
+  facts.receives = state.receives();
+  facts.arenaBytes = program.arena_bytes();
+  facts.arenaLowerBound = program.arena_lower_bound();
+  facts.slots = state.liveliestSlots();
+  return facts;
+}
+
+MaybeError DataflowWalk::putInputs() {
+  for (const plan::Input &input : context.program.inputs()) {
+    bool changes = input.role() == plan::Input::DATA || input.role() == plan::Input::RANDOM_KEY;
+    if (MaybeError error = state.write(input.buffer(), changes))
+      return error->inContext(fmt::format("input \"{}\"", input.name()));
+  }
+  return std::nullopt;
+}
+
+/// Whether the task does more than its operands say for a microbatch but the first.
+bool DataflowWalk::dependsOnMicrobatch(const plan::Task &task) const {
+  auto isSlotted = [&](uint32_t buffer) { return state.hasSlots(buffer); };
+  for (const plan::Instruction &instruction : task.instructions()) {
+    if (instruction.has_start_transfer() || instruction.has_finish_transfer())
+      return true;
+    const plan::KernelCall &call = instruction.kernel();
+    if (std::any_of(call.inputs().begin(), call.inputs().end(), isSlotted) ||
+        std::any_of(call.outputs().begin(), call.outputs().end(), isSlotted))
+      return true;
+    for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+      if (state.hasSlots(tensor.input()) || state.hasSlots(tensor.output()))
+        return true;
+  }
+  return false;
+}
+
+MaybeError DataflowWalk::runSchedule() {
+  const plan::Program &program = context.program;
+  for (const plan::Task &task : program.tasks())
+    depends.push_back(dependsOnMicrobatch(task));
+  auto begin = static_cast<int>(program.loop_begin()), end = static_cast<int>(program.loop_end());
+  if (MaybeError error = runEntries(0, begin))
+    return error;
+  state.place.inLoop = true;
+  if (MaybeError error = runEntries(begin, end))
+    return error;
+  state.place.inLoop = false;
+  // Once more for all times: what the loop finds then is what it found the second time.
+  if (repeatsLoop && end > begin) {
+    if (MaybeError error = state.checkAllFinished())
+      return error->inContext("before the loop over microbatches runs again");
+    state.forgetTransfers();
+    ++state.place.run;
+    if (MaybeError error = putInputs())
+      return error->inContext("before the loop over microbatches runs again");
+    state.place.inLoop = true;
+    if (MaybeError error = runEntries(begin, end))
+      return error->inContext("when the loop over microbatches runs again");
+    state.place.inLoop = false;
+  }
+  return runEntries(end, program.schedule_size());
+}
+
+MaybeError DataflowWalk::runEntries(int begin, int end) {
+  const plan::Program &program = context.program;
+  bool settled = false; // the execution before this one left all values as they were
+  for (int entry = begin; entry < end; ++entry) {
+    const plan::ScheduleEntry &execution = program.schedule(entry);
+    const plan::Task &task = program.tasks(static_cast<int>(execution.task()));
+    bool repeats = entry > begin && !depends[execution.task()] &&
+                   program.schedule(entry - 1).task() == execution.task() &&
+                   program.schedule(entry - 1).microbatch() > 0 &&
+                   program.schedule(entry - 1).microbatch() + 1 == execution.microbatch();
+    state.place.entry = entry;
+    instructions += task.instructions_size();
+    if (MaybeError error = budget.spend(1))
+      return error;
+    if (repeats && settled) {
+      pendingSkip = execution.microbatch();
+      continue;
+    }
+    if (MaybeError error = endSkip())
+      return error;
+    state.place.microbatch = execution.microbatch();
+    followed = entry;
+    settled = false;
+    if (!repeats) {
+      if (MaybeError error = runTask(task))
+        return error;
+      continue;
+    }
+    if (MaybeError error = budget.spend(static_cast<int64_t>(state.heldValues().size())))
+      return error;
+    ArenaValues before = state.heldValues();
+    if (MaybeError error = runTask(task))
+      return error;
+    settled = state.heldValues().holdsLike(before);
+  }
+  return endSkip();
+}
+
+/// What was not followed has left its values as those of the last microbatch.
+MaybeError DataflowWalk::endSkip() {
+  if (!pendingSkip)
+    return std::nullopt;
+  if (MaybeError error = budget.spend(static_cast<int64_t>(state.heldValues().size())))
+    return error;
+  state.skipTo(*pendingSkip, followed);
+  pendingSkip.reset();
+  return std::nullopt;
+}
+
+MaybeError DataflowWalk::runTask(const plan::Task &task) {
+  if (MaybeError error = budget.spend(task.instructions_size()))
+    return error;
+  for (int i = 0; i < task.instructions_size(); ++i) {
+    state.place.instruction = i;
+    ++state.place.now;
+    if (MaybeError error = runInstruction(task.instructions(i)))
+      return error->inContext(describeExecution(context, state.place.entry, i));
+  }
+  return std::nullopt;
+}
+
+MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction) {
+  if (instruction.has_kernel())
+    return runKernel(instruction.kernel());
+  if (instruction.has_start_transfer())
+    return state.startTransfer(instruction.start_transfer().transfer());
+  if (instruction.has_finish_transfer())
+    return state.finishTransfer(instruction.finish_transfer().transfer());
+  // Of an async collective, checkAsync() has shown that nothing touches the outputs until the wait;
+  // whether they have their values now or then makes no difference.
+  bool ofData = false;
+  for (const plan::CollectiveTensor &tensor : instruction.collective().tensors()) {
+    if (MaybeError error = state.read("the input", tensor.input()))
+      return error;
+    ofData |= state.lastReadIsOfData();
+  }
+  for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+    if (MaybeError error = state.write(tensor.output(), ofData))
+      return error;
+  return std::nullopt;
+}
+
+MaybeError DataflowWalk::runKernel(const plan::KernelCall &call) {
+  static const std::vector<std::string> names = {"input 0", "input 1", "input 2", "input 3"};
+  bool ofData = false;
+  for (int i = 0; i < call.inputs_size(); ++i) {
+    if (MaybeError error = state.read(
+            i < 4 ? names[static_cast<size_t>(i)] : fmt::format("input {}", i), call.inputs(i)))
+      return error;
+    ofData |= state.lastReadIsOfData();
+  }
+  if (readsOwnOutput(call.kernel()))
+    for (uint32_t output : call.outputs())
+      if (MaybeError error = state.readSum(output))
+        return error;
+  for (uint32_t output : call.outputs())
+    if (MaybeError error = state.write(output, ofData))
+      return error;
+  return std::nullopt;
+}
+
+MaybeError DataflowWalk::checkEnd() {
+  if (MaybeError error = state.checkAllFinished())
+    return error;
+  ++state.place.now;
+  state.place.microbatch = 0;
+  for (const plan::State &bound : context.program.states())
+    if (MaybeError error =
+            state.read("its tensor", bound.has_update() ? bound.update() : bound.buffer()))
+      return error->inContext(fmt::format("state \"{}\", after the step", bound.name()));
+  for (const plan::Output &output : context.program.outputs()) {
+    if (state.isUnwritten(output.buffer()))
+      return Error{fmt::format("output \"{}\" (buffer {}) is never written", output.name(),
+                               output.buffer())};
+    if (MaybeError error = state.read("its tensor", output.buffer()))
+      return error->inContext(fmt::format("output \"{}\", after the step", output.name()));
+  }
+  return std::nullopt;
+}
+
+Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
+                                     std::set<uint32_t> &channelsOfData, WorkBudget &budget) {
+  return DataflowWalk(context, repeatsLoop, channelsOfData, budget).run();
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,218 @@
+//===- ValidateDeadlock.cpp - The programs never wait in a circle ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the transfers of all programs, as strictly as plan.proto allows: starting a send waits for
+// the start of the receive that takes its message.
+//
+// One order of running decides. What a program waits for, that another has come to some place, is
+// never undone, and running one program takes away no step that another could make. So every order
+// comes to the same end.
+//
+// One device for each program decides, too. The devices of a program do the same things in the same
+// order, and a transfer links devices that differ in nothing but their programs. So when the run
+// comes to a step, all devices of its program can make it: by the same argument their peers have
+// done what the step waits for, and if it is a collective, the other members, which all run this
+// program, come to it as well. Other collectives than the group's next one are not in the way,
+// because all members meet theirs in one order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/PlanChecks.h"
+#include "plan/PlanTypes.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+
+namespace dtc::runtime {
+
+namespace {
+
+/// Messages of a channel, in the order in which they are received and sent.
+struct Channel {
+  int sender = 0, receiver = 0; // programs
+  struct Receive {
+    uint32_t microbatch;
+    int entry, instruction;
+  };
+  std::vector<Receive> receives;         // that have started
+  std::map<uint32_t, size_t> messageFor; // number of the message, by microbatch
+  size_t sends = 0;                      // that have started
+};
+
+/// A program and how far it has come.
+struct Runner {
+  const PlanContext *context = nullptr;
+  std::vector<std::vector<int>> steps; // the parts of transfers in each task
+  int entry = 0;
+  size_t step = 0; // of the entry's task
+
+  bool ended() const { return entry >= context->program.schedule_size(); }
+  const plan::ScheduleEntry &execution() const { return context->program.schedule(entry); }
+  int instruction() const { return steps[execution().task()][step]; }
+  std::string place() const { return describeExecution(*context, entry, instruction()); }
+};
+
+class PipelineRun {
+public:
+  explicit PipelineRun(const std::vector<PlanContext> &programs);
+
+  Expected<int64_t> run();
+
+private:
+  /// Whether the program has come past the step at which it stands.
+  Expected<bool> pass(Runner &runner);
+  Expected<bool> startSend(const Runner &runner, Channel &channel);
+  MaybeError runUntilBlocked(int program);
+  Error deadlock() const;
+  std::string describeWait(const Runner &runner) const;
+
+  const plan::Transfer &transferAt(const Runner &runner, bool &starts) const;
+  uint32_t channelAt(const Runner &runner) const {
+    bool starts = false;
+    return transferAt(runner, starts).channel();
+  }
+
+  std::vector<Runner> runners;
+  std::map<uint32_t, Channel> channels;
+  std::vector<int> ready; // programs that may be able to go on
+  int64_t messages = 0;
+};
+
+} // namespace
+
+PipelineRun::PipelineRun(const std::vector<PlanContext> &programs) {
+  for (const PlanContext &context : programs) {
+    Runner runner;
+    runner.context = &context;
+    for (const plan::Task &task : context.program.tasks()) {
+      std::vector<int> &steps = runner.steps.emplace_back();
+      for (int i = 0; i < task.instructions_size(); ++i)
+        if (task.instructions(i).has_start_transfer() || task.instructions(i).has_finish_transfer())
+          steps.push_back(i);
+    }
+    runners.push_back(std::move(runner));
+    for (const plan::Transfer &transfer : context.program.transfers()) {
+      Channel &channel = channels[transfer.channel()];
+      (transfer.kind() == plan::Transfer::SEND ? channel.sender : channel.receiver) =
+          context.number;
+    }
+  }
+}
+
+const plan::Transfer &PipelineRun::transferAt(const Runner &runner, bool &starts) const {
+  const plan::Program &program = runner.context->program;
+  const plan::Instruction &instruction =
+      program.tasks(static_cast<int>(runner.execution().task())).instructions(runner.instruction());
+  starts = instruction.has_start_transfer();
+  return program.transfers(static_cast<int>(starts ? instruction.start_transfer().transfer()
+                                                   : instruction.finish_transfer().transfer()));
+}
+
+Expected<bool> PipelineRun::startSend(const Runner &runner, Channel &channel) {
+  if (channel.receives.size() <= channel.sends)
+    return false;
+  const Channel::Receive &receive = channel.receives[channel.sends];
+  if (receive.microbatch != runner.execution().microbatch())
+    return Error{fmt::format(
+        "message {} of channel {} is sent for microbatch {} by program {} ({}), but received for "
+        "microbatch {} by program {} ({}); messages arrive in the order in which they are sent",
+        channel.sends, channelAt(runner), runner.execution().microbatch(), channel.sender,
+        runner.place(), receive.microbatch, channel.receiver,
+        describeExecution(*runners[static_cast<size_t>(channel.receiver)].context, receive.entry,
+                          receive.instruction))};
+  ++channel.sends;
+  ++messages;
+  ready.push_back(channel.receiver);
+  return true;
+}
+
+Expected<bool> PipelineRun::pass(Runner &runner) {
+  bool starts = false;
+  const plan::Transfer &transfer = transferAt(runner, starts);
+  Channel &channel = channels.at(transfer.channel());
+  uint32_t microbatch = runner.execution().microbatch();
+  if (transfer.kind() == plan::Transfer::SEND) {
+    // When a send has started, so has its receive, and the message goes through by itself.
+    return starts ? startSend(runner, channel) : true;
+  }
+  if (!starts)
+    return channel.messageFor.at(microbatch) < channel.sends;
+  channel.messageFor[microbatch] = channel.receives.size();
+  channel.receives.push_back({microbatch, runner.entry, runner.instruction()});
+  ready.push_back(channel.sender);
+  return true;
+}
+
+MaybeError PipelineRun::runUntilBlocked(int program) {
+  Runner &runner = runners[static_cast<size_t>(program)];
+  while (!runner.ended()) {
+    if (runner.step == runner.steps[runner.execution().task()].size()) {
+      ++runner.entry;
+      runner.step = 0;
+      continue;
+    }
+    Expected<bool> passed = pass(runner);
+    if (!passed)
+      return passed.error();
+    if (!*passed)
+      return std::nullopt;
+    ++runner.step;
+  }
+  return std::nullopt;
+}
+
+std::string PipelineRun::describeWait(const Runner &runner) const {
+  if (runner.ended())
+    return fmt::format("program {} has ended", runner.context->number);
+  bool starts = false;
+  const plan::Transfer &transfer = transferAt(runner, starts);
+  const Channel &channel = channels.at(transfer.channel());
+  uint32_t microbatch = runner.execution().microbatch();
+  size_t message = starts ? channel.sends : channel.messageFor.at(microbatch);
+  return fmt::format("program {} waits in {} for program {} to start to {} message {} of channel "
+                     "{}",
+                     runner.context->number, runner.place(), transfer.peer(),
+                     starts ? "receive" : "send", message, transfer.channel());
+}
+
+/// Programs that have ended are of interest where another waits for them.
+Error PipelineRun::deadlock() const {
+  std::vector<bool> isNamed(runners.size(), false);
+  for (const Runner &runner : runners)
+    if (!runner.ended()) {
+      bool starts = false;
+      isNamed[static_cast<size_t>(runner.context->number)] = true;
+      isNamed[transferAt(runner, starts).peer()] = true;
+    }
+  std::vector<std::string> waits;
+  for (const Runner &runner : runners)
+    if (isNamed[static_cast<size_t>(runner.context->number)])
+      waits.push_back(describeWait(runner));
+  return Error{
+      fmt::format("the programs wait for each other without end: {}", fmt::join(waits, "; "))};
+}
+
+Expected<int64_t> PipelineRun::run() {
+  for (int p = 0; p < static_cast<int>(runners.size()); ++p)
+    ready.push_back(p);
+  while (!ready.empty()) {
+    int program = ready.back();
+    ready.pop_back();
+    if (MaybeError error = runUntilBlocked(program))
+      return *error;
+  }
+  if (std::any_of(runners.begin(), runners.end(), [](const Runner &r) { return !r.ended(); }))
+    return deadlock();
+  return messages;
+}
+
+Expected<int64_t> checkDeadlock(const std::vector<PlanContext> &programs) {
+  return PipelineRun(programs).run();
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,271 @@
+//===- ValidateInstructions.cpp - Operands, collectives, schedule ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/OperandOverlap.h"
+#include "plan/PlanChecks.h"
+#include "plan/PlanTypes.h"
+#include "support/CheckedMath.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <set>
+
+namespace dtc::runtime {
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static MaybeError checkKernelCall(const PlanContext &context, const plan::KernelCall &call) {
+  if (call.kernel().empty())
+    return Error{"the kernel has no name"};
+  for (int i = 0; i < call.inputs_size(); ++i)
+    if (MaybeError error = checkBufferIndex(context, call.inputs(i)))
+      return Error{fmt::format("input {} {}", i, error->message)};
+  for (int i = 0; i < call.outputs_size(); ++i)
+    if (MaybeError error = checkBufferIndex(context, call.outputs(i)))
+      return Error{fmt::format("output {} {}", i, error->message)};
+  for (const auto &[name, attribute] : call.attributes())
+    if (attribute.value_case() == plan::Attribute::VALUE_NOT_SET)
+      return Error{fmt::format("attribute \"{}\" has no value", name)};
+  return checkKernelOverlap(context, call);
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+static MaybeError checkDim(const char *field, int64_t dim, const TensorType &type) {
+  if (dim < 0 || dim >= type.rank())
+    return Error{fmt::format("{} is {}, but the input {} has {} dimensions", field, dim, type.str(),
+                             type.rank())};
+  return std::nullopt;
+}
+
+/// The shape of the output that kind, dim and group size give.
+static Expected<TensorType> expectedOutput(const plan::Collective &collective,
+                                           const plan::CollectiveTensor &tensor,
+                                           const TensorType &input, int64_t members) {
+  TensorType output = input;
+  if (collective.kind() == plan::Collective::ALL_REDUCE ||
+      collective.kind() == plan::Collective::PERMUTE)
+    return output;
+  if (MaybeError error = checkDim("dim", tensor.dim(), input))
+    return *error;
+  auto dim = static_cast<size_t>(tensor.dim());
+  int64_t splitDim =
+      collective.kind() == plan::Collective::ALL_TO_ALL ? tensor.split_dim() : tensor.dim();
+  if (MaybeError error = checkDim("split_dim", splitDim, input))
+    return *error;
+  auto split = static_cast<size_t>(splitDim);
+  if (collective.kind() != plan::Collective::ALL_GATHER) {
+    if (input.shape[split] % members != 0)
+      return Error{fmt::format("dimension {} of the input {} is not divisible by the {} members "
+                               "of the group",
+                               split, input.str(), members)};
+    output.shape[split] /= members;
+  }
+  if (collective.kind() != plan::Collective::REDUCE_SCATTER) {
+    std::optional<int64_t> size = checkedMul(output.shape[dim], members);
+    if (!size)
+      return Error{fmt::format("dimension {} of the input {} times {} members overflows", dim,
+                               input.str(), members)};
+    output.shape[dim] = *size;
+  }
+  return output;
+}
+
+static MaybeError checkReduction(const plan::Collective &collective, const TensorType &type) {
+  if (collective.kind() != plan::Collective::ALL_REDUCE &&
+      collective.kind() != plan::Collective::REDUCE_SCATTER)
+    return std::nullopt;
+  if (collective.reduction() <= plan::Collective::REDUCTION_UNSPECIFIED ||
+      collective.reduction() > plan::Collective::MIN)
+    return Error{fmt::format("needs a reduction (sum, max or min), found {}",
+                             static_cast<int>(collective.reduction()))};
+  if (type.dtype == DType::Bool)
+    return Error{"cannot reduce elements of type bool"};
+  return std::nullopt;
+}
+
+static MaybeError checkGroupAxes(const PlanContext &context, const plan::Collective &collective) {
+  if (collective.axes_size() == 0)
+    return Error{"names no mesh axis"};
+  std::set<std::string> seen;
+  for (const std::string &name : collective.axes()) {
+    const MeshAxis *axis = context.mesh.find(name);
+    if (!axis)
+      return Error{fmt::format("the mesh has no axis \"{}\"", name)};
+    if (axis->temporal)
+      return Error{
+          fmt::format("axis \"{}\" is temporal; a group of devices spans spatial axes", name)};
+    // So the members of a group all run one program and meet their collectives in one order.
+    if (axis->pipeline)
+      return Error{fmt::format("axis \"{}\" is the pipeline axis, whose devices run different "
+                               "programs; a collective spans devices of one program",
+                               name)};
+    if (!seen.insert(name).second)
+      return Error{fmt::format("names axis \"{}\" twice", name)};
+  }
+  return std::nullopt;
+}
+
+static MaybeError checkCollectiveTensor(const PlanContext &context,
+                                        const plan::Collective &collective,
+                                        const plan::CollectiveTensor &tensor, int64_t members) {
+  if (MaybeError error = checkBufferIndex(context, tensor.input()))
+    return Error{"input " + error->message};
+  if (MaybeError error = checkBufferIndex(context, tensor.output()))
+    return Error{"output " + error->message};
+  const TensorType &input = context.types[tensor.input()];
+  const TensorType &output = context.types[tensor.output()];
+  if (MaybeError error = checkReduction(collective, input))
+    return error;
+  Expected<TensorType> expected = expectedOutput(collective, tensor, input, members);
+  if (!expected)
+    return expected.error();
+  if (output != *expected)
+    return Error{fmt::format("the output is {}; the input {} and a group of {} give {}",
+                             output.str(), input.str(), members, expected->str())};
+  bool inPlace = collective.kind() == plan::Collective::ALL_REDUCE &&
+                 context.areSameBytes(tensor.input(), tensor.output());
+  if (context.mayShareBytes(tensor.input(), tensor.output()) && !inPlace)
+    return Error{fmt::format("input and output (buffers {} and {}) share bytes of the arena",
+                             tensor.input(), tensor.output())};
+  return std::nullopt;
+}
+
+/// The axes of a permute come in a second order; other kinds have none.
+static MaybeError checkSourceAxes(const plan::Collective &collective) {
+  if (collective.kind() != plan::Collective::PERMUTE) {
+    if (collective.source_axes_size() > 0)
+      return Error{fmt::format("has source_axes, which only a permute has, found {}",
+                               name(collective.kind()))};
+    return std::nullopt;
+  }
+  std::vector<std::string> axes = toVector(collective.axes());
+  std::vector<std::string> sourceAxes = toVector(collective.source_axes());
+  std::sort(axes.begin(), axes.end());
+  std::sort(sourceAxes.begin(), sourceAxes.end());
+  if (axes != sourceAxes)
+    return Error{fmt::format("source_axes are [{}]; expected the axes [{}] in some order",
+                             fmt::join(collective.source_axes(), ", "),
+                             fmt::join(collective.axes(), ", "))};
+  return std::nullopt;
+}
+
+static MaybeError checkCollective(const PlanContext &context, const plan::Collective &collective) {
+  if (collective.kind() <= plan::Collective::KIND_UNSPECIFIED ||
+      collective.kind() > plan::Collective::PERMUTE)
+    return Error{fmt::format("unknown kind of collective {}", static_cast<int>(collective.kind()))};
+  if (MaybeError error = checkGroupAxes(context, collective))
+    return error;
+  if (MaybeError error = checkSourceAxes(collective))
+    return error;
+  if (collective.tensors().empty())
+    return Error{"moves no tensor"};
+  int64_t members = context.mesh.groupSize(toVector(collective.axes()));
+  for (int i = 0; i < collective.tensors_size(); ++i)
+    if (MaybeError error =
+            checkCollectiveTensor(context, collective, collective.tensors(i), members))
+      return collective.tensors_size() > 1 ? error->inContext(fmt::format("tensor {}", i)) : error;
+  return checkBucketOverlap(context, collective);
+}
+
+//===----------------------------------------------------------------------===//
+// Tasks and schedule
+//===----------------------------------------------------------------------===//
+
+static MaybeError checkTransferIndex(const PlanContext &context, uint32_t transfer) {
+  if (static_cast<int64_t>(transfer) >= context.program.transfers_size())
+    return Error{fmt::format("names transfer {}, but the program has {} transfers", transfer,
+                             context.program.transfers_size())};
+  return std::nullopt;
+}
+
+static MaybeError checkInstruction(const PlanContext &context,
+                                   const plan::Instruction &instruction) {
+  auto source = static_cast<int64_t>(instruction.source());
+  if (source != 0 && source >= context.plan.sources_size())
+    return Error{fmt::format("names source {}, but the plan has {} sources", source,
+                             context.plan.sources_size())};
+  if (!(instruction.flops() >= 0))
+    return Error{fmt::format("flops is {}; expected 0 or more", instruction.flops())};
+  if (instruction.has_kernel())
+    return checkKernelCall(context, instruction.kernel());
+  if (instruction.has_collective())
+    return checkCollective(context, instruction.collective());
+  if (instruction.has_wait())
+    return std::nullopt; // needs the task; see checkAsync()
+  if (instruction.has_start_transfer())
+    return checkTransferIndex(context, instruction.start_transfer().transfer());
+  if (instruction.has_finish_transfer())
+    return checkTransferIndex(context, instruction.finish_transfer().transfer());
+  return Error{"is neither a kernel, a collective, a wait nor part of a transfer"};
+}
+
+/// The stage of a task that works on a stage; what it is taken to last.
+static MaybeError checkTask(const PlanContext &context, const plan::Task &task) {
+  auto error = [&](const std::string &text) {
+    return Error{text}.inContext(fmt::format("task \"{}\"", task.name()));
+  };
+  if (task.kind() < plan::Task::OTHER || task.kind() > plan::Task::WEIGHT)
+    return error(fmt::format("unknown kind of task {}", static_cast<int>(task.kind())));
+  uint32_t stages = std::max<uint32_t>(context.plan.pipeline().stages(), 1);
+  if (task.kind() != plan::Task::OTHER && task.stage() >= stages)
+    return error(fmt::format("is for stage {}, but the model has {} (stages count from 0)",
+                             task.stage(), stages));
+  if (!(std::isfinite(task.seconds()) && task.seconds() >= 0))
+    return error(fmt::format("is taken to last {} seconds; expected a finite number of 0 or more",
+                             task.seconds()));
+  return std::nullopt;
+}
+
+static MaybeError checkSchedule(const PlanContext &context) {
+  int64_t microbatches = microbatchesOf(context.mesh);
+  const plan::Program &program = context.program;
+  if (program.loop_begin() > program.loop_end() ||
+      static_cast<int64_t>(program.loop_end()) > program.schedule_size())
+    return Error{fmt::format("the loop is entries {} to {} of a schedule of {}",
+                             program.loop_begin(), program.loop_end(), program.schedule_size())};
+  std::vector<int> entryOf(static_cast<size_t>(program.tasks_size()), -1); // the first of a task
+  for (int i = 0; i < program.schedule_size(); ++i) {
+    const plan::ScheduleEntry &entry = program.schedule(i);
+    if (static_cast<int64_t>(entry.task()) >= program.tasks_size())
+      return Error{fmt::format("schedule entry {} names task {}, but the program has {} tasks", i,
+                               entry.task(), program.tasks_size())};
+    if (static_cast<int64_t>(entry.microbatch()) >= microbatches)
+      return Error{fmt::format("schedule entry {} is for microbatch {}, but there are {} "
+                               "(microbatches count from 0)",
+                               i, entry.microbatch(), microbatches)};
+    if (entry.microbatch() > 0 && !isInLoop(program, i))
+      return Error{fmt::format("schedule entry {} is for microbatch {}, but stands outside of the "
+                               "loop over microbatches, entries {} to {}",
+                               i, entry.microbatch(), program.loop_begin(), program.loop_end())};
+    int &first = entryOf[entry.task()];
+    if (first < 0)
+      first = i;
+    if (isInLoop(program, first) != isInLoop(program, i))
+      return Error{fmt::format("task \"{}\" runs in the loop over microbatches and outside of it, "
+                               "as schedule entries {} and {}; expected one of the two",
+                               program.tasks(static_cast<int>(entry.task())).name(), first, i)};
+  }
+  return std::nullopt;
+}
+
+MaybeError checkInstructions(const PlanContext &context) {
+  for (const plan::Task &task : context.program.tasks()) {
+    if (MaybeError error = checkTask(context, task))
+      return error;
+    for (int i = 0; i < task.instructions_size(); ++i)
+      if (MaybeError error = checkInstruction(context, task.instructions(i)))
+        return error->inContext(describeInstruction(context.plan, task, i));
+  }
+  return checkSchedule(context);
+}
+
+} // namespace dtc::runtime

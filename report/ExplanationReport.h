@@ -1,0 +1,29 @@
+//===- ExplanationReport.h - Explanations as text and as JSON -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_EXPLANATIONREPORT_H
+#define DTC_REPORT_EXPLANATIONREPORT_H
+
+#include "report/PlanExplanation.h"
+
+#include <cstddef>
+#include <string>
+
+namespace dtc::runtime {
+
+/// How many groups of collectives are shown to people who do not say.
+inline constexpr size_t defaultExplainedGroups = 20;
+
+/// Tables for people, 120 columns wide, with the `top` groups of collectives that cost most.
+std::string formatExplanation(const PlanExplanation &explanation,
+                              size_t top = defaultExplainedGroups);
+
+/// One JSON object with every collective of the plan; sizes in bytes, times in seconds.
+std::string explanationToJson(const PlanExplanation &explanation);
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_EXPLANATIONREPORT_H

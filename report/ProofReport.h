@@ -1,0 +1,24 @@
+//===- ProofReport.h - What was proved of a plan, in words ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_PROOFREPORT_H
+#define DTC_REPORT_PROOFREPORT_H
+
+#include "plan/PlanVerifier.h"
+
+#include <string>
+
+namespace dtc::runtime {
+
+/// A few lines for people, each with its end of line.
+std::string formatFacts(const PlanFacts &facts);
+
+/// One JSON object and an end of line. Sizes are bytes, counts are of one step of one device.
+std::string factsToJson(const PlanFacts &facts);
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_PROOFREPORT_H

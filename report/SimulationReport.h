@@ -1,0 +1,27 @@
+//===- SimulationReport.h - Simulations for people and programs ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_SIMULATIONREPORT_H
+#define DTC_REPORT_SIMULATIONREPORT_H
+
+#include "simulator/Simulation.h"
+
+#include <string>
+
+namespace dtc::runtime {
+
+/// Tables for the console.
+std::string formatSimulation(const Simulation &simulation);
+
+/// The same as one JSON object.
+std::string simulationToJson(const Simulation &simulation);
+
+/// "product", "attention", "other", "optimizer", "launch".
+const char *name(KernelClass kernel);
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_SIMULATIONREPORT_H

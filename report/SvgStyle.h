@@ -1,0 +1,31 @@
+//===- SvgStyle.h - What pictures of plans share ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_SVGSTYLE_H
+#define DTC_REPORT_SVGSTYLE_H
+
+#include "plan/plan.pb.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace dtc::runtime {
+
+/// How many chunks of a device have colours of their own; those behind take turns.
+inline constexpr size_t numTaskShades = 4;
+
+/// The colour of a task, "#1f5fb4", for the chunks of a device in turn. White text is readable on
+/// all of them.
+const char *taskColour(plan::Task::Kind kind, size_t chunk);
+
+/// Text that XML and HTML allow, in elements and in quoted attributes: valid UTF-8 without control
+/// characters, its own signs escaped. Names come from files and may hold any bytes.
+std::string escapeXml(std::string_view text);
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_SVGSTYLE_H

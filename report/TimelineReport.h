@@ -1,0 +1,34 @@
+//===- TimelineReport.h - Timelines as text and as JSON -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_TIMELINEREPORT_H
+#define DTC_REPORT_TIMELINEREPORT_H
+
+#include "simulator/Timeline.h"
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace dtc::runtime {
+
+/// The columns of a picture for people who do not say, and the fewest that one fits in.
+inline constexpr size_t defaultTimelineColumns = 100;
+inline constexpr size_t fewestTimelineColumns = 40;
+
+/// A row for each device, with time to the right, and a summary. A box is a letter for the kind,
+/// the microbatch, and dashes for the rest of its time: "F0--". Devices with several stages
+/// alternate upper and lower case letters; dots are time in which a device waits. A picture that
+/// would be too narrow to read goes on in further bands below. No line of it is longer than
+/// `columns`, which is at least fewestTimelineColumns.
+std::string formatTimeline(const Timeline &timeline, size_t columns = defaultTimelineColumns);
+
+/// All intervals and figures; times in seconds.
+nlohmann::ordered_json timelineToJson(const Timeline &timeline);
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_TIMELINEREPORT_H

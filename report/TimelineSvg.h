@@ -1,0 +1,24 @@
+//===- TimelineSvg.h - Timelines as pictures ------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_TIMELINESVG_H
+#define DTC_REPORT_TIMELINESVG_H
+
+#include "simulator/Timeline.h"
+
+#include <string>
+
+namespace dtc::runtime {
+
+/// An SVG 1.1 document that needs nothing else: a row for each device with time to the right, a
+/// coloured box for each piece of work (its microbatch inside, all about it in its tooltip),
+/// hatching where a device waits, thin lines for transfers, and what kinds and shades mean. The
+/// same timeline gives the same bytes.
+std::string timelineToSvg(const Timeline &timeline);
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_TIMELINESVG_H

@@ -1,0 +1,286 @@
+//===- MemoryTimeline.cpp - What is in memory during a step -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "report/html/MemoryTimeline.h"
+
+#include "plan/InPlaceRules.h"
+#include "plan/PlanTypes.h"
+
+#include <algorithm>
+
+namespace dtc::runtime {
+
+const char *name(MemoryKind kind) {
+  static constexpr const char *names[] = {"parameters", "master weights", "optimizer state",
+                                          "gradients",  "activations",    "other"};
+  return names[static_cast<size_t>(kind)];
+}
+
+namespace {
+
+MemoryKind kindOf(const plan::Buffer &buffer) {
+  switch (buffer.kind()) {
+  case plan::Buffer::PARAMETER:
+    return MemoryKind::Parameter;
+  case plan::Buffer::MASTER_WEIGHT:
+    return MemoryKind::Master;
+  case plan::Buffer::OPTIMIZER_STATE:
+    return MemoryKind::Optimizer;
+  case plan::Buffer::GRADIENT:
+    return MemoryKind::Gradient;
+  case plan::Buffer::ACTIVATION:
+    return MemoryKind::Activation;
+  default:
+    return MemoryKind::Other;
+  }
+}
+
+/// Finds the lives of all values. Instants number the executed instructions.
+class Lives {
+public:
+  /// The bytes that begin (or, negative, cease) to be in use at an instant.
+  struct Change {
+    int64_t instant = 0;
+    MemoryKind kind = MemoryKind::Other;
+    int64_t bytes = 0;
+  };
+
+  explicit Lives(const plan::Program &program) : program(program) {
+    for (uint32_t index = 0; index < static_cast<uint32_t>(program.buffers_size()); ++index) {
+      // What others lie in stands before them.
+      roots.push_back(storageOf(program, index));
+      firstValue.push_back(values.size());
+      if (roots.back() == index)
+        values.resize(values.size() + valuesOf(index));
+    }
+  }
+
+  std::vector<Change> run() {
+    findLoop();
+    for (const plan::Input &input : program.inputs())
+      beginBeforeStep(input.buffer());
+    for (const plan::State &state : program.states()) {
+      beginBeforeStep(state.buffer());
+      valueOf(state.buffer()).isState = true;
+    }
+    for (const plan::ScheduleEntry &entry : program.schedule()) {
+      microbatch = entry.microbatch();
+      const plan::Task &task = program.tasks(static_cast<int>(entry.task()));
+      for (const plan::Instruction &instruction : task.instructions()) {
+        follow(task, instruction);
+        ++now;
+      }
+    }
+    // States and outputs are there at the end.
+    microbatch = 0;
+    for (Value &value : values)
+      if (value.isState)
+        value.last = now;
+    for (const plan::Output &output : program.outputs())
+      use(output.buffer(), now);
+    for (uint32_t b = 0; b < roots.size(); ++b)
+      for (uint32_t value = 0; roots[b] == b && value < valuesOf(b); ++value)
+        end(b, values[firstValue[b] + value]);
+    std::stable_sort(changes.begin(), changes.end(),
+                     [](const Change &a, const Change &b) { return a.instant < b.instant; });
+    return std::move(changes);
+  }
+
+private:
+  static constexpr int64_t beforeStep = -1, none = -2;
+  struct Value {
+    int64_t begin = none, last = 0;
+    bool isState = false; // nothing else may lie there, even while the value is not needed
+  };
+
+  /// How many values of a buffer are told apart: where slots are shared, those of all microbatches.
+  uint32_t valuesOf(uint32_t index) const {
+    const plan::Buffer &buffer = program.buffers(static_cast<int>(index));
+    if (buffer.has_slot_map())
+      return static_cast<uint32_t>(
+          program.slot_maps(static_cast<int>(buffer.slot_map())).slots_size());
+    return std::max(buffer.slots(), 1u);
+  }
+  Value &valueOf(uint32_t buffer) {
+    uint32_t root = roots[buffer];
+    return values[firstValue[root] + microbatch % valuesOf(root)];
+  }
+
+  void findLoop() {
+    int64_t instant = 0;
+    for (int e = 0; e < program.schedule_size(); ++e) {
+      if (static_cast<uint32_t>(e) == program.loop_begin())
+        loopBegin = instant;
+      instant += program.tasks(static_cast<int>(program.schedule(e).task())).instructions_size();
+      if (static_cast<uint32_t>(e) + 1 == program.loop_end())
+        loopEnd = instant - 1;
+    }
+  }
+
+  void beginBeforeStep(uint32_t buffer) { valueOf(buffer) = {beforeStep, 0}; }
+
+  void follow(const plan::Task &task, const plan::Instruction &instruction) {
+    if (instruction.has_kernel()) {
+      const plan::KernelCall &call = instruction.kernel();
+      for (uint32_t input : call.inputs())
+        use(input, now);
+      for (uint32_t output : call.outputs())
+        if (microbatch > 0 && readsOwnOutput(call.kernel()))
+          use(output, now);
+        else
+          write(output, call.inputs());
+    } else if (instruction.has_collective()) {
+      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+        use(tensor.input(), now);
+      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+        if (roots[tensor.input()] != roots[tensor.output()])
+          write(tensor.output(), {});
+    } else if (instruction.has_wait()) {
+      const plan::Instruction &started =
+          task.instructions(static_cast<int>(instruction.wait().instruction()));
+      for (const plan::CollectiveTensor &tensor : started.collective().tensors()) {
+        use(tensor.input(), now);
+        use(tensor.output(), now);
+      }
+    } else if (instruction.has_start_transfer()) {
+      const plan::Transfer &transfer =
+          program.transfers(static_cast<int>(instruction.start_transfer().transfer()));
+      for (uint32_t buffer : transfer.buffers())
+        if (transfer.kind() == plan::Transfer::SEND)
+          use(buffer, now);
+        else
+          write(buffer, {});
+    } else if (instruction.has_finish_transfer()) {
+      const plan::Transfer &transfer =
+          program.transfers(static_cast<int>(instruction.finish_transfer().transfer()));
+      for (uint32_t buffer : transfer.buffers())
+        use(buffer, now);
+    }
+  }
+
+  void use(uint32_t buffer, int64_t instant) {
+    Value &value = valueOf(buffer);
+    if (value.begin == none)
+      value = {instant, instant};
+    // The loop may run again and then needs what came from before it.
+    bool isKept = value.begin < loopBegin && loopBegin <= instant && instant <= loopEnd;
+    value.last = std::max(value.last, isKept ? loopEnd : instant);
+  }
+
+  /// A new value takes the place of the last one, whose bytes are in use without a break where the
+  /// instruction reads it.
+  template <typename Inputs> void write(uint32_t buffer, const Inputs &inputs) {
+    for (uint32_t input : inputs)
+      if (roots[input] == roots[buffer])
+        return;
+    write(buffer);
+  }
+  void write(uint32_t buffer, std::initializer_list<uint32_t>) { write(buffer); }
+  void write(uint32_t buffer) {
+    Value &value = valueOf(buffer);
+    if (value.isState)
+      return;
+    end(roots[buffer], value);
+    value = {now, now};
+  }
+
+  void end(uint32_t root, Value &value) {
+    if (value.begin == none)
+      return;
+    constexpr uint64_t alignment = 64; // as plan.proto says
+    const plan::Buffer &buffer = program.buffers(static_cast<int>(root));
+    uint64_t size = typeOf(buffer).numBytes();
+    auto bytes = static_cast<int64_t>((size + alignment - 1) / alignment * alignment);
+    changes.push_back({std::max(value.begin, int64_t{0}), kindOf(buffer), bytes});
+    changes.push_back({value.last + 1, kindOf(buffer), -bytes});
+    value.begin = none;
+  }
+
+  const plan::Program &program;
+  std::vector<uint32_t> roots;    // by buffer: see storageOf()
+  std::vector<size_t> firstValue; // by buffer that is a root: the index of its first copy
+  std::vector<Value> values;      // by copy
+  std::vector<Change> changes;
+  uint32_t microbatch = 0;
+  int64_t now = 0, loopBegin = 0, loopEnd = beforeStep;
+};
+
+/// Puts the changes into the parts of the step.
+class Sampler {
+public:
+  Sampler(double stepSeconds, size_t parts, MemoryTimeline &result)
+      : perSecond(stepSeconds > 0 ? static_cast<double>(parts) / stepSeconds : 0), result(result) {
+    result.parts.resize(parts);
+  }
+
+  void add(const Lives::Change &change) {
+    use[static_cast<size_t>(change.kind)] += static_cast<uint64_t>(change.bytes);
+  }
+  /// What is in use from one time to another. Returns whether it is more than ever before.
+  bool hold(double from, double to) {
+    uint64_t total = use.total();
+    double last = static_cast<double>(result.parts.size() - 1);
+    auto first = static_cast<size_t>(std::clamp(from * perSecond, 0.0, last));
+    auto end = static_cast<size_t>(std::clamp(to * perSecond, 0.0, last));
+    for (size_t part = first; part <= end; ++part)
+      if (total > result.parts[part].total())
+        result.parts[part] = use;
+    if (total <= result.peak.total())
+      return false;
+    result.peak = use;
+    result.peakSeconds = from;
+    return true;
+  }
+
+private:
+  double perSecond;
+  MemoryUse use{};
+  MemoryTimeline &result;
+};
+
+} // namespace
+
+MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline &timeline,
+                            double stepSeconds, size_t parts) {
+  const plan::Program &program = plan.programs(static_cast<int>(index));
+  std::vector<TimeSpan> spans(static_cast<size_t>(program.schedule_size()), {-1, -1});
+  for (const TaskInterval &interval : timeline.programs[index]) {
+    TimeSpan &span = spans[interval.execution];
+    span = {span.start < 0 ? interval.start : span.start, interval.end};
+  }
+  MemoryTimeline result;
+  Sampler sampler(stepSeconds, parts, result);
+  std::vector<Lives::Change> changes = Lives(program).run();
+  auto change = changes.begin();
+  int64_t instant = 0;
+  double time = 0;
+  for (int e = 0; e < program.schedule_size(); ++e) {
+    const plan::ScheduleEntry &entry = program.schedule(e);
+    const plan::Task &task = program.tasks(static_cast<int>(entry.task()));
+    TimeSpan span = spans[static_cast<size_t>(e)];
+    if (span.start < 0)
+      span = {time, time};
+    sampler.hold(time, span.start);
+    double each = span.seconds() / std::max(task.instructions_size(), 1);
+    for (int i = 0; i < task.instructions_size(); ++i, ++instant) {
+      bool changed = false;
+      for (; change != changes.end() && change->instant <= instant; ++change, changed = true)
+        sampler.add(*change);
+      time = span.start + each * i;
+      if (!sampler.hold(time, time + each) || !changed)
+        continue;
+      result.peakTask = task.name();
+      result.peakMicrobatch = entry.microbatch();
+      auto source = static_cast<int>(task.instructions(i).source());
+      result.peakSource = source > 0 && source < plan.sources_size() ? plan.sources(source) : "";
+    }
+    time = span.end;
+  }
+  sampler.hold(time, stepSeconds);
+  return result;
+}
+
+} // namespace dtc::runtime

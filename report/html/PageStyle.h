@@ -1,0 +1,20 @@
+//===- PageStyle.h - How pages look -------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_HTML_PAGESTYLE_H
+#define DTC_REPORT_HTML_PAGESTYLE_H
+
+namespace dtc::runtime {
+
+/// The style sheet. Colours are variables, which follow the browser's light or dark theme.
+extern const char *const pageStyle;
+
+/// The script: buttons that make a picture wider. The page says the same without it.
+extern const char *const pageScript;
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_HTML_PAGESTYLE_H

@@ -1,0 +1,63 @@
+//===- SimulationPage.h - Simulations as pages for browsers -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_REPORT_HTML_SIMULATIONPAGE_H
+#define DTC_REPORT_HTML_SIMULATIONPAGE_H
+
+#include "plan/plan.pb.h"
+#include "simulator/Simulation.h"
+#include "simulator/cluster/cluster.pb.h"
+#include "support/Error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// A part of the strategy, with why it was chosen.
+struct StrategyChoice {
+  std::string name;   ///< "recompute"
+  std::string value;  ///< "selective"
+  std::string reason; ///< may be empty
+};
+
+/// A plan that was looked at and is not the one of the page.
+struct AlternativePlan {
+  std::string name;         ///< "pp=4, tp=2, 1f1b"
+  double seconds = 0;       ///< of a step; 0 where it was not simulated
+  uint64_t memoryBytes = 0; ///< of the device that needs most; 0 where that is not known
+  std::string reason;       ///< what makes it slower, or why it is no plan at all
+};
+
+/// What a page says beside what follows from the plan and its simulation.
+struct SimulationPageOptions {
+  std::vector<StrategyChoice> strategy;
+  std::vector<AlternativePlan> alternatives; ///< in the order in which they are shown
+  /// No plan of this model can be faster on the cluster; the page states the gap.
+  std::optional<double> lowerBoundSeconds;
+  std::string lowerBoundReason; ///< what it is made of; may be empty
+};
+
+/// The page: one HTML file that is complete by itself, the same bytes for the same arguments, and
+/// well-formed XML too. It is below 2 MB for pipelines of 64 stages and 512 microbatches: of what
+/// is too much to draw it shows a part and says so. The simulation is one of this plan on this
+/// cluster, best with ClusterSimulationOptions::keepCollectives: without, neither the picture of
+/// the step nor the table of the communication have the times of collectives.
+Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cluster &cluster,
+                                       const Simulation &simulation,
+                                       const SimulationPageOptions &options = {});
+
+inline constexpr const char *pageFileName = "index.html";
+
+/// Writes a page to the file of that name in a folder, which is made where it is not there, with
+/// those above it. An error that names the path where that cannot be done.
+MaybeError writePage(const std::string &folder, const std::string &page);
+
+} // namespace dtc::runtime
+
+#endif // DTC_REPORT_HTML_SIMULATIONPAGE_H

@@ -1,0 +1,81 @@
+//===- StepSection.cpp - Who works when in a step -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "report/html/StepPicture.h"
+
+#include "support/Format.h"
+
+#include <fmt/format.h>
+#include <set>
+
+namespace dtc::runtime {
+
+static void addStepLegend(HtmlWriter &page, const PageInput &input, bool hasCollectives) {
+  const Timeline &timeline = input.simulation.step.timeline;
+  std::set<plan::Task::Kind> kinds;
+  for (const std::vector<TaskInterval> &program : timeline.programs)
+    for (const TaskInterval &interval : program)
+      kinds.insert(interval.kind);
+  std::vector<LegendEntry> entries;
+  size_t chunks = std::clamp<size_t>(timeline.chunks(), 1, 4);
+  for (plan::Task::Kind kind :
+       {plan::Task::FORWARD, plan::Task::BACKWARD, plan::Task::WEIGHT, plan::Task::OTHER})
+    for (size_t c = 0; kinds.contains(kind) && c < (kind == plan::Task::OTHER ? 1 : chunks); ++c)
+      entries.push_back({taskStyle(kind, c), chunks > 1 && kind != plan::Task::OTHER
+                                                 ? fmt::format("{}, chunk {}", name(kind), c)
+                                                 : name(kind)});
+  if (hasCollectives)
+    for (size_t a = 0; a < input.simulation.axes.size(); ++a)
+      entries.push_back({axesStyle(a), "collectives over " + axesName(input, a)});
+  if (!timeline.transfers.empty())
+    entries.push_back({"tm", "transfer between stages"});
+  entries.push_back({"idle", "waits"});
+  addLegend(page, entries);
+}
+
+void addStep(HtmlWriter &page, const PageInput &input) {
+  const Simulation &simulation = input.simulation;
+  const Timeline &timeline = simulation.step.timeline;
+  openSection(page, "step", "The step");
+  page.element(
+      "p", fmt::format("{}. A row is one device of those with its coordinate; numbers in boxes are "
+                       "microbatches. Point at a box for its times.",
+                       describeTimeline(timeline)));
+  if (!isDrawable(simulation)) {
+    page.element("p", "The step takes no time, or an absurd one, and cannot be drawn.",
+                 {{"class", "note"}});
+    page.close();
+    return;
+  }
+  StepPicture picture(input);
+  page.open("p", {{"class", "zoom"}, {"data-of", "steps"}, {"hidden", "hidden"}});
+  page.text("Width").close();
+  page.open("div", {{"id", "steps"}});
+  for (const StepWindow &window : picture.windows()) {
+    if (!window.what.empty())
+      page.element("h3", fmt::format("{}: {} to {}", window.what, formatDuration(window.start),
+                                     formatDuration(window.end)));
+    page.open("div", {{"class", "scroll"}});
+    picture.write(page, window);
+    page.close();
+  }
+  page.close();
+  addStepLegend(page, input, picture.drawsCollectives());
+  if (picture.windows().size() > 1)
+    page.element("p",
+                 "The step has more tasks than a page can show: its begin, a part of its middle "
+                 "and its end are drawn. dtc-plan simulate --trace writes all of it.",
+                 {{"class", "note"}});
+  if (!picture.drawsCollectives() && !simulation.axes.empty())
+    page.element("p",
+                 !picture.knowsCollectives()
+                     ? "Collectives are not drawn: the simulation did not keep their times."
+                     : "Collectives are not drawn: there are too many.",
+                 {{"class", "note"}});
+  page.close();
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,70 @@
+//===- Communicator.h - How devices exchange tensors ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_COMMUNICATOR_H
+#define DTC_RUNTIME_FABRICS_COMMUNICATOR_H
+
+#include "support/Collective.h"
+#include "support/Error.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Where a member's side of one tensor of a collective lies.
+struct CollectiveOperands {
+  const void *input = nullptr;
+  void *output = nullptr;
+};
+
+/// One device's end of the network. All members of a group call run() for the same collectives in
+/// the same order. Not thread-safe, except abort(): it is used by one thread at a time, which need
+/// not be the same one.
+class Communicator {
+public:
+  /// A group of devices, valid for the communicator that opened it.
+  using Group = size_t;
+
+  virtual ~Communicator() = default;
+
+  /// Opens the group of the devices that differ from this one only on `axes` (spatial axes of the
+  /// mesh); ranks are row-major over `axes` in the order given. All devices open the same groups in
+  /// the same order.
+  virtual Expected<Group> openGroup(const std::vector<std::string> &axes) = 0;
+
+  /// Runs one collective on a bucket of tensors and waits for its end. `specs` differ only in what
+  /// they say of their tensors: kind, reduction, members and sources are the same in all.
+  /// operands[i] belongs to specs[i]. An output may equal its own input for AllReduce, and must not
+  /// overlap any other operand. The bits of a result do not depend on what else is in the bucket.
+  /// An error means that another member failed or that the members disagree; the communicator
+  /// cannot be used any more.
+  MaybeError run(Group group, std::span<const CollectiveSpec> specs,
+                 std::span<const CollectiveOperands> operands);
+  /// Runs a collective on one tensor.
+  MaybeError run(Group group, const CollectiveSpec &spec, const void *input, void *output);
+
+  /// Makes every collective that runs or will run on any device fail, so that nobody waits for a
+  /// device that is gone. May be called from any thread.
+  virtual void abort() = 0;
+
+  /// What this device has sent since it was made.
+  const CommunicatorBytes &sent() const { return bytesSent; }
+
+protected:
+  /// Neither span is empty, and both have the same size.
+  virtual MaybeError doRun(Group group, std::span<const CollectiveSpec> specs,
+                           std::span<const CollectiveOperands> operands) = 0;
+
+private:
+  CommunicatorBytes bytesSent;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_FABRICS_COMMUNICATOR_H

@@ -1,0 +1,91 @@
+//===- Transfers.h - Messages from one device to another ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Collectives (Communicator.h) need all members of a group at one time. A transfer needs two
+// devices, which come to it at different times: both ends are started, go on with other work, and
+// wait for the message where they need its end. Transfers and collectives do not wait for each
+// other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_TRANSFERS_H
+#define DTC_RUNTIME_FABRICS_TRANSFERS_H
+
+#include "support/Error.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace dtc::runtime {
+
+/// One tensor of a message: where it lies on this device. Only read, if it is sent.
+struct TransferTensor {
+  void *data = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// How a transfer went.
+struct TransferResult {
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  MaybeError error;
+  /// When the bytes moved, as far as the network knows it.
+  TimePoint begin, end;
+
+  double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
+};
+
+/// One device's end of the network for messages to and from single devices. Not thread-safe, except
+/// abort(): it is used by one thread at a time.
+class Transfers {
+public:
+  /// Stands for a transfer that was started and not waited for.
+  using Ticket = uint64_t;
+
+  virtual ~Transfers() = default;
+
+  /// Takes what receiving needs, so that a lack of it is found before the first message. Throws
+  /// ThreadStartError.
+  virtual void prepareToReceive() {}
+
+  /// Starts to send the tensors to `peer`. Neither the tensors nor the span may change until the
+  /// transfer has been waited for. A network may wait here until the peer has started to receive;
+  /// that of one process does not. Messages from one device to another on one channel arrive in the
+  /// order in which they were started. Sender and receiver agree on the number and the sizes of the
+  /// tensors of a message.
+  Ticket startSend(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
+  /// Starts to receive into the tensors, and does not wait.
+  Ticket startReceive(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
+
+  /// Waits, asleep, until all bytes have moved. Each ticket is waited for once, in any order. An
+  /// error means that the ends disagree or that another device failed.
+  virtual TransferResult wait(Ticket ticket) = 0;
+
+  /// Makes every wait for a message that has not moved fail, on all devices and from now on. May be
+  /// called from any thread.
+  virtual void abort() = 0;
+  /// Waits until nothing writes to this device's memory any more. The network must have been
+  /// aborted; what others send from their memory is at rest when all devices have drained.
+  virtual void drain() = 0;
+
+  /// Bytes of all messages that this device has started to send.
+  uint64_t sentBytes() const { return bytesSent; }
+
+protected:
+  virtual Ticket doStartSend(int64_t peer, uint32_t channel,
+                             std::span<const TransferTensor> tensors) = 0;
+  virtual Ticket doStartReceive(int64_t peer, uint32_t channel,
+                                std::span<const TransferTensor> tensors) = 0;
+
+private:
+  uint64_t bytesSent = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_FABRICS_TRANSFERS_H

@@ -1,0 +1,82 @@
+//===- LocalCommunicator.h - Devices that are threads ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_LOCAL_LOCALCOMMUNICATOR_H
+#define DTC_RUNTIME_FABRICS_LOCAL_LOCALCOMMUNICATOR_H
+
+#include "runtime/fabrics/Communicator.h"
+#include "runtime/fabrics/local/LocalCollective.h"
+#include "runtime/fabrics/local/LocalGroup.h"
+#include "runtime/fabrics/local/LocalMailbox.h"
+#include "support/Mesh.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// What the devices of one process share: groups for collectives, mailboxes for transfers.
+class LocalWorld {
+public:
+  explicit LocalWorld(Mesh mesh)
+      : mesh(std::move(mesh)), transferResults(devices()), mailboxes(devices()) {}
+
+  /// The group of `device` over `axes`; the same object for all its members.
+  std::shared_ptr<LocalGroup> openGroup(int64_t device, const std::vector<std::string> &axes);
+  /// The messages to a device, and the ends of its own transfers.
+  LocalMailbox &mailbox(int64_t device) { return mailboxes[static_cast<size_t>(device)]; }
+  LocalResults &results(int64_t device) { return transferResults[static_cast<size_t>(device)]; }
+  const Mesh &getMesh() const { return mesh; }
+  /// Makes all collectives and transfers that wait or will wait fail, on all devices.
+  void abort();
+
+private:
+  size_t devices() const { return static_cast<size_t>(mesh.numDevices()); }
+  /// The axes, and the first of the devices that belong to the group.
+  using Key = std::pair<std::vector<std::string>, int64_t>;
+
+  Mesh mesh;
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<LocalGroup>> groups;
+  bool aborted = false;
+  std::vector<LocalResults> transferResults;
+  std::vector<LocalMailbox> mailboxes; // last: their threads use the results
+};
+
+/// Devices that are threads of one process. Members show each other the operands of a whole bucket,
+/// then read and write them where they lie, between two barriers, so nothing is copied that is not
+/// part of a result. Of a small bucket the last member to come does all the work, and one barrier
+/// is enough. Waits are those of WaitBriefly.h. Reductions add in rank order: every member gets the
+/// same bits in every run.
+class LocalCommunicator final : public Communicator {
+public:
+  LocalCommunicator(std::shared_ptr<LocalWorld> world, int64_t device)
+      : world(std::move(world)), device(device) {}
+
+  Expected<Group> openGroup(const std::vector<std::string> &axes) override;
+  void abort() override { world->abort(); }
+
+protected:
+  MaybeError doRun(Group group, std::span<const CollectiveSpec> specs,
+                   std::span<const CollectiveOperands> operands) override;
+
+private:
+  struct Membership {
+    std::shared_ptr<LocalGroup> group;
+    int64_t rank;
+    LocalCollective::Scratch scratch;
+  };
+
+  std::shared_ptr<LocalWorld> world;
+  int64_t device;
+  std::vector<Membership> groups;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_FABRICS_LOCAL_LOCALCOMMUNICATOR_H

@@ -1,0 +1,41 @@
+//===- AxisLinks.h - What the links of a mesh are taken to do -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_AXISLINKS_H
+#define DTC_SIMULATOR_AXISLINKS_H
+
+#include "plan/plan.pb.h"
+#include "support/Error.h"
+#include "support/LinkSpeed.h"
+
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Where the figures of a link are from.
+enum class LinkOrigin { Assumed, Plan, Option };
+
+/// The link that the estimates take for one spatial axis of more than one device.
+struct AxisLink {
+  std::string axis;
+  std::string partOf; // the axis that the user knows, where the compiler took one apart; else empty
+  LinkSpeed speed;    // both figures are more than 0
+  LinkOrigin bandwidthFrom = LinkOrigin::Assumed;
+  LinkOrigin latencyFrom = LinkOrigin::Assumed;
+};
+
+/// An error if a link names no spatial axis of the plan, or two name the same. The name of an axis
+/// that the compiler took apart stands for all its parts.
+MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &links);
+
+/// The link of one axis, with `links` that checkLinks() accepts. What they leave open comes from
+/// the plan, and what the plan leaves open is that of kAssumedLink.
+AxisLink resolveLink(const plan::Axis &axis, const std::vector<NamedLink> &links);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_AXISLINKS_H

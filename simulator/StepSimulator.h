@@ -1,0 +1,53 @@
+//===- StepSimulator.h - A step of a plan on paper -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_STEPSIMULATOR_H
+#define DTC_SIMULATOR_STEPSIMULATOR_H
+
+#include "simulator/PlanSteps.h"
+#include "simulator/Timeline.h"
+#include "support/Error.h"
+
+#include <vector>
+
+namespace dtc::runtime {
+
+/// A collective at work, or somebody who waits for one.
+struct CollectiveInterval {
+  size_t execution = 0;     // which entry of the program's schedule
+  uint32_t instruction = 0; // of its task
+  uint32_t axes = 0;        // index into PlanSteps::axes
+  double start = 0, end = 0;
+};
+
+/// Where the time of a device goes. The parts add up to the step.
+struct DeviceTimes {
+  double computing = 0;
+  /// Waiting while collectives are at work, by index into PlanSteps::axes: those at work, which may
+  /// be before the one that is waited for.
+  std::vector<double> exposed;
+  double exposedTransfers = 0; // waiting for messages that are on their way
+  double idle = 0;             // waiting for others to send or to come, and for the step's end
+};
+
+struct StepSimulation {
+  double seconds = 0;               // of the step
+  std::vector<DeviceTimes> devices; // by coordinate on the pipeline axis
+  Timeline timeline;
+  /// By coordinate; the lists are empty unless asked for.
+  std::vector<std::vector<CollectiveInterval>> collectives;
+};
+
+/// Runs a step: every device takes its instructions in order, collectives run beside them in a
+/// stream of their own, one after the other, messages when both ends have started them and those
+/// before them on the channel have arrived. Collectives and messages that use the same ports of a
+/// device (those of its node's link, its network card) at the same time share them, and devices
+/// that share cores share those. An error if devices would wait for each other for ever.
+Expected<StepSimulation> simulateStep(const PlanSteps &steps, bool keepCollectives = false);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_STEPSIMULATOR_H

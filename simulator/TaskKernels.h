@@ -1,0 +1,86 @@
+//===- TaskKernels.h - The kernels of a task as a device runs them -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_TASKKERNELS_H
+#define DTC_SIMULATOR_TASKKERNELS_H
+
+#include "plan/plan.pb.h"
+#include "simulator/cluster/DeviceTime.h"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// What kernels' times are for.
+enum class KernelClass : size_t { Product, Attention, Other, Optimizer, Launch };
+inline constexpr size_t numKernelClasses = 5;
+/// Seconds by class.
+using KernelSeconds = std::array<double, numKernelClasses>;
+
+/// The kernels that a device runs for a task. Where it fuses work element by element (see
+/// cluster.proto's Device.fuses_pointwise) a kernel that works so is part of the one whose result
+/// it reads, if that works so too, and a conversion or a sum over microbatches part of the product
+/// whose result it takes; what else it reads must have been there when that kernel began. What
+/// passes between the parts of a kernel is not read, and not written either unless others read it
+/// before a part of the kernel overwrites it.
+class TaskKernels {
+public:
+  /// `readers` is what countReaders() says of the program. Every product has a shapeOfProduct().
+  TaskKernels(const plan::Program &program, const plan::Task &task,
+              const std::vector<uint32_t> &readers, bool fuses);
+
+  /// The seconds of the kernel that begins with instruction `index` on a device; 0 where that is
+  /// part of another one. Adds to `classes`.
+  double seconds(int index, const cluster::Device &device, KernelSeconds &classes) const;
+
+private:
+  struct Kernel {
+    const plan::Instruction *head = nullptr;
+    double flops = 0, bytes = 0;
+    bool isPart = false;
+  };
+  /// Who wrote a buffer last.
+  struct Write {
+    int instruction = 0;
+    bool isKernel = false; // if not, it comes from another device
+    double bytes = 0;
+    bool isReadByOthers = false; // than parts of the kernel that wrote it, up to now
+  };
+
+  void addKernel(int index);
+  /// The kernel that instruction `index` becomes a part of, or -1.
+  int findHost(int index) const;
+  /// Whether a kernel or a part of it wrote this.
+  bool isOf(const Write &write, int kernel) const;
+  double bytesOf(uint32_t buffer) const;
+
+  const plan::Program &program;
+  const plan::Task &task;
+  const std::vector<uint32_t> &readers;
+  std::vector<Kernel> kernels; // by instruction
+  std::vector<int> hosts;      // by instruction: the kernel that it is a part of, -1: none
+  std::unordered_map<uint32_t, Write> writes; // by buffer
+};
+
+/// How many instructions of a program's tasks, transfers, states and outputs read each buffer, or a
+/// view of it.
+std::vector<uint32_t> countReaders(const plan::Program &program);
+
+/// The shape of a product (einsum); none if its equation does not fit its operands.
+std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
+                                          const plan::KernelCall &call);
+
+/// The class of a kernel by its name.
+KernelClass classOf(const std::string &kernel);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_TASKKERNELS_H

@@ -1,0 +1,60 @@
+//===- CollectiveTime.h - How long moving bytes takes --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_CLUSTER_COLLECTIVETIME_H
+#define DTC_SIMULATOR_CLUSTER_COLLECTIVETIME_H
+
+#include "simulator/cluster/Topology.h"
+#include "support/Collective.h"
+
+namespace dtc::runtime {
+
+/// How the bytes of a collective go.
+enum class CollectiveAlgorithm { None, Ring, Tree, Hierarchical, Measured };
+
+/// What moving bytes takes.
+struct MovingTime {
+  double seconds = 0; ///< without contention by others than groups of the same axes
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::None;
+  bool usesLink = false, usesNetwork = false; ///< the ports of a member that are busy meanwhile
+};
+
+/// The time of a collective over a group, where each member has an input of `bytes` bytes. With n
+/// members, k nodes, m = n / k members a node, link (b, l) and network (B, L: bytes a second of the
+/// m members of a node together, seconds):
+///
+///   ring          all_reduce 2 (n-1)/n bytes / bw + 2 ((n-k) l + (k-1) L), all_gather (n-1) bytes
+///   / bw
+///                 and reduce_scatter (n-1)/n bytes / bw with half of that delay; bw = min(b, B)
+///   tree          all_reduce 2 bytes / bw + 2 log2(m) l + 2 log2(k) L
+///   hierarchical  all_reduce: reduce_scatter inside of nodes, all_reduce between them (a ring or a
+///                 tree) of a part each, all_gather inside; all_gather and reduce_scatter alike
+///   all_to_all    every member sends a part to each other directly, to other nodes through B / m;
+///                 both ways at once: max((m-1)/n bytes / b, (n-m)/n bytes / (B/m)) + (m-1) l + L
+///   permute       a message, as all members of a node send one: bytes / (B/m) + L between nodes,
+///                 bytes / b + l inside of one
+///
+/// The least of those that there are is taken, as NCCL tunes itself. Inside of a node measured
+/// times (Link.collectives) come first; of those with at least as many members the fewest, or else
+/// the most. A permute that was not measured is a transfer. Ring and tree: Thakur, Rabenseifner and
+/// Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; Sanders, Speck and
+/// Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009 (both trees
+/// together use the whole bandwidth).
+MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &group);
+
+/// How many seconds later than the mean member of a group the last one comes to a collective after
+/// `work` seconds without one, inside of a node: measured (Link.meetings, those for as many members
+/// as with measured times), or 0. What delays one member and not the others is independent from one
+/// moment to the next, so the wait grows as the square root of the work.
+double waitForLast(double work, const GroupShape &group);
+
+/// The time of a message of `bytes` bytes between members of a group, where all those of a node
+/// send at the same time.
+MovingTime messageTime(double bytes, const GroupShape &pair);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_CLUSTER_COLLECTIVETIME_H

@@ -1,0 +1,154 @@
+//===- DeviceTime.cpp - How long a device computes -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulator/cluster/DeviceTime.h"
+
+#include "simulator/cluster/TimeTable.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace dtc::runtime {
+
+static double orElse(double value, double other) { return value > 0 ? value : other; }
+
+/// The rate of an element type, or else of f32, or else of whatever the device has.
+static const cluster::MatrixRate &findRate(const cluster::Device &device, std::string_view dtype) {
+  for (std::string_view name : {dtype, std::string_view("f32")})
+    for (const cluster::MatrixRate &rate : device.matrix())
+      if (rate.dtype() == name)
+        return rate;
+  return device.matrix(0);
+}
+
+static double peakOf(const cluster::MatrixRate &rate) {
+  double flops = rate.flops();
+  for (const cluster::MatrixTable *table : {&rate.table(), &rate.transposed_table()})
+    for (double measured : table->flops())
+      flops = std::max(flops, measured);
+  return flops;
+}
+
+double peakFlops(const cluster::Device &device, std::string_view dtype) {
+  return peakOf(findRate(device, dtype));
+}
+
+std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vector<int64_t> &lhs,
+                                       const std::vector<int64_t> &rhs) {
+  size_t comma = equation.find(','), arrow = equation.find("->");
+  if (comma == equation.npos || arrow == equation.npos || arrow < comma)
+    return std::nullopt;
+  std::string_view terms[] = {equation.substr(0, comma),
+                              equation.substr(comma + 1, arrow - comma - 1),
+                              equation.substr(arrow + 2)};
+  auto isLetter = [](char c) { return c >= 'a' && c <= 'z'; };
+  for (std::string_view term : terms)
+    if (!std::all_of(term.begin(), term.end(), isLetter))
+      return std::nullopt;
+  if (terms[0].size() != lhs.size() || terms[1].size() != rhs.size())
+    return std::nullopt;
+  MatrixShape shape;
+  std::string contracted, free[2]; // letters
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    size_t inLhs = terms[0].find(letter), inRhs = terms[1].find(letter);
+    bool inOut = terms[2].find(letter) != terms[2].npos;
+    if (inLhs != terms[0].npos && inRhs != terms[1].npos) {
+      (inOut ? shape.batch : shape.depth) *= static_cast<double>(lhs[inLhs]);
+      if (!inOut)
+        contracted += letter;
+    } else if (inLhs != terms[0].npos) {
+      shape.rows *= static_cast<double>(lhs[inLhs]);
+      free[0] += letter;
+    } else if (inRhs != terms[1].npos) {
+      shape.columns *= static_cast<double>(rhs[inRhs]);
+      free[1] += letter;
+    }
+  }
+  size_t left = 0;
+  if (size_t last = terms[2].find_last_of(free[0] + free[1]);
+      last != terms[2].npos && free[0].find(terms[2][last]) != free[0].npos && !free[1].empty()) {
+    left = 1;
+    std::swap(shape.rows, shape.columns);
+  }
+  size_t lastSummed = terms[left].find_last_of(contracted),
+         lastFree = terms[left].find_last_of(free[left]);
+  shape.isTransposed =
+      lastSummed != terms[left].npos && lastFree != terms[left].npos && lastSummed < lastFree;
+  return shape;
+}
+
+/// Sums are not cut into shorter parts than this.
+static constexpr double kShortestPart = 512;
+
+double productSeconds(const cluster::Device &device, DType dtype, const MatrixShape &shape) {
+  const cluster::MatrixRate &rate = findRate(device, name(dtype));
+  double flops = shape.flops();
+  // Each element of a matrix is used once: reading it is what takes time.
+  if (flops == 0 || shape.rows == 1 || shape.columns == 1)
+    return 0;
+  const cluster::MatrixTable &table =
+      shape.isTransposed && rate.has_transposed_table() ? rate.transposed_table() : rate.table();
+  if (table.flops_size() > 0)
+    return flops / interpolateRate(table, shape.rows, shape.columns, shape.depth);
+  double full = rate.flops() * orElse(rate.sustained(), 1);
+  if (rate.tiles().empty())
+    return flops / full;
+  auto units = static_cast<double>(std::max<int64_t>(device.compute_units(), 1));
+  double best = 0;
+  for (const cluster::Tile &tile : rate.tiles())
+    // Either operand may be the one that is cut into rows.
+    for (bool isTurned : {false, true}) {
+      auto rows = static_cast<double>(isTurned ? tile.columns() : tile.rows());
+      auto columns = static_cast<double>(isTurned ? tile.rows() : tile.columns());
+      double tiles =
+          shape.batch * std::ceil(shape.rows / rows) * std::ceil(shape.columns / columns);
+      // Where there are fewer tiles than units, several work on parts of one tile's sum.
+      double parts = std::max(
+          1.0, std::min(std::floor(units / tiles), std::floor(shape.depth / kShortestPart)));
+      double ofTile = 2 * rows * columns * (std::ceil(shape.depth / parts) + rate.tile_ramp()) /
+                      (full / units * orElse(tile.efficiency(), 1));
+      double seconds = std::ceil(tiles * parts / units) * ofTile;
+      best = best == 0 ? seconds : std::min(best, seconds);
+    }
+  return best;
+}
+
+double memorySeconds(const cluster::Device &device, double bytes) {
+  return bytes / device.memory_bandwidth();
+}
+
+const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::string_view kernel,
+                                          DType dtype) {
+  const cluster::KernelRate *ofAny = nullptr;
+  for (const cluster::KernelRate &rate : device.kernels()) {
+    if (rate.kernel() != kernel)
+      continue;
+    if (rate.dtype() == name(dtype))
+      return &rate;
+    if (rate.dtype().empty())
+      ofAny = &rate;
+  }
+  return ofAny;
+}
+
+double kernelSeconds(const cluster::Device &device, const KernelWork &work) {
+  const cluster::KernelRate *rate = findKernelRate(device, work.kernel, work.dtype);
+  double bytes = rate && !rate->points().empty() ? interpolateTime(rate->points(), work.bytes)
+                                                 : memorySeconds(device, work.bytes);
+  double flops = 0;
+  if (rate && rate->flops() > 0) {
+    flops = work.flops / rate->flops();
+  } else if (work.kernel.starts_with("attention") || work.kernel == "cached_attention") {
+    const cluster::MatrixRate &matrix = findRate(device, name(work.dtype));
+    // What a fused kernel of two products with a softmax between them reaches of the data sheet's
+    // rate (Dao 2023, "FlashAttention-2", section 4.1: 50 to 73 % of the A100's).
+    flops = work.flops / (0.6 * peakOf(matrix));
+  }
+  return std::max(bytes, flops);
+}
+
+} // namespace dtc::runtime

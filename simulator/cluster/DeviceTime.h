@@ -1,0 +1,65 @@
+//===- DeviceTime.h - How long a device computes -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_CLUSTER_DEVICETIME_H
+#define DTC_SIMULATOR_CLUSTER_DEVICETIME_H
+
+#include "simulator/cluster/cluster.pb.h"
+#include "support/Tensor.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// `batch` products of [rows x depth] by [depth x columns], of which the result's columns are
+/// innermost in memory.
+struct MatrixShape {
+  double batch = 1, rows = 1, columns = 1, depth = 1;
+  bool isTransposed = false; ///< the left operand lies with its rows innermost
+
+  double flops() const { return 2 * batch * rows * columns * depth; }
+};
+
+/// The shape of an einsum, from its equation ("bsd,df->bsf") and the shapes of its operands; none
+/// if that is no equation with a letter for each dimension of two operands. Where the result ends
+/// with a letter of the first operand, the second one is the left one.
+std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vector<int64_t> &lhs,
+                                       const std::vector<int64_t> &rhs);
+
+/// The seconds of products on a device, without reading and writing operands. See MatrixRate: where
+/// rates were measured those for such operands hold, or else those of `table`; without any the
+/// result is cut into tiles, compute units take them wave by wave, and of the kinds of tiles the
+/// best is taken. An element type without a rate is computed as f32.
+double productSeconds(const cluster::Device &device, DType dtype, const MatrixShape &shape);
+
+/// The FLOP/s that a device has in an element type, or in the one in which products of it are
+/// computed: those of its data sheet, or what was measured if that is more.
+double peakFlops(const cluster::Device &device, std::string_view dtype);
+
+/// The seconds in which a device reads and writes bytes.
+double memorySeconds(const cluster::Device &device, double bytes);
+
+/// A kernel as its cost sees it.
+struct KernelWork {
+  std::string_view kernel;
+  DType dtype = DType::F32; ///< of its first float operand
+  double flops = 0;
+  double bytes = 0; ///< read and written
+};
+
+/// The rate for a kernel, or null: that of its element type before that of any.
+const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::string_view kernel,
+                                          DType dtype);
+
+/// The seconds of a kernel that is no product, without its launch: its measured time, or what its
+/// bytes and, of kernels that are products inside (attention), its FLOPs take.
+double kernelSeconds(const cluster::Device &device, const KernelWork &work);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_CLUSTER_DEVICETIME_H

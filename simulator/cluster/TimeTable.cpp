@@ -1,0 +1,77 @@
+//===- TimeTable.cpp - Measured times between the points that were measured -===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulator/cluster/TimeTable.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dtc::runtime {
+
+double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
+                       double bytes) {
+  const cluster::TimePoint &first = points.Get(0), &last = points.Get(points.size() - 1);
+  if (bytes <= first.bytes())
+    return first.seconds();
+  if (bytes >= last.bytes()) {
+    double rate = last.bytes() > 0 ? last.seconds() / last.bytes() : 0;
+    if (points.size() > 1) {
+      const cluster::TimePoint &before = points.Get(points.size() - 2);
+      // Noise may have made the larger one the faster.
+      rate = std::max(0.0, (last.seconds() - before.seconds()) / (last.bytes() - before.bytes()));
+    }
+    return last.seconds() + rate * (bytes - last.bytes());
+  }
+  auto upper = std::upper_bound(
+      points.begin(), points.end(), bytes,
+      [](double value, const cluster::TimePoint &point) { return value < point.bytes(); });
+  auto lower = std::prev(upper);
+  double share = (bytes - lower->bytes()) / (upper->bytes() - lower->bytes());
+  return lower->seconds() + share * (upper->seconds() - lower->seconds());
+}
+
+namespace {
+/// Where a size lies on an axis of the grid.
+struct Place {
+  int lower = 0, upper = 0;
+  double share = 0; // of the upper point
+};
+} // namespace
+
+static Place findPlace(const google::protobuf::RepeatedField<int64_t> &sizes, double size) {
+  int last = sizes.size() - 1;
+  if (size <= static_cast<double>(sizes.Get(0)))
+    return {0, 0, 0};
+  if (size >= static_cast<double>(sizes.Get(last)))
+    return {last, last, 0};
+  int upper = 1;
+  while (static_cast<double>(sizes.Get(upper)) < size)
+    ++upper;
+  double low = std::log(static_cast<double>(sizes.Get(upper - 1)));
+  double high = std::log(static_cast<double>(sizes.Get(upper)));
+  return {upper - 1, upper, (std::log(size) - low) / (high - low)};
+}
+
+double interpolateRate(const cluster::MatrixTable &table, double rows, double columns,
+                       double depth) {
+  Place r = findPlace(table.rows(), rows), c = findPlace(table.columns(), columns),
+        d = findPlace(table.depths(), depth);
+  double logRate = 0;
+  for (int corner = 0; corner < 8; ++corner) {
+    bool up[] = {(corner & 1) != 0, (corner & 2) != 0, (corner & 4) != 0};
+    double share = (up[0] ? r.share : 1 - r.share) * (up[1] ? c.share : 1 - c.share) *
+                   (up[2] ? d.share : 1 - d.share);
+    if (share == 0)
+      continue;
+    int index = ((up[0] ? r.upper : r.lower) * table.columns_size() + (up[1] ? c.upper : c.lower)) *
+                    table.depths_size() +
+                (up[2] ? d.upper : d.lower);
+    logRate += share * std::log(table.flops(index));
+  }
+  return std::exp(logRate);
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,28 @@
+//===- TimeTable.h - Measured times between the points that were measured -===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_CLUSTER_TIMETABLE_H
+#define DTC_SIMULATOR_CLUSTER_TIMETABLE_H
+
+#include "simulator/cluster/cluster.pb.h"
+
+namespace dtc::runtime {
+
+/// Seconds for a number of bytes: between two points in proportion to the bytes, below the first
+/// point as there, beyond the last one at the rate of the last two, which is not less than 0 (if
+/// there is one alone, in proportion to its bytes, or as there if it has none). The points rise;
+/// there is at least one.
+double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
+                       double bytes);
+
+/// FLOP/s of a product of [rows x depth] by [depth x columns]: between the points around it in the
+/// logarithms of the three sizes, outside of the grid as at its edge.
+double interpolateRate(const cluster::MatrixTable &table, double rows, double columns,
+                       double depth);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_CLUSTER_TIMETABLE_H

@@ -1,0 +1,207 @@
+//===- Topology.cpp - Where the devices of a mesh are --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulator/cluster/Topology.h"
+
+#include "simulator/cluster/ClusterReader.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace dtc::runtime {
+
+static double orElse(double value, double other) { return value > 0 ? value : other; }
+
+static const cluster::Node *findNode(const cluster::Cluster &cluster, const std::string &name) {
+  for (const cluster::Node &node : cluster.node_kinds())
+    if (node.name() == name)
+      return &node;
+  return nullptr;
+}
+
+static const cluster::Device *findDevice(const cluster::Cluster &cluster, const std::string &name) {
+  for (const cluster::Device &device : cluster.devices())
+    if (device.name() == name)
+      return &device;
+  return nullptr;
+}
+
+std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices) {
+  std::vector<UsedNodes> used;
+  for (const cluster::NodeGroup &group : cluster.nodes()) {
+    const cluster::Node *node = findNode(cluster, group.node());
+    int64_t count = std::min(devices, group.count() * node->devices());
+    if (count > 0)
+      used.push_back({node, findDevice(cluster, node->device()), count});
+    devices -= count;
+  }
+  return used;
+}
+
+int64_t countDevices(const cluster::Cluster &cluster) {
+  int64_t count = 0;
+  for (const cluster::NodeGroup &group : cluster.nodes())
+    count += group.count() * findNode(cluster, group.node())->devices();
+  return count;
+}
+
+MaybeError extendCluster(cluster::Cluster &cluster, int64_t devices) {
+  int64_t available = countDevices(cluster);
+  if (devices <= available)
+    return std::nullopt;
+  if (cluster.nodes_size() > 1)
+    return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {} in nodes of "
+                             "several groups; say in nodes[...].count which there are more of",
+                             devices, cluster.name(), available)};
+  int64_t inNode = findNode(cluster, cluster.nodes(0).node())->devices();
+  cluster.mutable_nodes(0)->set_count((devices + inNode - 1) / inNode);
+  return checkCluster(cluster); // several nodes need a network
+}
+
+Expected<Topology> Topology::create(const cluster::Cluster &cluster, Mesh mesh) {
+  int64_t available = countDevices(cluster);
+  if (mesh.numDevices() > available)
+    return Error{fmt::format("the mesh has {} devices, the cluster \"{}\" has {}; use a smaller "
+                             "mesh, or more nodes in nodes[0].count",
+                             mesh.numDevices(), cluster.name(), available)};
+  Topology topology;
+  topology.description = &cluster;
+  Group group;
+  for (const cluster::NodeGroup &entry : cluster.nodes()) {
+    group.node = findNode(cluster, entry.node());
+    group.device = findDevice(cluster, group.node->device());
+    group.count = entry.count();
+    topology.groups.push_back(group);
+    group.firstDevice += group.count * group.node->devices();
+    group.firstNode += group.count;
+  }
+  topology.devices = std::move(mesh);
+  const MeshAxis *pipeline = topology.devices.pipelineAxis();
+  topology.byProgram.resize(pipeline ? static_cast<size_t>(pipeline->size) : 1);
+  int64_t count = topology.devices.numDevices();
+  for (int64_t d = 0; d < count; ++d)
+    topology.byProgram[static_cast<size_t>(topology.devices.programOf(d))].push_back(d);
+  topology.usedNodes = topology.nodeOf(count - 1) + 1;
+  return topology;
+}
+
+const Topology::Group &Topology::groupOf(int64_t device) const {
+  auto it = std::upper_bound(groups.begin(), groups.end(), device,
+                             [](int64_t d, const Group &group) { return d < group.firstDevice; });
+  return *std::prev(it);
+}
+
+int64_t Topology::nodeOf(int64_t device) const {
+  const Group &group = groupOf(device);
+  return group.firstNode + (device - group.firstDevice) / group.node->devices();
+}
+
+const cluster::Node &Topology::nodeKindOf(int64_t device) const { return *groupOf(device).node; }
+
+const cluster::Device &Topology::deviceKindOf(int64_t device) const {
+  return *groupOf(device).device;
+}
+
+int64_t Topology::devicesInNodeOf(int64_t device) const {
+  const Group &group = groupOf(device);
+  int64_t size = group.node->devices();
+  int64_t first = device - (device - group.firstDevice) % size;
+  return std::min(size, devices.numDevices() - first);
+}
+
+GroupShape Topology::shapeOf(std::vector<int64_t> members) const {
+  GroupShape shape;
+  shape.members = static_cast<int64_t>(members.size());
+  shape.linkBandwidth = shape.networkBandwidth = std::numeric_limits<double>::infinity();
+  std::sort(members.begin(), members.end());
+  const cluster::Network &network = description->network();
+  shape.nodes = 0;
+  for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
+    int64_t node = nodeOf(members[begin]);
+    while (end < members.size() && nodeOf(members[end]) == node)
+      ++end;
+    auto inside = static_cast<int64_t>(end - begin);
+    const cluster::Node &kind = nodeKindOf(members[begin]);
+    ++shape.nodes;
+    shape.perNode = std::max(shape.perNode, inside);
+    // One member alone uses no link, and its node need not have one.
+    double bandwidth = kind.link().bandwidth() * orElse(kind.link().sustained(), 1);
+    if (inside > 1 && bandwidth < shape.linkBandwidth) {
+      shape.linkBandwidth = bandwidth;
+      shape.link = &kind.link();
+    }
+    if (inside > 1)
+      shape.linkLatency = std::max(shape.linkLatency, kind.link().latency());
+    double ofDevices = static_cast<double>(devicesInNodeOf(members[begin]));
+    double card = orElse(kind.device_network_bandwidth(),
+                         kind.network_bandwidth() / static_cast<double>(kind.devices()));
+    double ofNode = orElse(kind.network_bandwidth(), card * static_cast<double>(kind.devices())) /
+                    orElse(network.oversubscription(), 1);
+    double share = std::min(card * static_cast<double>(inside),
+                            ofNode * static_cast<double>(inside) / ofDevices);
+    shape.networkBandwidth =
+        std::min(shape.networkBandwidth, share * orElse(network.sustained(), 1));
+  }
+  shape.networkLatency = network.latency();
+  return shape;
+}
+
+GroupShape Topology::group(int64_t device, const std::vector<std::string> &axes) const {
+  return shapeOf(devices.group(device, axes));
+}
+
+/// Whether a group takes longer than another of as many members.
+static bool isSlower(const GroupShape &a, const GroupShape &b) {
+  if ((a.nodes > 1) != (b.nodes > 1))
+    return a.nodes > 1;
+  return std::tuple(a.nodes > 1 ? a.networkBandwidth : 0, a.linkBandwidth, b.nodes) <
+         std::tuple(a.nodes > 1 ? b.networkBandwidth : 0, b.linkBandwidth, a.nodes);
+}
+
+GroupShape Topology::slowestGroup(int64_t program, const std::vector<std::string> &axes) const {
+  std::optional<GroupShape> slowest;
+  // A group is looked at once, from its first member; over the pipeline axis that is one of the
+  // first program, and all programs have the same groups.
+  const MeshAxis *pipeline = devices.pipelineAxis();
+  if (pipeline && std::find(axes.begin(), axes.end(), pipeline->name) != axes.end())
+    program = 0;
+  for (int64_t device : devicesOf(program)) {
+    if (devices.blockIndex(device, axes) != 0)
+      continue;
+    GroupShape shape = group(device, axes);
+    if (!slowest || isSlower(shape, *slowest))
+      slowest = shape;
+  }
+  return *slowest;
+}
+
+GroupShape Topology::slowestPair(int64_t from, int64_t to) const {
+  std::optional<GroupShape> slowest;
+  // Devices that differ on the pipeline axis alone have the same place among those of their
+  // program.
+  for (size_t i = 0; i < devicesOf(from).size(); ++i) {
+    GroupShape shape = shapeOf({devicesOf(from)[i], devicesOf(to)[i]});
+    if (!slowest || isSlower(shape, *slowest))
+      slowest = shape;
+  }
+  return *slowest;
+}
+
+std::vector<const cluster::Device *> Topology::kindsOf(int64_t program) const {
+  std::vector<const cluster::Device *> kinds;
+  const Group *last = nullptr;
+  // Devices rise, and so do the groups that they are in.
+  for (int64_t device : devicesOf(program))
+    if (const Group *group = &groupOf(device); group != std::exchange(last, group))
+      if (std::find(kinds.begin(), kinds.end(), group->device) == kinds.end())
+        kinds.push_back(group->device);
+  return kinds;
+}
+
+} // namespace dtc::runtime

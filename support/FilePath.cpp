@@ -1,0 +1,35 @@
+//===- FilePath.cpp - Where a path leads ----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "support/FilePath.h"
+
+#include <filesystem>
+#include <system_error>
+
+namespace dtc::runtime {
+
+std::string followLinks(const std::string &path) {
+  namespace fs = std::filesystem;
+  constexpr int mostLinks = 40; // as Linux
+  fs::path current = path;
+  for (int links = 0; links < mostLinks; ++links) {
+    std::error_code code;
+    // Without an absolute path, what does not exist is not found to be in the working folder.
+    current = fs::weakly_canonical(fs::absolute(current, code), code);
+    if (code)
+      return path;
+    // What remains of a path is what does not exist, or a link to what does not.
+    if (!fs::is_symlink(fs::symlink_status(current, code)))
+      return current.string();
+    fs::path target = fs::read_symlink(current, code);
+    if (code)
+      return path;
+    current = current.parent_path() / target; // the target alone, if it is absolute
+  }
+  return path;
+}
+
+} // namespace dtc::runtime

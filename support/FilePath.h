@@ -1,0 +1,21 @@
+//===- FilePath.h - Where a path leads ------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SUPPORT_FILEPATH_H
+#define DTC_SUPPORT_FILEPATH_H
+
+#include <string>
+
+namespace dtc::runtime {
+
+/// The absolute path, without symbolic links, of the file that opening `path` for writing would
+/// open or make: a link to what there is not is followed too. `path` itself where that cannot be
+/// told, as of links that go in a circle.
+std::string followLinks(const std::string &path);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SUPPORT_FILEPATH_H

@@ -1,0 +1,49 @@
+//===- LockedFile.h - Files that one process writes -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SUPPORT_LOCKEDFILE_H
+#define DTC_SUPPORT_LOCKEDFILE_H
+
+#include "support/Error.h"
+
+#include <string>
+#include <string_view>
+
+namespace dtc::runtime {
+
+/// A file that is written line by line while others may read it, but no other process that opens it
+/// in this way may write to it. The system holds the lock (flock), so that it ends with the process
+/// however that ends. What is no regular file, a pipe or a terminal, is not locked; a pipe that
+/// nobody reads is an error. All errors begin with the path.
+class LockedFile {
+public:
+  LockedFile(LockedFile &&other) noexcept;
+  LockedFile &operator=(LockedFile &&other) noexcept;
+  LockedFile(const LockedFile &) = delete;
+  LockedFile &operator=(const LockedFile &) = delete;
+  /// Removes a file that open() has made and to which nothing was done since.
+  ~LockedFile();
+
+  /// Opens the file and leaves in it what it has. The error names the process that holds it, where
+  /// the system tells.
+  static Expected<LockedFile> open(const std::string &path);
+
+  /// Removes all that is in the file.
+  MaybeError clear();
+  MaybeError write(std::string_view text);
+
+private:
+  LockedFile() = default;
+  Error failure(int code) const;
+
+  std::string path;
+  std::string madePath; // with symbolic links resolved; empty unless an empty file was made
+  int fd = -1;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_SUPPORT_LOCKEDFILE_H

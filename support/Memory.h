@@ -1,0 +1,52 @@
+//===- Memory.h - Large aligned memory ------------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SUPPORT_MEMORY_H
+#define DTC_SUPPORT_MEMORY_H
+
+#include "support/Error.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace dtc::runtime {
+
+/// How much memory there is, and what says so.
+struct MemoryLimit {
+  uint64_t bytes = 0;
+  std::string holder; // that has so much: "this machine"
+};
+
+/// What this process may use: what the machine has, or less if its control group or one around it
+/// has a limit (of containers, for example). Files of the system are looked for below `root`.
+MemoryLimit memoryLimit(const std::string &root = "");
+
+/// Zeroed memory, aligned to at least 64 bytes. Pages take physical memory from the first time that
+/// they are touched.
+class PageMemory {
+public:
+  PageMemory() = default;
+  PageMemory(PageMemory &&other) noexcept;
+  PageMemory &operator=(PageMemory &&other) noexcept;
+  PageMemory(const PageMemory &) = delete;
+  PageMemory &operator=(const PageMemory &) = delete;
+  ~PageMemory();
+
+  /// Maps `bytes` bytes (none for 0). The error says how much was asked for.
+  static Expected<PageMemory> allocate(size_t bytes);
+
+  std::byte *data() const { return begin; }
+  size_t size() const { return length; }
+
+private:
+  std::byte *begin = nullptr;
+  size_t length = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_SUPPORT_MEMORY_H

@@ -1,0 +1,35 @@
+//===- Printable.h - Foreign text for terminals ---------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Names come from files, and files from anybody. A terminal obeys the control characters in what it
+// is shown, and a line break in a name makes lines that look like messages of the tool. JSON, SVG
+// and HTML have escapes of their own and keep names as they are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SUPPORT_PRINTABLE_H
+#define DTC_SUPPORT_PRINTABLE_H
+
+#include <string>
+#include <string_view>
+
+namespace dtc::runtime {
+
+/// A text for one line. Control characters, line breaks, characters that change the direction of
+/// writing and bytes that are no UTF-8 are written out: "\n", "\x1B", "\u202E", "\xFF". All else,
+/// the backslash too, stays as it is.
+std::string printable(std::string_view text);
+
+/// The same for a text of several lines; line breaks and tabs stay. What is JSON stays JSON.
+std::string printableLines(std::string_view text);
+
+/// The same for the message of an error: one line, and the details after it on lines that begin
+/// with two spaces. Other line breaks come from names and are written out.
+std::string printableMessage(std::string_view message);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SUPPORT_PRINTABLE_H

@@ -1,0 +1,60 @@
+//===- SearchedPlans.h - Small models and what was compiled of them -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_COMPILER_DRIVER_SEARCHEDPLANS_H
+#define DTC_TEST_COMPILER_DRIVER_SEARCHEDPLANS_H
+
+#include "plan/plan.pb.h"
+#include "test/lib/compile/CompileAndRun.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <optional>
+
+namespace dtc::test {
+
+/// A model as text of the IR, or a Hugging Face configuration.
+struct SearchedModel {
+  const char *name;
+  std::string text;
+  int64_t batch = 0, seq = 0; ///< of a configuration; 0: the text is IR
+
+  mlir::OwningOpRef<mlir::ModuleOp> load(Compiler &compiler) const;
+};
+
+void PrintTo(const SearchedModel &model, std::ostream *os);
+
+/// What dtc-compile makes of the model; nullopt where it refuses, which fails the test if there is
+/// nowhere to put the diagnostics and their notes, a line each.
+std::optional<plan::Plan> compileModel(const SearchedModel &model, const CompileOptions &options,
+                                       std::string *diagnostics = nullptr);
+
+/// The same passes without a search: devices keep at most these bytes for the backward pass, or all
+/// of them if there are none. Nothing is computed again then, and stages are marked even so.
+std::optional<plan::Plan> lowerModel(const SearchedModel &model, CompileOptions options,
+                                     llvm::ArrayRef<int64_t> keepBytes = {});
+
+/// The largest arena of a device.
+int64_t arenaOf(const plan::Plan &plan);
+/// Seconds of a step by simulation.
+double secondsOf(const plan::Plan &plan);
+/// Floating point operations in a step, summed over the programs.
+double flopsOf(const plan::Plan &plan);
+
+/// As layout(), with "limit=65536" (bytes) among the parts.
+CompileOptions searchedLayout(const std::string &text);
+
+/// Two decoder layers each.
+extern const SearchedModel kGpt2, kLlama;
+/// Six layers for pipelines.
+extern const SearchedModel kDeepLlama;
+/// Layers of a matrix and a nonlinearity, of these widths in turn. With names, locations name
+/// layers.
+SearchedModel chain(int64_t batch, llvm::ArrayRef<int64_t> widths, bool named = false);
+
+} // namespace dtc::test
+
+#endif // DTC_TEST_COMPILER_DRIVER_SEARCHEDPLANS_H

@@ -1,0 +1,54 @@
+//===- DamagePlan.cpp - Plans with random damage --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/lib/plans/DamagePlan.h"
+
+#include "plan/PlanReader.h"
+#include "test/lib/plans/MutateMessage.h"
+
+#include <cstdlib>
+#include <iostream>
+
+namespace dtc::runtime::testing {
+
+std::string damageBytes(std::string bytes, std::mt19937_64 &random) {
+  for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
+    size_t at = random() % bytes.size();
+    switch (random() % 8) {
+    case 0:
+      bytes.erase(at, 1);
+      break;
+    case 1:
+      bytes.insert(at, 1, static_cast<char>(random()));
+      break;
+    case 2:
+    case 3:
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+      break;
+    default:
+      bytes[at] = static_cast<char>(random());
+      break;
+    }
+    if (random() % 64 == 0)
+      bytes.resize(at + 1);
+  }
+  return bytes;
+}
+
+std::string damageFields(plan::Plan plan, std::mt19937_64 &random) {
+  for (uint64_t changes = 1 + random() % 2; changes > 0; --changes)
+    mutateMessage(plan, random);
+  return serializePlan(plan);
+}
+
+uint64_t fuzzSeed() {
+  const char *fixed = std::getenv("DTC_FUZZ_SEED");
+  uint64_t seed = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device()();
+  std::cout << "DTC_FUZZ_SEED=" << seed << std::endl;
+  return seed;
+}
+
+} // namespace dtc::runtime::testing

@@ -1,0 +1,29 @@
+//===- DamagePlan.h - Plans with random damage ----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_LIB_PLANS_DAMAGEPLAN_H
+#define DTC_TEST_LIB_PLANS_DAMAGEPLAN_H
+
+#include "plan/plan.pb.h"
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+namespace dtc::runtime::testing {
+
+/// One to four changes of a file: another byte, another bit, a byte less, a byte more, a cut.
+std::string damageBytes(std::string bytes, std::mt19937_64 &random);
+
+/// One or two changes that keep the file a plan in form.
+std::string damageFields(plan::Plan plan, std::mt19937_64 &random);
+
+/// What DTC_FUZZ_SEED says, or else a random number. Prints it.
+uint64_t fuzzSeed();
+
+} // namespace dtc::runtime::testing
+
+#endif // DTC_TEST_LIB_PLANS_DAMAGEPLAN_H

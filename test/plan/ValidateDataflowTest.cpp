@@ -1,0 +1,309 @@
+//===- ValidateDataflowTest.cpp - Operands find the values that they name -===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/PlanValidator.h"
+
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/PlanBuilder.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <numeric>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+namespace {
+
+using Order = std::vector<uint32_t>;
+
+Order upTo(uint32_t end) {
+  Order order(end);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+/// Task "prepare", then a loop in which task "add" adds values to a sum for the microbatches of
+/// `order`, then task "use". Plans are validated as they are, not converted.
+struct SumPlan : PlanBuilder {
+  SumPlan(int64_t microbatches, const Order &order) {
+    axis("micro", microbatches, /*temporal=*/true);
+    s = state("s", DType::F32, {8}, {{}}).buffer();
+    x = input("x", DType::F32, {8}, {{}}).buffer();
+    value = buffer(DType::F32, {8});
+    sum = buffer(DType::F32, {8});
+    used = buffer(DType::F32, {8});
+    prepared = buffer(DType::F32, {8});
+    schedule(task("prepare"));
+    program().set_loop_begin(1);
+    task("add");
+    for (uint32_t microbatch : order)
+      schedule(1, microbatch);
+    endLoop();
+    kernel("neg", {x}, {value});
+    accumulate(value, sum);
+    task("use");
+  }
+  void endLoop() { program().set_loop_end(static_cast<uint32_t>(program().schedule_size())); }
+  plan::KernelCall &accumulate(uint32_t from, uint32_t to) {
+    plan::KernelCall &call = kernel("accumulate", {from}, {to});
+    (*call.mutable_attributes())["axis"] = stringAttribute("micro");
+    return call;
+  }
+  /// The error if the last task reads that behind the loop.
+  std::string errorOfUse(uint32_t buffer, bool repeatsLoop = false) {
+    kernel("copy", {buffer}, {used});
+    schedule(2);
+    return messageOf(validatePlan(plan, repeatsLoop));
+  }
+  /// An instruction at the end of a task.
+  void addTo(int task, const std::string &kernel, uint32_t input, uint32_t output) {
+    plan::KernelCall *call = program().mutable_tasks(task)->add_instructions()->mutable_kernel();
+    call->set_kernel(kernel);
+    call->add_inputs(input);
+    call->add_outputs(output);
+  }
+
+  uint32_t s, x, value, sum, used, prepared;
+};
+
+std::string errorOfSum(int64_t microbatches, const Order &order, bool repeatsLoop = false) {
+  SumPlan plan(microbatches, order);
+  return plan.errorOfUse(plan.sum, repeatsLoop);
+}
+
+} // namespace
+
+TEST(Sums, TakeEachMicrobatchOnceInTheirOrder) {
+  EXPECT_EQ(errorOfSum(3, {0, 1, 2}), "");
+  EXPECT_EQ(errorOfSum(3, {0, 1, 2}, /*repeatsLoop=*/true), "");
+  EXPECT_EQ(errorOfSum(1, {0}), "");
+  auto expectFound = [](const Order &order, uint32_t found, uint32_t expected) {
+    std::string error = errorOfSum(3, order);
+    EXPECT_TRUE(contains(error, "(kernel accumulate), microbatch"));
+    EXPECT_TRUE(contains(error, "the output that it adds to (buffer 3, f32[8]) holds the sum up to "
+                                "microbatch " +
+                                    std::to_string(found)));
+    EXPECT_TRUE(contains(error, "expected the sum up to microbatch " + std::to_string(expected) +
+                                    ": sums take microbatches in their order, each once"));
+  };
+  expectFound({0, 2}, 0, 1);
+  expectFound({0, 2, 1}, 0, 1);
+  expectFound({0, 1, 1, 2}, 1, 0);
+  expectFound({0, 1, 2, 2}, 2, 1);
+  expectFound({0, 1, 2, 1}, 2, 0);
+  EXPECT_TRUE(contains(errorOfSum(3, {1, 2}),
+                       "the output that it adds to (buffer 3, f32[8]) is read before it is "
+                       "written"));
+  EXPECT_TRUE(contains(errorOfSum(3, {2, 1, 0}), "is read before it is written"));
+}
+
+TEST(Sums, HaveAllMicrobatchesBehindTheLoop) {
+  EXPECT_TRUE(contains(errorOfSum(3, {0, 1}),
+                       "task \"use\", instruction 0 (kernel copy), microbatch 0: input 0 (buffer "
+                       "3, f32[8]) is read behind the loop over microbatches and holds the sum up "
+                       "to microbatch 1, written by task \"add\", instruction 1 (kernel "
+                       "accumulate), microbatch 1; expected the sum of all 3"));
+  EXPECT_TRUE(contains(errorOfSum(3, {0, 1, 2, 0}), "holds the sum up to microbatch 0"));
+  EXPECT_TRUE(contains(errorOfSum(3, {}), "input 0 (buffer 3, f32[8]) is read before"));
+}
+
+TEST(Sums, GoOnInEachRunOfTheLoop) {
+  // Complete in one run, but the second run would add to the first half of itself.
+  EXPECT_EQ(errorOfSum(2, {0, 1, 0, 1}), "");
+  EXPECT_TRUE(contains(errorOfSum(2, {0, 1, 0, 1}, /*repeatsLoop=*/true),
+                       "when the loop over microbatches runs again: task \"add\""));
+  // Something that takes the place of the sum between two runs, which one run does not mind.
+  SumPlan plan(1, {0});
+  plan.kernel("copy", {plan.sum}, {plan.used});
+  plan.schedule(2, 0);
+  plan.task("clobber");
+  uint32_t other = plan.buffer(DType::F32, {8});
+  plan.program()
+      .mutable_buffers(static_cast<int>(other))
+      ->set_offset(plan.program().buffers(static_cast<int>(plan.sum)).offset());
+  plan.kernel("neg", {plan.s}, {other});
+  plan.schedule(3, 0);
+  plan.endLoop();
+  EXPECT_OK(validatePlan(plan.plan));
+  EXPECT_ERROR(validatePlan(plan.plan, /*repeatsLoop=*/true),
+               "the output that it adds to (buffer 3, f32[8]) does not hold its value any more: "
+               "buffer 6");
+}
+
+TEST(Sums, AreFollowedOverManyMicrobatches) {
+  constexpr uint32_t count = 1000;
+  for (bool repeatsLoop : {false, true})
+    EXPECT_EQ(errorOfSum(count, upTo(count), repeatsLoop), "");
+  EXPECT_TRUE(contains(errorOfSum(count, upTo(count - 1)),
+                       "holds the sum up to microbatch 998, written by"));
+  EXPECT_TRUE(contains(errorOfSum(count, upTo(count - 1)), "expected the sum of all 1000"));
+  Order gap = upTo(count);
+  gap.erase(gap.begin() + 500);
+  EXPECT_TRUE(contains(errorOfSum(count, gap), "microbatch 501: the output that it adds to"));
+  EXPECT_TRUE(contains(errorOfSum(count, gap), "holds the sum up to microbatch 499"));
+  Order twice = upTo(count);
+  twice.insert(twice.begin() + 500, 500);
+  EXPECT_TRUE(contains(errorOfSum(count, twice), "holds the sum up to microbatch 500"));
+  Order swapped = upTo(count);
+  std::swap(swapped[500], swapped[501]);
+  EXPECT_TRUE(contains(errorOfSum(count, swapped), "holds the sum up to microbatch 499"));
+  // Behind them, the value is that of the last one.
+  auto errorOfLate = [](uint32_t microbatch) {
+    SumPlan plan(count, upTo(count));
+    plan.schedule(2, microbatch);
+    plan.kernel("copy", {plan.value}, {plan.used});
+    plan.endLoop();
+    return messageOf(validatePlan(plan.plan));
+  };
+  EXPECT_EQ(errorOfLate(count - 1), "");
+  EXPECT_TRUE(contains(errorOfLate(count - 2), "should hold the value of microbatch 998, but holds "
+                                               "that of microbatch 999"));
+  EXPECT_TRUE(contains(errorOfLate(2), "should hold the value of microbatch 2"));
+}
+
+TEST(Sums, WhatIsNotFollowedMakesNoOtherValueNew) {
+  // Task "early" runs for microbatches 0 to 2, before "add" runs for all ten. Its value stays that
+  // of microbatch 2.
+  auto errorOfLate = [](uint32_t microbatch) {
+    SumPlan plan(10, {});
+    uint32_t early = plan.task("early");
+    uint32_t made = plan.buffer(DType::F32, {8});
+    plan.kernel("neg", {plan.x}, {made});
+    for (uint32_t m : upTo(3))
+      plan.schedule(early, m);
+    for (uint32_t m : upTo(10))
+      plan.schedule(1, m);
+    plan.schedule(2, microbatch);
+    plan.addTo(2, "copy", made, plan.used);
+    plan.endLoop();
+    return messageOf(validatePlan(plan.plan));
+  };
+  EXPECT_EQ(errorOfLate(2), "");
+  EXPECT_TRUE(contains(errorOfLate(9), "should hold the value of microbatch 9, but holds that of "
+                                       "microbatch 2"));
+}
+
+TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
+  SumPlan several(3, {0, 1, 2}), one(1, {0});
+  EXPECT_TRUE(contains(several.errorOfUse(several.value),
+                       "input 0 (buffer 2, f32[8]) is read behind the loop over microbatches and "
+                       "holds the value of microbatch 2, written by task \"add\", instruction 0 "
+                       "(kernel neg), microbatch 2; expected a sum, or what is made outside of the "
+                       "loop"));
+  EXPECT_EQ(one.errorOfUse(one.value), "");
+  SumPlan outside(3, {0, 1, 2});
+  outside.addTo(0, "neg", outside.s, outside.prepared);
+  EXPECT_EQ(outside.errorOfUse(outside.prepared, /*repeatsLoop=*/true), "");
+  SumPlan output(3, {0, 1, 2});
+  output.output("value", DType::F32, {8}, {{}}, output.value);
+  EXPECT_TRUE(contains(messageOf(validatePlan(output.plan)),
+                       "output \"value\", after the step: its tensor (buffer 2, f32[8]) is read "
+                       "behind the loop"));
+}
+
+TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
+  // "prepare" makes a value of `from`, of which the loop makes another one.
+  auto errorOf = [](uint32_t SumPlan::*from, bool repeatsLoop,
+                    plan::Input::Role role = plan::Input::DATA) {
+    SumPlan plan(2, {0, 1});
+    plan.program().mutable_inputs(0)->set_role(role);
+    if (role == plan::Input::LEARNING_RATE) {
+      plan.program().mutable_inputs(0)->clear_shape();
+      plan.program().mutable_inputs(0)->clear_sharding();
+      plan.program().mutable_buffers(static_cast<int>(plan.x))->clear_shape();
+    }
+    plan.addTo(0, "neg", plan.*from, plan.prepared);
+    plan.addTo(1, "neg", plan.prepared, plan.used);
+    return messageOf(validatePlan(plan.plan, repeatsLoop));
+  };
+  EXPECT_EQ(errorOf(&SumPlan::x, false), "");
+  EXPECT_EQ(errorOf(&SumPlan::s, true), "");
+  EXPECT_EQ(errorOf(&SumPlan::x, true, plan::Input::LEARNING_RATE), "");
+  std::string error = errorOf(&SumPlan::x, true);
+  EXPECT_TRUE(contains(error,
+                       "when the loop over microbatches runs again: task \"add\", "
+                       "instruction 2 (kernel neg), microbatch 0: input 0 (buffer 5, f32[8]) "
+                       "is made from the data of one run of the loop over microbatches, "
+                       "written by task \"prepare\", instruction 0 (kernel neg), microbatch "
+                       "0, and read in another one"));
+  // Behind the loop it would be that of the first run, and the input that of the last.
+  SumPlan behind(2, {0, 1});
+  behind.addTo(0, "neg", behind.x, behind.prepared);
+  EXPECT_TRUE(contains(behind.errorOfUse(behind.prepared, /*repeatsLoop=*/true),
+                       "is made from the data of one run of the loop over microbatches"));
+  SumPlan input(2, {0, 1});
+  EXPECT_TRUE(
+      contains(input.errorOfUse(input.x, /*repeatsLoop=*/true), "and read outside of the loop"));
+  SumPlan once(2, {0, 1});
+  EXPECT_EQ(once.errorOfUse(once.x), "");
+}
+
+TEST(RepeatedLoops, DoNotReceiveWhatIsMadeOfTheDataOfAnEarlierRun) {
+  // The first program makes a value of its data before the loop and sends it; the second receives
+  // it before the loop and reads it in every run.
+  PlanBuilder builder;
+  builder.pipelineAxis("pp", 2);
+  builder.axis("micro", 2, /*temporal=*/true);
+  for (uint32_t program : {0, 1}) {
+    builder.inProgram(static_cast<int>(program));
+    uint32_t made = builder.buffer(DType::F32, {8}), used = builder.buffer(DType::F32, {8});
+    builder.transfer(program == 0 ? plan::Transfer::SEND : plan::Transfer::RECEIVE, 1 - program, 0,
+                     {made});
+    builder.schedule(builder.task("prepare"));
+    if (program == 0)
+      builder.kernel("neg", {builder.input("x", DType::F32, {8}, {{}}).buffer()}, {made});
+    builder.startTransfer(0);
+    builder.finishTransfer(0);
+    builder.task("loop");
+    if (program == 1)
+      builder.kernel("neg", {made}, {used});
+    builder.schedule(1, 0);
+    builder.schedule(1, 1);
+    builder.program().set_loop_begin(1);
+    builder.program().set_loop_end(3);
+  }
+  EXPECT_OK(validatePlan(builder.plan));
+  EXPECT_ERROR(validatePlan(builder.plan, /*repeatsLoop=*/true), "the data of one run of the loop");
+}
+
+namespace {
+
+/// A state that "read" copies and "update" doubles in place, in that order of the schedule.
+std::string errorOfOrder(bool readFirst, bool inOneTask = false) {
+  PlanBuilder builder;
+  uint32_t s = builder.state("s", DType::F32, {8}, {{}}).buffer();
+  plan::Buffer updated = builder.program().buffers(static_cast<int>(s));
+  updated.set_reuses(s);
+  *builder.program().add_buffers() = updated;
+  builder.program().mutable_states(0)->set_update(1);
+  uint32_t copy = builder.buffer(DType::F32, {8});
+  for (bool read : {readFirst, !readFirst}) {
+    if (!inOneTask || builder.program().tasks_size() == 0)
+      builder.schedule(builder.task(inOneTask ? "both" : read ? "read" : "update"));
+    if (read)
+      builder.kernel("copy", {s}, {copy});
+    else
+      builder.kernel("add", {s, s}, {1});
+  }
+  return messageOf(validatePlan(builder.plan));
+}
+
+} // namespace
+
+TEST(Updates, AreNotReadAsTheStateBeforeTheStep) {
+  EXPECT_EQ(errorOfOrder(/*readFirst=*/true), "");
+  EXPECT_EQ(errorOfOrder(/*readFirst=*/true, /*inOneTask=*/true), "");
+  EXPECT_TRUE(
+      contains(errorOfOrder(/*readFirst=*/false),
+               "task \"read\", instruction 0 (kernel copy): input 0 (buffer 0, f32[8]) does "
+               "not hold its value any more: buffer 1, f32[8], which shares bytes of the "
+               "arena with it, was written since by task \"update\", instruction 0 (kernel "
+               "add)"));
+  EXPECT_TRUE(contains(errorOfOrder(/*readFirst=*/false, /*inOneTask=*/true),
+                       "input 0 (buffer 0, f32[8]) does not hold its value any more: buffer 1"));
+}

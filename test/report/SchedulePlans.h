@@ -1,0 +1,75 @@
+//===- SchedulePlans.h - Pipelines with a given order of work ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_REPORT_SCHEDULEPLANS_H
+#define DTC_TEST_REPORT_SCHEDULEPLANS_H
+
+#include "test/lib/plans/PlanBuilder.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace dtc::runtime::testing {
+
+/// One microbatch's work at one stage.
+struct PipelineWork {
+  plan::Task::Kind kind = plan::Task::FORWARD;
+  uint32_t stage = 0;
+  uint32_t microbatch = 0;
+};
+
+struct PipelineShape {
+  uint32_t devices = 2;
+  uint32_t chunks = 1; // of each device; stage s lies on device s mod devices
+  uint32_t microbatches = 4;
+  // Seconds of one execution.
+  double forward = 1;
+  double backward = 1;
+  double weight = 1; // of schedules that have WEIGHT tasks
+  // Of the link between the devices.
+  double bandwidth = 1e30;
+  double latency = 1e-30;
+
+  uint32_t stages() const { return devices * chunks; }
+};
+
+/// Builds a plan on pp=devices. What goes from stage to stage is f32[2,4] (32 bytes): to stage s on
+/// channel s, the gradients to stage s on channel stages + s. All receives are started before the
+/// first work and every buffer has a slot for each microbatch, so that any order of work that heeds
+/// the data is a valid one. Sends start at the end of the task that makes the tensors, and are
+/// finished at the end of the device's schedule.
+class SchedulePlanBuilder : public PlanBuilder {
+public:
+  explicit SchedulePlanBuilder(const PipelineShape &shape);
+
+  /// Appends to a device's schedule.
+  void work(uint32_t device, const std::vector<PipelineWork> &list);
+  /// Ends every schedule by finishing the sends.
+  std::shared_ptr<plan::Plan> build();
+
+private:
+  uint32_t addBuffer() {
+    return slotted(DType::F32, {2, 4}, shape.microbatches, plan::Buffer::ACTIVATION);
+  }
+  void addTask(uint32_t stage, plan::Task::Kind kind, uint32_t from, uint32_t to);
+
+  PipelineShape shape;
+  std::map<std::pair<plan::Task::Kind, uint32_t>, uint32_t> tasks; // of a kind and a stage
+  std::map<std::pair<plan::Task::Kind, uint32_t>, uint32_t> sent;  // the tasks that finish its send
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> ends;    // by device: task, microbatch
+};
+
+/// All forwards, then all backwards.
+std::shared_ptr<plan::Plan> gpipePlan(const PipelineShape &shape);
+/// One forward, one backward: device d has at most devices - d microbatches under way.
+std::shared_ptr<plan::Plan> oneForwardOneBackwardPlan(const PipelineShape &shape);
+
+} // namespace dtc::runtime::testing
+
+#endif // DTC_TEST_REPORT_SCHEDULEPLANS_H

@@ -1,0 +1,217 @@
+//===- TaskKernelsTest.cpp - The kernels of a task as a device runs them --===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulator/TaskKernels.h"
+
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/simulator/cluster/ParsedCluster.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+/// A task of values of 10 elements (40 bytes), on a device that reads or writes a byte a second and
+/// whose products take next to no time.
+class TaskKernelsTest : public ::testing::Test {
+protected:
+  TaskKernelsTest() {
+    builder.axis("dp", 2);
+    builder.task("all");
+    device.set_memory_bandwidth(1);
+    cluster::MatrixRate &rate = *device.add_matrix();
+    rate.set_dtype("f32");
+    rate.set_flops(1e18);
+  }
+
+  uint32_t value(DType dtype = DType::F32) { return builder.buffer(dtype, {10}); }
+  /// The result of a kernel.
+  uint32_t call(const std::string &kernel, const std::vector<uint32_t> &inputs) {
+    uint32_t result = value();
+    builder.kernel(kernel, inputs, {result});
+    return result;
+  }
+  uint32_t product(uint32_t lhs, uint32_t rhs) {
+    uint32_t result = value();
+    (*builder.kernel("einsum", {lhs, rhs}, {result}).mutable_attributes())["equation"] =
+        stringAttribute("a,a->a");
+    return result;
+  }
+  /// Makes a value one that later tasks read.
+  void keep(uint32_t buffer) { builder.program().add_outputs()->set_buffer(buffer); }
+
+  /// The seconds of each instruction: its bytes.
+  std::vector<double> bytes(bool fuses = true, KernelSeconds *classes = nullptr) {
+    std::vector<uint32_t> readers = countReaders(builder.program());
+    const plan::Task &task = builder.program().tasks(0);
+    TaskKernels kernels(builder.program(), task, readers, fuses);
+    std::vector<double> result;
+    KernelSeconds sums{};
+    for (int i = 0; i < task.instructions_size(); ++i)
+      result.push_back(kernels.seconds(i, device, sums));
+    if (classes)
+      *classes = sums;
+    return result;
+  }
+
+  PlanBuilder builder;
+  cluster::Device device;
+};
+
+using Bytes = std::vector<double>;
+
+} // namespace
+
+TEST_F(TaskKernelsTest, ADeviceThatDoesNotFuse) {
+  uint32_t x = value(), y = call("gelu", {x});
+  call("add", {y, x});
+  device.set_launch_seconds(1000);
+  KernelSeconds classes;
+  EXPECT_EQ(bytes(false, &classes), (Bytes{1080, 1120}));
+  EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Other)], 200);
+  EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Launch)], 2000);
+}
+
+TEST_F(TaskKernelsTest, AChainIsOneKernel) {
+  uint32_t x = value(), y = value();
+  keep(call("tanh", {call("mul", {call("gelu", {x}), y})}));
+  device.set_launch_seconds(1000);
+  // x and y are read, the last result written; one kernel is started.
+  EXPECT_EQ(bytes(), (Bytes{1120, 0, 0}));
+  EXPECT_EQ(bytes(false), (Bytes{1080, 1120, 1080}));
+}
+
+TEST_F(TaskKernelsTest, WhatOthersReadIsWritten) {
+  uint32_t x = value(), y = call("gelu", {x});
+  keep(call("tanh", {y}));
+  call("softmax", {y});
+  // y is still written, but not read by tanh.
+  EXPECT_EQ(bytes(), (Bytes{120, 0, 80}));
+}
+
+TEST_F(TaskKernelsTest, OneInstructionThatReadsAValueTwice) {
+  uint32_t x = value(), y = call("gelu", {x});
+  keep(call("mul", {y, y}));
+  EXPECT_EQ(bytes(), (Bytes{80, 0}));
+  // Not fused, it is in the cache when it is read again.
+  EXPECT_EQ(bytes(false), (Bytes{80, 80}));
+}
+
+TEST_F(TaskKernelsTest, ProductsTakeConversionsAndSums) {
+  uint32_t a = value(), b = value();
+  uint32_t sum = value();
+  builder.kernel("accumulate", {product(a, b)}, {sum});
+  // Two operands, and the sum is read and written.
+  EXPECT_EQ(bytes(), (Bytes{160, 0}));
+  EXPECT_EQ(bytes(false), (Bytes{120, 120}));
+}
+
+TEST_F(TaskKernelsTest, ProductsTakeNothingElse) {
+  uint32_t a = value(), b = value();
+  keep(call("gelu", {call("convert", {product(a, b)})}));
+  EXPECT_EQ(bytes(), (Bytes{120, 0, 80}));
+}
+
+TEST_F(TaskKernelsTest, OtherKernelsTakeNothing) {
+  keep(call("gelu", {call("softmax", {value()})}));
+  EXPECT_EQ(bytes(), (Bytes{80, 80}));
+}
+
+TEST_F(TaskKernelsTest, InPlace) {
+  uint32_t x = value();
+  builder.kernel("gelu", {x}, {x});
+  builder.kernel("tanh", {x}, {x});
+  keep(x);
+  // Between the parts nothing is read or written.
+  EXPECT_EQ(bytes(), (Bytes{80, 0}));
+}
+
+TEST_F(TaskKernelsTest, ChainsInPlaceAreWrittenOnce) {
+  uint32_t x = value(), y = call("gelu", {x});
+  builder.kernel("add", {y, x}, {y});
+  builder.kernel("mul", {y, x}, {y});
+  keep(y);
+  // x is read by each part, and only the last y is written.
+  EXPECT_EQ(bytes(), (Bytes{160, 0, 0}));
+}
+
+TEST_F(TaskKernelsTest, WhatIsReadBeforeItIsOverwrittenIsWritten) {
+  uint32_t x = value(), y = call("gelu", {x});
+  call("softmax", {y});
+  builder.kernel("add", {y, x}, {y});
+  keep(y);
+  EXPECT_EQ(bytes(), (Bytes{160, 80, 0}));
+}
+
+TEST_F(TaskKernelsTest, ViewsAreTheirBuffer) {
+  uint32_t y = call("gelu", {value()});
+  uint32_t view = builder.view(y, DType::F32, {5, 2});
+  uint32_t z = builder.buffer(DType::F32, {5, 2});
+  builder.kernel("tanh", {view}, {z});
+  keep(z);
+  EXPECT_EQ(bytes(), (Bytes{80, 0}));
+}
+
+/// What is read must be there when the kernel begins that it would be a part of.
+TEST_F(TaskKernelsTest, NothingIsFusedAcrossWhatItWaitsFor) {
+  uint32_t x = value(), y = call("gelu", {x}), z = value(), sum = value();
+  builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, z, sum);
+  keep(call("add", {y, sum}));
+  EXPECT_EQ(bytes(), (Bytes{80, 0, 120}));
+}
+
+TEST_F(TaskKernelsTest, NothingIsFusedAcrossWhatDependsOnIt) {
+  uint32_t y = call("gelu", {value()}), n = call("softmax", {y}), u = call("tanh", {y});
+  keep(call("add", {u, n}));
+  // add needs the softmax, which needs the kernel that tanh is a part of.
+  EXPECT_EQ(bytes(), (Bytes{120, 80, 0, 120}));
+}
+
+TEST_F(TaskKernelsTest, WhatComesFromOtherDevicesIsInMemory) {
+  uint32_t y = call("gelu", {value()});
+  builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, y, y);
+  keep(call("tanh", {y}));
+  EXPECT_EQ(bytes(), (Bytes{80, 0, 80}));
+}
+
+TEST_F(TaskKernelsTest, PartsOfWhatTheyRead) {
+  uint32_t table = builder.buffer(DType::F32, {1000, 10}), rows = builder.buffer(DType::I32, {3});
+  uint32_t result = builder.buffer(DType::F32, {3, 10});
+  builder.kernel("embedding", {table, rows}, {result});
+  // Three rows, read and written, and their numbers.
+  EXPECT_EQ(bytes(), (Bytes{252}));
+}
+
+TEST_F(TaskKernelsTest, ACacheIsWrittenWhereItIsNew) {
+  uint32_t cache = builder.buffer(DType::F32, {1, 1000, 10}), at = builder.buffer(DType::I32, {1});
+  uint32_t rows = builder.buffer(DType::F32, {1, 2, 10});
+  builder.kernel("cache_update", {cache, rows, at}, {cache});
+  // Two rows, read and written, and where to.
+  EXPECT_EQ(bytes(), (Bytes{164}));
+}
+
+TEST_F(TaskKernelsTest, ProductsTakeTheLongerOfFlopsAndBytes) {
+  uint32_t a = builder.buffer(DType::F32, {2, 3}), b = builder.buffer(DType::F32, {3, 5});
+  uint32_t c = builder.buffer(DType::F32, {2, 5});
+  (*builder.kernel("einsum", {a, b}, {c}).mutable_attributes())["equation"] =
+      stringAttribute("ab,bc->ac");
+  EXPECT_EQ(bytes(), (Bytes{4 * (6 + 15 + 10)}));
+  device.mutable_matrix(0)->set_flops(0.1);
+  KernelSeconds classes;
+  EXPECT_NEAR(bytes(true, &classes)[0], 600, 1e-9);
+  EXPECT_NEAR(classes[static_cast<size_t>(KernelClass::Product)], 600, 1e-9);
+}
+
+TEST(KernelClass, ByName) {
+  EXPECT_EQ(classOf("einsum"), KernelClass::Product);
+  EXPECT_EQ(classOf("attention_grad"), KernelClass::Attention);
+  EXPECT_EQ(classOf("cached_attention"), KernelClass::Attention);
+  EXPECT_EQ(classOf("adamw"), KernelClass::Optimizer);
+  EXPECT_EQ(classOf("softmax"), KernelClass::Other);
+}
