@@ -6,7 +6,7 @@
 
 #include "plan/DataflowState.h"
 
-#include "plan/InPlaceRules.h"
+#include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 
 #include <fmt/format.h>

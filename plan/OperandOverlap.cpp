@@ -6,7 +6,7 @@
 
 #include "plan/OperandOverlap.h"
 
-#include "plan/InPlaceRules.h"
+#include "plan/KernelTable.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -20,7 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/DataflowState.h"
-#include "plan/InPlaceRules.h"
+#include "plan/KernelTable.h"
 #include "plan/PlanChecks.h"
 #include "plan/WorkBudget.h"
 

@@ -15,30 +15,6 @@
 
 namespace dtc::runtime {
 
-static bool isPointwise(std::string_view kernel) {
-  static const std::set<std::string_view> names = {
-      "neg",       "abs",     "exp",        "log",          "sqrt",      "rsqrt",   "tanh",
-      "sigmoid",   "relu",    "silu",       "gelu",         "add",       "sub",     "mul",
-      "div",       "maximum", "minimum",    "compare",      "select",    "convert", "gelu_grad",
-      "silu_grad", "dropout", "accumulate", "mask_padding", "broadcast", "fill"};
-  return names.contains(kernel);
-}
-
-/// Whether a product can do it while it writes its result.
-static bool isEpilogue(std::string_view kernel) {
-  return kernel == "convert" || kernel == "accumulate";
-}
-
-KernelClass classOf(const std::string &kernel) {
-  if (kernel == "einsum")
-    return KernelClass::Product;
-  if (kernel.starts_with("attention") || kernel == "cached_attention")
-    return KernelClass::Attention;
-  if (kernel == "adamw" || kernel == "adam" || kernel == "sgd" || kernel == "lion")
-    return KernelClass::Optimizer;
-  return KernelClass::Other;
-}
-
 /// The buffers that a kernel reads, each once.
 static std::vector<uint32_t> distinctInputs(const plan::Program &program,
                                             const plan::KernelCall &call) {
@@ -135,7 +111,8 @@ bool TaskKernels::isOf(const Write &write, int kernel) const {
 
 int TaskKernels::findHost(int index) const {
   const plan::KernelCall &call = task.instructions(index).kernel();
-  if (!isPointwise(call.kernel()))
+  const KernelInfo &own = findKernel(call.kernel());
+  if (!own.isPointwise)
     return -1;
   std::vector<Write> read;
   auto add = [&](uint32_t buffer) {
@@ -152,11 +129,10 @@ int TaskKernels::findHost(int index) const {
   int host = hosts[static_cast<size_t>(last->instruction)];
   if (host < 0)
     host = last->instruction;
-  const std::string &head = kernels[static_cast<size_t>(host)].head->kernel().kernel();
-  if (!isPointwise(head) && !(head == "einsum" && isEpilogue(call.kernel())))
+  const KernelInfo &head = findKernel(kernels[static_cast<size_t>(host)].head->kernel().kernel());
+  if (!head.isPointwise && !(head.kernelClass == KernelClass::Product && own.isEpilogue))
     return -1;
-  // A sum reads what it adds to as well.
-  if (call.kernel() == "accumulate")
+  if (readsOwnOutput(call.kernel()))
     for (uint32_t buffer : call.outputs())
       add(buffer);
   // What was written after the host began may depend on it.
@@ -213,13 +189,14 @@ double TaskKernels::seconds(int index, const cluster::Device &device,
       break;
     }
   double seconds = 0;
-  if (call.kernel() == "einsum") {
+  const KernelClass kernelClass = classOf(call.kernel());
+  if (kernelClass == KernelClass::Product) {
     seconds = std::max(productSeconds(device, work.dtype, *shapeOfProduct(program, call)),
                        memorySeconds(device, kernel.bytes));
   } else {
     seconds = kernelSeconds(device, work);
   }
-  classes[static_cast<size_t>(classOf(call.kernel()))] += seconds;
+  classes[static_cast<size_t>(kernelClass)] += seconds;
   classes[static_cast<size_t>(KernelClass::Launch)] += device.launch_seconds();
   return seconds + device.launch_seconds();
 }

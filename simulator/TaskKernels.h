@@ -7,6 +7,7 @@
 #ifndef DTC_SIMULATOR_TASKKERNELS_H
 #define DTC_SIMULATOR_TASKKERNELS_H
 
+#include "plan/KernelTable.h"
 #include "plan/plan.pb.h"
 #include "simulator/cluster/DeviceTime.h"
 
@@ -19,9 +20,6 @@
 
 namespace dtc::runtime {
 
-/// What kernels' times are for.
-enum class KernelClass : size_t { Product, Attention, Other, Optimizer, Launch };
-inline constexpr size_t numKernelClasses = 5;
 /// Seconds by class.
 using KernelSeconds = std::array<double, numKernelClasses>;
 
@@ -77,9 +75,6 @@ std::vector<uint32_t> countReaders(const plan::Program &program);
 /// The shape of a product (einsum); none if its equation does not fit its operands.
 std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
                                           const plan::KernelCall &call);
-
-/// The class of a kernel by its name.
-KernelClass classOf(const std::string &kernel);
 
 } // namespace dtc::runtime
 

@@ -6,7 +6,7 @@
 
 #include "report/html/MemoryTimeline.h"
 
-#include "plan/InPlaceRules.h"
+#include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 
 #include <algorithm>

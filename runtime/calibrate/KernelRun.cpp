@@ -6,7 +6,7 @@
 
 #include "runtime/calibrate/KernelRun.h"
 
-#include "plan/InPlaceRules.h"
+#include "plan/KernelTable.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,6 +6,7 @@
 
 #include "simulator/cluster/DeviceTime.h"
 
+#include "plan/KernelTable.h"
 #include "simulator/cluster/TimeTable.h"
 
 #include <algorithm>
@@ -142,7 +143,7 @@ double kernelSeconds(const cluster::Device &device, const KernelWork &work) {
   double flops = 0;
   if (rate && rate->flops() > 0) {
     flops = work.flops / rate->flops();
-  } else if (work.kernel.starts_with("attention") || work.kernel == "cached_attention") {
+  } else if (classOf(work.kernel) == KernelClass::Attention) {
     const cluster::MatrixRate &matrix = findRate(device, name(work.dtype));
     // What a fused kernel of two products with a softmax between them reaches of the data sheet's
     // rate (Dao 2023, "FlashAttention-2", section 4.1: 50 to 73 % of the A100's).

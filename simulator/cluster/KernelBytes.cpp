@@ -6,18 +6,11 @@
 
 #include "simulator/cluster/KernelBytes.h"
 
-#include <algorithm>
-#include <array>
+#include "plan/KernelTable.h"
 
 namespace dtc::runtime {
 
 static int64_t bytesOf(const TensorType &type) { return static_cast<int64_t>(type.numBytes()); }
-
-/// Kernels that take some rows of their first operand.
-static bool takesRows(std::string_view kernel) {
-  constexpr std::array kernels = {"slice", "shard_slice", "select_row", "embedding", "pick"};
-  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
-}
 
 int64_t kernelBytes(std::string_view kernel, std::span<const TensorType> inputs,
                     std::span<const TensorType> outputs) {
@@ -25,13 +18,23 @@ int64_t kernelBytes(std::string_view kernel, std::span<const TensorType> inputs,
   for (std::span<const TensorType> operands : {inputs, outputs})
     for (const TensorType &type : operands)
       bytes += bytesOf(type);
-  if (takesRows(kernel) && !inputs.empty() && !outputs.empty())
-    bytes += bytesOf(outputs[0]) - bytesOf(inputs[0]);
-  // A sum reads what it adds to.
-  if (kernel == "accumulate" && !outputs.empty())
+  if (outputs.empty())
+    return bytes;
+  switch (findKernel(kernel).traffic) {
+  case KernelTraffic::Operands:
+    break;
+  case KernelTraffic::Rows:
+    if (!inputs.empty())
+      bytes += bytesOf(outputs[0]) - bytesOf(inputs[0]);
+    break;
+  case KernelTraffic::Accumulate:
     bytes += bytesOf(outputs[0]);
-  if (kernel == "cache_update" && inputs.size() > 1 && !outputs.empty())
-    bytes += bytesOf(inputs[1]) - bytesOf(inputs[0]) - bytesOf(outputs[0]);
+    break;
+  case KernelTraffic::Cache:
+    if (inputs.size() > 1)
+      bytes += bytesOf(inputs[1]) - bytesOf(inputs[0]) - bytesOf(outputs[0]);
+    break;
+  }
   return bytes;
 }
 

@@ -16,11 +16,7 @@
 namespace dtc::runtime {
 
 /// The bytes that a call of a kernel reads and writes, as the times of KernelRate are told by:
-/// those of all operands, also where an output lies in place of an input; accumulate reads its
-/// output as well. Of an operand of which a
-/// kernel takes only some rows (slice, shard_slice, select_row, embedding, pick) as many bytes
-/// count as it writes; of the cache of cache_update and its result, those of the rows that are
-/// written.
+/// those of its KernelTraffic, also where an output lies in place of an input.
 int64_t kernelBytes(std::string_view kernel, std::span<const TensorType> inputs,
                     std::span<const TensorType> outputs);
 

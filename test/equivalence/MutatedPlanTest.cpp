@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/InPlaceRules.h"
+#include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
 #include "plan/plan.pb.h"

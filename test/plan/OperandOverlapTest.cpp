@@ -6,7 +6,7 @@
 
 #include "plan/OperandOverlap.h"
 
-#include "plan/InPlaceRules.h"
+#include "plan/KernelTable.h"
 #include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
 

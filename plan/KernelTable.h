@@ -1,0 +1,71 @@
+//===- KernelTable.h - What is known of each kernel -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What the verifier, the simulator and the reports need to know of the kernels of docs/kernels.md,
+// by name. How a kernel is called (operands, attributes) is checked by the backend that runs it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_PLAN_KERNELTABLE_H
+#define DTC_PLAN_KERNELTABLE_H
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace dtc::runtime {
+
+/// What the time of a step is reported by: products and attention, which FLOPs limit, what only
+/// bytes limit, and the launches of all of them, which is no kernel's class.
+enum class KernelClass : size_t { Product, Attention, Other, Optimizer, Launch };
+inline constexpr size_t numKernelClasses = 5;
+
+/// Which bytes a call reads and writes.
+enum class KernelTraffic {
+  Operands,   ///< all of its operands
+  Rows,       ///< of the first input as many bytes as the first output has
+  Accumulate, ///< all of its operands, and the output is read as well
+  Cache       ///< of the first input and the output (a cache) as many bytes as the second input has
+};
+
+/// An output that may lie in the bytes of an input of the same type.
+struct InPlacePair {
+  int input = 0;
+  int output = 0;
+};
+
+struct KernelInfo {
+  std::string_view name;
+  KernelClass kernelClass = KernelClass::Other;
+  KernelTraffic traffic = KernelTraffic::Operands;
+  /// Each element of the result depends on one element of each operand, so that a device that fuses
+  /// kernels computes it together with the kernel before or after it.
+  bool isPointwise = false;
+  /// A product can compute it while it writes its result.
+  bool isEpilogue = false;
+  std::span<const InPlacePair> inPlace;
+};
+
+/// All kernels of docs/kernels.md, ordered by name.
+std::span<const KernelInfo> allKernels();
+
+/// What is known of a kernel. One that is not in the table is of class Other, moves its operands,
+/// and never works in place.
+const KernelInfo &findKernel(std::string_view name);
+
+/// The class of a kernel by its name.
+KernelClass classOf(std::string_view kernel);
+
+/// Whether output `output` of the kernel may lie in the same bytes as its input `input`. The two
+/// must also have the same type.
+bool mayRunInPlace(std::string_view kernel, int input, int output);
+
+/// Whether the kernel reads what its output held before, after the first microbatch.
+bool readsOwnOutput(std::string_view kernel);
+
+} // namespace dtc::runtime
+
+#endif // DTC_PLAN_KERNELTABLE_H
