@@ -39,7 +39,7 @@ double dtc::localSeconds(const Mesh &mesh, Operation *op) {
   for (Region &region : op->getRegions())
     for (Operation &inner : region.getOps())
       seconds += localSeconds(mesh, &inner);
-  if (!isa<KernelOpInterface>(op) || isa<ReshapeOp>(op))
+  if (!isa<KernelOpInterface>(op))
     return seconds;
   double bytes = 0, flops = 0;
   for (Type type : op->getOperandTypes())

@@ -102,7 +102,7 @@ def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", [AllTypesMatch<["input", 
   let assemblyFormat = "`` $kind $input `over` $mesh $axes attr-dict `:` type($input)";
 }
 
-def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather"> {
+def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather", [Dtc_MovesElements]> {
   let summary = "Concatenates the values of all devices of a group along a dimension";
   let description = [{
     `[.., n, ..] -> [.., n * group, ..]`, in rank order, row-major over `axes` as listed.
@@ -123,7 +123,7 @@ def Dist_ReduceScatterOp : Dist_CollectiveOp<"reduce_scatter"> {
   let assemblyFormat = "`` $kind $input `dim` $dim `over` $mesh $axes attr-dict `:` functional-type($input, $result)";
 }
 
-def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all"> {
+def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all", [Dtc_MovesElements]> {
   let summary = "Moves a sharding from one dimension to another";
   let description = [{
     `[.., m, .., n, ..] -> [.., m / group, .., n * group, ..]`: the operand is split along `split_dim`, block r goes to
@@ -137,7 +137,8 @@ def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all"> {
   }];
 }
 
-def Dist_PermuteOp : Dist_CollectiveOp<"permute", [AllTypesMatch<["input", "result"]>]> {
+def Dist_PermuteOp : Dist_CollectiveOp<"permute", [
+    AllTypesMatch<["input", "result"]>, Dtc_MovesElements]> {
   let summary = "Hands each device the whole value of another one of its group";
   let description = [{
     `[s] -> [s]`. A device gets the value of the member whose rank, row-major over `axes`, is this device's block number,
@@ -184,7 +185,7 @@ def Dist_MaskPaddingOp : Dist_CollectiveOp<"mask_padding", [AllTypesMatch<["inpu
 }
 
 def Dist_ShardSliceOp : Dist_CollectiveOp<"shard_slice",
-    [DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
+    [Dtc_MovesElements, DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
   let summary = "This device's block of a dimension";
   let description = [{
     `[.., n, ..] -> [.., ceil(n / blocks), ..]`. Each axis splits the block that the axes before it leave into parts of

@@ -11,7 +11,7 @@ include "dialects/dtc/DtcOpBase.td"
 
 def Dtc_SliceOp : Dtc_Op<"slice", [
     Dtc_InferType, Dtc_Sharded<["buildLocal"]>, Dtc_Kernel<["getKernelAttributes"]>,
-    Dtc_Differentiable]> {
+    Dtc_Differentiable, Dtc_MovesElements]> {
   let summary = "A block of a tensor";
   let description = [{
     `X -> X`. The block of shape `sizes` that starts at `offsets`. A dimension that is kept in full

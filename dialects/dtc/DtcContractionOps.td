@@ -10,7 +10,8 @@
 include "dialects/dtc/DtcOpBase.td"
 
 def Dtc_EinsumOp : Dtc_Op<"einsum", [
-    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<>, Dtc_Differentiable]> {
+    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<>, Dtc_Differentiable,
+    Dtc_MatrixProducts]> {
   let summary = "A contraction of two tensors";
   let description = [{
     `lhs F, rhs F -> result F`, or W(F) with `wide`. Each dimension is named by a letter from a to z, at

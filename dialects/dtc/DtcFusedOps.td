@@ -41,7 +41,7 @@ defvar Dtc_AttentionDropout = (ins DefaultValuedAttr<Dtc_F64Attr, "0.0">:$dropou
 
 def Dtc_AttentionOp : Dtc_Op<"attention", [
     Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
-    Dtc_Differentiable]> {
+    Dtc_Differentiable, Dtc_MatrixProducts]> {
   let summary = "Scaled dot-product attention";
   let description = [{
     `q F[b,s,h,d], k F[b,t,g,d], v F[b,t,g,d] -> out F[b,s,h,d], lse W[b,h,s]`, g divides h. Query
@@ -75,7 +75,8 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
 }
 
 def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
-    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>]> {
+    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
+    Dtc_MatrixProducts]> {
   let summary = "The gradient of attention";
   let description = [{
     `q, k, v, out, lse, dout -> dq, dk, dv`, types as those of `attention`. With p = exp(scale q

@@ -53,6 +53,14 @@ public:
   }
 };
 
+// What these say of an op is in DtcInterfaces.td.
+template <typename ConcreteOp>
+class MovesElements : public mlir::OpTrait::TraitBase<ConcreteOp, MovesElements> {};
+template <typename ConcreteOp>
+class IsView : public mlir::OpTrait::TraitBase<ConcreteOp, IsView> {};
+template <typename ConcreteOp>
+class MatrixProducts : public mlir::OpTrait::TraitBase<ConcreteOp, MatrixProducts> {};
+
 } // namespace OpTrait
 } // namespace dtc
 

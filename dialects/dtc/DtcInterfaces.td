@@ -99,6 +99,21 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
   ];
 }
 
+/// What passes ask about ops that no method answers.
+class Dtc_Trait<string name> : NativeOpTrait<name> {
+  let cppNamespace = "::dtc::OpTrait";
+}
+
+/// The elements of the results are those of the first operand at other places, perhaps on other
+/// devices.
+def Dtc_MovesElements : Dtc_Trait<"MovesElements">;
+
+/// Whoever uses the result can read the operand instead: the op takes neither time nor memory.
+def Dtc_IsView : Dtc_Trait<"IsView">;
+
+/// The op is made of matrix products, which take long enough to hide a collective.
+def Dtc_MatrixProducts : Dtc_Trait<"MatrixProducts">;
+
 def Dtc_PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let cppNamespace = "::dtc";
   let description = [{

@@ -29,7 +29,8 @@ def Dtc_ConstantOp : Dtc_Op<"constant", [
   let hasFolder = 1;
 }
 
-def Dtc_BroadcastOp : Dtc_Op<"broadcast", [Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
+def Dtc_BroadcastOp : Dtc_Op<"broadcast", [
+    Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable, Dtc_IsView]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
     `X -> X`. Operand dimension i is result dimension dims[i], of the same size; along the other
@@ -46,7 +47,8 @@ def Dtc_BroadcastOp : Dtc_Op<"broadcast", [Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Diff
   let hasFolder = 1;
 }
 
-def Dtc_ReshapeOp : Dtc_Op<"reshape", [Dtc_Sharded<>, Dtc_Differentiable]> {
+def Dtc_ReshapeOp : Dtc_Op<"reshape", [
+    Dtc_Sharded<>, Dtc_Differentiable, Dtc_IsView, Dtc_MovesElements]> {
   let summary = "The same elements in another shape";
   let description = [{
     `X[s] -> X[t]`. As many elements, in the same row-major order. Has no kernel: a buffer is what
@@ -65,7 +67,7 @@ def Dtc_ReshapeOp : Dtc_Op<"reshape", [Dtc_Sharded<>, Dtc_Differentiable]> {
 }
 
 def Dtc_TransposeOp : Dtc_Op<"transpose", [
-    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
+    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable, Dtc_MovesElements]> {
   let summary = "Permutes dimensions";
   let description = [{
     `X -> X`. Result dimension i is operand dimension permutation[i].

@@ -20,9 +20,6 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// Whether the op is one that a collective can hide behind.
-static bool isProduct(Operation *op) { return isa<EinsumOp, AttentionOp, AttentionGradOp>(op); }
-
 /// The pass of the loss that an op belongs to: its own, or that of the fragment which it is or
 /// stands in.
 static std::optional<dist::Pass> passOf(Operation *op) {
@@ -50,7 +47,7 @@ static Operation *beforeProduct(Operation *op) {
   Operation *definer = op->getOperand(0).getDefiningOp();
   for (Operation *place = op->getPrevNode(); place && place != definer;
        place = place->getPrevNode())
-    if (isProduct(place))
+    if (place->hasTrait<dtc::OpTrait::MatrixProducts>())
       return dist::getStage(place) == dist::getStage(op) ? place : nullptr;
   return nullptr;
 }

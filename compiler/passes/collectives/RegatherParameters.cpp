@@ -61,10 +61,7 @@ private:
 } // namespace
 
 /// Ops that make a value of a parameter by moving its elements: cheap enough to run again.
-static bool movesElements(Operation *op) {
-  return isa<SliceOp, ReshapeOp, TransposeOp, dist::ShardSliceOp, dist::AllGatherOp,
-             dist::AllToAllOp, dist::PermuteOp>(op);
-}
+static bool movesElements(Operation *op) { return op->hasTrait<dtc::OpTrait::MovesElements>(); }
 
 void Regather::findGathered() {
   auto isOver = [&](dist::AllGatherOp op) {

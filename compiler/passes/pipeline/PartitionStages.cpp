@@ -89,8 +89,7 @@ void StageCutter::findOps() {
     if (llvm::none_of(op.getOperands(), isOfMicrobatch))
       continue;
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-    // A view, and what kernels repeat themselves, cost nothing.
-    double cost = rule && !isa<ReshapeOp, BroadcastOp>(op) ? seconds(rule) : 0;
+    double cost = rule && !op.hasTrait<dtc::OpTrait::IsView>() ? seconds(rule) : 0;
     if (!isGradient) {
       if (auto number = op.getAttrOfType<IntegerAttr>(kOpNumberAttrName))
         indexOf[number.getInt()] = forward.size();

@@ -127,7 +127,8 @@ bool PrecisionAssigner::isNeutral(Value value) {
     return true;
   if (auto convert = dyn_cast<ConvertOp>(op))
     return !isFloat(convert.getOperand());
-  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op) && isNeutral(op->getOperand(0));
+  return (op->hasTrait<dtc::OpTrait::MovesElements>() || op->hasTrait<dtc::OpTrait::IsView>()) &&
+         isNeutral(op->getOperand(0));
 }
 
 /// The element in that type; `lost` where it became 0 or infinite.

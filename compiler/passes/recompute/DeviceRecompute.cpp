@@ -20,9 +20,8 @@
 using namespace mlir;
 using namespace dtc;
 
-/// Kernels repeat what a broadcast repeats, and a reshape is another view: keeping the result is
-/// keeping the operand.
-static bool isView(Operation *op) { return isa<BroadcastOp, ReshapeOp>(op); }
+/// Keeping the result of such an op is keeping its operand.
+static bool isView(Operation *op) { return op->hasTrait<dtc::OpTrait::IsView>(); }
 
 int DeviceRecompute::valueIndex(Value value, int64_t stage) {
   for (Operation *view = value.getDefiningOp();
