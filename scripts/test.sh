@@ -1,11 +1,24 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test. Usage: scripts/test.sh [preset]
+# Installs what is missing, builds, and runs every test of the presets that are named (default: release). Says at the end
+# how long each part took. Usage: scripts/test.sh [preset...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-preset=${1:-release}
-flags=()
-[[ "$preset" == runtime-only ]] && flags=(--runtime-only)
-scripts/install-dependencies.sh "${flags[@]}"
-scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
-# Tests start threads of their own: one at a time keeps small machines honest.
-ctest --preset "$preset" --no-tests=error </dev/null
+presets=("${@:-release}")
+
+parts=()
+part() { # name command...
+  local name=$1 start=$SECONDS
+  shift
+  "$@"
+  parts+=("$(printf '%6d s  %s' $((SECONDS - start)) "$name")")
+}
+trap '[[ ${#parts[@]} -eq 0 ]] || printf "%s\n" "${parts[@]}"' EXIT
+
+for preset in "${presets[@]}"; do
+  flags=()
+  [[ "$preset" == runtime-only || "$preset" == thread ]] && flags=(--runtime-only)
+  part "$preset: install" scripts/install-dependencies.sh "${flags[@]}"
+  part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
+  # Tests start threads of their own: one at a time keeps small machines honest.
+  part "$preset: tests" ctest --preset "$preset" --no-tests=error </dev/null
+done
