@@ -13,6 +13,7 @@
 #include "compiler/planner/strategy.pb.h"
 #include "simulator/cluster/ClusterText.h"
 #include "support/MappedFile.h"
+#include "support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
