@@ -18,12 +18,12 @@
 #include "plan/PlanValidator.h"
 #include "plan/plan.pb.h"
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/compile/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -277,11 +277,6 @@ private:
   std::mt19937_64 &random;
 };
 
-uint64_t numberFrom(const char *variable, uint64_t otherwise) {
-  const char *text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 struct Original {
   Layout layout;
   std::shared_ptr<plan::Plan> plan;
@@ -316,10 +311,8 @@ std::vector<Original> compileAll() {
 TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
   std::vector<Original> originals = compileAll();
   ASSERT_EQ(originals.size(), std::size(kLayouts));
-  uint64_t seed = numberFrom("DTC_RANDOM_SEED", std::random_device{}());
-  uint64_t count = numberFrom("DTC_RANDOM_CASES", 300);
-  std::cout << "DTC_RANDOM_SEED=" << seed << std::endl;
-  std::mt19937_64 random(seed);
+  const uint64_t count = randomCases(300);
+  std::mt19937_64 random(randomSeed());
   uint64_t accepted = 0, differing = 0, refusedInVain = 0;
   for (uint64_t i = 0; i < count;) {
     const Original &original = originals[random() % originals.size()];

@@ -15,12 +15,12 @@
 #include "compiler/analysis/PipelineSchedule.h"
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/compile/CompileAndRun.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <random>
@@ -141,11 +141,6 @@ std::vector<Case> allCases() {
   return cases;
 }
 
-uint64_t numberFrom(const char *variable, uint64_t otherwise) {
-  const char *text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 // A V-shaped schedule runs the backward passes of two stages of a device before their weight
 // passes: what one hands on must not be overwritten before the other has read it.
 TEST(ScheduleEquivalence, OfOneMicrobatchInAV) {
@@ -155,11 +150,10 @@ TEST(ScheduleEquivalence, OfOneMicrobatchInAV) {
 
 TEST(ScheduleEquivalence, OfAllSchedules) {
   std::vector<Case> cases = allCases();
-  uint64_t seed = numberFrom("DTC_RANDOM_SEED", std::random_device{}());
-  size_t count = std::min<size_t>(numberFrom("DTC_RANDOM_CASES", 40), cases.size());
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(randomSeed());
+  size_t count = std::min<size_t>(randomCases(40), cases.size());
   std::shuffle(cases.begin(), cases.end(), random);
-  std::cout << count << " of " << cases.size() << " layouts, DTC_RANDOM_SEED=" << seed << std::endl;
+  std::cout << count << " of " << cases.size() << " layouts" << std::endl;
   for (const Case &example : llvm::ArrayRef(cases).take_front(count)) {
     SCOPED_TRACE(std::string(example.model->name) + " " + example.layout + ", " +
                  std::to_string(example.batches) + " batches");

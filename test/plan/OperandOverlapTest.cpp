@@ -7,7 +7,7 @@
 #include "plan/OperandOverlap.h"
 
 #include "plan/KernelTable.h"
-#include "test/lib/plans/DamagePlan.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/plans/Expect.h"
 
 #include <algorithm>
@@ -59,10 +59,10 @@ bool isAllowed(const PlanContext &context, const plan::KernelCall &call) {
 } // namespace
 
 TEST(OperandOverlap, AgreesWithTheComparisonOfAllPairs) {
-  std::mt19937_64 random(fuzzSeed());
-  int allowed = 0;
-  constexpr int count = 20000;
-  for (int c = 0; c < count; ++c) {
+  std::mt19937_64 random(dtc::test::randomSeed());
+  uint64_t allowed = 0;
+  const uint64_t count = dtc::test::randomCases(20000);
+  for (uint64_t c = 0; c < count; ++c) {
     Buffers buffers;
     plan::KernelCall call;
     call.set_kernel("adamw"); // which has three pairs in place
@@ -83,7 +83,7 @@ TEST(OperandOverlap, AgreesWithTheComparisonOfAllPairs) {
     allowed += !error;
   }
   std::cout << allowed << " of " << count << " were allowed" << std::endl;
-  EXPECT_GT(allowed, 0);
+  EXPECT_GT(allowed, 0u);
   EXPECT_LT(allowed, count);
 }
 

@@ -6,7 +6,7 @@
 
 #include "plan/PlanVerifier.h"
 
-#include "test/lib/plans/DamagePlan.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TestPlans.h"
 
@@ -67,10 +67,10 @@ static void mutate(plan::Program &program, std::mt19937_64 &random) {
 }
 
 TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
-  std::mt19937_64 random(fuzzSeed());
-  constexpr int count = 5000;
-  int accepted = 0;
-  for (int i = 0; i < count; ++i) {
+  std::mt19937_64 random(dtc::test::randomSeed());
+  const uint64_t count = dtc::test::randomCases(5000);
+  uint64_t accepted = 0;
+  for (uint64_t i = 0; i < count; ++i) {
     auto plan = pipelinePlan(1 + static_cast<int64_t>(random() % 2));
     if (random() % 2 == 0)
       shareSlots(*plan->mutable_programs(0));
@@ -95,6 +95,6 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
     EXPECT_EQ(receives, facts->messages) << "plan " << i;
   }
   std::cout << accepted << " of " << count << " were accepted" << std::endl;
-  EXPECT_GT(accepted, 0);
+  EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
 }

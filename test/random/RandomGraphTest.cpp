@@ -11,12 +11,12 @@
 
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
+#include "test/lib/RandomCases.h"
 #include "test/random/RunProgram.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 using namespace dtc;
@@ -80,21 +80,13 @@ static void runCase(uint64_t seed, bool verbose) {
     printf("%s%s%s", graph.mesh.c_str(), graph.sharded.c_str(), graph.shardedLoss.c_str());
     fflush(stdout); // before a crash
   }
-  SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
   compare(graph, graph.plain, graph.sharded, CompileOptions::Mode::Forward, seed);
   compare(graph, graph.plainLoss, graph.shardedLoss, CompileOptions::Mode::Gradients, seed);
   SCOPED_TRACE("ZeRO stage " + std::to_string(graph.zero));
   compare(graph, graph.plainLoss, graph.shardedLoss, CompileOptions::Mode::Train, seed);
 }
 
-TEST(RandomGraph, PartitionedEqualsUnpartitioned) {
-  if (const char *seed = std::getenv("DTC_RANDOM_SEED"))
-    return runCase(std::strtoull(seed, nullptr, 10), /*verbose=*/true);
-  const char *cases = std::getenv("DTC_RANDOM_CASES");
-  uint64_t count = cases ? std::strtoull(cases, nullptr, 10) : 300;
-  for (uint64_t seed = 1; seed <= count && !HasFatalFailure(); ++seed)
-    runCase(seed, /*verbose=*/false);
-}
+TEST(RandomGraph, PartitionedEqualsUnpartitioned) { forEachRandomCase(300, runCase); }
 
 /// What random graphs have found, reduced.
 static void runReduced(const char *mesh, const char *plain, const char *sharded) {

@@ -14,13 +14,13 @@
 
 #include "test/random/RandomPipeline.h"
 #include "plan/plan.pb.h"
+#include "test/lib/RandomCases.h"
 #include "test/random/RunProgram.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -84,18 +84,10 @@ static void runCase(uint64_t seed, bool verbose) {
     printf("%s\n%s", pipeline.describe().c_str(), pipeline.loss.c_str());
     fflush(stdout); // before a crash
   }
-  SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
   compare(std::move(pipeline), seed);
 }
 
-TEST(RandomPipeline, EqualsOneDevice) {
-  if (const char *seed = std::getenv("DTC_RANDOM_SEED"))
-    return runCase(std::strtoull(seed, nullptr, 10), /*verbose=*/true);
-  const char *cases = std::getenv("DTC_RANDOM_CASES");
-  uint64_t count = cases ? std::strtoull(cases, nullptr, 10) : 600;
-  for (uint64_t seed = 1; seed <= count && !HasFailure(); ++seed)
-    runCase(seed, /*verbose=*/false);
-}
+TEST(RandomPipeline, EqualsOneDevice) { forEachRandomCase(600, runCase); }
 
 /// What random pipelines have found, reduced.
 static void runReduced(const char *loss, const char *text) {

@@ -14,6 +14,7 @@
 #include "report/TimelineSvg.h"
 #include "simulator/PlanSimulation.h"
 #include "support/Printable.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/plans/ChainPlan.h"
 #include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
@@ -22,7 +23,6 @@
 #include "test/report/SchedulePlans.h"
 #include "test/simulator/cluster/ParsedCluster.h"
 
-#include <cstdlib>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <iostream>
@@ -110,24 +110,22 @@ void report(const plan::Plan &plan, const PlanFacts &facts) {
 }
 
 void fuzz(const plan::Plan &plan) {
-  const char *more = std::getenv("DTC_FUZZ_COUNT");
-  const int count = more ? std::atoi(more) : 600;
-  uint64_t seed = fuzzSeed();
+  const uint64_t count = dtc::test::randomCases(600), seed = dtc::test::randomSeed();
   std::mt19937_64 random(seed);
   std::string original = serializePlan(plan);
-  int accepted = 0;
-  for (int i = 0; i < count; ++i) {
+  uint64_t accepted = 0;
+  for (uint64_t i = 0; i < count; ++i) {
     std::string bytes = i == 0       ? original
                         : i % 4 == 1 ? damageBytes(original, random)
                                      : damageFields(plan, random);
-    std::string about = fmt::format("DTC_FUZZ_SEED={}, plan {}", seed, i);
+    std::string about = fmt::format("DTC_RANDOM_SEED={}, plan {}", seed, i);
     SCOPED_TRACE(about);
     TimeGuard guard(std::chrono::seconds(60), about);
     PlanFacts facts;
     auto read = parsePlan(bytes.data(), bytes.size(), &facts);
     if (!read) {
       EXPECT_FALSE(read.error().message.empty());
-      EXPECT_GT(i, 0);
+      EXPECT_GT(i, 0u);
       continue;
     }
     ++accepted;
@@ -137,7 +135,7 @@ void fuzz(const plan::Plan &plan) {
   }
   // Some changes do no harm (a letter of a name), and most do.
   std::cout << accepted << " of " << count << " were accepted" << std::endl;
-  EXPECT_GT(accepted, 0);
+  EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
   // All of that needs little memory, whatever numbers the plans have. (A sanitizer keeps what was
   // freed for a while.)

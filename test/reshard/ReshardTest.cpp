@@ -14,12 +14,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/plan.pb.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/compile/CompileAndRun.h"
 #include "test/reshard/RandomReshards.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 
 using namespace dtc;
@@ -78,7 +78,6 @@ void countCollectives(const plan::Plan &plan, std::map<int, int> &kinds) {
 
 static void runCase(uint64_t seed, bool verbose, std::map<int, int> &kinds) {
   ReshardProgram program = makeReshardProgram(seed);
-  SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
   if (verbose)
     printf("%s", program.text.c_str());
   Compiler compiler;
@@ -126,12 +125,8 @@ static void runCase(uint64_t seed, bool verbose, std::map<int, int> &kinds) {
 
 TEST(ExecutedReshard, KeepsEveryElement) {
   std::map<int, int> kinds;
-  if (const char *seed = std::getenv("DTC_RANDOM_SEED"))
-    return runCase(std::strtoull(seed, nullptr, 10), /*verbose=*/true, kinds);
-  const char *cases = std::getenv("DTC_RANDOM_CASES");
-  uint64_t count = cases ? std::strtoull(cases, nullptr, 10) : 300;
-  for (uint64_t seed = 1; seed <= count && !HasFatalFailure(); ++seed)
-    runCase(seed, /*verbose=*/false, kinds);
+  uint64_t count = forEachRandomCase(
+      300, [&](uint64_t seed, bool alone) { runCase(seed, /*verbose=*/alone, kinds); });
   if (HasFailure())
     return;
   // The programs are about something: hundreds of each kind of collective, but for permutations.

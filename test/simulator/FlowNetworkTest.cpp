@@ -6,7 +6,7 @@
 
 #include "simulator/FlowNetwork.h"
 
-#include "test/lib/plans/DamagePlan.h"
+#include "test/lib/RandomCases.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -17,7 +17,6 @@
 #include <string>
 
 using namespace dtc::runtime;
-using namespace dtc::runtime::testing;
 
 namespace {
 
@@ -166,13 +165,13 @@ TEST(FlowNetwork, FactorsSlowDown) {
 }
 
 TEST(FlowNetwork, RandomFlowsEndAsByDefinition) {
-  uint64_t seed = fuzzSeed();
+  const uint64_t count = dtc::test::randomCases(400), seed = dtc::test::randomSeed();
   std::mt19937_64 random(seed);
   auto real = [&](double low, double high) {
     return std::uniform_real_distribution<>(low, high)(random);
   };
-  for (int test = 0; test < 400; ++test) {
-    SCOPED_TRACE("DTC_FUZZ_SEED=" + std::to_string(seed) + ", test " + std::to_string(test));
+  for (uint64_t test = 0; test < count; ++test) {
+    SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed) + ", test " + std::to_string(test));
     std::vector<double> capacities(1 + random() % 5);
     for (double &capacity : capacities)
       capacity = random() % 2 ? 1 : real(0.5, 4);

@@ -8,14 +8,16 @@
 
 #include "compiler/analysis/PipelineSimulation.h"
 
+#include "test/lib/RandomCases.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <random>
 
 using namespace dtc;
+using namespace dtc::test;
 
 //===----------------------------------------------------------------------===//
 // Single messages
@@ -271,18 +273,15 @@ static void checkPipeline(RandomPipeline &random, const ScheduleRule &rule) {
 }
 
 TEST(PipelineRandom, EverySchedulesEndsAndKeepsDependencies) {
-  const char *only = std::getenv("DTC_RANDOM_SEED"), *cases = std::getenv("DTC_RANDOM_CASES");
-  uint64_t first = only ? std::strtoull(only, nullptr, 10) : 1;
-  uint64_t count = only ? 1 : cases ? std::strtoull(cases, nullptr, 10) : 10000;
-  for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed)
+  forEachRandomCase(10000, [](uint64_t seed) {
     for (const ScheduleRule &rule : getScheduleRules()) {
       RandomPipeline random(seed);
       if (explainUnsupportedShape(random.shape, rule))
         continue;
-      SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed) + " " + rule.name.str() + ": " +
-                   std::to_string(random.shape.devices) + " devices, " +
+      SCOPED_TRACE(rule.name.str() + ": " + std::to_string(random.shape.devices) + " devices, " +
                    std::to_string(random.shape.chunks) + " chunks, " +
                    std::to_string(random.shape.microbatches) + " microbatches");
       checkPipeline(random, rule);
     }
+  });
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/Recompute.h"
 #include "compiler/analysis/RecomputeSearch.h"
+#include "test/lib/RandomCases.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +16,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <random>
 #include <utility>
 
 using namespace dtc;
+using namespace dtc::test;
 
 namespace {
 struct Graph : RecomputeProblem {
@@ -147,16 +148,8 @@ static int64_t getAllBytes(const RecomputeProblem &problem) {
   return evaluateRecompute(problem, std::vector<bool>(problem.ops.size())).keptBytes;
 }
 
-template <typename Function> static void forEachSeed(int numCases, Function function) {
-  if (const char *seed = std::getenv("DTC_RANDOM_SEED"))
-    return function(std::strtoull(seed, nullptr, 10));
-  if (const char *cases = std::getenv("DTC_RANDOM_CASES"))
-    numCases = std::atoi(cases);
-  for (int seed = 0; seed < numCases && !testing::Test::HasFailure(); ++seed) {
-    SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
-    function(uint64_t(seed));
-  }
-}
+/// Seeds begin at 1, those of the engine at 0.
+static std::mt19937_64 makeEngine(uint64_t seed) { return std::mt19937_64(seed - 1); }
 
 /// What a choice says of itself is what it costs, and it obeys the problem.
 static void expectConsistent(const RecomputeProblem &problem, const RecomputeChoice &choice) {
@@ -261,8 +254,8 @@ TEST(RecomputeTest, WhatIsFreeIsComputedFirst) {
 //===----------------------------------------------------------------------===//
 
 TEST(RecomputeTest, SmallGraphsAreOptimal) {
-  forEachSeed(1000, [](uint64_t seed) {
-    std::mt19937_64 random(seed);
+  forEachRandomCase(1000, [](uint64_t seed) {
+    std::mt19937_64 random = makeEngine(seed);
     Graph graph = makeRandomGraph(random, 1 + int(random() % 14));
     AllChoices all(graph);
     auto [leastBytes, leastSeconds] = all.findFewestBytes();
@@ -289,8 +282,8 @@ TEST(RecomputeTest, SmallGraphsAreOptimal) {
 TEST(RecomputeTest, RefinementAloneIsNearTheOptimum) {
   double worst = 0, sum = 0;
   int numOptimal = 0, numChoices = 0;
-  forEachSeed(200, [&](uint64_t seed) {
-    std::mt19937_64 random(seed);
+  forEachRandomCase(200, [&](uint64_t seed) {
+    std::mt19937_64 random = makeEngine(seed);
     Graph graph = makeRandomGraph(random, 15 + int(random() % 6));
     AllChoices all(graph);
     int64_t least = keepLeast(graph).keptBytes, most = getAllBytes(graph);
@@ -319,8 +312,8 @@ TEST(RecomputeTest, RefinementAloneIsNearTheOptimum) {
 //===----------------------------------------------------------------------===//
 
 TEST(RecomputeTest, ChoicesOfRisingPricesAreNested) {
-  forEachSeed(200, [](uint64_t seed) {
-    std::mt19937_64 random(seed);
+  forEachRandomCase(200, [](uint64_t seed) {
+    std::mt19937_64 random = makeEngine(seed);
     Graph graph = makeRandomGraph(random, 1 + int(random() % 60));
     RecomputeInput input(graph);
     std::vector<bool> before[2] = {std::vector<bool>(graph.ops.size()),
@@ -342,8 +335,8 @@ TEST(RecomputeTest, ChoicesOfRisingPricesAreNested) {
 }
 
 TEST(RecomputeTest, SelectionsGoBack) {
-  forEachSeed(200, [](uint64_t seed) {
-    std::mt19937_64 random(seed);
+  forEachRandomCase(200, [](uint64_t seed) {
+    std::mt19937_64 random = makeEngine(seed);
     Graph graph = makeRandomGraph(random, 1 + int(random() % 40));
     RecomputeInput input(graph);
     std::vector<bool> choice;

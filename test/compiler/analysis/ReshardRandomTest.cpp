@@ -10,12 +10,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/compiler/analysis/ReshardReference.h"
+#include "test/lib/RandomCases.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <random>
 
 using namespace dtc;
@@ -114,30 +114,23 @@ static double checkCase(const ReshardCase &c, bool mayCompareOptimum) {
 
 static void run(uint64_t usual, size_t maxAxes, int64_t maxDevices) {
   double slowest = 0, total = 0;
-  uint64_t slowestSeed = 0, done = 0;
-  auto one = [&](uint64_t seed) {
+  uint64_t slowestSeed = 0;
+  uint64_t count = dtc::test::forEachRandomCase(usual, [&](uint64_t seed, bool alone) {
     ReshardCase c = makeCase(seed, maxAxes, maxDevices);
-    SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed) + " " + c.str());
+    SCOPED_TRACE(c.str());
+    if (alone)
+      printf("%s\n", c.str().c_str());
     double seconds = checkCase(c, maxAxes <= 4);
     total += seconds;
-    ++done;
     if (seconds > slowest) {
       slowest = seconds;
       slowestSeed = seed;
     }
-  };
-  if (const char *seed = std::getenv("DTC_RANDOM_SEED")) {
-    uint64_t number = std::strtoull(seed, nullptr, 10);
-    printf("%s\n", makeCase(number, maxAxes, maxDevices).str().c_str());
-    return one(number);
-  }
-  const char *cases = std::getenv("DTC_RANDOM_CASES");
-  uint64_t count = cases ? std::strtoull(cases, nullptr, 10) : usual;
-  for (uint64_t seed = 1; seed <= count && !::testing::Test::HasFailure(); ++seed)
-    one(seed);
-  printf("%llu plans: %.1f us on average, %.0f us for DTC_RANDOM_SEED=%llu\n",
-         static_cast<unsigned long long>(done), total / double(done) * 1e6, slowest * 1e6,
-         static_cast<unsigned long long>(slowestSeed));
+  });
+  if (count > 0)
+    printf("%llu plans: %.1f us on average, %.0f us for DTC_RANDOM_SEED=%llu\n",
+           static_cast<unsigned long long>(count), total / double(count) * 1e6, slowest * 1e6,
+           static_cast<unsigned long long>(slowestSeed));
 }
 
 TEST(ReshardRandom, PlansAreRightAndCheapest) { run(5000, 4, 16); }

@@ -7,16 +7,17 @@
 #include "compiler/analysis/SlotColoring.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "test/lib/RandomCases.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <tuple>
 
 using namespace dtc;
+using namespace dtc::test;
 
 static bool meet(const SlotInterval &a, const SlotInterval &b) {
   return !a.isEmpty() && !b.isEmpty() && a.first <= b.last && b.first <= a.last;
@@ -84,11 +85,7 @@ TEST(SlotColoring, SlotsInTurnCountThoseBetween) {
 }
 
 TEST(SlotColoring, RandomIntervals) {
-  const char *only = std::getenv("DTC_RANDOM_SEED"), *cases = std::getenv("DTC_RANDOM_CASES");
-  uint64_t first = only ? std::strtoull(only, nullptr, 10) : 1;
-  uint64_t count = only ? 1 : cases ? std::strtoull(cases, nullptr, 10) : 2000;
-  for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
-    SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
+  forEachRandomCase(2000, [](uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<SlotInterval> intervals;
     int places = 1 + int(random() % 60), longest = 1 + int(random() % 30);
@@ -99,7 +96,7 @@ TEST(SlotColoring, RandomIntervals) {
                               : SlotInterval{begin, begin + int(random() % longest)});
     }
     check(intervals);
-  }
+  });
 }
 
 /// From Forward to the last unit of each microbatch, of each of a device's stages.

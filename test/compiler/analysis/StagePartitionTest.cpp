@@ -8,17 +8,19 @@
 
 #include "compiler/analysis/StagePartition.h"
 
+#include "test/lib/RandomCases.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <numeric>
 #include <random>
 
 using namespace dtc;
+using namespace dtc::test;
 
 /// A chain that may be cut everywhere, at no cost.
 static StagePartitionProblem chain(std::vector<double> seconds, int stages) {
@@ -144,19 +146,15 @@ static StagePartitionProblem randomProblem(uint64_t seed, bool whole) {
 }
 
 TEST(StagePartition, IsTheBestOfAll) {
-  const char *only = std::getenv("DTC_RANDOM_SEED"), *cases = std::getenv("DTC_RANDOM_CASES");
-  uint64_t first = only ? std::strtoull(only, nullptr, 10) : 1;
-  uint64_t count = only ? 1 : cases ? std::strtoull(cases, nullptr, 10) : 1000;
-  int possible = 0;
-  for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
-    SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
+  uint64_t possible = 0;
+  uint64_t count = forEachRandomCase(1000, [&](uint64_t seed) {
     bool whole = seed % 2;
     StagePartitionProblem problem = randomProblem(seed, whole);
     std::vector<Candidate> best = findBest(problem);
     ASSERT_EQ(!explainImpossiblePartition(problem), !best.empty())
         << explainImpossiblePartition(problem).value_or("");
     if (best.empty())
-      continue;
+      return;
     ++possible;
     StagePartition partition = partitionStages(problem);
     Candidate found = makeCandidate(problem, partition.firstOps);
@@ -167,8 +165,8 @@ TEST(StagePartition, IsTheBestOfAll) {
       EXPECT_EQ(found.cuts, best[0].cuts);
       EXPECT_EQ(partition.firstOps, findMostEven(problem, best));
     }
-  }
-  EXPECT_TRUE(only || possible > int(count) / 2);
+  });
+  EXPECT_TRUE(count == 0 || possible > count / 2);
 }
 
 //===----------------------------------------------------------------------===//

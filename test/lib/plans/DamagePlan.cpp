@@ -9,9 +9,6 @@
 #include "plan/PlanReader.h"
 #include "test/lib/plans/MutateMessage.h"
 
-#include <cstdlib>
-#include <iostream>
-
 namespace dtc::runtime::testing {
 
 std::string damageBytes(std::string bytes, std::mt19937_64 &random) {
@@ -42,13 +39,6 @@ std::string damageFields(plan::Plan plan, std::mt19937_64 &random) {
   for (uint64_t changes = 1 + random() % 2; changes > 0; --changes)
     mutateMessage(plan, random);
   return serializePlan(plan);
-}
-
-uint64_t fuzzSeed() {
-  const char *fixed = std::getenv("DTC_FUZZ_SEED");
-  uint64_t seed = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device()();
-  std::cout << "DTC_FUZZ_SEED=" << seed << std::endl;
-  return seed;
 }
 
 } // namespace dtc::runtime::testing

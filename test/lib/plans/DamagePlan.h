@@ -9,7 +9,6 @@
 
 #include "plan/plan.pb.h"
 
-#include <cstdint>
 #include <random>
 #include <string>
 
@@ -20,9 +19,6 @@ std::string damageBytes(std::string bytes, std::mt19937_64 &random);
 
 /// One or two changes that keep the file a plan in form.
 std::string damageFields(plan::Plan plan, std::mt19937_64 &random);
-
-/// What DTC_FUZZ_SEED says, or else a random number. Prints it.
-uint64_t fuzzSeed();
 
 } // namespace dtc::runtime::testing
 

@@ -7,13 +7,13 @@
 #include "plan/PlanReader.h"
 #include "report/html/SimulationPage.h"
 #include "simulator/cluster/ClusterReader.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/lib/plans/TimeGuard.h"
 #include "test/report/SchedulePlans.h"
 
-#include <cstdlib>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <iostream>
@@ -33,14 +33,12 @@ static void fuzz(const plan::Plan &plan) {
     nodes { node: "machine" count: 1000 }
     network { latency: 1e-5 })");
   ASSERT_OK(cluster);
-  const char *more = std::getenv("DTC_FUZZ_COUNT");
-  const int count = more ? std::atoi(more) : 300;
-  uint64_t seed = fuzzSeed();
+  const uint64_t count = dtc::test::randomCases(300), seed = dtc::test::randomSeed();
   std::mt19937_64 random(seed);
-  int drawn = 0;
-  for (int i = 0; i < count; ++i) {
+  uint64_t drawn = 0;
+  for (uint64_t i = 0; i < count; ++i) {
     std::string bytes = i == 0 ? serializePlan(plan) : damageFields(plan, random);
-    std::string about = fmt::format("DTC_FUZZ_SEED={}, plan {}", seed, i);
+    std::string about = fmt::format("DTC_RANDOM_SEED={}, plan {}", seed, i);
     SCOPED_TRACE(about);
     TimeGuard guard(std::chrono::seconds(60), about);
     auto read = parsePlan(bytes.data(), bytes.size());
@@ -61,7 +59,7 @@ static void fuzz(const plan::Plan &plan) {
       return;
   }
   std::cout << drawn << " of " << count << " were drawn" << std::endl;
-  EXPECT_GT(drawn, 0);
+  EXPECT_GT(drawn, 0u);
 }
 
 TEST(PageFuzz, OfATrainingPlan) { fuzz(*trainingPlan({2, 2, 2})); }

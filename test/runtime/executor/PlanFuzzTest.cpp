@@ -7,6 +7,7 @@
 #include "plan/PlanReader.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/TestPlans.h"
@@ -49,34 +50,31 @@ bool readAndRun(const std::string &bytes, const std::shared_ptr<const Backend> &
   return true;
 }
 
-void fuzz(const dtc::plan::Plan &plan, uint64_t seed,
-          const std::shared_ptr<const Backend> &backend) {
-  constexpr int count = 2000;
+void fuzz(const dtc::plan::Plan &plan, const std::shared_ptr<const Backend> &backend) {
+  const uint64_t count = dtc::test::randomCases(2000), seed = dtc::test::randomSeed();
   std::mt19937_64 random(seed);
   std::string original = serializePlan(plan);
   EXPECT_TRUE(readAndRun(original, backend));
-  int ran = 0;
-  for (int i = 0; i < count; ++i) {
+  uint64_t ran = 0;
+  for (uint64_t i = 0; i < count; ++i) {
     std::string bytes = i % 2 == 0 ? damageBytes(original, random) : damageFields(plan, random);
-    TimeGuard guard(std::chrono::seconds(60), fmt::format("DTC_FUZZ_SEED={}, plan {}", seed, i));
+    TimeGuard guard(std::chrono::seconds(60), fmt::format("DTC_RANDOM_SEED={}, plan {}", seed, i));
     ran += readAndRun(bytes, backend);
   }
   // Some changes do no harm (a letter of a name), and most do.
   std::cout << ran << " of " << count << " ran" << std::endl;
-  EXPECT_GT(ran, 0);
+  EXPECT_GT(ran, 0u);
   EXPECT_LT(ran, count);
 }
 
 } // namespace
 
 TEST(PlanFuzz, DamagedPlansGiveAnErrorOrAResult) {
-  fuzz(*trainingPlan({2, 2, 2}), fuzzSeed(), createFakeBackend());
+  fuzz(*trainingPlan({2, 2, 2}), createFakeBackend());
 }
 
 TEST(PlanFuzz, DamagedPlansWithAsyncCollectivesGiveAnErrorOrAResult) {
-  fuzz(*overlapPlan(/*async=*/true), fuzzSeed(), createFakeBackend());
+  fuzz(*overlapPlan(/*async=*/true), createFakeBackend());
 }
 
-TEST(PlanFuzz, DamagedPlansDoNotHarmTheCpuBackend) {
-  fuzz(*kernelPlan(), fuzzSeed(), createCpuBackend());
-}
+TEST(PlanFuzz, DamagedPlansDoNotHarmTheCpuBackend) { fuzz(*kernelPlan(), createCpuBackend()); }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "simulator/cluster/ClusterReader.h"
+#include "test/lib/RandomCases.h"
 #include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/MutateMessage.h"
@@ -239,11 +240,10 @@ TEST(ClusterReader, NeverCrashes) {
   auto original = parseCluster(fullClusterText);
   ASSERT_OK(original);
   std::string json = toJson(*original, /*camelCase=*/true);
-  uint64_t seed = fuzzSeed();
+  const uint64_t count = dtc::test::randomCases(6000), seed = dtc::test::randomSeed();
   std::mt19937_64 random(seed);
-  int accepted = 0;
-  const int count = 6000;
-  for (int i = 0; i < count; ++i) {
+  uint64_t accepted = 0;
+  for (uint64_t i = 0; i < count; ++i) {
     std::string text;
     if (i % 3 == 0) {
       text = damageBytes(fullClusterText, random);
@@ -254,7 +254,7 @@ TEST(ClusterReader, NeverCrashes) {
       mutateMessage(changed, random);
       text = formatCluster(changed);
     }
-    SCOPED_TRACE(fmt::format("DTC_FUZZ_SEED={}, text {}:\n{}", seed, i, text));
+    SCOPED_TRACE(fmt::format("DTC_RANDOM_SEED={}, text {}:\n{}", seed, i, text));
     auto read = parseCluster(text);
     if (!read) {
       EXPECT_FALSE(read.error().message.empty());
@@ -271,6 +271,6 @@ TEST(ClusterReader, NeverCrashes) {
       return;
   }
   std::cout << accepted << " of " << count << " were accepted" << std::endl;
-  EXPECT_GT(accepted, 0);
+  EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
 }

@@ -6,7 +6,7 @@
 
 #include "simulator/cluster/CollectiveTime.h"
 
-#include "test/lib/plans/DamagePlan.h"
+#include "test/lib/RandomCases.h"
 #include "test/simulator/cluster/ParsedCluster.h"
 
 #include <gtest/gtest.h>
@@ -138,13 +138,13 @@ TEST(CollectiveTime, Messages) {
 /// More bytes take no less time, and inside of a node, or with one member in each, nor do more
 /// members.
 TEST(CollectiveTime, GrowsWithBytesAndMembers) {
-  uint64_t seed = fuzzSeed();
-  SCOPED_TRACE("DTC_FUZZ_SEED=" + std::to_string(seed));
+  const uint64_t count = dtc::test::randomCases(3000), seed = dtc::test::randomSeed();
+  SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   auto logUniform = [&](double low, double high) {
     return std::exp(std::uniform_real_distribution<>(std::log(low), std::log(high))(random));
   };
-  for (int i = 0; i < 3000; ++i) {
+  for (uint64_t i = 0; i < count; ++i) {
     GroupShape group;
     group.linkBandwidth = logUniform(1e8, 1e12);
     group.linkLatency = logUniform(1e-7, 1e-3);
