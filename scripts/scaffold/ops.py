@@ -88,22 +88,31 @@ def closing_brace(text, opening):
 
 def add_to_lists(text, name):
     """Adds the op to lists in C++ that have the model op: as a string among strings, with a copy of an
-    entry {"relu", ...}, or after UNARY(relu)."""
-    position = 0
-    while match := re.compile(rf'"{MODEL}"|\bUNARY\({MODEL}\)').search(text, position):
-        begin, position = match.span()
+    entry {"relu", ...} or {.name = "relu", ...}, or after UNARY(relu)."""
+    copies = []  # positions in the text with what comes there
+    for match in re.finditer(rf'"{MODEL}"|\bUNARY\({MODEL}\)', text):
+        begin, end = match.span()
         before = text[:begin].rstrip()
-        if before[-1:] not in ("{", ","):  # an argument of a call
+        field = re.search(r"{\s*\.name =$", before)
+        if field or before.endswith("{") and not re.match(r'\s*(,\s*"|})', text[end:]):
+            begin = field.start() if field else len(before) - 1
+            end = closing_brace(text, begin)
+        elif not before.endswith(("{", ",")):  # an argument of a call
             continue
-        if before[-1:] == "{" and not re.match(r'\s*(,\s*"|})', text[position:]):
-            begin = len(before) - 1
-            position = closing_brace(text, begin)
         line_begin = text.rfind("\n", 0, begin) + 1
-        alone = not text[line_begin:begin].strip() and text[position : position + 2] == ",\n"
+        alone = not text[line_begin:begin].strip() and text[end : end + 2] == ",\n"
         separator = ",\n" + text[line_begin:begin] if alone else ", "
-        copy = separator + renamed(text[begin:position], name)
+        copy = renamed(text[begin:end], name)
+        entries = list(re.finditer(r'{\s*\.name = "(\w+)"', text)) if field else []
+        names = [entry[1] for entry in entries]
+        if names == sorted(names):  # the order of the alphabet stays
+            end = closing_brace(text, entries[-1].start()) if entries else end
+            if later := next((entry for entry in entries if entry[1] > name), None):
+                copies.append((later.start(), copy + separator))
+                continue
+        copies.append((end, separator + copy))
+    for position, copy in reversed(sorted(copies)):
         text = text[:position] + copy + text[position:]
-        position += len(copy)
     return text
 
 

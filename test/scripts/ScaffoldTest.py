@@ -15,7 +15,12 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+sys.dont_write_bytecode = True
+from scaffold import passes  # noqa: E402
+from scaffold.changes import Changes, ScaffoldError  # noqa: E402
 
+PASS_TESTS = passes.tests_folder(ROOT)
 
 class Skeleton(unittest.TestCase):
     copied = []  # what the script reads and changes, as far as it exists
@@ -101,9 +106,9 @@ class Skeleton(unittest.TestCase):
 
 
 class NewPass(Skeleton):
-    copied = ["compiler/passes", "test/passes"]
-    FILES = ["compiler/passes/precision/FoldCasts.cpp", "test/passes/precision/fold-casts-invalid.mlir",
-             "test/passes/precision/fold-casts.mlir"]
+    copied = ["compiler/passes", PASS_TESTS]
+    FILES = ["compiler/passes/precision/FoldCasts.cpp", f"{PASS_TESTS}/precision/fold-casts-invalid.mlir",
+             f"{PASS_TESTS}/precision/fold-casts.mlir"]
 
     def test_makes_a_pass(self):
         changed = self.makes("new-pass", "fold-casts", "precision")
@@ -127,7 +132,7 @@ class NewPass(Skeleton):
     def test_without_a_folder(self):
         changed = self.makes("new-pass", "fold-casts")
         self.assertIn("compiler/passes/FoldCasts.cpp", changed)
-        self.assertIn("test/passes/fold-casts.mlir", changed)
+        self.assertIn(f"{PASS_TESTS}/fold-casts.mlir", changed)
         self.assertRegex(changed["compiler/passes/CMakeLists.txt"], r"(?m)^ +DeadOps\.cpp\n +FoldCasts\.cpp\n")
 
     def test_lists_of_single_folders(self):
@@ -159,13 +164,9 @@ class NewPass(Skeleton):
         self.refuses("has dtc-fold-casts or FoldCastsPass already", "new-pass", "fold-casts", "precision")
 
     def test_takes_back_what_cannot_be_finished(self):
-        sys.path.insert(0, str(ROOT / "scripts"))
-        self.addCleanup(sys.path.remove, str(ROOT / "scripts"))
-        from scaffold.changes import Changes, ScaffoldError
-
         before = self.texts()
         changes = Changes(self.tree)
-        changes.create("test/passes/new.mlir", "new\n")
+        changes.create("compiler/passes/New.cpp", "new\n")
         changes.replace("compiler/passes/Passes.td", "changed\n")
         changes.create("nowhere/new.md", "new\n")
         with self.assertRaisesRegex(ScaffoldError, "nowhere/new.md: .*; nothing was changed"):
@@ -212,8 +213,25 @@ class NewOp(Skeleton):
         self.assertIn("func.func @relu_vjp(", gradients)
         invalid = changed["test/dialects/dtc/elementwise-ops-invalid.mlir"]
         self.assertEqual(invalid.count("'dtc.soft_sign' op "), 2)
-        self.assertIn("UNARY(soft_sign)", changed["test/compiler/GradientTest.cpp"])
+        self.assertEqual(1, sum("    UNARY(soft_sign),\n" in text for text in changed.values()))
         self.assertIn("`relu` `soft_sign` ", changed["docs/model-ir.md"])
+
+    def test_entries_with_names_of_fields(self):
+        # Where these are in the order of the alphabet, they stay so.
+        relu, new = ('    {.name = "%s", .inPlace = {{0, 0}}},\n' % name for name in ("relu", "soft_sign"))
+        abs_, silu, sub = ('    {.name = "%s"},\n' % name for name in ("abs", "silu", "sub"))
+        tables = {"Sorted": ([abs_, relu, silu, sub], [abs_, relu, silu, new, sub]),
+                  "Last": ([abs_, relu, silu], [abs_, relu, silu, new]),
+                  "Unsorted": ([silu, relu, abs_, sub], [silu, relu, new, abs_, sub])}
+        text = "Kernel kernels[] = {{\n{}}};\n"
+        for table, (before, _) in tables.items():
+            (self.tree / f"runtime/{table}.cpp").write_text(text.format("".join(before)))
+        changed = self.makes("new-op", "soft_sign")
+        for table, (_, after) in tables.items():  # but for spaces, which clang-format chooses
+            self.assertEqual(changed[f"runtime/{table}.cpp"].split(), text.format("".join(after)).split())
+        after = [abs_, new.replace("soft_sign", "at_first"), relu, silu, new, sub]
+        self.assertEqual(self.makes("new-op", "at_first")["runtime/Sorted.cpp"].split(),
+                         text.format("".join(after)).split())
 
     def test_every_list_that_has_the_model_has_the_op(self):
         # But for calls of a function with the model as an argument.
@@ -257,7 +275,7 @@ class NewOp(Skeleton):
             out = f"dialects/dtc/DtcOps.{'h' if kind == 'decls' else 'cpp'}.inc"
             self.tablegen("dialects/dtc/DtcOps.td", out, f"-gen-op-{kind}", "-dialect=dtc")
             self.assertIn("SoftSignOp", (self.folder / "generated" / out).read_text())
-        sources = [path for path in changed if path.endswith(".cpp") and path.startswith(("dialects/", "runtime/"))]
+        sources = [path for path in changed if path.endswith(".cpp") and path.startswith(("dialects/", "plan/", "simulator/", "runtime/"))]
         self.assertGreaterEqual(len(sources), 2)
         for path in sources:
             self.compile(path, self.tree / path, "-fsyntax-only")
