@@ -84,6 +84,9 @@ class RunDocs(unittest.TestCase):
     def test_rest_of_line(self):
         self.passes("```console\n$ echo one two three\none two ...\n```\n", 1)
         self.fails("```console\n$ echo one two three\none three ...\n```\n", "-one three ...")
+        self.fails("```console\n$ echo one twothree\none two ...\n```\n", "-one two ...")
+        self.passes("```console about=loss\n$ echo loss 2.50 three\nloss 2.46 ...\n```\n", 1)
+        self.fails("```console about=loss\n$ echo loss 2.50 three\nloss 2.44 ...\n```\n", "-loss 2.44 ...")
 
     def test_varying_numbers(self):
         page = "```console varies=tokens/s,eta\n$ echo 'step 1  17.6k tokens/s  lr 2.0  eta 14s'\n{}\n```\n"
