@@ -1,0 +1,1 @@
+"""What scripts/new-pass and scripts/new-op share."""

@@ -1,0 +1,178 @@
+"""Tests of scripts/check-format, check-tidy and check-words in a small repository."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+GLOSSARY = """# Glossary
+
+| word | meaning | where |
+| --- | --- | --- |
+| axis map | Which axes split what, as a page says it. Code such as `behind` is no prose. | `map.h` |
+
+## Words to replace
+
+### Words with several meanings
+
+| found | meaning there, and where | kind | use instead |
+| --- | --- | --- | --- |
+| cut | of stages | P | stage cut |
+
+### Coined words
+
+| found | where | kind | use instead |
+| --- | --- | --- | --- |
+| behind | everywhere | P O | after |
+| wish, come to rest | `a.h` | N P | request, reach a fixpoint |
+| page | HTML | P | HTML report |
+| regatherer | a class | N | gatherer |
+| remedy | | P | stays |
+| kept (for later) | | P | saved |
+
+## More
+
+| found | where | use instead |
+| --- | --- | --- |
+| after | here | behind |
+"""
+
+
+class Checks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve()
+        (self.root / "scripts").mkdir()
+        for script in ("changed_files.py", "check-format", "check-tidy", "check-words"):
+            shutil.copy(ROOT / "scripts" / script, self.root / "scripts")
+        for file in (".clang-format", ".clang-tidy"):
+            shutil.copy(ROOT / file, self.root)
+        self.git("init", "-q")
+        self.commit()
+
+    def git(self, *arguments):
+        subprocess.run(["git", "-c", "user.name=test", "-c", "user.email=test@example.invalid", *arguments], cwd=self.root,
+                       check=True, capture_output=True)
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "test")
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def run_script(self, script, *arguments):
+        result = subprocess.run([sys.executable, self.root / "scripts" / script, *arguments], cwd=self.root,
+                                capture_output=True, text=True, timeout=120)
+        return result.returncode, result.stdout + result.stderr
+
+    def needs(self, program):
+        if not shutil.which(program):
+            self.skipTest(f"{program} is not installed")
+
+    # Words
+
+    def words(self, *arguments):
+        status, printed = self.run_script("check-words", *arguments)
+        return status, [tuple(line.split(";")[0].replace('"', "").rsplit(": ", 1)) for line in printed.splitlines()]
+
+    def test_no_glossary(self):
+        status, printed = self.run_script("check-words", "--all")
+        self.assertEqual(status, 0)
+        self.assertIn("no words are checked", printed)
+        self.write("docs/glossary.md", "# Glossary\n")
+        status, printed = self.run_script("check-words", "--all")
+        self.assertEqual((status, "no words are checked" in printed), (0, True))
+
+    def test_which_words(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.assertEqual(self.run_script("check-words", "--list"), (
+            0, "behind: after\nwish: request, reach a fixpoint\ncome to rest: request, reach a fixpoint\n"))
+        self.write("docs/glossary.md", "# Glossary\n\n## Words to replace\n\n| found word | where | replacement |\n"
+                   "| --- | --- | --- |\n| behind | text | after |\n")
+        self.assertEqual(self.run_script("check-words", "--list"), (0, "behind: after\n"))
+
+    def test_prose_alone(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.write("a.md", "One behind another.\n`behind` is code.\n\n```\nbehind\n```\nWishes: they come\nto rest.\nBehind\n")
+        self.write("a.cpp", '#include "behind.h"\nint behind = 1; // what is behind\n/// Two wishes.\nconst char *s = "behind";\n')
+        self.write("a.td", 'def Behind : Op<"behind"> {\n  let summary = "behind";\n  let description = [{\n    It comes to '
+                   'rest behind `behind`.\n  }];\n  let arguments = behind;\n  // behind\n}\n')
+        self.write("a.py", "behind = 1  # behind\n")
+        self.commit()
+        self.assertEqual(self.words("--all"), (1, [
+            ("a.cpp:2", "behind"), ("a.cpp:3", "wishes"), ("a.md:1", "behind"), ("a.md:7", "Wishes"), ("a.md:9", "Behind"),
+            ("a.py:1", "behind"),
+            ("a.td:2", "behind"), ("a.td:4", "behind"), ("a.td:7", "behind")]))
+
+    def test_changes_alone(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.write("a.md", "One behind another.\n\nTwo.\n")
+        self.write("b.md", "One behind another.\n")
+        self.commit()
+        self.assertEqual(self.words(), (0, []))
+        self.write("a.md", "One behind another.\n\nTwo behind.\n")
+        self.write("c.md", "Three behind.\n")
+        self.assertEqual(self.words(), (1, [("a.md:3", "behind"), ("c.md:1", "behind")]))
+        self.assertEqual(self.words("a.md"), (1, [("a.md:3", "behind")]))
+        self.git("add", "-A")
+        self.assertEqual(self.words("b.md", "c.md"), (1, [("c.md:1", "behind")]))
+
+    # Format
+
+    def test_format(self):
+        self.needs("clang-format")
+        self.write("good.cpp", "int f() { return 1; }\n")
+        self.write("old.cpp", "int  f() { return 1; }\n")
+        self.commit()
+        self.assertEqual(self.run_script("check-format"), (0, ""))
+        self.assertEqual(self.run_script("check-format", "--all")[0], 1)
+        self.write("bad.cpp", "int  g() { return 1; }\n")
+        self.write("bad.txt", "int  g() { return 1; }\n")
+        status, printed = self.run_script("check-format")
+        self.assertEqual(status, 1)
+        self.assertIn("bad.cpp:1:", printed)
+        self.assertNotIn("old.cpp", printed)
+        self.assertEqual(self.run_script("check-format", "--fix"), (0, ""))
+        self.assertEqual((self.root / "bad.cpp").read_text(), "int g() { return 1; }\n")
+        self.assertEqual((self.root / "old.cpp").read_text(), "int  f() { return 1; }\n")
+        self.assertEqual(self.run_script("check-format"), (0, ""))
+
+    # clang-tidy
+
+    def test_tidy_without_a_build(self):
+        self.write("a.cpp", "int Bad_name = 1;\n")
+        status, printed = self.run_script("check-tidy")
+        self.assertEqual(status, 0)
+        self.assertIn("clang-tidy is skipped; configure a build", printed)
+
+    def test_tidy(self):
+        self.needs("clang-tidy")
+        # As g++ compiles with precompiled headers, which clang-tidy cannot read.
+        self.write("build/release/cmake_pch.hxx", "#error \"precompiled\"\n")
+        pch = f"-Winvalid-pch -include {self.root}/build/release/cmake_pch.hxx"
+        self.write("build/release/compile_commands.json", json.dumps([
+            {"directory": str(self.root), "file": str(self.root / file),
+             "command": f"/usr/bin/c++ -std=c++20 -Wno-restrict {pch} -o x.o -c {self.root / file}"}
+            for file in ("bad.cpp", "good.cpp")]))
+        self.write(".gitignore", "build\n")
+        self.write("good.cpp", "int goodName() { return 1; }\n")
+        self.assertEqual(self.run_script("check-tidy"), (0, ""))
+        self.write("bad.cpp", "int Bad_name() { return 1; }\n")
+        self.write("other.cpp", "int Bad_name() { return 1; }\n")
+        status, printed = self.run_script("check-tidy")
+        self.assertEqual(status, 1)
+        self.assertRegex(printed, r"bad\.cpp:1:5: error: invalid case style for function 'Bad_name'")
+        self.assertIn("other.cpp: the build does not compile it; skipped", printed)
+        self.assertEqual(self.run_script("check-tidy", "good.cpp"), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
