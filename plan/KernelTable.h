@@ -46,7 +46,7 @@ struct KernelInfo {
   bool isPointwise = false;
   /// A product can compute it while it writes its result.
   bool isEpilogue = false;
-  std::span<const InPlacePair> inPlace;
+  std::span<const InPlacePair> inPlace = {};
 };
 
 /// All kernels of docs/kernels.md, ordered by name.
