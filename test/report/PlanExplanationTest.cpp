@@ -7,6 +7,7 @@
 #include "report/PlanExplanation.h"
 
 #include "plan/PlanSummary.h"
+#include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
 #include "plan/UserAxes.h"
 #include "simulator/CollectiveCost.h"

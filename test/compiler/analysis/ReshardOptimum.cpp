@@ -183,7 +183,7 @@ double Edges::seconds(const Layout &u, const Layout &v) const {
   return std::min(least, permute(u, v));
 }
 
-double testing::gatherThenSliceSeconds(const ReshardCase &c) {
+double dtc::testing::gatherThenSliceSeconds(const ReshardCase &c) {
   Edges edges(c);
   Layout now = c.from;
   double seconds = 0;
@@ -225,7 +225,7 @@ static void enumerate(const ReshardCase &c, unsigned axis, Layout layout,
     }
 }
 
-double testing::leastSeconds(const ReshardCase &c) {
+double dtc::testing::leastSeconds(const ReshardCase &c) {
   std::vector<Layout> layouts;
   enumerate(c, 0, Layout::replicated(int64_t(c.shape.size())), layouts);
   std::vector<double> seconds(layouts.size(), kNever);

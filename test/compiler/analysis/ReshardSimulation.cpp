@@ -220,7 +220,7 @@ std::string Simulation::check() const {
   return "";
 }
 
-std::string testing::simulate(const ReshardCase &c, llvm::ArrayRef<ReshardStep> steps) {
+std::string dtc::testing::simulate(const ReshardCase &c, llvm::ArrayRef<ReshardStep> steps) {
   Simulation simulation(c);
   for (const ReshardStep &step : steps)
     if (std::string error = simulation.step(step); !error.empty())
