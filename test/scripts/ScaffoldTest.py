@@ -79,7 +79,8 @@ class Skeleton(unittest.TestCase):
         target = self.folder / "generated" / out
         target.parent.mkdir(parents=True, exist_ok=True)
         includes = [f"-I{self.tree}", f"-I{ROOT}", f"-I{tools.parent / 'include'}"]
-        self.succeeds([tools / "mlir-tblgen", *flags, *includes, self.tree / path, "-o", target])
+        # It looks into the folder in which it runs before all others.
+        self.succeeds([tools / "mlir-tblgen", *flags, *includes, self.tree / path, "-o", target], cwd=self.tree)
 
     def compile(self, neighbour, source, *flags):
         """Compiles a source as the build compiles its neighbour, before whose includes those of the changed tree go."""
@@ -274,7 +275,7 @@ class NewOp(Skeleton):
         for kind in ("decls", "defs"):
             out = f"dialects/dtc/DtcOps.{'h' if kind == 'decls' else 'cpp'}.inc"
             self.tablegen("dialects/dtc/DtcOps.td", out, f"-gen-op-{kind}", "-dialect=dtc")
-            self.assertIn("SoftSignOp", (self.folder / "generated" / out).read_text())
+            self.assertTrue("SoftSignOp" in (self.folder / "generated" / out).read_text(), out)
         sources = [path for path in changed if path.endswith(".cpp") and path.startswith(("dialects/", "plan/", "simulator/", "runtime/"))]
         self.assertGreaterEqual(len(sources), 2)
         for path in sources:
