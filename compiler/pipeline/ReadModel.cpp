@@ -48,7 +48,7 @@ OwningOpRef<ModuleOp> dtc::readModel(const llvm::SourceMgr &sources, MLIRContext
       argument.setLoc(withPlace(argument.getLoc(), sources, place.loc.Start));
   auto start = FileLineColLoc::get(context, buffer->getBufferIdentifier(), 1, 1);
   OwningOpRef<ModuleOp> module =
-      detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, context, start);
+      mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, context, start);
   if (module && failed(verify(*module)))
     return nullptr;
   return module;

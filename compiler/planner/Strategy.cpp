@@ -13,6 +13,7 @@
 #include "compiler/planner/strategy.pb.h"
 #include "runtime/cluster/ClusterText.h"
 #include "runtime/support/MappedFile.h"
+#include "runtime/support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
