@@ -64,10 +64,10 @@ inline float log(float x) {
   // Numbers below the normal ones are scaled up first.
   bool tiny = x < 1.17549435e-38f;
   float scaled = tiny ? x * 33554432.0f : x;
-  int32_t bits = std::bit_cast<int32_t>(scaled);
+  auto bits = std::bit_cast<uint32_t>(scaled); // unsigned: those of negative numbers wrap around
   // scaled = 2^exponent * m with m in [sqrt(1/2), sqrt(2)).
-  int32_t exponent = (bits - 0x3F3504F3) >> 23;
-  float m = std::bit_cast<float>(bits - (exponent << 23)) - 1.0f;
+  int32_t exponent = static_cast<int32_t>(bits - 0x3F3504F3u) >> 23;
+  float m = std::bit_cast<float>(bits - (static_cast<uint32_t>(exponent) << 23)) - 1.0f;
   float e = static_cast<float>(exponent) - (tiny ? 25.0f : 0.0f);
   float square = m * m;
   float p = 7.0376836292e-2f;
