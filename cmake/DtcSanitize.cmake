@@ -8,6 +8,9 @@ if(DTC_SANITIZE STREQUAL "address")
   add_compile_options(-U__SANITIZE_ADDRESS__)
 elseif(DTC_SANITIZE STREQUAL "thread")
   set(flags -fsanitize=thread)
+  # Protobuf's headers give maps another layout where they see this macro than the installed library has. The standard
+  # library shall see it.
+  add_compile_options(-U__SANITIZE_THREAD__ -D_GLIBCXX_TSAN=1)
 elseif(DTC_SANITIZE)
   message(FATAL_ERROR "DTC_SANITIZE is \"${DTC_SANITIZE}\", expected address, thread or nothing")
 endif()
