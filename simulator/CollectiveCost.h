@@ -1,4 +1,4 @@
-//===- CollectiveCost.h - What a collective sends and takes ---------------===//
+//===- CollectiveCost.h - How long a collective takes --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

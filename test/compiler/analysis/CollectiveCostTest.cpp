@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The compiler chooses by the costs that dtc-plan explain shows. Neither may include the other, so
-// that the formulas and the assumed link stand in both; here they are held together.
+// The compiler chooses by the costs that dtc-plan explain shows. The formulas and the assumed link
+// stand in both; here they are held together.
 //
 //===----------------------------------------------------------------------===//
 
