@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "runtime/backends/cpu/RandomMask.h"
+#include "runtime/backends/cpu/MaskStretches.h"
 #include "runtime/backends/cpu/Simd.h"
 #include "runtime/calibrate/KernelRun.h"
 
@@ -79,7 +79,7 @@ void attention(benchmark::State &state, bool grad, double dropout) {
 
 /// range: elements.
 void randomMask(benchmark::State &state) {
-  cpu::MaskWords words(0.1, 1);
+  MaskWords words(0.1, 1);
   int64_t elements = state.range(0), kept = 0;
   for (auto _ : state) {
     int64_t *sum = &kept;

@@ -16,7 +16,7 @@
 
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/Gemm.h"
-#include "runtime/backends/cpu/RandomMask.h"
+#include "runtime/backends/cpu/MaskStretches.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 
 #include <algorithm>
@@ -163,10 +163,10 @@ struct AttentionDropout {
                const Body &body) const {
     KeepBuffer buffer;
     int64_t begin = (block.lse + i) * shape.keys;
-    mask.forKeeps(begin, begin + visible, buffer,
-                  [&](int64_t element, int64_t count, const uint8_t *keeps) {
-                    body(element - begin, count, keeps);
-                  });
+    forKeeps(mask, begin, begin + visible, buffer,
+             [&](int64_t element, int64_t count, const uint8_t *keeps) {
+               body(element - begin, count, keeps);
+             });
   }
 };
 

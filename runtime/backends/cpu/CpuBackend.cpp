@@ -8,7 +8,7 @@
 
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/KernelThreads.h"
-#include "support/CheckedMath.h"
+#include "runtime/backends/shared/SignatureChecker.h"
 
 #include <fmt/format.h>
 #include <string_view>
@@ -19,25 +19,6 @@ namespace dtc::runtime {
 namespace {
 
 using namespace cpu;
-
-/// Refuses shapes whose sizes in elements or bytes do not fit an int64_t, so that no kernel has to
-/// think of overflow when it multiplies dimensions of one operand.
-MaybeError checkSizes(const KernelSignature &signature) {
-  auto check = [&](const char *what, const std::vector<TensorType> &types) -> MaybeError {
-    for (size_t i = 0; i < types.size(); ++i) {
-      size_t width = byteWidth(types[i].dtype);
-      std::optional<int64_t> elements = checkedElements(types[i].shape);
-      if (width == 0 || !elements || !checkedMul(*elements, static_cast<int64_t>(width)))
-        return Error{fmt::format("kernel '{}': {} {} is {}, expected a tensor of a size that can "
-                                 "be addressed",
-                                 signature.kernel, what, i, types[i].str())};
-    }
-    return std::nullopt;
-  };
-  if (MaybeError error = check("input", signature.inputs))
-    return error;
-  return check("output", signature.outputs);
-}
 
 class CpuBackend : public Backend {
 public:
@@ -59,7 +40,7 @@ public:
       return Error{fmt::format("kernel '{}' is unknown to the cpu backend, expected a kernel of "
                                "docs/kernels.md",
                                signature.kernel)};
-    if (MaybeError error = checkSizes(signature))
+    if (MaybeError error = checkOperandSizes(signature))
       return *error;
     return entry->second(signature);
   }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/KernelSupport.h"
-#include "runtime/backends/cpu/RandomMask.h"
+#include "runtime/backends/cpu/MaskStretches.h"
 
 namespace dtc::runtime::cpu {
 
@@ -21,17 +21,17 @@ template <typename F> std::unique_ptr<Kernel> makeDropout(RandomMask mask, int64
     parallelFor(args.threads, count, elementGrain / 8, [=](int64_t begin, int64_t end, int) {
       simd([=] {
         KeepBuffer buffer;
-        local.forKeeps(begin, end, buffer,
-                       [=](int64_t first, int64_t length, const uint8_t *keeps) {
-                         const F *from = x + first;
-                         F *to = out + first;
+        forKeeps(local, begin, end, buffer,
+                 [=](int64_t first, int64_t length, const uint8_t *keeps) {
+                   const F *from = x + first;
+                   F *to = out + first;
 #pragma omp simd
-                         for (int64_t i = 0; i < length; ++i) {
-                           // What is left out is zero, also where it is no finite number.
-                           Wide<F> scaled = static_cast<Wide<F>>(from[i]) * scale;
-                           to[i] = static_cast<F>(keeps[i] ? scaled : Wide<F>(0));
-                         }
-                       });
+                   for (int64_t i = 0; i < length; ++i) {
+                     // What is left out is zero, also where it is no finite number.
+                     Wide<F> scaled = static_cast<Wide<F>>(from[i]) * scale;
+                     to[i] = static_cast<F>(keeps[i] ? scaled : Wide<F>(0));
+                   }
+                 });
       });
     });
   });

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/Accumulate.h"
-#include "runtime/backends/cpu/EinsumPlan.h"
 #include "runtime/backends/cpu/Gemm16.h"
+#include "runtime/backends/cpu/StridedCopy.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/EinsumPlan.h"
 
-#include <fmt/format.h>
 #include <map>
 #include <mutex>
 
@@ -79,12 +79,16 @@ private:
 /// R is F, or float where F has 16 bits.
 template <typename F, typename R> class EinsumKernel final : public Kernel {
 public:
-  explicit EinsumKernel(EinsumPlan given) : plan(std::move(given)), products(plan) {}
+  explicit EinsumKernel(EinsumPlan given) : plan(std::move(given)), products(plan) {
+    for (size_t i = 0; i < 3; ++i)
+      if (plan.copies[i])
+        copies[i].emplace(*plan.copies[i]);
+  }
 
   size_t workspaceBytes(int threads) const override {
     size_t bytes = arrayBytes<double>(numDotChunks()) + products.workspaceBytes(threads);
     for (size_t i = 0; i < 3; ++i)
-      if (plan.copies[i])
+      if (copies[i])
         bytes += i == EinsumPlan::Out ? arrayBytes<R>(plan.elements[i])
                                       : arrayBytes<F>(plan.elements[i]);
     return bytes;
@@ -96,7 +100,7 @@ public:
     const F *lhs = operand(EinsumPlan::Lhs, args, workspace);
     const F *rhs = operand(EinsumPlan::Rhs, args, workspace);
     R *result = output<R>(args, 0);
-    const auto &copyBack = plan.copies[EinsumPlan::Out];
+    const auto &copyBack = copies[EinsumPlan::Out];
     R *out = copyBack ? workspace.take<R>(plan.outElements) : result;
     switch (plan.kind) {
     case EinsumPlan::Kind::Zero:
@@ -128,10 +132,10 @@ private:
 
   const F *operand(size_t index, const KernelArguments &args, WorkspaceCursor &workspace) const {
     const F *in = input<F>(args, index);
-    if (!plan.copies[index])
+    if (!copies[index])
       return in;
     F *copied = workspace.take<F>(plan.elements[index]);
-    plan.copies[index]->run(copied, in, args.threads);
+    copies[index]->run(copied, in, args.threads);
     return copied;
   }
 
@@ -202,48 +206,19 @@ private:
 
   EinsumPlan plan;
   EinsumGemm<F, R> products;
+  std::array<std::optional<StridedCopy>, 3> copies; // of the plan
 };
 
 PrepareResult prepareEinsum(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &lhs = check.floatInput(0);
-  const std::array<const TensorType *, 3> types = {&lhs, &check.input(1), &check.output(0)};
-  check.expectInput(1, withElements(check.input(1), lhs.dtype));
-  DType result = check.output(0).dtype;
-  if (result != wideType(lhs.dtype))
-    check.expectOutput(0, withElements(check.output(0), lhs.dtype));
-  std::string text = check.stringAttribute("equation");
-  std::optional<EinsumEquation> equation = EinsumEquation::parse(text);
-  if (!equation)
-    check.failAttribute("equation", fmt::format("\"{}\"", text),
-                        "an equation such as \"bsd,df->bsf\", each letter at most once in a term "
-                        "and in two terms or three");
-  if (check.failed())
-    return *check.finish();
-
-  std::array<int64_t, 26> sizes;
-  sizes.fill(-1);
-  for (size_t i = 0; i < 3; ++i) {
-    const std::string &term = equation->terms[i];
-    bool matches = term.size() == types[i]->shape.size();
-    for (size_t dim = 0; matches && dim < term.size(); ++dim) {
-      int64_t &size = sizes[static_cast<size_t>(term[dim] - 'a')];
-      matches = size < 0 || size == types[i]->shape[dim];
-      size = types[i]->shape[dim];
-    }
-    if (!matches)
-      check.fail(fmt::format("{} {} is {}, expected the sizes of \"{}\" in \"{}\"",
-                             i < 2 ? "input" : "output", i < 2 ? i : 0, types[i]->str(), term,
-                             text));
-  }
-  if (MaybeError error = check.finish())
-    return *error;
-  EinsumPlan plan = EinsumPlan::create(std::move(*equation), sizes);
-  return withFloatType(lhs.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+  Expected<EinsumPlan> plan = planEinsum(signature);
+  if (!plan)
+    return plan.error();
+  DType operands = signature.inputs[0].dtype;
+  return withFloatType(operands, [&](auto zero) -> std::unique_ptr<Kernel> {
     using F = decltype(zero);
-    if (result == lhs.dtype)
-      return std::make_unique<EinsumKernel<F, F>>(std::move(plan));
-    return std::make_unique<EinsumKernel<F, Wide<F>>>(std::move(plan));
+    if (signature.outputs[0].dtype == operands)
+      return std::make_unique<EinsumKernel<F, F>>(std::move(*plan));
+    return std::make_unique<EinsumKernel<F, Wide<F>>>(std::move(*plan));
   });
 }
 

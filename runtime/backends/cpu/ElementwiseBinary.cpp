@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/DataMovement.h"
-#include "runtime/backends/cpu/LoopNest.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/LoopNest.h"
 
 #include <array>
 #include <type_traits>

@@ -7,22 +7,9 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_GEMM_H
 #define DTC_RUNTIME_BACKENDS_CPU_GEMM_H
 
-#include <cstdint>
+#include "runtime/backends/shared/GemmShape.h"
 
 namespace dtc::runtime::cpu {
-
-/// Elements between neighbours in a column, and in a row.
-struct MatrixStrides {
-  int64_t row = 0;
-  int64_t column = 1;
-};
-
-/// c = alpha * a * b, or c += alpha * a * b. a is m by k, b is k by n, c is m by n. Of each matrix
-/// one of the strides is 1, unless it has a single row or column.
-struct GemmShape {
-  int64_t m = 1, n = 1, k = 1;
-  MatrixStrides a, b, c;
-};
 
 /// float goes to oneDNN, double to plain loops. The result is cut into one block a thread; in a
 /// parallel region `threads` must be 1.

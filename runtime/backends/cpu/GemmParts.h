@@ -78,12 +78,6 @@ private:
   int64_t rows = 1, columns = 1;
 };
 
-/// The transposed product: c^T = b^T a^T.
-inline GemmShape transposed(const GemmShape &s) {
-  auto flip = [](MatrixStrides strides) { return MatrixStrides{strides.column, strides.row}; };
-  return {s.n, s.m, s.k, flip(s.b), flip(s.a), flip(s.c)};
-}
-
 /// A matrix as libraries describe it: row-major, or the transpose of a row-major one.
 struct LeadingDimension {
   bool transposed;

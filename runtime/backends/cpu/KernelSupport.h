@@ -9,8 +9,8 @@
 
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/Parallel.h"
-#include "runtime/backends/cpu/SignatureChecker.h"
 #include "runtime/backends/cpu/Simd.h"
+#include "runtime/backends/shared/SignatureChecker.h"
 #include "support/Float16.h"
 
 #include <cstddef>

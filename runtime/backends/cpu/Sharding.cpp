@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/AxisExtent.h"
 #include "runtime/backends/cpu/DataMovement.h"
+#include "runtime/backends/shared/AxisExtent.h"
 
 #include <fmt/format.h>
 #include <limits>

@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_STRIDEDCOPY_H
 #define DTC_RUNTIME_BACKENDS_CPU_STRIDEDCOPY_H
 
-#include "runtime/backends/cpu/LoopNest.h"
 #include "runtime/backends/cpu/Parallel.h"
+#include "runtime/backends/shared/LoopNest.h"
 
 #include <optional>
 
@@ -19,9 +19,9 @@ class StridedCopy {
 public:
   StridedCopy(std::span<const int64_t> shape, std::vector<int64_t> toStrides,
               std::vector<int64_t> fromStrides)
-      : nest(shape, {std::move(toStrides), std::move(fromStrides)}) {
-    findTransposition();
-  }
+      : StridedCopy(LoopNest<2>(shape, {std::move(toStrides), std::move(fromStrides)})) {}
+  /// The nest has the offsets to which and from which the elements are copied.
+  explicit StridedCopy(LoopNest<2> nest) : nest(std::move(nest)) { findTransposition(); }
 
   template <typename T> void run(T *to, const T *from, int threads) const {
     if (transposition)

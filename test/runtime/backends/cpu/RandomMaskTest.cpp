@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/RandomMask.h"
+#include "runtime/backends/cpu/MaskStretches.h"
 
 #include "runtime/backends/cpu/Simd.h"
 #include "support/ShardExtent.h"
@@ -84,7 +84,7 @@ std::vector<uint8_t> blockMask(const RandomMask &mask, const std::vector<AxisPos
     int64_t end = std::min(elements, begin + piece);
     simd([=] {
       KeepBuffer buffer;
-      local.forKeeps(begin, end, buffer, [=](int64_t element, int64_t count, const uint8_t *keep) {
+      forKeeps(local, begin, end, buffer, [=](int64_t element, int64_t count, const uint8_t *keep) {
         std::copy_n(keep, count, to + element);
       });
     });

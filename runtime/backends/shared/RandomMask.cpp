@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/RandomMask.h"
+#include "runtime/backends/shared/RandomMask.h"
 
-#include "runtime/backends/cpu/AxisExtent.h"
+#include "runtime/backends/shared/AxisExtent.h"
 #include "support/CheckedMath.h"
 #include "support/Format.h"
 
@@ -15,7 +15,7 @@
 #include <limits>
 #include <set>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime {
 
 MaskWords::MaskWords(double rate, uint32_t op) : op(op) {
   // At most 2^32, which no word reaches.
@@ -127,4 +127,4 @@ RandomMask checkRandomMask(SignatureChecker &check, const KernelSignature &signa
   return RandomMask(rate, static_cast<uint32_t>(op), local, shape, std::move(axes));
 }
 
-} // namespace dtc::runtime::cpu
+} // namespace dtc::runtime

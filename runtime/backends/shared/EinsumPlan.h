@@ -13,12 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_BACKENDS_CPU_EINSUMPLAN_H
-#define DTC_RUNTIME_BACKENDS_CPU_EINSUMPLAN_H
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_EINSUMPLAN_H
+#define DTC_RUNTIME_BACKENDS_SHARED_EINSUMPLAN_H
 
-#include "runtime/backends/cpu/Gemm.h"
-#include "runtime/backends/cpu/LoopNest.h"
-#include "runtime/backends/cpu/StridedCopy.h"
+#include "runtime/backends/Kernel.h"
+#include "runtime/backends/shared/GemmShape.h"
+#include "runtime/backends/shared/LoopNest.h"
 
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime {
 
 /// The terms of "lhs,rhs->out".
 struct EinsumEquation {
@@ -60,11 +60,16 @@ struct EinsumPlan {
   /// Gemm; a dot product has m = n = 1.
   GemmShape gemm;
 
-  /// The operand is copied to the workspace before (the result: from it, after).
-  std::array<std::optional<StridedCopy>, 3> copies;
+  /// The operand is copied to the workspace before (the result: from it, after). Over the elements,
+  /// the offsets to which and from which they are copied.
+  std::array<std::optional<LoopNest<2>>, 3> copies;
   std::array<int64_t, 3> elements{};
 };
 
-} // namespace dtc::runtime::cpu
+/// Checks a call of the kernel `einsum` against its signature in docs/kernels.md, and plans it. The
+/// result may have the wide type of 16-bit operands.
+Expected<EinsumPlan> planEinsum(const KernelSignature &signature);
 
-#endif // DTC_RUNTIME_BACKENDS_CPU_EINSUMPLAN_H
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_BACKENDS_SHARED_EINSUMPLAN_H

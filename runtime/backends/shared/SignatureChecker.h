@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_BACKENDS_CPU_SIGNATURECHECKER_H
-#define DTC_RUNTIME_BACKENDS_CPU_SIGNATURECHECKER_H
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_SIGNATURECHECKER_H
+#define DTC_RUNTIME_BACKENDS_SHARED_SIGNATURECHECKER_H
 
 #include "runtime/backends/Kernel.h"
 
@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime {
 
 /// Checks a call against its row of docs/kernels.md. The first mismatch is kept and every later
 /// check is harmless, so a kernel states its whole signature and asks for the error once, with
@@ -87,6 +87,10 @@ private:
   MaybeError error;
 };
 
+/// Refuses shapes whose sizes in elements or bytes do not fit an int64_t, so that no kernel has to
+/// think of overflow when it multiplies dimensions of one operand.
+MaybeError checkOperandSizes(const KernelSignature &signature);
+
 /// The type without its last `count` dimensions (fewer if it has fewer).
 TensorType dropLast(TensorType type, size_t count = 1);
 /// The type with one more dimension.
@@ -96,6 +100,6 @@ TensorType withElements(TensorType type, DType dtype);
 /// The number of elements of all dimensions but the last.
 int64_t numRows(const TensorType &type);
 
-} // namespace dtc::runtime::cpu
+} // namespace dtc::runtime
 
-#endif // DTC_RUNTIME_BACKENDS_CPU_SIGNATURECHECKER_H
+#endif // DTC_RUNTIME_BACKENDS_SHARED_SIGNATURECHECKER_H

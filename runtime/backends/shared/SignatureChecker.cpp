@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/SignatureChecker.h"
+#include "runtime/backends/shared/SignatureChecker.h"
 
 #include "support/CheckedMath.h"
 #include "support/Format.h"
@@ -13,7 +13,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime {
 
 static const TensorType missingOperand;
 
@@ -253,4 +253,21 @@ TensorType withElements(TensorType type, DType dtype) {
 
 int64_t numRows(const TensorType &type) { return dropLast(type).numElements(); }
 
-} // namespace dtc::runtime::cpu
+MaybeError checkOperandSizes(const KernelSignature &signature) {
+  auto check = [&](const char *what, const std::vector<TensorType> &types) -> MaybeError {
+    for (size_t i = 0; i < types.size(); ++i) {
+      size_t width = byteWidth(types[i].dtype);
+      std::optional<int64_t> elements = checkedElements(types[i].shape);
+      if (width == 0 || !elements || !checkedMul(*elements, static_cast<int64_t>(width)))
+        return Error{fmt::format("kernel '{}': {} {} is {}, expected a tensor of a size that can "
+                                 "be addressed",
+                                 signature.kernel, what, i, types[i].str())};
+    }
+    return std::nullopt;
+  };
+  if (MaybeError error = check("input", signature.inputs))
+    return error;
+  return check("output", signature.outputs);
+}
+
+} // namespace dtc::runtime

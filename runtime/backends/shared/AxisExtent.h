@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_BACKENDS_CPU_AXISEXTENT_H
-#define DTC_RUNTIME_BACKENDS_CPU_AXISEXTENT_H
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_AXISEXTENT_H
+#define DTC_RUNTIME_BACKENDS_SHARED_AXISEXTENT_H
 
 #include "runtime/backends/Kernel.h"
 #include "support/ShardExtent.h"
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime {
 
 /// The axis of that name, or null.
 inline const AxisPosition *findAxis(std::span<const AxisPosition> position,
@@ -35,6 +35,6 @@ inline ShardExtent extentAt(std::span<const AxisPosition> position,
   return extent;
 }
 
-} // namespace dtc::runtime::cpu
+} // namespace dtc::runtime
 
-#endif // DTC_RUNTIME_BACKENDS_CPU_AXISEXTENT_H
+#endif // DTC_RUNTIME_BACKENDS_SHARED_AXISEXTENT_H

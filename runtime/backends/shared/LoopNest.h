@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_BACKENDS_CPU_LOOPNEST_H
-#define DTC_RUNTIME_BACKENDS_CPU_LOOPNEST_H
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_LOOPNEST_H
+#define DTC_RUNTIME_BACKENDS_SHARED_LOOPNEST_H
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime {
 
 /// The strides of a dense row-major tensor.
 inline std::vector<int64_t> denseStrides(std::span<const int64_t> shape) {
@@ -143,6 +143,6 @@ private:
   int64_t count = 1;
 };
 
-} // namespace dtc::runtime::cpu
+} // namespace dtc::runtime
 
-#endif // DTC_RUNTIME_BACKENDS_CPU_LOOPNEST_H
+#endif // DTC_RUNTIME_BACKENDS_SHARED_LOOPNEST_H

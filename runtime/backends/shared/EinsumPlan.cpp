@@ -4,11 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/EinsumPlan.h"
+#include "runtime/backends/shared/EinsumPlan.h"
+
+#include "runtime/backends/shared/SignatureChecker.h"
+#include "support/Float16.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime {
 
 std::optional<EinsumEquation> EinsumEquation::parse(std::string_view text) {
   size_t arrow = text.find("->");
@@ -196,7 +200,7 @@ private:
   }
 
   /// Between an operand and its copy in the workspace.
-  StridedCopy copyOf(size_t term, const Strides &copied) const {
+  LoopNest<2> copyOf(size_t term, const Strides &copied) const {
     std::vector<int64_t> shape, strides, copiedStrides;
     Strides dense = stridesOf(term);
     // In the order of the target, so that writes are contiguous.
@@ -210,8 +214,8 @@ private:
       copiedStrides.push_back(copied[index(letter)]);
     }
     if (term == EinsumPlan::Out)
-      return StridedCopy(shape, strides, copiedStrides);
-    return StridedCopy(shape, copiedStrides, strides);
+      return {shape, {strides, copiedStrides}};
+    return {shape, {copiedStrides, strides}};
   }
 
   std::array<std::string, 3> terms;
@@ -225,4 +229,41 @@ EinsumPlan EinsumPlan::create(EinsumEquation equation, const std::array<int64_t,
   return Planner(std::move(equation), sizes).plan();
 }
 
-} // namespace dtc::runtime::cpu
+Expected<EinsumPlan> planEinsum(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &lhs = check.floatInput(0);
+  const std::array<const TensorType *, 3> types = {&lhs, &check.input(1), &check.output(0)};
+  check.expectInput(1, withElements(check.input(1), lhs.dtype));
+  DType result = check.output(0).dtype;
+  if (result != wideType(lhs.dtype))
+    check.expectOutput(0, withElements(check.output(0), lhs.dtype));
+  std::string text = check.stringAttribute("equation");
+  std::optional<EinsumEquation> equation = EinsumEquation::parse(text);
+  if (!equation)
+    check.failAttribute("equation", fmt::format("\"{}\"", text),
+                        "an equation such as \"bsd,df->bsf\", each letter at most once in a term "
+                        "and in two terms or three");
+  if (check.failed())
+    return *check.finish();
+
+  std::array<int64_t, 26> sizes;
+  sizes.fill(-1);
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string &term = equation->terms[i];
+    bool matches = term.size() == types[i]->shape.size();
+    for (size_t dim = 0; matches && dim < term.size(); ++dim) {
+      int64_t &size = sizes[static_cast<size_t>(term[dim] - 'a')];
+      matches = size < 0 || size == types[i]->shape[dim];
+      size = types[i]->shape[dim];
+    }
+    if (!matches)
+      check.fail(fmt::format("{} {} is {}, expected the sizes of \"{}\" in \"{}\"",
+                             i < 2 ? "input" : "output", i < 2 ? i : 0, types[i]->str(), term,
+                             text));
+  }
+  if (MaybeError error = check.finish())
+    return *error;
+  return EinsumPlan::create(std::move(*equation), sizes);
+}
+
+} // namespace dtc::runtime
