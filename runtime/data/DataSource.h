@@ -53,6 +53,11 @@ public:
   /// error, it may have been ended by `progress`.
   virtual MaybeError check(const Progress &progress) const = 0;
 
+  /// By which the data set is known again, as when a run goes on; see fingerprintOf. It depends on
+  /// the files alone: not on the inputs, nor on the seed. Reads up to 64 MiB, or 128 KiB of each
+  /// file where that is more.
+  virtual Expected<std::string> fingerprint() const = 0;
+
   /// What was found, for people: "input.txt: 1115394 bytes of text".
   virtual std::string describe() const = 0;
 };

@@ -7,6 +7,7 @@
 #include "runtime/data/SafetensorsSource.h"
 
 #include "runtime/data/ElementConversion.h"
+#include "runtime/data/Fingerprint.h"
 #include "runtime/data/Sampling.h"
 
 #include <algorithm>
@@ -153,6 +154,11 @@ MaybeError SafetensorsSource::check(const Progress &progress) const {
     }
   }
   return std::nullopt;
+}
+
+Expected<std::string> SafetensorsSource::fingerprint() const {
+  const InputFile *files[] = {&file.input()};
+  return fingerprintOf("safetensors", static_cast<uint64_t>(sampleCount), files);
 }
 
 std::string SafetensorsSource::describe() const {

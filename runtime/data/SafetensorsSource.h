@@ -23,6 +23,7 @@ public:
   int64_t sequentialBatches() const override;
   Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const override;
   MaybeError check(const Progress &progress) const override;
+  Expected<std::string> fingerprint() const override;
   std::string describe() const override;
 
 private:

@@ -6,6 +6,7 @@
 
 #include "runtime/data/TokenSource.h"
 
+#include "runtime/data/Fingerprint.h"
 #include "runtime/data/Sampling.h"
 
 #include <algorithm>
@@ -149,6 +150,11 @@ TokenSource::batchAt(const std::function<uint64_t(int64_t)> &positionOf) const {
       return *error;
   }
   return result;
+}
+
+Expected<std::string> TokenSource::fingerprint() const {
+  const InputFile *files[] = {&file.input()};
+  return fingerprintOf(fmt::format("u{}", file.tokenBits()), file.size(), files);
 }
 
 std::string TokenSource::describe() const { return file.describe(); }
