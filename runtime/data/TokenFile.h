@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace dtc::runtime {
 
@@ -42,8 +43,8 @@ public:
   /// path.
   MaybeError checkWidth(int64_t vocabulary) const;
   bool isText() const { return tokenBytes == 1; }
-  /// "input.txt: 1115394 bytes of text".
-  std::string describe() const;
+  /// "16-bit tokens (llm.c)", "bytes of text".
+  std::string_view formatName() const { return format; }
 
 private:
   explicit TokenFile(InputFile file) : file(std::move(file)) {}

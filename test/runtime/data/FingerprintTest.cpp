@@ -83,7 +83,7 @@ TEST(Fingerprint, IsThatOfTheDataAlone) {
   TempDir dir;
   std::vector<DataInput> inputs = {{"tokens", {DType::I32, {2, 4}}, 0}};
   auto printOf = [&](const std::string &path, uint64_t seed) {
-    auto source = openDataSource(path, inputs, seed);
+    auto source = openDataSource({path}, inputs, {seed});
     EXPECT_OK(source);
     auto print = (*source)->fingerprint();
     EXPECT_OK(print);
