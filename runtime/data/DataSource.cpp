@@ -7,9 +7,12 @@
 #include "runtime/data/DataSource.h"
 
 #include "plan/PlanTypes.h"
+#include "runtime/data/DataFiles.h"
+#include "runtime/data/Permutation.h"
 #include "runtime/data/SafetensorsSource.h"
 #include "runtime/data/TokenSource.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace dtc::runtime {
@@ -28,11 +31,100 @@ std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
   return inputs;
 }
 
-Expected<std::unique_ptr<DataSource>> openDataSource(const std::string &path,
-                                                     std::vector<DataInput> inputs, uint64_t seed) {
-  if (path.ends_with(".safetensors"))
-    return SafetensorsSource::open(path, std::move(inputs), seed);
-  return TokenSource::open(path, std::move(inputs), seed);
+/// The sample in a row of a batch of training.
+uint64_t DataSource::trainingSample(int64_t number, int64_t row) const {
+  if (options.sampling == Sampling::Random)
+    return drawSample(options.seed, number, row, numSamples());
+  uint64_t position = static_cast<uint64_t>(number - 1) * static_cast<uint64_t>(samplesOfBatch) +
+                      static_cast<uint64_t>(row);
+  return disjointSample(
+      permuted(options.seed, position / numDisjoint(), position % numDisjoint(), numDisjoint()));
+}
+
+Expected<HostTensor> DataSource::readRows(const DataInput &input, const std::vector<RowRange> &rows,
+                                          const std::function<uint64_t(int64_t)> &sampleOf) const {
+  TensorType type = input.type;
+  type.shape[0] = 0;
+  int64_t end = 0;
+  for (const RowRange &range : rows) {
+    if (range.begin < end || range.end < range.begin || range.end > samplesOfBatch)
+      return Error{
+          fmt::format("rows {} to {} of the input \"{}\" were asked for, after those up to "
+                      "{}; it has {}",
+                      range.begin, range.end, input.name, end, samplesOfBatch)};
+    end = range.end;
+    type.shape[0] += range.end - range.begin;
+  }
+  HostTensor tensor(type);
+  if (tensor.bytes.empty())
+    return tensor;
+  size_t rowBytes = tensor.bytes.size() / static_cast<size_t>(type.shape[0]);
+  std::byte *out = tensor.bytes.data();
+  for (const RowRange &range : rows)
+    for (int64_t row = range.begin; row < range.end; ++row, out += rowBytes)
+      if (MaybeError error = readSample(input, sampleOf(row), out))
+        return *error;
+  return tensor;
+}
+
+Expected<Batch> DataSource::readBatch(const BatchRows &rows,
+                                      const std::function<uint64_t(int64_t)> &sampleOf) const {
+  for (const auto &[name, ranges] : rows)
+    if (std::none_of(inputs.begin(), inputs.end(),
+                     [&](const DataInput &input) { return input.name == name; }))
+      return Error{fmt::format("rows of \"{}\" were asked for, which is no input", name)};
+  Batch batch;
+  for (const DataInput &input : inputs) {
+    auto wanted = rows.find(input.name);
+    Expected<HostTensor> tensor = wanted == rows.end()
+                                      ? readRows(input, {{0, samplesOfBatch}}, sampleOf)
+                                      : readRows(input, wanted->second, sampleOf);
+    if (!tensor)
+      return tensor.error();
+    batch.emplace(input.name, std::move(*tensor));
+  }
+  return batch;
+}
+
+Expected<Batch> DataSource::batch(int64_t number, const BatchRows &rows) const {
+  return readBatch(rows, [&](int64_t row) { return trainingSample(number, row); });
+}
+
+int64_t DataSource::sequentialBatches() const {
+  return samplesOfBatch > 0 ? static_cast<int64_t>(numDisjoint()) / samplesOfBatch : 0;
+}
+
+Expected<Batch> DataSource::sequentialBatch(int64_t index, const BatchRows &rows) const {
+  return readBatch(rows, [&](int64_t row) {
+    return disjointSample(static_cast<uint64_t>(index * samplesOfBatch + row));
+  });
+}
+
+static bool isSafetensors(const std::string &path) { return path.ends_with(".safetensors"); }
+
+Expected<std::unique_ptr<DataSource>> openDataSource(const std::vector<std::string> &paths,
+                                                     std::vector<DataInput> inputs,
+                                                     DataOptions options) {
+  if (paths.empty())
+    return Error{"a data set has at least one file"};
+  for (const std::string &path : paths)
+    if (isSafetensors(path) != isSafetensors(paths[0]))
+      return Error{
+          fmt::format("{}: is {} file of tensors (.safetensors), but {} {}; the files of a "
+                      "data set have one format",
+                      path, isSafetensors(path) ? "a" : "no", paths[0],
+                      isSafetensors(path) ? "is none" : "is one")};
+  if (MaybeError error = allowOpenFiles(paths.size()))
+    return *error;
+  if (isSafetensors(paths[0]))
+    return SafetensorsSource::open(paths, std::move(inputs), options);
+  return TokenSource::open(paths, std::move(inputs), options);
+}
+
+std::string describeFiles(const std::vector<std::string> &paths) {
+  return paths.size() == 1
+             ? paths[0]
+             : fmt::format("{} files, {} to {}", paths.size(), paths.front(), paths.back());
 }
 
 } // namespace dtc::runtime

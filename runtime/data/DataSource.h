@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_DATA_DATASOURCE_H
 
 #include "plan/plan.pb.h"
+#include "runtime/data/Sampling.h"
 #include "support/Error.h"
 #include "support/Tensor.h"
 
@@ -31,20 +32,48 @@ struct DataInput {
 /// The inputs of a valid plan that have the role DATA.
 std::vector<DataInput> dataInputsOf(const plan::Plan &plan);
 
-/// A data set. Batches are drawn at random, and depend on the seed, the step and the number of the
-/// sample in the batch only: not on the layout of devices.
+/// Rows [begin, end) of a batch; a row is a sample.
+struct RowRange {
+  int64_t begin = 0, end = 0;
+};
+
+/// The rows that are wanted of inputs, by name: ascending and without overlap, within the batch. An
+/// input that has no entry is wanted whole.
+using BatchRows = std::map<std::string, std::vector<RowRange>>;
+
+/// A tensor for each input: the wanted rows one after the other, [rows, ...].
+using Batch = std::map<std::string, HostTensor>;
+
+struct DataOptions {
+  uint64_t seed = 0;
+  Sampling sampling = Sampling::Random;
+};
+
+/// A data set of one file or several; no sample lies in two. A batch depends on the data, the seed
+/// and its number alone, not on the layout of devices nor on what was read before. So one number is
+/// the position in the data. Several threads may read at one time.
 class DataSource {
 public:
   virtual ~DataSource() = default;
 
-  /// The batch of a step (1 is the first): a tensor for each input. Equal steps give equal batches.
+  /// The batch of that number, 1 for the first.
+  ///  * Random: sample i depends on (seed, number, i). Of tokens, a sample begins anywhere.
+  ///  * Epochs: the batches are consecutive parts of one sequence of samples, epoch after epoch,
+  ///    which depends on the seed alone; a batch of 8 has the samples of two of 4. Of tokens,
+  ///    samples are the windows that are full when a file is divided from its beginning; fewer than
+  ///    a window at its end are in none.
   /// The error names the file, and the value and the position where one is out of range.
-  virtual Expected<std::map<std::string, HostTensor>> batch(int64_t step) const = 0;
+  Expected<Batch> batch(int64_t number, const BatchRows &rows = {}) const;
 
   /// Whole batches that the data hold in their order, none of which shares a sample with another,
   /// and the one of that number, 0 for the first. Errors as those of batch().
-  virtual int64_t sequentialBatches() const = 0;
-  virtual Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const = 0;
+  int64_t sequentialBatches() const;
+  Expected<Batch> sequentialBatch(int64_t index, const BatchRows &rows = {}) const;
+
+  /// Of a batch.
+  int64_t batchSize() const { return samplesOfBatch; }
+  /// Samples none of which shares anything with another; at least 1.
+  uint64_t samplesPerEpoch() const { return numDisjoint(); }
 
   /// Is told now and then how many tokens or indices have been looked at, and of how many. The
   /// check goes on while it returns true.
@@ -53,17 +82,51 @@ public:
   /// error, it may have been ended by `progress`.
   virtual MaybeError check(const Progress &progress) const = 0;
 
-  /// What was found, for people: "input.txt: 1115394 bytes of text".
+  /// By which the data set is known again, as when a run goes on; see fingerprintOf. It depends on
+  /// the files alone: not on the inputs, nor on the options. Reads up to 64 MiB, or 128 KiB of each
+  /// file where that is more.
+  virtual Expected<std::string> fingerprint() const = 0;
+
+  /// What was found, for people: "input.txt: 1115394 bytes of text", "3 files, a.bin to c.bin:
+  /// 900 16-bit tokens".
   virtual std::string describe() const = 0;
+
+protected:
+  DataSource(std::vector<DataInput> inputs, DataOptions options)
+      : inputs(std::move(inputs)), options(options) {}
+
+  /// Samples are numbered from 0 to numSamples() - 1; they may overlap. numDisjoint() of them,
+  /// which disjointSample() names in their order, do not.
+  virtual uint64_t numSamples() const = 0;
+  virtual uint64_t numDisjoint() const = 0;
+  virtual uint64_t disjointSample(uint64_t index) const = 0;
+  /// Reads a row of an input, and checks its values.
+  virtual MaybeError readSample(const DataInput &input, uint64_t sample, std::byte *out) const = 0;
+
+  std::vector<DataInput> inputs;
+  DataOptions options;
+  int64_t samplesOfBatch = 0; // equal for all inputs
+
+private:
+  uint64_t trainingSample(int64_t number, int64_t row) const;
+  Expected<HostTensor> readRows(const DataInput &input, const std::vector<RowRange> &rows,
+                                const std::function<uint64_t(int64_t)> &sampleOf) const;
+  Expected<Batch> readBatch(const BatchRows &rows,
+                            const std::function<uint64_t(int64_t)> &sampleOf) const;
 };
 
-/// Opens a data set and checks that it can serve the inputs. The format is told by the name and the
-/// first bytes:
+/// Opens a data set of these files, in this order (see findDataFiles), and checks that it can serve
+/// the inputs. The format is told by the names and the first bytes, and is the same for all files:
 ///  * *.safetensors: a tensor for each input;
 ///  * any other file is one of tokens; see TokenFile.
 /// Tokens serve the input "tokens" of shape [batch, seq], and "labels", the next token of each.
-Expected<std::unique_ptr<DataSource>> openDataSource(const std::string &path,
-                                                     std::vector<DataInput> inputs, uint64_t seed);
+/// The files are read when a batch needs them, by read(2): see InputFile.
+Expected<std::unique_ptr<DataSource>> openDataSource(const std::vector<std::string> &paths,
+                                                     std::vector<DataInput> inputs,
+                                                     DataOptions options);
+
+/// "a.bin", or "3 files, a.bin to c.bin".
+std::string describeFiles(const std::vector<std::string> &paths);
 
 } // namespace dtc::runtime
 

@@ -47,6 +47,7 @@ public:
   static Expected<SafetensorsFile> open(const std::string &path);
 
   const std::string &path() const { return file.path(); }
+  const InputFile &input() const { return file; }
   const std::map<std::string, SafetensorsEntry> &tensors() const { return entries; }
 
   /// Elements [begin, begin + count) of a tensor, converted to `dtype` and written to `out`.

@@ -7,7 +7,7 @@
 #include "runtime/data/SafetensorsSource.h"
 
 #include "runtime/data/ElementConversion.h"
-#include "runtime/data/Sampling.h"
+#include "runtime/data/Fingerprint.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,64 +16,82 @@ namespace dtc::runtime {
 
 static constexpr int64_t elementsCheckedAtOnce = int64_t{1} << 20;
 
-MaybeError SafetensorsSource::bindInputs() {
+MaybeError SafetensorsSource::checkInputs() {
   if (inputs.empty())
     return Error{"the plan has no data inputs"};
-  const DataInput *first = nullptr;
   for (const DataInput &input : inputs) {
     if (input.type.rank() == 0)
       return Error{fmt::format("the input \"{}\" of the plan is a scalar; data have samples along "
                                "the first dimension",
                                input.name)};
-    auto it = file.tensors().find(input.name);
-    if (it == file.tensors().end())
-      return Error{
-          fmt::format("has no tensor \"{}\", which the plan needs as an input", input.name)};
-    const SafetensorsEntry &entry = it->second;
-    bool sameRow =
-        entry.shape.size() == input.type.shape.size() &&
-        std::equal(entry.shape.begin() + 1, entry.shape.end(), input.type.shape.begin() + 1);
-    if (!sameRow)
-      return Error{fmt::format("tensor \"{}\" is {}, the input of the plan is {}; all dimensions "
-                               "but the first must agree",
-                               input.name, entry.str(), input.type.str())};
-    if (entry.shape[0] == 0)
-      return Error{fmt::format("tensor \"{}\" has no samples", input.name)};
-    if (!first) {
-      first = &input;
-      sampleCount = entry.shape[0];
-      batchSize = input.type.shape[0];
-    }
-    if (entry.shape[0] != sampleCount)
-      return Error{
-          fmt::format("tensors \"{}\" and \"{}\" have {} and {} samples; expected the same "
-                      "number",
-                      first->name, input.name, sampleCount, entry.shape[0])};
-    if (input.type.shape[0] != batchSize)
+    samplesOfBatch = inputs[0].type.shape[0];
+    if (input.type.shape[0] != samplesOfBatch)
       return Error{fmt::format("the inputs \"{}\" and \"{}\" of the plan have {} and {} samples; "
                                "expected the same number",
-                               first->name, input.name, batchSize, input.type.shape[0])};
-    // Nothing is converted, but a type that cannot be is found before the first step.
-    if (MaybeError error = convertElements(entry.dtype, {}, 0, input.type.dtype, nullptr))
-      return error->inContext(fmt::format("tensor \"{}\"", input.name));
+                               inputs[0].name, input.name, samplesOfBatch, input.type.shape[0])};
   }
   return std::nullopt;
 }
 
-Expected<std::unique_ptr<DataSource>>
-SafetensorsSource::open(const std::string &path, std::vector<DataInput> inputs, uint64_t seed) {
-  Expected<SafetensorsFile> file = SafetensorsFile::open(path);
-  if (!file)
-    return file.error();
-  std::unique_ptr<SafetensorsSource> source(
-      new SafetensorsSource(std::move(*file), std::move(inputs), seed));
-  if (MaybeError error = source->bindInputs())
-    return error->inContext(path);
+/// Whether the file has a tensor that can serve the input.
+MaybeError SafetensorsSource::checkTensor(const SafetensorsFile &file,
+                                          const DataInput &input) const {
+  auto it = file.tensors().find(input.name);
+  if (it == file.tensors().end())
+    return Error{fmt::format("has no tensor \"{}\", which the plan needs as an input", input.name)};
+  const SafetensorsEntry &entry = it->second;
+  bool sameRow =
+      entry.shape.size() == input.type.shape.size() &&
+      std::equal(entry.shape.begin() + 1, entry.shape.end(), input.type.shape.begin() + 1);
+  if (!sameRow)
+    return Error{fmt::format("tensor \"{}\" is {}, the input of the plan is {}; all dimensions "
+                             "but the first must agree",
+                             input.name, entry.str(), input.type.str())};
+  if (entry.shape[0] == 0)
+    return Error{fmt::format("tensor \"{}\" has no samples", input.name)};
+  // Nothing is converted, but a type that cannot be is found before the first step.
+  if (MaybeError error = convertElements(entry.dtype, {}, 0, input.type.dtype, nullptr))
+    return error->inContext(fmt::format("tensor \"{}\"", input.name));
+  return std::nullopt;
+}
+
+Expected<int64_t> SafetensorsSource::samplesOf(const SafetensorsFile &file) const {
+  auto countOf = [&](const DataInput &input) { return file.tensors().at(input.name).shape[0]; };
+  for (const DataInput &input : inputs) {
+    if (MaybeError error = checkTensor(file, input))
+      return *error;
+    if (countOf(input) != countOf(inputs[0]))
+      return Error{
+          fmt::format("tensors \"{}\" and \"{}\" have {} and {} samples; expected the same "
+                      "number",
+                      inputs[0].name, input.name, countOf(inputs[0]), countOf(input))};
+  }
+  return countOf(inputs[0]);
+}
+
+Expected<std::unique_ptr<DataSource>> SafetensorsSource::open(const std::vector<std::string> &paths,
+                                                              std::vector<DataInput> inputs,
+                                                              DataOptions options) {
+  std::unique_ptr<SafetensorsSource> source(new SafetensorsSource(std::move(inputs), options));
+  MaybeError inputError = source->checkInputs();
+  for (const std::string &path : paths) {
+    Expected<SafetensorsFile> file = SafetensorsFile::open(path);
+    if (!file)
+      return file.error();
+    if (inputError)
+      return inputError->inContext(path);
+    Expected<int64_t> count = source->samplesOf(*file);
+    if (!count)
+      return count.error().inContext(path);
+    source->samples.add(static_cast<uint64_t>(*count));
+    source->files.push_back(std::move(*file));
+  }
   return std::unique_ptr<DataSource>(std::move(source));
 }
 
-MaybeError SafetensorsSource::checkIndices(const DataInput &input, int64_t row,
-                                           const int32_t *values, int64_t count) const {
+MaybeError SafetensorsSource::checkIndices(const SafetensorsFile &file, const DataInput &input,
+                                           int64_t row, const int32_t *values,
+                                           int64_t count) const {
   if (input.indexLimit == 0)
     return std::nullopt;
   for (int64_t i = 0; i < count; ++i)
@@ -84,79 +102,79 @@ MaybeError SafetensorsSource::checkIndices(const DataInput &input, int64_t row,
   return std::nullopt;
 }
 
-Expected<std::map<std::string, HostTensor>> SafetensorsSource::batch(int64_t step) const {
-  return batchOf([&](int64_t sample) {
-    return static_cast<int64_t>(drawSample(seed, step, sample, static_cast<uint64_t>(sampleCount)));
-  });
+MaybeError SafetensorsSource::readSample(const DataInput &input, uint64_t sample,
+                                         std::byte *out) const {
+  auto [index, offset] = samples.find(sample);
+  const SafetensorsFile &file = files[index];
+  auto row = static_cast<int64_t>(offset);
+  int64_t elements = input.type.numElements() / samplesOfBatch;
+  if (MaybeError error = file.read(input.name, row * elements, elements, input.type.dtype, out))
+    return error;
+  return checkIndices(file, input, row, reinterpret_cast<const int32_t *>(out), elements);
 }
 
-int64_t SafetensorsSource::sequentialBatches() const {
-  return batchSize > 0 ? sampleCount / batchSize : 0;
-}
-
-Expected<std::map<std::string, HostTensor>>
-SafetensorsSource::sequentialBatch(int64_t index) const {
-  return batchOf([&](int64_t sample) { return index * batchSize + sample; });
-}
-
-Expected<std::map<std::string, HostTensor>>
-SafetensorsSource::batchOf(const std::function<int64_t(int64_t)> &rowOf) const {
-  std::map<std::string, HostTensor> result;
-  for (const DataInput &input : inputs) {
-    HostTensor &tensor = result.emplace(input.name, input.type).first->second;
-    if (batchSize == 0)
-      continue;
-    int64_t rowElements = input.type.numElements() / batchSize;
-    size_t rowBytes = tensor.bytes.size() / static_cast<size_t>(batchSize);
-    for (int64_t sample = 0; sample < batchSize; ++sample) {
-      int64_t row = rowOf(sample);
-      std::byte *out = tensor.bytes.data() + static_cast<size_t>(sample) * rowBytes;
-      if (MaybeError error =
-              file.read(input.name, row * rowElements, rowElements, input.type.dtype, out))
-        return *error;
-      if (MaybeError error =
-              checkIndices(input, row, reinterpret_cast<const int32_t *>(out), rowElements))
-        return *error;
-    }
-  }
-  return result;
-}
-
-MaybeError SafetensorsSource::check(const Progress &progress) const {
-  // Only integers have values that no input takes.
-  std::vector<const DataInput *> checked;
-  uint64_t elements = 0, done = 0;
-  for (const DataInput &input : inputs)
-    if (input.type.dtype == DType::I32 && batchSize > 0) {
-      checked.push_back(&input);
-      elements += static_cast<uint64_t>(file.tensors().at(input.name).numElements());
-    }
+/// Looks at all rows of an integer tensor. `goesOn` is told of how many elements.
+MaybeError SafetensorsSource::checkRows(const SafetensorsFile &file, const DataInput &input,
+                                        const std::function<bool(uint64_t)> &goesOn) const {
+  int64_t elements = input.type.numElements() / samplesOfBatch;
+  if (elements == 0)
+    return std::nullopt;
+  int64_t count = file.tensors().at(input.name).shape[0];
+  int64_t rowsAtOnce = std::max<int64_t>(elementsCheckedAtOnce / elements, 1);
   std::vector<int32_t> part;
-  for (const DataInput *input : checked) {
-    int64_t rowElements = input->type.numElements() / batchSize;
-    if (rowElements == 0)
-      continue;
-    int64_t rowsAtOnce = std::max<int64_t>(elementsCheckedAtOnce / rowElements, 1);
-    for (int64_t row = 0; row < sampleCount; row += rowsAtOnce) {
-      if (!progress(done, elements))
-        return std::nullopt;
-      int64_t rows = std::min(rowsAtOnce, sampleCount - row);
-      part.resize(static_cast<size_t>(rows * rowElements));
-      if (MaybeError error = file.read(input->name, row * rowElements, rows * rowElements,
-                                       DType::I32, reinterpret_cast<std::byte *>(part.data())))
+  for (int64_t row = 0; row < count; row += rowsAtOnce) {
+    if (!goesOn(static_cast<uint64_t>(row * elements)))
+      return std::nullopt;
+    int64_t rows = std::min(rowsAtOnce, count - row);
+    part.resize(static_cast<size_t>(rows * elements));
+    if (MaybeError error = file.read(input.name, row * elements, rows * elements, DType::I32,
+                                     reinterpret_cast<std::byte *>(part.data())))
+      return error;
+    for (int64_t each = 0; each < rows; ++each)
+      if (MaybeError error =
+              checkIndices(file, input, row + each, part.data() + each * elements, elements))
         return error;
-      for (int64_t each = 0; each < rows; ++each)
-        if (MaybeError error =
-                checkIndices(*input, row + each, part.data() + each * rowElements, rowElements))
-          return error;
-      done += part.size();
-    }
   }
   return std::nullopt;
 }
 
+MaybeError SafetensorsSource::check(const Progress &progress) const {
+  // Only integers have values that no input takes.
+  std::vector<std::pair<const SafetensorsFile *, const DataInput *>> checked;
+  auto elementsOf = [](const SafetensorsFile &file, const DataInput &input) {
+    return static_cast<uint64_t>(file.tensors().at(input.name).numElements());
+  };
+  uint64_t all = 0, before = 0;
+  for (const SafetensorsFile &file : files)
+    for (const DataInput &input : inputs)
+      if (input.type.dtype == DType::I32 && samplesOfBatch > 0) {
+        checked.emplace_back(&file, &input);
+        all += elementsOf(file, input);
+      }
+  bool goesOn = true;
+  for (auto [file, input] : checked) {
+    if (MaybeError error = checkRows(
+            *file, *input, [&](uint64_t done) { return goesOn = progress(before + done, all); }))
+      return error;
+    if (!goesOn)
+      break;
+    before += elementsOf(*file, *input);
+  }
+  return std::nullopt;
+}
+
+Expected<std::string> SafetensorsSource::fingerprint() const {
+  std::vector<const InputFile *> opened;
+  for (const SafetensorsFile &file : files)
+    opened.push_back(&file.input());
+  return fingerprintOf("safetensors", samples.total(), opened);
+}
+
 std::string SafetensorsSource::describe() const {
-  return fmt::format("{}: {} samples", file.path(), sampleCount);
+  std::vector<std::string> paths;
+  for (const SafetensorsFile &file : files)
+    paths.push_back(file.path());
+  return fmt::format("{}: {} samples", describeFiles(paths), samples.total());
 }
 
 } // namespace dtc::runtime

@@ -8,38 +8,42 @@
 #define DTC_RUNTIME_DATA_SAFETENSORSSOURCE_H
 
 #include "runtime/data/DataSource.h"
+#include "runtime/data/FilePartition.h"
 #include "runtime/data/Safetensors.h"
 
 namespace dtc::runtime {
 
-/// A file with a tensor for each input. The first dimension counts the samples; a sample of a batch
-/// is the same row of all tensors.
+/// Files with a tensor for each input. The first dimension counts the samples; a sample of a batch
+/// is the same row of all tensors of a file.
 class SafetensorsSource final : public DataSource {
 public:
-  static Expected<std::unique_ptr<DataSource>> open(const std::string &path,
-                                                    std::vector<DataInput> inputs, uint64_t seed);
+  static Expected<std::unique_ptr<DataSource>>
+  open(const std::vector<std::string> &paths, std::vector<DataInput> inputs, DataOptions options);
 
-  Expected<std::map<std::string, HostTensor>> batch(int64_t step) const override;
-  int64_t sequentialBatches() const override;
-  Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const override;
   MaybeError check(const Progress &progress) const override;
+  Expected<std::string> fingerprint() const override;
   std::string describe() const override;
 
 private:
-  /// A batch whose sample i is row rowOf(i) of the file.
-  Expected<std::map<std::string, HostTensor>>
-  batchOf(const std::function<int64_t(int64_t)> &rowOf) const;
-  SafetensorsSource(SafetensorsFile file, std::vector<DataInput> inputs, uint64_t seed)
-      : file(std::move(file)), inputs(std::move(inputs)), seed(seed) {}
-  MaybeError bindInputs();
-  MaybeError checkIndices(const DataInput &input, int64_t row, const int32_t *values,
-                          int64_t count) const;
+  SafetensorsSource(std::vector<DataInput> inputs, DataOptions options)
+      : DataSource(std::move(inputs), options) {}
+  /// These errors do not name the file.
+  MaybeError checkInputs();
+  Expected<int64_t> samplesOf(const SafetensorsFile &file) const;
+  MaybeError checkTensor(const SafetensorsFile &file, const DataInput &input) const;
 
-  SafetensorsFile file;
-  std::vector<DataInput> inputs;
-  uint64_t seed;
-  int64_t sampleCount = 0; // in the file
-  int64_t batchSize = 0;
+  MaybeError checkRows(const SafetensorsFile &file, const DataInput &input,
+                       const std::function<bool(uint64_t)> &goesOn) const;
+  MaybeError checkIndices(const SafetensorsFile &file, const DataInput &input, int64_t row,
+                          const int32_t *values, int64_t count) const;
+
+  uint64_t numSamples() const override { return samples.total(); }
+  uint64_t numDisjoint() const override { return samples.total(); }
+  uint64_t disjointSample(uint64_t index) const override { return index; }
+  MaybeError readSample(const DataInput &input, uint64_t sample, std::byte *out) const override;
+
+  std::vector<SafetensorsFile> files;
+  FilePartition samples;
 };
 
 } // namespace dtc::runtime

@@ -14,6 +14,12 @@
 
 namespace dtc::runtime {
 
+/// Which samples make the batches of training.
+enum class Sampling {
+  Random, // each sample is drawn for itself, from all that there are: with replacement
+  Epochs, // each sample once in an epoch, in another order each time: without replacement
+};
+
 /// A number from 0 to `range` - 1 for a sample of a step; `range` is at least 1.
 inline uint64_t drawSample(uint64_t seed, int64_t step, int64_t sample, uint64_t range) {
   // Initial weights are drawn with the seed itself as the key; the constant sets the data apart.

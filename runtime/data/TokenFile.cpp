@@ -131,8 +131,4 @@ MaybeError TokenFile::read(uint64_t position, std::span<int32_t> out) const {
   return std::nullopt; // tokens of four bytes are where they should be
 }
 
-std::string TokenFile::describe() const {
-  return fmt::format("{}: {} {}", file.path(), tokenCount, format);
-}
-
 } // namespace dtc::runtime

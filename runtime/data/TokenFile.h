@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace dtc::runtime {
 
@@ -27,11 +28,14 @@ public:
   static Expected<TokenFile> open(const std::string &path);
 
   const std::string &path() const { return file.path(); }
+  const InputFile &input() const { return file; }
   /// At least one.
   uint64_t size() const { return tokenCount; }
   /// Reads the tokens from a position on, as many as `out` has, all of them below size(). The error
   /// begins with the path.
   MaybeError read(uint64_t position, std::span<int32_t> out) const;
+  /// Of a token in the file: 8, 16 or 32.
+  int tokenBits() const { return static_cast<int>(8 * tokenBytes); }
   /// All tokens that the format can hold are below it.
   int64_t tokenLimit() const { return int64_t{1} << 8 * tokenBytes; }
   /// Finds out whether what is read as 16-bit tokens is a file of 32-bit ones without a header.
@@ -39,8 +43,8 @@ public:
   /// path.
   MaybeError checkWidth(int64_t vocabulary) const;
   bool isText() const { return tokenBytes == 1; }
-  /// "input.txt: 1115394 bytes of text".
-  std::string describe() const;
+  /// "16-bit tokens (llm.c)", "bytes of text".
+  std::string_view formatName() const { return format; }
 
 private:
   explicit TokenFile(InputFile file) : file(std::move(file)) {}

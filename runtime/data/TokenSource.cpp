@@ -6,7 +6,7 @@
 
 #include "runtime/data/TokenSource.h"
 
-#include "runtime/data/Sampling.h"
+#include "runtime/data/Fingerprint.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,9 +15,14 @@ namespace dtc::runtime {
 
 static constexpr uint64_t tokensCheckedAtOnce = uint64_t{1} << 20;
 
-MaybeError TokenSource::bindInputs(std::vector<DataInput> inputs) {
-  bool hasTokens = false;
-  for (DataInput &input : inputs) {
+const DataInput *TokenSource::findInput(const char *name) const {
+  auto found = std::find_if(inputs.begin(), inputs.end(),
+                            [&](const DataInput &input) { return input.name == name; });
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+MaybeError TokenSource::checkInputs() {
+  for (const DataInput &input : inputs) {
     if (input.name != "tokens" && input.name != "labels")
       return Error{fmt::format("holds tokens, which serve the inputs \"tokens\" and \"labels\"; "
                                "the plan also needs \"{}\" (a .safetensors file can give it)",
@@ -26,36 +31,51 @@ MaybeError TokenSource::bindInputs(std::vector<DataInput> inputs) {
       return Error{fmt::format("holds tokens, but the input \"{}\" of the plan is {}; expected "
                                "i32[batch,seq]",
                                input.name, input.type.str())};
-    if (input.name == "tokens") {
-      tokens = std::move(input);
-      hasTokens = true;
-    } else {
-      labels = std::move(input);
-    }
   }
-  if (!hasTokens)
+  const DataInput *tokens = findInput("tokens"), *labels = findInput("labels");
+  if (!tokens)
     return Error{"holds tokens, but the plan has no input \"tokens\""};
-  if (labels && labels->type != tokens.type)
+  if (labels && labels->type != tokens->type)
     return Error{fmt::format("the inputs \"tokens\" ({}) and \"labels\" ({}) of the plan differ",
-                             tokens.type.str(), labels->type.str())};
-  auto window = static_cast<uint64_t>(tokens.type.shape[1]) + 1;
-  if (file.size() < window)
-    return Error{fmt::format("has {} tokens; a sample takes {} (sequences of {} and the token "
-                             "after them)",
-                             file.size(), window, window - 1)};
+                             tokens->type.str(), labels->type.str())};
+  samplesOfBatch = tokens->type.shape[0];
+  length = tokens->type.shape[1];
   return std::nullopt;
 }
 
-Expected<std::unique_ptr<DataSource>>
-TokenSource::open(const std::string &path, std::vector<DataInput> inputs, uint64_t seed) {
-  Expected<TokenFile> file = TokenFile::open(path);
-  if (!file)
-    return file.error();
-  std::unique_ptr<TokenSource> source(new TokenSource(std::move(*file), seed));
-  if (MaybeError error = source->bindInputs(std::move(inputs)))
-    return error->inContext(path);
-  if (MaybeError error = source->file.checkWidth(source->tokens.indexLimit))
-    return *error;
+/// The error names the file.
+MaybeError TokenSource::add(TokenFile file) {
+  if (!files.empty() && file.formatName() != files[0].formatName())
+    return Error{fmt::format("{}: has {}, but {} has {}; the files of a data set have one format",
+                             file.path(), file.formatName(), files[0].path(),
+                             files[0].formatName())};
+  auto window = static_cast<uint64_t>(length) + 1;
+  if (file.size() < window)
+    return Error{fmt::format("{}: has {} tokens; a sample takes {} (sequences of {} and the token "
+                             "after them)",
+                             file.path(), file.size(), window, length)};
+  if (MaybeError error = file.checkWidth(findInput("tokens")->indexLimit))
+    return error;
+  places.add(file.size() - static_cast<uint64_t>(length));
+  windows.add((file.size() - 1) / static_cast<uint64_t>(std::max<int64_t>(length, 1)));
+  files.push_back(std::move(file));
+  return std::nullopt;
+}
+
+Expected<std::unique_ptr<DataSource>> TokenSource::open(const std::vector<std::string> &paths,
+                                                        std::vector<DataInput> inputs,
+                                                        DataOptions options) {
+  std::unique_ptr<TokenSource> source(new TokenSource(std::move(inputs), options));
+  MaybeError inputError = source->checkInputs();
+  for (const std::string &path : paths) {
+    Expected<TokenFile> file = TokenFile::open(path);
+    if (!file)
+      return file.error();
+    if (inputError)
+      return inputError->inContext(path);
+    if (MaybeError error = source->add(std::move(*file)))
+      return *error;
+  }
   return std::unique_ptr<DataSource>(std::move(source));
 }
 
@@ -64,8 +84,9 @@ static int64_t limitOf(const DataInput &input) {
   return input.indexLimit > 0 ? input.indexLimit : int64_t{1} << 31;
 }
 
-MaybeError TokenSource::checkLimit(const DataInput &input, uint64_t position,
-                                   std::span<const int32_t> values) const {
+/// `position` is that of the first value in the file.
+static MaybeError checkLimit(const TokenFile &file, const DataInput &input, uint64_t position,
+                             std::span<const int32_t> values) {
   // Negative numbers are tokens of more than 31 bits.
   for (size_t i = 0; i < values.size(); ++i)
     if (static_cast<uint32_t>(values[i]) >= limitOf(input))
@@ -77,19 +98,52 @@ MaybeError TokenSource::checkLimit(const DataInput &input, uint64_t position,
   return std::nullopt;
 }
 
-MaybeError TokenSource::readTokens(const DataInput &input, uint64_t position,
-                                   std::span<int32_t> out) const {
-  if (MaybeError error = file.read(position, out))
+uint64_t TokenSource::disjointSample(uint64_t index) const {
+  auto [file, window] = windows.find(index);
+  return places.firstOf(file) + window * static_cast<uint64_t>(length);
+}
+
+MaybeError TokenSource::readSample(const DataInput &input, uint64_t sample, std::byte *out) const {
+  auto [index, position] = places.find(sample);
+  const TokenFile &file = files[index];
+  if (input.name == "labels")
+    ++position;
+  std::span<int32_t> values(reinterpret_cast<int32_t *>(out), static_cast<size_t>(length));
+  if (MaybeError error = file.read(position, values))
     return error;
-  return checkLimit(input, position, out);
+  return checkLimit(file, input, position, values);
+}
+
+/// Whether any input does not take it.
+bool TokenSource::isOutOfRange(uint32_t token) const {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const DataInput &input) { return token >= limitOf(input); });
 }
 
 MaybeError TokenSource::check(const Progress &progress) const {
-  auto takesAll = [&](const DataInput &input) { return limitOf(input) >= file.tokenLimit(); };
-  if (takesAll(tokens) && (!labels || takesAll(*labels)))
+  if (!isOutOfRange(static_cast<uint32_t>(files[0].tokenLimit() - 1)))
     return std::nullopt;
+  uint64_t all = 0, before = 0;
+  for (const TokenFile &file : files)
+    all += file.size();
+  bool goesOn = true;
+  for (const TokenFile &file : files) {
+    auto report = [&](uint64_t done, uint64_t of) { return goesOn = progress(done, of); };
+    if (MaybeError error = checkFile(file, before, all, report))
+      return error;
+    if (!goesOn)
+      break;
+    before += file.size();
+  }
+  return std::nullopt;
+}
+
+/// `before` tokens of `all` are in the files before it.
+MaybeError TokenSource::checkFile(const TokenFile &file, uint64_t before, uint64_t all,
+                                  const Progress &progress) const {
+  const DataInput *tokens = findInput("tokens"), *labels = findInput("labels");
   std::vector<int32_t> part;
-  for (uint64_t begin = 0; begin < file.size() && progress(begin, file.size());
+  for (uint64_t begin = 0; begin < file.size() && progress(before + begin, all);
        begin += part.size()) {
     part.resize(std::min(file.size() - begin, tokensCheckedAtOnce));
     if (MaybeError error = file.read(begin, part))
@@ -98,59 +152,40 @@ MaybeError TokenSource::check(const Progress &progress) const {
     uint32_t largest = 0;
     for (int32_t token : part)
       largest = std::max(largest, static_cast<uint32_t>(token));
-    if (largest < limitOf(tokens) && (!labels || largest < limitOf(*labels)))
+    if (!isOutOfRange(largest))
       continue;
     // The last token of the file is a label only, and the first one is none.
     bool hasLast = begin + part.size() == file.size();
-    if (MaybeError error = checkLimit(tokens, begin, std::span(part).first(part.size() - hasLast)))
+    if (MaybeError error =
+            checkLimit(file, *tokens, begin, std::span(part).first(part.size() - hasLast)))
       return error;
     size_t first = begin == 0 ? 1 : 0;
     if (!labels)
       continue;
-    if (MaybeError error = checkLimit(*labels, begin + first, std::span(part).subspan(first)))
+    if (MaybeError error = checkLimit(file, *labels, begin + first, std::span(part).subspan(first)))
       return error;
   }
   return std::nullopt;
 }
 
-Expected<std::map<std::string, HostTensor>> TokenSource::batch(int64_t step) const {
-  uint64_t places = file.size() - static_cast<uint64_t>(tokens.type.shape[1]);
-  return batchAt([&](int64_t sample) { return drawSample(seed, step, sample, places); });
-}
-
-int64_t TokenSource::sequentialBatches() const {
-  // The last token of a window is the first of the next one too: as a label, and as a token.
-  int64_t samples = tokens.type.shape[0], length = tokens.type.shape[1];
-  return samples * length > 0 ? (static_cast<int64_t>(file.size()) - 1) / length / samples : 0;
-}
-
-Expected<std::map<std::string, HostTensor>> TokenSource::sequentialBatch(int64_t index) const {
-  int64_t first = index * tokens.type.shape[0];
-  return batchAt([&](int64_t sample) {
-    return static_cast<uint64_t>((first + sample) * tokens.type.shape[1]);
-  });
-}
-
-Expected<std::map<std::string, HostTensor>>
-TokenSource::batchAt(const std::function<uint64_t(int64_t)> &positionOf) const {
-  std::map<std::string, HostTensor> result;
-  HostTensor &inputs = result.emplace(tokens.name, tokens.type).first->second;
-  HostTensor *targets =
-      labels ? &result.emplace(labels->name, labels->type).first->second : nullptr;
-  auto length = static_cast<size_t>(tokens.type.shape[1]);
-  for (int64_t sample = 0; sample < tokens.type.shape[0]; ++sample) {
-    uint64_t position = positionOf(sample);
-    size_t at = static_cast<size_t>(sample) * length;
-    if (MaybeError error = readTokens(tokens, position, {inputs.as<int32_t>() + at, length}))
-      return *error;
-    if (!targets)
-      continue;
-    if (MaybeError error = readTokens(*labels, position + 1, {targets->as<int32_t>() + at, length}))
-      return *error;
+Expected<std::string> TokenSource::fingerprint() const {
+  std::vector<const InputFile *> opened;
+  uint64_t count = 0;
+  for (const TokenFile &file : files) {
+    opened.push_back(&file.input());
+    count += file.size();
   }
-  return result;
+  return fingerprintOf(fmt::format("u{}", files[0].tokenBits()), count, opened);
 }
 
-std::string TokenSource::describe() const { return file.describe(); }
+std::string TokenSource::describe() const {
+  std::vector<std::string> paths;
+  uint64_t count = 0;
+  for (const TokenFile &file : files) {
+    paths.push_back(file.path());
+    count += file.size();
+  }
+  return fmt::format("{}: {} {}", describeFiles(paths), count, files[0].formatName());
+}
 
 } // namespace dtc::runtime

@@ -8,39 +8,43 @@
 #define DTC_RUNTIME_DATA_TOKENSOURCE_H
 
 #include "runtime/data/DataSource.h"
+#include "runtime/data/FilePartition.h"
 #include "runtime/data/TokenFile.h"
-
-#include <functional>
 
 namespace dtc::runtime {
 
-/// A file that is one long sequence of tokens. A sample is a window at a random place.
+/// Files that are long sequences of tokens. A sample is a window of one of them: the tokens of a
+/// sequence, and the one after them.
 class TokenSource final : public DataSource {
 public:
-  static Expected<std::unique_ptr<DataSource>> open(const std::string &path,
-                                                    std::vector<DataInput> inputs, uint64_t seed);
+  static Expected<std::unique_ptr<DataSource>>
+  open(const std::vector<std::string> &paths, std::vector<DataInput> inputs, DataOptions options);
 
-  Expected<std::map<std::string, HostTensor>> batch(int64_t step) const override;
-  int64_t sequentialBatches() const override;
-  Expected<std::map<std::string, HostTensor>> sequentialBatch(int64_t index) const override;
   MaybeError check(const Progress &progress) const override;
+  Expected<std::string> fingerprint() const override;
   std::string describe() const override;
 
 private:
-  /// A batch whose sample i begins at positionOf(i).
-  Expected<std::map<std::string, HostTensor>>
-  batchAt(const std::function<uint64_t(int64_t)> &positionOf) const;
-  TokenSource(TokenFile file, uint64_t seed) : file(std::move(file)), seed(seed) {}
-  MaybeError bindInputs(std::vector<DataInput> inputs);
-  /// Reads tokens from a position on, which must be below the input's limit.
-  MaybeError readTokens(const DataInput &input, uint64_t position, std::span<int32_t> out) const;
-  MaybeError checkLimit(const DataInput &input, uint64_t position,
-                        std::span<const int32_t> values) const;
+  TokenSource(std::vector<DataInput> inputs, DataOptions options)
+      : DataSource(std::move(inputs), options) {}
+  /// The error does not name a file.
+  MaybeError checkInputs();
+  MaybeError add(TokenFile file);
+  MaybeError checkFile(const TokenFile &file, uint64_t before, uint64_t all,
+                       const Progress &progress) const;
 
-  TokenFile file;
-  uint64_t seed;
-  DataInput tokens;
-  std::optional<DataInput> labels;
+  uint64_t numSamples() const override { return places.total(); }
+  uint64_t numDisjoint() const override { return windows.total(); }
+  uint64_t disjointSample(uint64_t index) const override;
+  MaybeError readSample(const DataInput &input, uint64_t sample, std::byte *out) const override;
+
+  const DataInput *findInput(const char *name) const;
+  bool isOutOfRange(uint32_t token) const;
+
+  std::vector<TokenFile> files;
+  int64_t length = 0;    // of a sequence
+  FilePartition places;  // where a sequence can begin
+  FilePartition windows; // sequences one after the other; only the token after one is in two
 };
 
 } // namespace dtc::runtime

@@ -17,10 +17,10 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
                                                        const TrainOptions &options) {
   for (auto [given, flag] : {std::pair(options.evalEvery.has_value(), "--eval-every"),
                              std::pair(options.evalBatches.has_value(), "--eval-batches")})
-    if (given && options.evalDataPath.empty())
+    if (given && options.evalDataPaths.empty())
       return Error{
           fmt::format("{}: there is no data to evaluate on; give a file with --eval-data", flag)};
-  if (options.evalDataPath.empty())
+  if (options.evalDataPaths.empty())
     return std::unique_ptr<Evaluation>();
   Session *entry = session.findEntry("evaluate");
   if (!entry)
@@ -30,7 +30,8 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
   if (!loss || loss->shape_size() != 0 || !isFloat(toDType(loss->dtype())))
     return Error{"--eval-data: the entry point \"evaluate\" of the plan has no scalar output "
                  "\"loss\""};
-  auto data = openDataSource(options.evalDataPath, dataInputsOf(entry->plan()), options.seed);
+  std::vector<DataInput> inputs = dataInputsOf(entry->plan());
+  auto data = openDataSource(options.evalDataPaths, inputs, {options.seed});
   if (!data)
     return data.error().inContext("--eval-data");
   std::unique_ptr<Evaluation> evaluation(new Evaluation(*entry, std::move(*data)));
@@ -39,6 +40,12 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
     return Error{fmt::format("--eval-data: {} has fewer samples than a batch of the plan",
                              evaluation->data->describe())};
   evaluation->batches = std::min(options.evalBatches.value_or(all), all);
+  auto loader = BatchLoader::start(
+      [&source = *evaluation->data](int64_t index) { return source.sequentialBatch(index); },
+      batchesAhead(inputs, 1), evaluation->batches - 1);
+  if (!loader)
+    return loader.error();
+  evaluation->loader = std::move(*loader);
   evaluation->every = options.evalEvery.value_or(
       std::max<int64_t>(options.steps.value_or(defaultTrainSteps) / 10, 1));
   return evaluation;
@@ -46,7 +53,7 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
 
 /// How many labels of the batch count, of which its loss is the mean; 1 where all batches have as
 /// many.
-static double countLabels(const plan::Plan &plan, const std::map<std::string, HostTensor> &batch) {
+static double countLabels(const plan::Plan &plan, const Batch &batch) {
   for (const plan::Input *input : distinctInputs(plan))
     if (input->has_ignored_index()) {
       const HostTensor &labels = batch.at(input->name());
@@ -63,7 +70,7 @@ Expected<std::optional<EvaluationResult>> Evaluation::run(const std::atomic<bool
   for (int64_t index = 0; index < batches; ++index) {
     if (stop)
       return std::optional<EvaluationResult>();
-    auto batch = data->sequentialBatch(index);
+    Expected<Batch> batch = loader->take(index);
     if (!batch)
       return batch.error();
     double weight = countLabels(session.plan(), *batch);

@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_TRAIN_EVALUATION_H
 #define DTC_RUNTIME_TRAIN_EVALUATION_H
 
+#include "runtime/data/BatchLoader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/executor/Session.h"
 #include "runtime/train/TrainOptions.h"
@@ -48,6 +49,7 @@ private:
 
   Session &session; // of the entry point
   std::unique_ptr<DataSource> data;
+  std::unique_ptr<BatchLoader> loader; // of the data
   int64_t batches = 0;
   int64_t every = 1;
 };

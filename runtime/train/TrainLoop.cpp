@@ -8,6 +8,7 @@
 
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
+#include "runtime/data/BatchLoader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/Sampling.h"
 #include "runtime/executor/Session.h"
@@ -66,7 +67,9 @@ private:
   MaybeError prepare(std::shared_ptr<const Backend> backend);
   MaybeError openData();
   MaybeError checkOptions();
-  MaybeError checkData(const DataSource &source, const std::string &path);
+  MaybeError startLoader();
+  MaybeError checkData(const DataSource &source, const std::string &name);
+  std::string describeEpochs() const;
   void describe() const;
   MaybeError runSteps();
   MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
@@ -92,6 +95,7 @@ private:
   std::shared_ptr<const plan::Plan> plan;
   std::unique_ptr<Session> session;
   std::unique_ptr<DataSource> data;       // null if the plan needs none
+  std::unique_ptr<BatchLoader> loader;    // of the data
   std::unique_ptr<Evaluation> evaluation; // null if nobody asked for it
   SavedFiles savedFiles;
   std::optional<MetricsWriter> metricsWriter;
@@ -116,11 +120,11 @@ MaybeError TrainLoop::openData() {
   std::vector<DataInput> inputs = dataInputsOf(*plan);
   if (inputs.empty()) {
     unitsPerStep = 1;
-    if (!options.dataPath.empty())
+    if (!options.dataPaths.empty())
       note("the plan has no data inputs; --data is not used");
     return std::nullopt;
   }
-  if (options.dataPath.empty()) {
+  if (options.dataPaths.empty()) {
     std::vector<std::string> names;
     for (const DataInput &input : inputs)
       names.push_back(fmt::format("{} ({})", input.name, input.type.str()));
@@ -128,7 +132,7 @@ MaybeError TrainLoop::openData() {
         fmt::format("the plan needs data for {}; give a file with --data", fmt::join(names, ", "))};
   }
   Expected<std::unique_ptr<DataSource>> source =
-      openDataSource(options.dataPath, inputs, options.seed);
+      openDataSource(options.dataPaths, inputs, {options.seed, options.sampling});
   if (!source)
     return source.error();
   data = std::move(*source);
@@ -188,6 +192,9 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   session = std::move(*created);
   if (MaybeError error = checkOptions())
     return error;
+  if (data)
+    if (MaybeError error = startLoader())
+      return error;
   // A run of days must not end with the discovery that its result has no place.
   Expected<SavedFiles> files = SavedFiles::create(*plan, options);
   if (!files)
@@ -197,25 +204,46 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
     return error;
   // Last, as it takes longest.
   if (data)
-    if (MaybeError error = checkData(*data, options.dataPath))
+    if (MaybeError error = checkData(*data, describeFiles(options.dataPaths)))
       return error;
   if (evaluation)
-    if (MaybeError error = checkData(evaluation->getData(), options.evalDataPath))
+    if (MaybeError error = checkData(evaluation->getData(), describeFiles(options.evalDataPaths)))
       return error->inContext("--eval-data");
   return std::nullopt;
 }
 
-/// Looks at all of a file, so that what is wrong with its end is not found after days.
-MaybeError TrainLoop::checkData(const DataSource &source, const std::string &path) {
+/// Batches are read while the devices compute.
+MaybeError TrainLoop::startLoader() {
+  auto started = BatchLoader::start([this](int64_t number) { return data->batch(number); },
+                                    batchesAhead(dataInputsOf(*plan), options.batches),
+                                    steps * options.batches);
+  if (!started)
+    return started.error();
+  loader = std::move(*started);
+  return std::nullopt;
+}
+
+/// Looks at all of a data set, so that what is wrong with its end is not found after days.
+MaybeError TrainLoop::checkData(const DataSource &source, const std::string &name) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point told = Clock::now();
   return source.check([&](uint64_t done, uint64_t all) {
     if (Clock::now() - told > std::chrono::seconds(5)) {
-      note(fmt::format("{}: {}% are checked", path, 100 * done / all));
+      note(fmt::format("{}: {}% are checked", name, 100 * done / all));
       told = Clock::now();
     }
     return !stop;
   });
+}
+
+/// How much of the data the run takes: "0.14 epochs in 200 steps".
+std::string TrainLoop::describeEpochs() const {
+  double samples = static_cast<double>(steps) * static_cast<double>(options.batches) *
+                   static_cast<double>(data->batchSize());
+  return fmt::format("{:.3g} epochs in {} step{}{}",
+                     samples / static_cast<double>(data->samplesPerEpoch()), steps,
+                     steps == 1 ? "" : "s",
+                     options.sampling == Sampling::Random ? ", drawn with replacement" : "");
 }
 
 void TrainLoop::describe() const {
@@ -233,7 +261,7 @@ void TrainLoop::describe() const {
           session->numDevices(), session->numDevices() == 1 ? "" : "s", printable(mesh),
           formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
   if (data)
-    printTo(out, "{}\n", printable(data->describe()));
+    printTo(out, "{}; {}\n", printable(data->describe()), describeEpochs());
   if (evaluation)
     printTo(out, "{}\n", printable(evaluation->describe()));
   std::fflush(out);
@@ -262,7 +290,7 @@ MaybeError TrainLoop::giveInputs(int64_t step) {
       return error;
     if (!data)
       continue;
-    auto batch = data->batch(number + 1);
+    Expected<Batch> batch = loader->take(number + 1);
     if (!batch)
       return batch.error();
     for (auto &[name, tensor] : *batch)

@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_TRAIN_TRAINOPTIONS_H
 #define DTC_RUNTIME_TRAIN_TRAINOPTIONS_H
 
+#include "runtime/data/Sampling.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/LossScale.h"
@@ -27,12 +28,12 @@ inline constexpr int64_t defaultTrainSteps = 100;
 /// What dtc-run is asked to do. Empty paths mean that there is no such file.
 struct TrainOptions {
   std::string planPath;
-  std::string dataPath;
-  std::vector<std::string> initPaths; // weights to start from; see loadWeights
-  std::string evalDataPath;           // held-out data
-  std::string savePath;               // where the weights go at the end
-  std::string saveAdaptersPath;       // where the adapters alone go; see saveAdapters
-  std::string metricsPath;            // a JSON object a step
+  std::vector<std::string> dataPaths;     // the files of one data set
+  std::vector<std::string> initPaths;     // weights to start from; see loadWeights
+  std::vector<std::string> evalDataPaths; // held-out data
+  std::string savePath;                   // where the weights go at the end
+  std::string saveAdaptersPath;           // where the adapters alone go; see saveAdapters
+  std::string metricsPath;                // a JSON object a step
   std::string tracePath; // what the devices did when, in the last steps; see ChromeTrace.h
 
   /// Batches of a step, over which gradients are summed; see SessionOptions.
@@ -50,6 +51,8 @@ struct TrainOptions {
   std::optional<int64_t> warmupSteps;
   LearningRateDecay decay = LearningRateDecay::Cosine;
   uint64_t seed = 0;
+  /// Of the batches to train on.
+  Sampling sampling = Sampling::Random;
 
   /// Of plans that scale their loss; see LossScale.h. Absent: 65536 and 2000.
   std::optional<double> lossScale;

@@ -7,6 +7,7 @@
 #include "plan/PlanReader.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/Calibration.h"
+#include "runtime/data/DataFiles.h"
 #include "runtime/data/SafetensorsShards.h"
 #include "runtime/executor/Session.h"
 #include "runtime/generate/GenerateRun.h"
@@ -23,6 +24,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace dtc;
@@ -66,6 +68,9 @@ static const std::map<std::string, LearningRateDecay> decays = {
     {"linear", LearningRateDecay::Linear},
     {"cosine", LearningRateDecay::Cosine}};
 
+static const std::map<std::string, Sampling> samplings = {{"random", Sampling::Random},
+                                                          {"epochs", Sampling::Epochs}};
+
 /// CLI11 takes -1 for the largest unsigned number, and what is larger than the largest one for it.
 template <typename T> static CLI::Validator wholeNumber() {
   return CLI::Validator(
@@ -105,8 +110,8 @@ static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
       ->capture_default_str();
   // What a user would take for something that generation does.
   for (const char *flag :
-       {"--data", "--eval-data", "--eval-every", "--eval-batches", "--steps", "--accumulate",
-        "--save", "--metrics", "--trace", "--lr", "--loss-scale"})
+       {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches", "--steps",
+        "--accumulate", "--save", "--metrics", "--trace", "--lr", "--loss-scale"})
     prompt->excludes(app.get_option(flag));
   CLI::Option *temperature =
       app.add_option("--temperature", options.generator.sampler.temperature,
@@ -130,15 +135,26 @@ static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
 
 static void addOptions(CLI::App &app, TrainOptions &options) {
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
-  app.add_option("--data", options.dataPath,
-                 "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
-                 "32 bits (.u32), or tensors named as the plan's inputs (.safetensors)");
+  app.add_option(
+         "--data", options.dataPaths,
+         "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
+         "32 bits (.u32), or tensors named as the plan's inputs (.safetensors); or a quoted "
+         "pattern, 'shards/*.bin'; may be given again: all files are one data set")
+      ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--sampling", [&](const std::string &name) { options.sampling = samplings.at(name); },
+         "How the samples of batches are drawn: each for itself (random), or each once in an "
+         "epoch, "
+         "in another order each time (epochs)")
+      ->check(CLI::IsMember({"random", "epochs"}))
+      ->default_str("random");
   app.add_option("--accumulate", options.batches,
                  "Batches of a step: gradients are summed over them before each update")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  app.add_option("--eval-data", options.evalDataPath,
-                 "Held-out data, as --data, to compute the loss on; without dropout");
+  app.add_option("--eval-data", options.evalDataPaths,
+                 "Held-out data, as --data, to compute the loss on; without dropout")
+      ->allow_extra_args(false);
   app.add_option("--eval-every", options.evalEvery,
                  "Steps from one evaluation to the next (default: a tenth of all); there is one "
                  "after the last step too")
@@ -222,11 +238,25 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       ->allow_extra_args(false);
 }
 
+/// Puts files in the place of patterns.
+static MaybeError findFiles(TrainOptions &options) {
+  for (auto [flag, paths] : {std::pair("--data", &options.dataPaths),
+                             std::pair("--eval-data", &options.evalDataPaths)}) {
+    Expected<std::vector<std::string>> files = findDataFiles(*paths);
+    if (!files)
+      return files.error().inContext(flag);
+    *paths = std::move(*files);
+  }
+  return std::nullopt;
+}
+
 static MaybeError checkFiles(const TrainOptions &train, const GenerateOptions &generate) {
   CommandFiles files;
   files.reads("the plan", train.planPath);
-  files.reads("--data", train.dataPath);
-  files.reads("--eval-data", train.evalDataPath);
+  for (const std::string &path : train.dataPaths)
+    files.reads("--data", path);
+  for (const std::string &path : train.evalDataPaths)
+    files.reads("--eval-data", path);
   for (const std::string &path : train.initPaths) {
     Expected<std::vector<std::string>> weights = safetensorsFilesOf(path);
     if (!weights)
@@ -307,6 +337,8 @@ static int runMain(int argc, char **argv) {
     std::fflush(stdout);
     std::_Exit(fail(error.message));
   };
+  if (MaybeError error = findFiles(options))
+    return fail(error->message);
   if (MaybeError error = checkFiles(options, generateOptions))
     return fail(error->message);
   stopOnSignals();

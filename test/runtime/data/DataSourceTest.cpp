@@ -28,6 +28,11 @@ std::vector<DataInput> tokenInputs(int64_t batch = 4, int64_t seq = 5, int64_t l
   return {{"tokens", type, limit}, {"labels", type, limit}};
 }
 
+Expected<std::unique_ptr<DataSource>> openFile(const std::string &path,
+                                               std::vector<DataInput> inputs, uint64_t seed) {
+  return openDataSource({path}, std::move(inputs), {seed});
+}
+
 std::vector<int32_t> values(const HostTensor &tensor) {
   return {tensor.as<int32_t>(), tensor.as<int32_t>() + tensor.type.numElements()};
 }
@@ -58,9 +63,9 @@ TEST(TokenSource, TokensMayHave32Bits) {
   TempDir dir;
   std::vector<uint32_t> tokens(300);
   std::iota(tokens.begin(), tokens.end(), 128'000 - 300);
-  auto raw = openDataSource(dir.write("a.u32", bytesOf(tokens)), tokenInputs(4, 5, 128'256), 1);
-  auto llmc = openDataSource(dir.write("a.bin", llmcFile(tokens, 20240801, 7)),
-                             tokenInputs(4, 5, 128'256), 1);
+  auto raw = openFile(dir.write("a.u32", bytesOf(tokens)), tokenInputs(4, 5, 128'256), 1);
+  auto llmc =
+      openFile(dir.write("a.bin", llmcFile(tokens, 20240801, 7)), tokenInputs(4, 5, 128'256), 1);
   for (auto *source : {&raw, &llmc}) {
     ASSERT_OK(*source);
     EXPECT_TRUE(contains((**source)->describe(), "300 32-bit tokens"));
@@ -75,7 +80,7 @@ TEST(TokenSource, TokensMayHave32Bits) {
   // Larger ones than any input takes.
   std::string path = dir.write("b.u32", bytesOf<uint32_t>({1, 2, 3, 0x8000'0001, 5, 6}));
   for (int64_t limit : {int64_t{0}, int64_t{1000}}) {
-    auto source = openDataSource(path, tokenInputs(1, 5, limit), 1);
+    auto source = openFile(path, tokenInputs(1, 5, limit), 1);
     ASSERT_OK(source);
     EXPECT_ERROR((*source)->batch(1), "b.u32: token 2147483649 at position 3 is out of range");
   }
@@ -87,7 +92,7 @@ TEST(TokenSource, AWrongWidthIsNoticed) {
   for (size_t i = 0; i < wide.size(); ++i)
     wide[i] = static_cast<uint32_t>(i * 7919 % 50'000);
   auto error = [&](const std::string &name, const std::string &content, int64_t vocabulary) {
-    return messageOf(openDataSource(dir.write(name, content), tokenInputs(4, 5, vocabulary), 1));
+    return messageOf(openFile(dir.write(name, content), tokenInputs(4, 5, vocabulary), 1));
   };
   for (int64_t vocabulary : {0, 50'257})
     EXPECT_TRUE(contains(error("a.bin", bytesOf(wide), vocabulary),
@@ -108,8 +113,8 @@ TEST(TokenSource, AWrongWidthIsNoticed) {
   EXPECT_TRUE(contains(error("c.bin", bytesOf(sparse), 50'257), "is 0, as in a file of 32-bit"));
   EXPECT_EQ(error("c.bin", llmcFile(sparse), 50'257), "");
   // 16-bit tokens that are named otherwise have large numbers.
-  auto source = openDataSource(dir.write("d.u32", bytesOf(countingTokens(600))),
-                               tokenInputs(4, 5, 128'256), 1);
+  auto source =
+      openFile(dir.write("d.u32", bytesOf(countingTokens(600))), tokenInputs(4, 5, 128'256), 1);
   ASSERT_OK(source);
   EXPECT_ERROR((*source)->batch(1), "is out of range; the input \"tokens\" takes tokens from 0 to "
                                     "128255");
@@ -118,7 +123,7 @@ TEST(TokenSource, AWrongWidthIsNoticed) {
 TEST(TokenSource, ATextIsASequenceOfBytes) {
   TempDir dir;
   std::string text = "abcdefghijklmnopqrstuvwxyz\xff";
-  auto source = openDataSource(dir.write("x.txt", text), tokenInputs(), 1);
+  auto source = openFile(dir.write("x.txt", text), tokenInputs(), 1);
   ASSERT_OK(source);
   EXPECT_TRUE(contains((*source)->describe(), "x.txt: 27 bytes of text"));
   for (int64_t step = 1; step <= 20; ++step) {
@@ -140,7 +145,7 @@ TEST(TokenSource, ATextIsASequenceOfBytes) {
 
 TEST(TokenSource, EveryWindowIsDrawn) {
   TempDir dir;
-  auto source = openDataSource(dir.write("x.txt", std::string("0123456789")), tokenInputs(), 1);
+  auto source = openFile(dir.write("x.txt", std::string("0123456789")), tokenInputs(), 1);
   ASSERT_OK(source);
   std::set<int32_t> starts;
   for (int64_t step = 1; step <= 50; ++step)
@@ -153,21 +158,20 @@ TEST(TokenSource, EveryWindowIsDrawn) {
 TEST(TokenSource, BatchesDependOnSeedAndStepOnly) {
   TempDir dir;
   std::string path = dir.write("x.bin", bytesOf(countingTokens(60000)));
-  auto first = openDataSource(path, tokenInputs(), 1),
-       again = openDataSource(path, tokenInputs(), 1);
-  auto other = openDataSource(path, tokenInputs(), 2);
+  auto first = openFile(path, tokenInputs(), 1), again = openFile(path, tokenInputs(), 1);
+  auto other = openFile(path, tokenInputs(), 2);
   ASSERT_OK(first);
   EXPECT_EQ((*first)->batch(3)->at("tokens").bytes, (*again)->batch(3)->at("tokens").bytes);
   EXPECT_NE((*first)->batch(3)->at("tokens").bytes, (*first)->batch(4)->at("tokens").bytes);
   EXPECT_NE((*first)->batch(3)->at("tokens").bytes, (*other)->batch(3)->at("tokens").bytes);
   // A larger batch begins with the samples of the smaller one.
-  auto large = openDataSource(path, tokenInputs(8), 1);
+  auto large = openFile(path, tokenInputs(8), 1);
   std::vector<int32_t> small = values((*first)->batch(3)->at("tokens"));
   std::vector<int32_t> start = values((*large)->batch(3)->at("tokens"));
   start.resize(small.size());
   EXPECT_EQ(start, small);
   // Without labels, the tokens are the same.
-  auto alone = openDataSource(path, {tokenInputs()[0]}, 1);
+  auto alone = openFile(path, {tokenInputs()[0]}, 1);
   ASSERT_OK(alone);
   EXPECT_EQ(values((*alone)->batch(3)->at("tokens")), small);
   EXPECT_EQ((*alone)->batch(3)->size(), 1u);
@@ -175,8 +179,8 @@ TEST(TokenSource, BatchesDependOnSeedAndStepOnly) {
 
 TEST(TokenSource, LlmcAndNanoGptAreToldApart) {
   TempDir dir;
-  auto llmc = openDataSource(dir.write("a.bin", llmcFile(countingTokens(500))), tokenInputs(), 1);
-  auto nano = openDataSource(dir.write("b.bin", bytesOf(countingTokens(500))), tokenInputs(), 1);
+  auto llmc = openFile(dir.write("a.bin", llmcFile(countingTokens(500))), tokenInputs(), 1);
+  auto nano = openFile(dir.write("b.bin", bytesOf(countingTokens(500))), tokenInputs(), 1);
   ASSERT_OK(llmc);
   ASSERT_OK(nano);
   EXPECT_TRUE(contains((*llmc)->describe(), "500 16-bit tokens (llm.c)"));
@@ -187,10 +191,10 @@ TEST(TokenSource, LlmcAndNanoGptAreToldApart) {
 TEST(TokenSource, SaysWhatIsWrongWithAFile) {
   TempDir dir;
   auto error = [&](const std::string &name, const std::string &content) {
-    return messageOf(openDataSource(dir.write(name, content), tokenInputs(), 1));
+    return messageOf(openFile(dir.write(name, content), tokenInputs(), 1));
   };
-  EXPECT_ERROR(openDataSource(dir.path("none.txt"), tokenInputs(), 1), "none.txt: cannot open");
-  EXPECT_ERROR(openDataSource(dir.path(""), tokenInputs(), 1), "is not a regular file");
+  EXPECT_ERROR(openFile(dir.path("none.txt"), tokenInputs(), 1), "none.txt: cannot open");
+  EXPECT_ERROR(openFile(dir.path(""), tokenInputs(), 1), "is not a regular file");
   EXPECT_TRUE(contains(error("a.txt", ""), "a.txt: the file is empty"));
   EXPECT_TRUE(contains(error("a.txt", "hello"), "a.txt: has 5 tokens; a sample takes 6"));
   EXPECT_EQ(error("a.txt", "hello!"), "");
@@ -213,27 +217,27 @@ TEST(TokenSource, SaysWhichInputItCannotServe) {
   std::string path = dir.write("a.txt", "some text of some length");
   auto inputs = tokenInputs();
   inputs.push_back({"mask", {DType::F32, {4}}, 0});
-  EXPECT_ERROR(openDataSource(path, inputs, 1), "the plan also needs \"mask\"");
-  EXPECT_ERROR(openDataSource(path, {tokenInputs()[1]}, 1), "the plan has no input \"tokens\"");
+  EXPECT_ERROR(openFile(path, inputs, 1), "the plan also needs \"mask\"");
+  EXPECT_ERROR(openFile(path, {tokenInputs()[1]}, 1), "the plan has no input \"tokens\"");
   inputs = tokenInputs();
   inputs[0].type.dtype = DType::F32;
-  EXPECT_ERROR(openDataSource(path, inputs, 1), "is f32[4,5]; expected i32[batch,seq]");
+  EXPECT_ERROR(openFile(path, inputs, 1), "is f32[4,5]; expected i32[batch,seq]");
   inputs = tokenInputs();
   inputs[1].type.shape[1] = 6;
-  EXPECT_ERROR(openDataSource(path, inputs, 1),
+  EXPECT_ERROR(openFile(path, inputs, 1),
                "\"tokens\" (i32[4,5]) and \"labels\" (i32[4,6]) of the plan differ");
 }
 
 TEST(TokenSource, NamesATokenThatIsOutOfRange) {
   TempDir dir;
   std::string path = dir.write("a.bin", bytesOf<uint16_t>({1, 2, 3, 9, 5, 6}));
-  auto source = openDataSource(path, tokenInputs(4, 5, 9), 1);
+  auto source = openFile(path, tokenInputs(4, 5, 9), 1);
   ASSERT_OK(source);
   EXPECT_ERROR((*source)->batch(1), "a.bin: token 9 at position 3 is out of range; the input "
                                     "\"tokens\" takes tokens from 0 to 8");
   // The label is the first to be out of range.
   path = dir.write("b.bin", bytesOf<uint16_t>({1, 2, 3, 4, 5, 9}));
-  source = openDataSource(path, tokenInputs(4, 5, 9), 1);
+  source = openFile(path, tokenInputs(4, 5, 9), 1);
   EXPECT_ERROR((*source)->batch(1), "token 9 at position 5 is out of range; the input \"labels\"");
 }
 
@@ -260,7 +264,7 @@ std::vector<DataInput> sampleInputs() {
 
 TEST(SafetensorsSource, ASampleIsTheSameRowOfAllTensors) {
   TempDir dir;
-  auto source = openDataSource(writeSamples(dir), sampleInputs(), 1);
+  auto source = openFile(writeSamples(dir), sampleInputs(), 1);
   ASSERT_OK(source);
   EXPECT_TRUE(contains((*source)->describe(), "d.safetensors: 10 samples"));
   std::set<int32_t> seen;
@@ -281,7 +285,7 @@ TEST(SafetensorsSource, SaysWhatDoesNotFit) {
   TempDir dir;
   std::string path = writeSamples(dir);
   auto errorOf = [&](const std::vector<DataInput> &inputs) {
-    return messageOf(openDataSource(path, inputs, 1));
+    return messageOf(openFile(path, inputs, 1));
   };
   EXPECT_TRUE(contains(errorOf({}), "the plan has no data inputs"));
   EXPECT_TRUE(contains(errorOf({{"z", {DType::F32, {4}}, 0}}), "has no tensor \"z\""));
@@ -293,13 +297,13 @@ TEST(SafetensorsSource, SaysWhatDoesNotFit) {
                        "tensor \"x\": elements of type F32 cannot be read as i32"));
   EXPECT_TRUE(contains(errorOf({{"x", {DType::F32, {4, 2}}, 0}, {"y", {DType::I32, {5}}, 0}}),
                        "have 4 and 5 samples"));
-  EXPECT_ERROR(openDataSource(dir.write("bad.safetensors", "x"), sampleInputs(), 1),
+  EXPECT_ERROR(openFile(dir.write("bad.safetensors", "x"), sampleInputs(), 1),
                "bad.safetensors: is no safetensors file");
   ASSERT_OK(writeSafetensors(
       dir.path("e.safetensors"),
       std::map<std::string, HostTensor>{{"x", HostTensor(TensorType{DType::F32, {3, 2}})},
                                         {"y", HostTensor(TensorType{DType::I32, {2}})}}));
-  EXPECT_ERROR(openDataSource(dir.path("e.safetensors"), sampleInputs(), 1),
+  EXPECT_ERROR(openFile(dir.path("e.safetensors"), sampleInputs(), 1),
                "tensors \"x\" and \"y\" have 3 and 2 samples");
 }
 
@@ -309,7 +313,7 @@ TEST(SafetensorsSource, NamesAnIndexThatIsOutOfRange) {
   y.as<int32_t>()[2] = -7;
   ASSERT_OK(
       writeSafetensors(dir.path("d.safetensors"), std::map<std::string, HostTensor>{{"y", y}}));
-  auto source = openDataSource(dir.path("d.safetensors"), {{"y", {DType::I32, {2, 3}}, 10}}, 1);
+  auto source = openFile(dir.path("d.safetensors"), {{"y", {DType::I32, {2, 3}}, 10}}, 1);
   ASSERT_OK(source);
   EXPECT_ERROR((*source)->batch(1), "d.safetensors: tensor \"y\" has -7 at element 2 of sample 0; "
                                     "expected an index from 0 to 9");
@@ -319,7 +323,7 @@ TEST(DataSource, ChecksAllTokens) {
   TempDir dir;
   std::vector<uint16_t> tokens(3 << 20, 7);
   auto check = [&](std::vector<DataInput> inputs) {
-    auto source = openDataSource(dir.write("x.bin", bytesOf(tokens)), std::move(inputs), 1);
+    auto source = openFile(dir.write("x.bin", bytesOf(tokens)), std::move(inputs), 1);
     EXPECT_OK(source);
     uint64_t last = 0;
     return (*source)->check([&](uint64_t done, uint64_t all) {
@@ -351,7 +355,7 @@ TEST(DataSource, ACheckCanBeEnded) {
   TempDir dir;
   std::vector<uint16_t> tokens(3 << 20, 7);
   tokens.back() = 9;
-  auto source = openDataSource(dir.write("x.bin", bytesOf(tokens)), tokenInputs(4, 5, 8), 1);
+  auto source = openFile(dir.write("x.bin", bytesOf(tokens)), tokenInputs(4, 5, 8), 1);
   ASSERT_OK(source);
   int calls = 0;
   EXPECT_OK((*source)->check([&](uint64_t, uint64_t) { return ++calls < 3; }));
@@ -365,8 +369,8 @@ TEST(DataSource, ChecksAllIndicesOfTensors) {
     EXPECT_OK(writeSafetensors(dir.path("d.safetensors"),
                                std::map<std::string, HostTensor>{{"x", x}, {"y", y}}));
     auto source =
-        openDataSource(dir.path("d.safetensors"),
-                       {{"x", {DType::F32, {4, 1}}, 0}, {"y", {DType::I32, {4, 5}}, 10, -1}}, 1);
+        openFile(dir.path("d.safetensors"),
+                 {{"x", {DType::F32, {4, 1}}, 0}, {"y", {DType::I32, {4, 5}}, 10, -1}}, 1);
     EXPECT_OK(source);
     return (*source)->check([](uint64_t done, uint64_t all) {
       EXPECT_LT(done, all);
@@ -383,7 +387,7 @@ TEST(DataSource, ChecksAllIndicesOfTensors) {
 TEST(DataSource, AFileThatBecomesShorterIsAnError) {
   TempDir dir;
   std::string path = dir.write("x.bin", bytesOf(countingTokens(100)));
-  auto source = openDataSource(path, tokenInputs(), 1);
+  auto source = openFile(path, tokenInputs(), 1);
   ASSERT_OK(source);
   std::filesystem::resize_file(path, 0);
   EXPECT_ERROR((*source)->batch(1), "x.bin: had 200 bytes when it was opened, and has 0 now");

@@ -32,7 +32,7 @@ class SkippedStep : public ::testing::Test {
 protected:
   SkippedStep() {
     options.planPath = dir.path("m.plan");
-    options.dataPath = dir.path("x.safetensors");
+    options.dataPaths = {dir.path("x.safetensors")};
     options.metricsPath = dir.path("m.jsonl");
     options.savePath = dir.path("w.safetensors");
     options.steps = 20;
@@ -63,7 +63,7 @@ protected:
     HostTensor x(TensorType{DType::F32, {static_cast<int64_t>(xs.size())}}), ys = x;
     std::copy(xs.begin(), xs.end(), x.as<float>());
     std::fill_n(ys.as<float>(), xs.size(), y);
-    EXPECT_OK(writeSafetensors(options.dataPath, {{"x", x}, {"y", ys}}));
+    EXPECT_OK(writeSafetensors(options.dataPaths[0], {{"x", x}, {"y", ys}}));
   }
 
   Expected<TrainResult> run() {

@@ -37,7 +37,7 @@ protected:
     for (int i = 0; i < 100; ++i)
       text += "the quick brown fox jumps over the lazy dog\n";
     options.planPath = dir.path("m.plan");
-    options.dataPath = dir.write("text.txt", text);
+    options.dataPaths = {dir.write("text.txt", text)};
     options.steps = 10;
     options.learningRate = 0.1;
     usePlan(*trainingPlan({2, 2, 2}));
@@ -185,7 +185,7 @@ TEST_F(TrainLoop, ALateErrorSavesTheLastCompleteStep) {
 TEST_F(TrainLoop, AFileThatBecomesShorterIsALateError) {
   options.savePath = dir.path("w.safetensors");
   options.steps = 1'000'000'000;
-  auto result = runAnd([&] { std::filesystem::resize_file(options.dataPath, 0); });
+  auto result = runAnd([&] { std::filesystem::resize_file(options.dataPaths[0], 0); });
   EXPECT_ERROR(result, "text.txt: had 4400 bytes when it was opened, and has 0 now; do not");
   EXPECT_ERROR(result, "; what was trained up to step ");
   EXPECT_OK(SafetensorsFile::open(options.savePath));
@@ -266,11 +266,11 @@ TEST_F(TrainLoop, FindsUnwritablePathsBeforeTheFirstStep) {
 }
 
 TEST_F(TrainLoop, ChecksItsOptions) {
-  options.dataPath.clear();
+  options.dataPaths.clear();
   EXPECT_ERROR(run(), "the plan needs data for tokens (i32[8,6]); give a file with --data");
-  options.dataPath = dir.path("none.txt");
+  options.dataPaths = {dir.path("none.txt")};
   EXPECT_ERROR(run(), "none.txt: cannot open");
-  options.dataPath = dir.path("text.txt");
+  options.dataPaths = {dir.path("text.txt")};
   options.steps = -1;
   EXPECT_ERROR(run(), "--steps is -1");
   options.steps = 5;
@@ -301,7 +301,7 @@ TEST_F(TrainLoop, NoStepsSaveTheInitialWeights) {
 
 TEST_F(TrainLoop, APlanThatDoesNotTrainPrintsItsOutputs) {
   usePlan(*forwardPlan());
-  options.dataPath = dir.write("a.txt", std::string(100, 'a'));
+  options.dataPaths = {dir.write("a.txt", std::string(100, 'a'))};
   options.steps.reset();
   auto result = run();
   ASSERT_OK(result);
@@ -352,7 +352,7 @@ TEST_F(TrainLoop, NamesTheFileAndTheValueThatIsOutOfRange) {
   // One token at the end, which the batches of the run may never have.
   plan->mutable_programs(0)->mutable_inputs(0)->set_index_limit(123);
   usePlan(*plan);
-  options.dataPath = dir.write("long.txt", std::string(1'000'000, 'a') + "{a");
+  options.dataPaths = {dir.write("long.txt", std::string(1'000'000, 'a') + "{a")};
   EXPECT_ERROR(run(), "long.txt: token 123 at position 1000000 is out of range");
   EXPECT_EQ(dir.read("out.log"), "");
 }
