@@ -19,7 +19,8 @@ using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
 struct Knobs {
   int64_t microbatches = 1, zero = 0;
   bool sequence = false;
-  const char *schedule = "1f1b", *recompute = "none";
+  const char *schedule = "1f1b";
+  Recompute recompute = Recompute::None;
 };
 
 } // namespace
@@ -44,25 +45,25 @@ std::vector<CompileOptions> benchmarks::predictedLayouts() {
   };
   add({}, {});
   add({}, {.microbatches = 2});
-  add({}, {.recompute = "selective"});
-  add({}, {.recompute = "full"});
+  add({}, {.recompute = Recompute::Selective});
+  add({}, {.recompute = Recompute::Full});
   add({{"dp", 2}}, {});
   add({{"dp", 2}}, {.zero = 1});
   add({{"dp", 2}}, {.microbatches = 2, .zero = 2});
   add({{"dp", 2}}, {.zero = 3});
-  add({{"dp", 2}}, {.recompute = "full"});
+  add({{"dp", 2}}, {.recompute = Recompute::Full});
   add({{"tp", 2}}, {});
   add({{"tp", 2}}, {.sequence = true});
-  add({{"tp", 2}}, {.sequence = true, .recompute = "selective"});
+  add({{"tp", 2}}, {.sequence = true, .recompute = Recompute::Selective});
   for (int64_t microbatches : {1, 2, 4, 8})
     add({{"pp", 2}}, {.microbatches = microbatches});
   for (const char *schedule : {"naive", "gpipe", "interleaved", "zb-h1"})
     add({{"pp", 2}}, {.microbatches = 4, .schedule = schedule});
-  add({{"pp", 2}}, {.microbatches = 4, .recompute = "full"});
+  add({{"pp", 2}}, {.microbatches = 4, .recompute = Recompute::Full});
   add({{"dp", 4}}, {});
   add({{"dp", 4}}, {.zero = 1});
   add({{"dp", 4}}, {.zero = 3});
-  add({{"dp", 4}}, {.recompute = "full"});
+  add({{"dp", 4}}, {.recompute = Recompute::Full});
   add({{"dp", 2}, {"fsdp", 2}}, {.zero = 3});
   add({{"tp", 4}}, {});
   add({{"dp", 2}, {"tp", 2}}, {});

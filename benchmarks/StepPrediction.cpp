@@ -190,9 +190,9 @@ static CompileOptions optionsOf(const PublishedCase &row) {
   options.stages = row.stages;
   options.sequenceParallel = row.sequenceParallel;
   options.zero = row.zero;
-  options.recompute = row.recompute;
-  options.dtype = row.dtype;
-  options.optimizer = row.optimizer;
+  options.recompute = *valueOf<Recompute>(row.recompute);
+  options.dtype = *valueOf<ComputeType>(row.dtype);
+  options.optimizer = *valueOf<Optimizer>(row.optimizer);
   // A pipeline tells forward from backward also where all of the model is one stage.
   options.mesh = {{kPipelineAxis, row.pp}};
   if (row.dp > 1)
@@ -245,7 +245,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
     model = import(row, folder, row.batch);
     if (!model)
       return model.error();
-    options.recompute = "none";
+    options.recompute = Recompute::None;
     compiled = (*model)->compile(options);
     if (!compiled)
       return compiled.error();
@@ -280,9 +280,10 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   auto model = import(row, folder, batch);
   if (!model)
     return model.error();
-  CostProbe probe((*model)->module(), optionsOf(row), cluster, batch);
+  CompileOptions options = optionsOf(row);
+  CostProbe probe((*model)->module(), options, cluster, batch);
   llvm::ArrayRef<ModelCosts> costs =
-      probe.find({row.tp, row.microbatch, row.sequenceParallel, row.recompute});
+      probe.find({row.tp, row.microbatch, row.sequenceParallel, options.recompute});
   if (costs.empty() || costs.front().layers == 0)
     return Error{fmt::format("{}: {}", row.config,
                              probe.numLayers() == 0
@@ -293,7 +294,7 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.isMegatron() && row.recompute == "full")
     if (llvm::ArrayRef<ModelCosts> kept =
-            probe.find({row.tp, row.microbatch, row.sequenceParallel, "none"});
+            probe.find({row.tp, row.microbatch, row.sequenceParallel, Recompute::None});
         !kept.empty())
       result.backward = kept.front().layer.backward + result.forward;
   return result;

@@ -70,8 +70,8 @@ static MaybeError run(const Arguments &args) {
   importOptions.batch = args.batch;
   importOptions.seq = args.seq;
   CompileOptions options;
-  options.mode = CompileOptions::Mode::Generate;
-  options.dtype = args.dtype;
+  options.mode = CompileMode::Generate;
+  options.dtype = *valueOf<ComputeType>(args.dtype);
   if (args.tp > 1)
     options.mesh = {{"tp", args.tp}};
   auto model = benchmarks::importAndCompile(args.config, importOptions, options);

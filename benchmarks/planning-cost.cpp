@@ -83,7 +83,7 @@ static Expected<Sample> planOnce(const Arguments &args, int64_t layers, int64_t 
   PlannerOptions options;
   options.cluster = &*cluster;
   options.devices = devices;
-  options.base.dtype = "bf16";
+  options.base.dtype = ComputeType::BF16;
   auto choice = Planner((*model)->module(), "planning-cost", options).run();
   if (!choice)
     return choice.error();

@@ -35,42 +35,41 @@ static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) 
 namespace {
 struct Change {
   std::string what;
-  CompileOptions options;
+  ResolvedOptions options;
   bool isOneOfTwo = false; ///< the next is said as well where this fits
 };
 } // namespace
 
 /// What the user could change, the cheapest first.
-static std::vector<Change> changesOf(const CompileOptions &options) {
+static std::vector<Change> changesOf(const ResolvedOptions &options) {
   std::vector<Change> changes;
   auto add = [&](const std::string &what, auto change) {
-    CompileOptions changed = options;
+    ResolvedOptions changed = options;
     change(changed);
     changes.push_back({what, changed});
     return &changes.back();
   };
-  auto hasAxis = [&](StringRef axis) {
-    return llvm::any_of(options.mesh, [&](auto &entry) { return entry.first == axis; });
-  };
-  if (options.recompute != "selective") {
-    auto *change = add("--recompute selective", [](auto &o) { o.recompute = "selective"; });
-    change->isOneOfTwo = options.recompute != "auto";
+  if (options.recompute != Recompute::Selective) {
+    auto *change =
+        add("--recompute selective", [](auto &o) { o.recompute = Recompute::Selective; });
+    change->isOneOfTwo = options.recompute != Recompute::Auto;
   }
-  if (options.recompute != "auto")
-    add("--recompute auto", [](CompileOptions &o) { o.recompute = "auto"; });
-  if (hasAxis("dp") || hasAxis("fsdp") || !options.zeroAxes.empty())
+  if (options.recompute != Recompute::Auto)
+    add("--recompute auto", [](CompileOptions &o) { o.recompute = Recompute::Auto; });
+  if (options.hasAxis("dp") || options.hasAxis("fsdp") || !options.zeroAxes.empty())
     for (int64_t stage = options.zero + 1; stage <= 3; ++stage)
       add(llvm::formatv("--zero {0}", stage), [&](CompileOptions &o) { o.zero = stage; });
-  if (options.recompute != "auto" && options.zero < 3 && (hasAxis("dp") || hasAxis("fsdp")))
+  if (options.recompute != Recompute::Auto && options.zero < 3 &&
+      (options.hasAxis("dp") || options.hasAxis("fsdp")))
     add("--zero 3 --recompute auto", [](CompileOptions &o) {
       o.zero = 3;
-      o.recompute = "auto";
+      o.recompute = Recompute::Auto;
     });
   for (int64_t factor : {2, 4})
     add(llvm::formatv("--microbatches {0}", options.microbatches * factor),
         [&](CompileOptions &o) { o.microbatches *= factor; });
   for (int64_t factor : {2, 4}) {
-    CompileOptions changed = options;
+    ResolvedOptions changed = options;
     auto axis =
         llvm::find_if(changed.mesh, [](auto &entry) { return entry.first == kPipelineAxis; });
     if (axis == changed.mesh.end())
@@ -81,7 +80,7 @@ static std::vector<Change> changesOf(const CompileOptions &options) {
   return changes;
 }
 
-static void explainMemory(ModuleOp model, StringRef name, const CompileOptions &options,
+static void explainMemory(ModuleOp model, StringRef name, const ResolvedOptions &options,
                           Candidate &closest) {
   MemoryPeak peak = findPeak(*closest.module);
   InFlightDiagnostic error = emitError(peak.where)
@@ -145,11 +144,11 @@ static std::string findStaleState(ModuleOp train, ModuleOp evaluation) {
 /// Adds to the exec IR of a train step an entry point that computes the loss alone, from the local
 /// view of the same step.
 static LogicalResult addEvaluation(ModuleOp module, OwningOpRef<ModuleOp> partitioned,
-                                   const CompileOptions &options) {
-  if (options.mode != CompileOptions::Mode::Train)
+                                   const ResolvedOptions &options) {
+  if (options.mode != CompileMode::Train)
     return success();
-  CompileOptions forward = options;
-  forward.recompute = "none"; // nothing is kept
+  ResolvedOptions forward = options;
+  forward.recompute = Recompute::None; // nothing is kept
   // What there is to remark upon was said of the train step.
   std::string problem;
   {
@@ -179,7 +178,7 @@ static LogicalResult addEvaluation(ModuleOp module, OwningOpRef<ModuleOp> partit
 }
 
 /// Takes a model to the programs of both phases of generation.
-static LogicalResult compileGeneration(ModuleOp module, CompileOptions options) {
+static LogicalResult compileGeneration(ModuleOp module, ResolvedOptions options) {
   OwningOpRef<ModuleOp> decode = module.clone();
   auto partition = [&](ModuleOp program) -> LogicalResult {
     return success(succeeded(declareMesh(program, options)) &&
@@ -244,9 +243,9 @@ static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &opti
                               << " functions, expected one, func.func @loss";
   if (functions.front().isExternal())
     return functions.front().emitOpError() << "has no body, expected one that computes the loss";
-  CompileOptions effective = options;
-  if (options.mode == CompileOptions::Mode::Forward)
-    effective.recompute = "none"; // nothing is kept
+  ResolvedOptions effective = options;
+  if (options.mode == CompileMode::Forward)
+    effective.recompute = Recompute::None; // nothing is kept
   // The model's own mesh decides where the options have none.
   effective.modelHasMesh = !module.getOps<dist::MeshOp>().empty();
   for (auto mesh : module.getOps<dist::MeshOp>())
@@ -258,11 +257,11 @@ static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &opti
           axis.getName() == "fsdp")
         effective.zeroAxes = {"fsdp"};
     }
-  if (options.mode == CompileOptions::Mode::Generate) {
+  if (options.mode == CompileMode::Generate) {
     // There is one microbatch, which goes through the stages in any schedule alike.
     if (effective.schedule == "auto")
       effective.schedule = "1f1b";
-    effective.recompute = "none";
+    effective.recompute = Recompute::None;
     if (failed(compileGeneration(module, effective)))
       return failure();
     return exportPlan(module, modelName, plan);

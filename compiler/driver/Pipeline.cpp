@@ -21,49 +21,45 @@ void dtc::registerDialects(DialectRegistry &registry) {
                   memref::MemRefDialect>();
 }
 
-static bool hasAxis(const CompileOptions &options, StringRef axis) {
-  return llvm::any_of(options.mesh, [&](const auto &entry) { return entry.first == axis; });
-}
-
-static bool hasPipeline(const CompileOptions &options) {
-  return hasAxis(options, kPipelineAxis) || options.modelHasPipeline;
+static bool hasPipeline(const ResolvedOptions &options) {
+  return options.hasAxis(kPipelineAxis) || options.modelHasPipeline;
 }
 
 /// Whether something has to know which stage and pass an op belongs to.
-static bool marksStages(const CompileOptions &options) {
-  return hasPipeline(options) || options.recompute != "none";
+static bool marksStages(const ResolvedOptions &options) {
+  return hasPipeline(options) || options.recompute != Recompute::None;
 }
 
 /// Whether the command line's mesh has an axis of microbatches. A pipeline works on them, also on
 /// one, and so does what decides about recomputation.
-static bool hasMicrobatchAxis(const CompileOptions &options) {
+static bool hasMicrobatchAxis(const ResolvedOptions &options) {
   return !options.modelHasMesh &&
          (options.microbatches > 1 || options.accumulates || marksStages(options));
 }
 
 /// The axis of microbatches over which every batch is split, empty if there is none. Over one of
 /// the model's own mesh only its own shardings split, unless it has one microbatch, which is all.
-static std::string microbatchAxis(const CompileOptions &options) {
+static std::string microbatchAxis(const ResolvedOptions &options) {
   if (hasMicrobatchAxis(options))
     return kMicrobatchAxis;
   return marksStages(options) || options.accumulates ? options.modelMicrobatchAxis : "";
 }
 
 /// Whether there is a loop over a single microbatch.
-static bool hasSingleMicrobatch(const CompileOptions &options) {
+static bool hasSingleMicrobatch(const ResolvedOptions &options) {
   return !microbatchAxis(options).empty() && (options.modelHasMesh || options.microbatches == 1);
 }
 
-std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
+std::vector<std::string> dtc::defaultShardings(const ResolvedOptions &options) {
   std::vector<std::string> map, batch;
   for (const char *axis : {"dp", "fsdp"})
-    if (hasAxis(options, axis))
+    if (options.hasAxis(axis))
       batch.push_back(axis);
   if (std::string micro = microbatchAxis(options); !micro.empty())
     batch.push_back(micro);
   if (!batch.empty())
     map.push_back("batch=" + llvm::join(batch, "+"));
-  if (hasAxis(options, "tp")) {
+  if (options.hasAxis("tp")) {
     for (const char *logical : kTensorAxisNames)
       map.push_back(std::string(logical) + "=tp");
     // After the others: inside a block, heads and the MLP's dimension are what is split.
@@ -73,19 +69,19 @@ std::vector<std::string> dtc::defaultShardings(const CompileOptions &options) {
   return map;
 }
 
-int64_t dtc::chunksOf(const CompileOptions &options) {
+int64_t dtc::chunksOf(const ResolvedOptions &options) {
   auto rule = findScheduleRule(options.schedule);
   return options.chunks > 0 || !rule ? std::max<int64_t>(options.chunks, 1) : rule->minChunks;
 }
 
 /// The axes over which ZeRO splits.
-static std::vector<std::string> zeroAxes(const CompileOptions &options) {
+static std::vector<std::string> zeroAxes(const ResolvedOptions &options) {
   if (!options.zeroAxes.empty())
     return options.zeroAxes;
-  return {hasAxis(options, "fsdp") ? "fsdp" : "dp"};
+  return {options.hasAxis("fsdp") ? "fsdp" : "dp"};
 }
 
-LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
+LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) {
   auto existing = module.getOps<dist::MeshOp>();
   if (!existing.empty()) {
     if (options.mesh.empty() && options.microbatches == 1) {
@@ -124,8 +120,8 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
       return failure();
   if (hasMicrobatchAxis(options) && !add(kMicrobatchAxis, options.microbatches, true))
     return failure();
-  auto speed = [&](double value) {
-    return value > 0 ? builder.getF64FloatAttr(value) : FloatAttr();
+  auto speed = [&](std::optional<double> value) {
+    return value ? builder.getF64FloatAttr(*value) : FloatAttr();
   };
   auto mesh =
       dist::MeshOp::create(builder, loc, builder.getStringAttr("mesh"), builder.getArrayAttr(axes),
@@ -133,37 +129,37 @@ LogicalResult dtc::declareMesh(ModuleOp module, const CompileOptions &options) {
   return mesh.verify();
 }
 
-void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &options) {
+void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
   NameDimensionsPassOptions nameDimensions;
   nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
   manager.addPass(createNameDimensionsPass(nameDimensions));
-  if (options.mode == CompileOptions::Mode::Generate) {
+  if (options.mode == CompileMode::Generate) {
     BuildGenerationPassOptions generate;
     generate.phase = options.decodes ? "decode" : "prefill";
     manager.addPass(createBuildGenerationPass(generate));
-  } else if (options.mode != CompileOptions::Mode::Forward) {
+  } else if (options.mode != CompileMode::Forward) {
     BuildTrainStepPassOptions train;
-    train.optimizer = options.mode == CompileOptions::Mode::Train ? options.optimizer : "none";
+    train.optimizer = options.mode == CompileMode::Train ? wordOf(options.optimizer) : "none";
     train.clip = options.clip;
     train.beta1 = options.beta1;
-    train.beta2 = options.beta2;
+    train.beta2 = options.beta2.value_or(options.optimizer == Optimizer::Lion ? 0.99 : 0.95);
     train.eps = options.eps;
     train.weightDecay = options.weightDecay;
     train.momentum = options.momentum;
     train.freeze.assign(options.freeze.begin(), options.freeze.end());
     train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
     // Gradients in bf16 have the range of those in f32.
-    train.lossScale = options.dtype == "f16" && train.optimizer != "none";
+    train.lossScale = options.dtype == ComputeType::F16 && train.optimizer != "none";
     train.numberOps = marksStages(options);
     train.accumulates =
         train.optimizer != "none" && (options.accumulates || options.microbatches > 1);
     train.separateBatches = train.optimizer != "none" && hasSingleMicrobatch(options);
     manager.addPass(createBuildTrainStepPass(train));
   }
-  if (options.dtype != "f32") {
+  if (options.dtype != ComputeType::F32) {
     MixedPrecisionPassOptions precision;
-    precision.dtype = options.dtype;
+    precision.dtype = wordOf(options.dtype);
     manager.addPass(createMixedPrecisionPass(precision));
   }
   manager.addPass(createCanonicalizerPass());
@@ -197,21 +193,21 @@ void dtc::buildPartitioning(OpPassManager &manager, const CompileOptions &option
   }
   manager.addPass(createInsertReshardsPass());
   manager.addPass(createSpmdPartitionPass());
-  if (options.gradReduceDtype != "f32") {
+  if (options.gradReduceDtype != ComputeType::F32) {
     NarrowGradientReductionsPassOptions narrow;
-    narrow.dtype = options.gradReduceDtype;
+    narrow.dtype = wordOf(options.gradReduceDtype);
     manager.addPass(createNarrowGradientReductionsPass(narrow));
   }
   VerifyPrecisionPassOptions verify;
-  verify.allowNarrowReductions = options.gradReduceDtype != "f32";
+  verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
   manager.addPass(createVerifyPrecisionPass(verify));
   manager.addPass(createCSEPass());
 }
 
-RecomputeActivationsPassOptions dtc::recomputeOptions(const CompileOptions &options,
+RecomputeActivationsPassOptions dtc::recomputeOptions(const ResolvedOptions &options,
                                                       ArrayRef<int64_t> keepBytes) {
   RecomputeActivationsPassOptions recompute;
-  recompute.mode = options.recompute;
+  recompute.mode = wordOf(options.recompute);
   recompute.keepBytes.assign(keepBytes.begin(), keepBytes.end());
   recompute.schedule = options.schedule;
   recompute.chunks = chunksOf(options);
@@ -219,9 +215,9 @@ RecomputeActivationsPassOptions dtc::recomputeOptions(const CompileOptions &opti
   return recompute;
 }
 
-void dtc::buildLowering(OpPassManager &manager, const CompileOptions &options,
+void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
                         ArrayRef<int64_t> keepBytes) {
-  if (options.recompute != "none")
+  if (options.recompute != Recompute::None)
     manager.addPass(createRecomputeActivationsPass(recomputeOptions(options, keepBytes)));
   std::vector<std::string> zero = zeroAxes(options);
   if (options.zero == 3) {

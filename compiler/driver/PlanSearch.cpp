@@ -68,15 +68,15 @@ std::string dtc::firstErrorOf(ArrayRef<Diagnostic> diagnostics) {
 void dtc::describeModel(ModuleOp model, const CompileOptions &options, plan::Plan &plan) {
   auto functions = llvm::to_vector(model.getOps<func::FuncOp>());
   if (functions.size() != 1 || functions.front().isExternal() ||
-      options.mode == CompileOptions::Mode::Generate)
+      options.mode == CompileMode::Generate)
     return;
-  ModelFlops flops = countModelFlops(functions.front(),
-                                     options.mode != CompileOptions::Mode::Forward, options.freeze);
+  ModelFlops flops =
+      countModelFlops(functions.front(), options.mode != CompileMode::Forward, options.freeze);
   plan.set_model_flops(flops.all);
   plan.set_masked_flops(flops.masked);
 }
 
-ModuleOp PlanSearch::partitioned(const CompileOptions &options) {
+ModuleOp PlanSearch::partitioned(const ResolvedOptions &options) {
   Front &front = frontOf(options);
   if (front.isMade)
     return front.module.get();
@@ -90,7 +90,7 @@ ModuleOp PlanSearch::partitioned(const CompileOptions &options) {
   return front.module.get();
 }
 
-std::optional<Candidate> PlanSearch::lower(const CompileOptions &options,
+std::optional<Candidate> PlanSearch::lower(const ResolvedOptions &options,
                                            ArrayRef<int64_t> keepBytes) {
   ModuleOp front = partitioned(options);
   if (!front) {
@@ -105,13 +105,13 @@ std::optional<Candidate> PlanSearch::lower(const CompileOptions &options,
     noteFailure(candidate.diagnostics);
     return std::nullopt;
   };
-  CompileOptions rest = options;
-  if (options.recompute != "none") {
+  ResolvedOptions rest = options;
+  if (options.recompute != Recompute::None) {
     auto keeps = recomputeActivations(*candidate.module, recomputeOptions(options, keepBytes));
     if (failed(keeps))
       return fail();
     candidate.keeps = std::move(*keeps);
-    rest.recompute = "none"; // it is done
+    rest.recompute = Recompute::None; // it is done
   }
   if (failed(runPasses(*candidate.module,
                        [&](OpPassManager &manager) { buildLowering(manager, rest); })))
@@ -151,8 +151,8 @@ std::optional<Candidate> PlanSearch::keepIfFits(std::optional<Candidate> candida
   return std::nullopt;
 }
 
-std::optional<Candidate> PlanSearch::fit(const CompileOptions &options) {
-  if (options.recompute == "auto")
+std::optional<Candidate> PlanSearch::fit(const ResolvedOptions &options) {
+  if (options.recompute == Recompute::Auto)
     return finish(recomputeLeast(options));
   return finish(keepIfFits(lower(options)));
 }
@@ -167,7 +167,7 @@ static int mostPlans(ModuleOp module) {
 
 /// For each device the bound on what it keeps for the backward pass with which it fits and computes
 /// least again. Devices are searched side by side: each plan has a bound for all of them.
-std::optional<Candidate> PlanSearch::recomputeLeast(const CompileOptions &options) {
+std::optional<Candidate> PlanSearch::recomputeLeast(const ResolvedOptions &options) {
   constexpr double kWorthwhile = 0.01; // of the forward pass
   std::optional<Candidate> best = lower(options);
   if (!best || options.memoryLimit == 0 || best->peak() <= options.memoryLimit)
@@ -219,12 +219,12 @@ std::optional<Candidate> PlanSearch::recomputeLeast(const CompileOptions &option
   return best;
 }
 
-std::optional<Candidate> PlanSearch::run(const CompileOptions &options) {
+std::optional<Candidate> PlanSearch::run(const ResolvedOptions &options) {
   if (options.schedule != "auto")
     return fit(options);
   std::optional<Candidate> best;
   for (const ScheduleRule &rule : getScheduleRules()) {
-    CompileOptions tried = options;
+    ResolvedOptions tried = options;
     tried.schedule = rule.name.str();
     if (options.chunks > 0 && (options.chunks < rule.minChunks || options.chunks > rule.maxChunks))
       continue;

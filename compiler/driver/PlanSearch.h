@@ -36,7 +36,7 @@ void describeModel(mlir::ModuleOp model, const CompileOptions &options, plan::Pl
 
 /// A program that was taken the whole road.
 struct Candidate {
-  CompileOptions options;
+  ResolvedOptions options;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<int64_t> arenas;    ///< of each program, bytes
   std::vector<DeviceKeeps> keeps; ///< of each device of a pipeline, where something is recomputed
@@ -54,31 +54,31 @@ class PlanSearch {
 public:
   PlanSearch(mlir::ModuleOp model, llvm::StringRef name) : model(model), name(name.str()) {}
   /// The best candidate; nullopt, with `closest` set where something compiled, where none fits.
-  std::optional<Candidate> run(const CompileOptions &options);
+  std::optional<Candidate> run(const ResolvedOptions &options);
 
   std::optional<Candidate> closest;      ///< of those that do not fit, the one that needs least
   std::vector<mlir::Diagnostic> failure; ///< of what did not compile
   /// What was said of a program before it was lowered.
-  std::vector<mlir::Diagnostic> &partitionDiagnostics(const CompileOptions &options) {
+  std::vector<mlir::Diagnostic> &partitionDiagnostics(const ResolvedOptions &options) {
     return frontOf(options).diagnostics;
   }
 
   /// The local view that a candidate with these options was lowered from. After it, no more
   /// candidates are.
-  mlir::OwningOpRef<mlir::ModuleOp> takePartitioned(const CompileOptions &options) {
+  mlir::OwningOpRef<mlir::ModuleOp> takePartitioned(const ResolvedOptions &options) {
     return std::move(frontOf(options).module);
   }
 
 private:
   /// The local view, shared by what differs in what follows; null where it did not compile.
-  mlir::ModuleOp partitioned(const CompileOptions &options);
+  mlir::ModuleOp partitioned(const ResolvedOptions &options);
   /// Takes it to planned memory.
-  std::optional<Candidate> lower(const CompileOptions &options,
+  std::optional<Candidate> lower(const ResolvedOptions &options,
                                  llvm::ArrayRef<int64_t> keepBytes = {});
   /// Adds the plan and how long it takes.
   std::optional<Candidate> finish(std::optional<Candidate> candidate);
-  std::optional<Candidate> fit(const CompileOptions &options);
-  std::optional<Candidate> recomputeLeast(const CompileOptions &options);
+  std::optional<Candidate> fit(const ResolvedOptions &options);
+  std::optional<Candidate> recomputeLeast(const ResolvedOptions &options);
   std::optional<Candidate> keepIfFits(std::optional<Candidate> candidate);
 
   mlir::ModuleOp model;
@@ -88,8 +88,8 @@ private:
     mlir::OwningOpRef<mlir::ModuleOp> module;
     std::vector<mlir::Diagnostic> diagnostics;
   };
-  Front &frontOf(const CompileOptions &options) {
-    return fronts[{chunksOf(options), options.recompute != "none"}];
+  Front &frontOf(const ResolvedOptions &options) {
+    return fronts[{chunksOf(options), options.recompute != Recompute::None}];
   }
   /// Keeps what was said of the first candidate that did not compile.
   void noteFailure(std::vector<mlir::Diagnostic> &diagnostics) {

@@ -86,17 +86,16 @@ static double bestRate(const cluster::Device &device, runtime::DType dtype) {
   return best;
 }
 
-static runtime::DType computeType(llvm::StringRef dtype) {
-  return dtype == "bf16"  ? runtime::DType::BF16
-         : dtype == "f16" ? runtime::DType::F16
-                          : runtime::DType::F32;
+static runtime::DType elementType(ComputeType type) {
+  return type == ComputeType::BF16  ? runtime::DType::BF16
+         : type == ComputeType::F16 ? runtime::DType::F16
+                                    : runtime::DType::F32;
 }
 
-double dtc::sustainedFlops(const cluster::Cluster &cluster, int64_t devices,
-                           llvm::StringRef dtype) {
+double dtc::sustainedFlops(const cluster::Cluster &cluster, int64_t devices, ComputeType dtype) {
   double sum = 0;
   for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices))
-    sum += double(used.devices) * bestRate(*used.device, computeType(dtype));
+    sum += double(used.devices) * bestRate(*used.device, elementType(dtype));
   return sum;
 }
 
@@ -118,15 +117,15 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
   for (const auto &[name, size] : options.mesh)
     if (size > 1 && !options.links.contains(name))
       options.links[name] = linkOf(*topology, name, size);
-  runtime::DType dtype = computeType(options.dtype);
+  runtime::DType dtype = elementType(options.dtype);
   double flops = std::numeric_limits<double>::infinity(), bandwidth = flops;
   for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices)) {
     runtime::MatrixShape large{1, 2048, 2048, 2048};
     flops = std::min(flops, large.flops() / runtime::productSeconds(*used.device, dtype, large));
     bandwidth = std::min(bandwidth, used.device->memory_bandwidth());
   }
-  if (options.deviceFlops == 0 && std::isfinite(flops))
+  if (!options.deviceFlops && std::isfinite(flops))
     options.deviceFlops = roundToThreeDigits(flops);
-  if (options.deviceBandwidth == 0 && std::isfinite(bandwidth))
+  if (!options.deviceBandwidth && std::isfinite(bandwidth))
     options.deviceBandwidth = roundToThreeDigits(bandwidth);
 }

@@ -27,9 +27,9 @@ void useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &options);
 runtime::GroupShape slowestGroup(const runtime::Topology &topology,
                                  const std::vector<std::string> &axes);
 
-/// The FLOP/s that products of a type, as CompileOptions::dtype names it, reach at best on the
+/// The FLOP/s that products of a type reach at best on the
 /// first `devices` devices of a cluster, together.
-double sustainedFlops(const cluster::Cluster &cluster, int64_t devices, llvm::StringRef dtype);
+double sustainedFlops(const cluster::Cluster &cluster, int64_t devices, ComputeType dtype);
 
 } // namespace dtc
 

@@ -81,7 +81,7 @@ struct CostKey {
   int64_t tp = 1;
   int64_t samples = 1; ///< of a microbatch on a device
   bool sequenceParallel = false;
-  std::string recompute = "none";
+  Recompute recompute = Recompute::None;
   std::vector<std::string> shard; ///< entries of the map beside those of the options
 
   auto operator<=>(const CostKey &) const = default;

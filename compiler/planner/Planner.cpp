@@ -72,8 +72,8 @@ Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
       probe(model, options.base, *options.cluster, traits.batch, options.devices, traits.batchDims),
       estimator(this->options, traits) {
   // Nothing is kept for a backward pass.
-  if (this->options.base.mode == CompileOptions::Mode::Forward) {
-    this->options.base.recompute = "none";
+  if (this->options.base.mode == CompileMode::Forward) {
+    this->options.base.recompute = Recompute::None;
     this->options.fixed.insert("recompute");
   }
   traits.layers = probe.numLayers();
@@ -136,7 +136,7 @@ static int64_t mostMaps(ModuleOp probed) {
 
 std::optional<Planner::Promise> Planner::promiseOf(const ParallelLayout &layout, size_t number) {
   CostKey key = layout.key(traits.batch);
-  key.recompute = "none";
+  key.recompute = Recompute::None;
   key.sequenceParallel = layout.tp > 1 && traits.hasSequenceAxis;
   // Devices that split nothing do what one does.
   if (!splitsByDefault && layout.shard.empty()) {
@@ -317,7 +317,7 @@ static double priorError(const ParallelLayout &layout) {
 /// What layouts have in common whose estimates err in the same way.
 static std::string kindOf(const ParallelLayout &layout) {
   return fmt::format("{} {} {} {} {}", layout.pp > 1 ? layout.schedule : "", layout.zero,
-                     layout.recompute, layout.sequenceParallel, layout.microbatches > 1);
+                     wordOf(layout.recompute), layout.sequenceParallel, layout.microbatches > 1);
 }
 
 /// Layouts that may be faster if they recompute only as much as their memory asks for: the chosen
@@ -326,10 +326,10 @@ static std::string kindOf(const ParallelLayout &layout) {
 static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedLayout> ranked,
                                               std::optional<size_t> chosen, double best) {
   std::vector<size_t> found;
-  if (chosen && ranked[*chosen].layout.recompute != "none")
+  if (chosen && ranked[*chosen].layout.recompute != Recompute::None)
     found.push_back(*chosen);
   for (auto [index, entry] : llvm::enumerate(ranked))
-    if (!entry.fits && entry.layout.recompute == "none" && entry.seconds() < best) {
+    if (!entry.fits && entry.layout.recompute == Recompute::None && entry.seconds() < best) {
       found.push_back(index);
       break;
     }
@@ -420,7 +420,7 @@ void Planner::simulateBest(PlanChoice &choice,
       RankedLayout &entry = choice.ranked.emplace_back();
       entry.layout = choice.ranked[index].layout;
       entry.estimate = choice.ranked[index].estimate;
-      entry.layout.recompute = "auto";
+      entry.layout.recompute = Recompute::Auto;
       entry.layout.memoryLimit = int64_t(choice.memoryBytes);
       kinds.push_back(kindOf(entry.layout));
       isDone.push_back(false);
@@ -497,8 +497,8 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
     if (namesArgumentDims(key) && !findArgumentDims(function, key, problem))
       return Error{"shard: " + problem};
   }
-  ModelFlops flops = countModelFlops(function, options.base.mode != CompileOptions::Mode::Forward,
-                                     options.base.freeze);
+  ModelFlops flops =
+      countModelFlops(function, options.base.mode != CompileMode::Forward, options.base.freeze);
   choice.lowerBound =
       (flops.all - flops.masked) / sustainedFlops(*options.cluster, devices, options.base.dtype);
   estimateAll(choice, report);

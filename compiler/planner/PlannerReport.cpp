@@ -6,6 +6,7 @@
 
 #include "compiler/planner/PlannerReport.h"
 
+#include "compiler/driver/OptionTable.h"
 #include "compiler/planner/Strategy.h"
 #include "report/SimulationReport.h"
 #include "support/Format.h"
@@ -65,21 +66,15 @@ std::string dtc::explainSlower(const RankedLayout &entry, const RankedLayout &be
     if (base > 0 && part.second > 0.001 * base)
       text += fmt::format("{}{} +{:.1f} %", text.empty() ? "" : ", ", part.first,
                           100 * part.second / base);
-  if (entry.layout.recompute != best.layout.recompute && entry.layout.recompute != "none")
-    text += fmt::format("{}recomputes ({})", text.empty() ? "" : "; ", entry.layout.recompute);
+  if (entry.layout.recompute != best.layout.recompute && entry.layout.recompute != Recompute::None)
+    text +=
+        fmt::format("{}recomputes ({})", text.empty() ? "" : "; ", wordOf(entry.layout.recompute));
   return text.empty() ? "about the same" : text;
 }
 
 /// "zero=1": a knob that is fixed, as --set takes it.
 static std::string describeKnob(const std::string &knob, const CompileOptions &base) {
-  std::string value = knob == "microbatches"        ? fmt::to_string(base.microbatches)
-                      : knob == "zero"              ? fmt::to_string(base.zero)
-                      : knob == "sequence_parallel" ? fmt::to_string(base.sequenceParallel)
-                      : knob == "schedule"          ? base.schedule
-                      : knob == "chunks"            ? fmt::to_string(base.chunks)
-                      : knob == "recompute"         ? base.recompute
-                                                    : fmt::to_string(base.bucketBytes);
-  return knob + "=" + value;
+  return knob + "=" + formatOption(*findOption(knob), base);
 }
 
 std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTraits &traits) {
@@ -204,22 +199,16 @@ dtc::pageOptions(const PlanChoice &choice, const PlannerOptions &options, size_t
   runtime::SimulationPageOptions page;
   const RankedLayout &best = choice.ranked.front();
   CompileOptions compiled = best.layout.toOptions(options.base);
-  auto add = [&](const char *name, const std::string &value) {
-    page.strategy.push_back(
-        {name, value, options.fixed.contains(name) ? "fixed by the user" : "searched"});
-  };
   for (const auto &[name, size] : compiled.mesh)
     page.strategy.push_back({name, std::to_string(size),
                              options.axes.contains(name) ? "fixed by the user" : "searched"});
-  add("microbatches", std::to_string(compiled.microbatches));
-  add("zero", std::to_string(compiled.zero));
-  add("sequence_parallel", compiled.sequenceParallel ? "true" : "false");
-  if (best.layout.pp > 1) {
-    add("schedule", compiled.schedule);
-    add("chunks", std::to_string(best.layout.chunks));
+  for (const Option &option : getOptions()) {
+    bool isOfPipeline = option.name == "schedule" || option.name == "chunks";
+    if (option.isSearched && (best.layout.pp > 1 || !isOfPipeline))
+      page.strategy.push_back(
+          {option.name.str(), formatOption(option, compiled),
+           options.fixed.contains(option.name.str()) ? "fixed by the user" : "searched"});
   }
-  add("recompute", compiled.recompute);
-  add("bucket_bytes", formatBytes(uint64_t(compiled.bucketBytes)));
   for (const RankedLayout &entry :
        llvm::ArrayRef(choice.ranked).slice(1, std::min(alternatives, choice.ranked.size() - 1)))
     page.alternatives.push_back(

@@ -195,12 +195,12 @@ private:
         return;
       zeros = {options.base.zero};
     }
-    std::vector<std::string> recomputes = {"none", "selective", "full"};
+    std::vector<Recompute> recomputes = {Recompute::None, Recompute::Selective, Recompute::Full};
     if (isFixed("recompute"))
       recomputes = {options.base.recompute};
     for (bool sp : sequence)
       for (int64_t zero : zeros)
-        for (const std::string &recompute : recomputes) {
+        for (Recompute recompute : recomputes) {
           layout.sequenceParallel = sp;
           layout.zero = zero;
           layout.recompute = recompute;

@@ -39,7 +39,7 @@ struct ParallelLayout {
   int64_t microbatches = 1;
   std::string schedule = "1f1b";
   int64_t chunks = 1;
-  std::string recompute = "none";
+  Recompute recompute = Recompute::None;
   int64_t memoryLimit = 0; ///< bytes, of the recomputation "auto"
   int64_t bucketBytes = 0;
   /// How many of the repeated layers each stage has, where devices of several kinds are to have

@@ -167,7 +167,7 @@ double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<M
       sum([&](const PartCost &part) { return part.keptWhole(zeroDevices).parameters; });
   double wholeGradients =
       sum([&](const PartCost &part) { return part.keptWhole(zeroDevices).gradients; });
-  if (options.base.gradReduceDtype != "f32") {
+  if (options.base.gradReduceDtype != ComputeType::F32) {
     gradients /= 2;
     wholeGradients /= 2;
   }

@@ -6,11 +6,10 @@
 
 #include "compiler/planner/Strategy.h"
 
-#include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/driver/OptionTable.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/passes/sharding/LogicalAxes.h"
 #include "compiler/planner/SearchSpace.h"
-#include "compiler/planner/strategy.pb.h"
 #include "simulator/cluster/ClusterText.h"
 #include "support/MappedFile.h"
 #include "support/Printable.h"
@@ -20,186 +19,299 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/reflection.h>
 #include <google/protobuf/text_format.h>
-#include <set>
-#include <tuple>
+#include <memory>
 
 using namespace dtc;
 using runtime::Error;
 using runtime::Expected;
 using runtime::MaybeError;
 
+//===----------------------------------------------------------------------===//
+// The schema
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+namespace proto = google::protobuf;
+
+/// The message Strategy, made from the table of options: a field for each option of a strategy, of
+/// the same name. Protobuf reads and writes its text.
+class StrategySchema {
+public:
+  static const StrategySchema &get() {
+    static const StrategySchema schema;
+    return schema;
+  }
+
+  std::unique_ptr<proto::Message> createMessage() const {
+    return std::unique_ptr<proto::Message>(factory.GetPrototype(strategy)->New());
+  }
+  const proto::FieldDescriptor *field(llvm::StringRef name) const {
+    return strategy->FindFieldByName(name.str());
+  }
+
+private:
+  using Type = proto::FieldDescriptorProto;
+
+  StrategySchema() {
+    proto::FileDescriptorProto file;
+    file.set_name("strategy.proto");
+    file.set_package("dtc.strategy");
+    proto::DescriptorProto *axis = file.add_message_type();
+    axis->set_name("Axis");
+    addField(*axis, "name", Type::TYPE_STRING);
+    addField(*axis, "size", Type::TYPE_INT64);
+    proto::DescriptorProto *link = file.add_message_type();
+    link->set_name("Link");
+    addField(*link, "axis", Type::TYPE_STRING);
+    addField(*link, "bandwidth", Type::TYPE_DOUBLE);
+    addField(*link, "latency", Type::TYPE_DOUBLE);
+    proto::DescriptorProto *message = file.add_message_type();
+    message->set_name("Strategy");
+    for (const Option &option : getOptions())
+      if (option.isStrategy)
+        std::visit([&](auto member) { addOption(*message, option, CompileOptions().*member); },
+                   option.member);
+    strategy = pool.BuildFile(file)->FindMessageTypeByName("Strategy");
+  }
+
+  static Type &addField(proto::DescriptorProto &message, llvm::StringRef name, Type::Type type,
+                        bool isRepeated = false) {
+    Type *field = message.add_field();
+    field->set_name(name.str());
+    field->set_number(message.field_size());
+    field->set_type(type);
+    field->set_label(isRepeated ? Type::LABEL_REPEATED : Type::LABEL_OPTIONAL);
+    return *field;
+  }
+
+  template <typename T>
+  static void addOption(proto::DescriptorProto &message, const Option &option, const T &) {
+    if constexpr (std::is_same_v<T, bool>)
+      addField(message, option.name, Type::TYPE_BOOL);
+    else if constexpr (std::is_same_v<T, int64_t>)
+      addField(message, option.name, Type::TYPE_INT64);
+    else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>>)
+      addField(message, option.name, Type::TYPE_DOUBLE);
+    else if constexpr (std::is_same_v<T, MeshSizes>)
+      addField(message, option.name, Type::TYPE_MESSAGE, true).set_type_name(".dtc.strategy.Axis");
+    else if constexpr (std::is_same_v<T, LinkSpeeds>)
+      addField(message, option.name, Type::TYPE_MESSAGE, true).set_type_name(".dtc.strategy.Link");
+    else // words, and lists of texts
+      addField(message, option.name, Type::TYPE_STRING,
+               std::is_same_v<T, std::vector<std::string>>);
+  }
+
+  proto::DescriptorPool pool;
+  mutable proto::DynamicMessageFactory factory;
+  const proto::Descriptor *strategy = nullptr;
+};
+
+/// A message with the fields of one that is repeated or the whole.
+class Fields {
+public:
+  explicit Fields(proto::Message &message)
+      : message(message), reflection(*message.GetReflection()),
+        descriptor(*message.GetDescriptor()) {}
+
+  const proto::FieldDescriptor *find(const char *name) const {
+    return descriptor.FindFieldByName(name);
+  }
+  std::string text(const char *name) const { return reflection.GetString(message, find(name)); }
+  int64_t number(const char *name) const { return reflection.GetInt64(message, find(name)); }
+  double real(const char *name) const { return reflection.GetDouble(message, find(name)); }
+  Fields &set(const char *name, const std::string &value) {
+    reflection.SetString(&message, find(name), value);
+    return *this;
+  }
+  Fields &set(const char *name, int64_t value) {
+    reflection.SetInt64(&message, find(name), value);
+    return *this;
+  }
+  Fields &set(const char *name, double value) {
+    reflection.SetDouble(&message, find(name), value);
+    return *this;
+  }
+
+private:
+  proto::Message &message;
+  const proto::Reflection &reflection;
+  const proto::Descriptor &descriptor;
+};
+
+//===----------------------------------------------------------------------===//
+// To and from options
+//===----------------------------------------------------------------------===//
+
+/// Writes the value of one option into its field.
+struct FieldWriter {
+  proto::Message &message;
+  const Option &option;
+  const CompileOptions &options;
+
+  const proto::Reflection &reflection() const { return *message.GetReflection(); }
+  const proto::FieldDescriptor *field() const { return StrategySchema::get().field(option.name); }
+
+  void operator()(bool value) const { reflection().SetBool(&message, field(), value); }
+  void operator()(int64_t value) const { reflection().SetInt64(&message, field(), value); }
+  void operator()(double value) const { reflection().SetDouble(&message, field(), value); }
+  void operator()(const std::optional<double> &value) const {
+    if (value)
+      (*this)(*value);
+  }
+  void operator()(const std::vector<std::string> &value) const {
+    for (const std::string &element : value)
+      reflection().AddString(&message, field(), element);
+  }
+  void operator()(const MeshSizes &value) const {
+    for (const auto &[name, size] : value)
+      Fields(*reflection().AddMessage(&message, field())).set("name", name).set("size", size);
+  }
+  void operator()(const LinkSpeeds &value) const {
+    for (const auto &[axis, speed] : value)
+      Fields(*reflection().AddMessage(&message, field()))
+          .set("axis", axis)
+          .set("bandwidth", speed.first)
+          .set("latency", speed.second);
+  }
+  template <typename Word> void operator()(const Word &) const {
+    reflection().SetString(&message, field(), formatOption(option, options));
+  }
+};
+
+static constexpr int64_t kMostDevices = int64_t(1) << 31;
+
+/// Reads one option from its field, or gives it its default. Returns what is wrong, or an empty
+/// string.
+struct FieldReader {
+  proto::Message &message;
+  const Option &option;
+  CompileOptions &options;
+
+  const proto::Reflection &reflection() const { return *message.GetReflection(); }
+  const proto::FieldDescriptor *field() const { return StrategySchema::get().field(option.name); }
+  bool isGiven() const { return reflection().HasField(message, field()); }
+  std::string name() const { return option.name.str(); }
+
+  std::string operator()(bool CompileOptions::*member) const {
+    return read(member, [&] { return reflection().GetBool(message, field()); });
+  }
+  std::string operator()(int64_t CompileOptions::*member) const {
+    return read(member, [&] { return reflection().GetInt64(message, field()); });
+  }
+  std::string operator()(double CompileOptions::*member) const {
+    return read(member, [&] { return reflection().GetDouble(message, field()); });
+  }
+  std::string operator()(std::optional<double> CompileOptions::*member) const {
+    return read(member, [&] { return reflection().GetDouble(message, field()); });
+  }
+  std::string operator()(std::vector<std::string> CompileOptions::*member) const {
+    auto values = reflection().GetRepeatedFieldRef<std::string>(message, field());
+    (options.*member).assign(values.begin(), values.end());
+    return "";
+  }
+  std::string operator()(MeshSizes CompileOptions::*member) const;
+  std::string operator()(LinkSpeeds CompileOptions::*member) const;
+  template <typename Word> std::string operator()(Word CompileOptions::*member) const {
+    options.*member = CompileOptions().*member;
+    if (!isGiven())
+      return "";
+    std::string text = reflection().GetString(message, field());
+    if (auto bad = setOption(option, text, options))
+      return fmt::format("{} is \"{}\", expected {}", name(), bad->found, bad->expected);
+    return "";
+  }
+
+private:
+  template <typename T, typename Get> std::string read(T CompileOptions::*member, Get get) const {
+    options.*member = CompileOptions().*member;
+    if (isGiven())
+      options.*member = get();
+    if (auto bad = checkOption(option, options))
+      return fmt::format("{} is {}, expected {}", name(), bad->found, bad->expected);
+    return "";
+  }
+};
+
+std::string FieldReader::operator()(MeshSizes CompileOptions::*member) const {
+  MeshSizes &mesh = options.*member;
+  mesh.clear();
+  int64_t devices = 1;
+  for (int i = 0; i < reflection().FieldSize(message, field()); ++i) {
+    Fields axis(*reflection().MutableRepeatedMessage(&message, field(), i));
+    std::string name = axis.text("name");
+    int64_t size = axis.number("size");
+    auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+    if (name.empty() || !llvm::all_of(name, isWord) || name == kMicrobatchAxis)
+      return fmt::format("mesh[{}].name is \"{}\", expected letters, digits and _, and another "
+                         "name than {}",
+                         i, name, kMicrobatchAxis);
+    if (options.hasAxis(name))
+      return fmt::format("mesh[{}].name is \"{}\", as of an axis before it", i, name);
+    if (size < 1 || size > kMostDevices)
+      return fmt::format("mesh[{}].size is {}, expected 1 to {}", i, size, kMostDevices);
+    if (size > kMostDevices / devices)
+      return fmt::format("mesh has more than {} devices; expected fewer", kMostDevices);
+    devices *= size;
+    mesh.emplace_back(name, size);
+  }
+  return "";
+}
+
+std::string FieldReader::operator()(LinkSpeeds CompileOptions::*member) const {
+  LinkSpeeds &links = options.*member;
+  links.clear();
+  for (int i = 0; i < reflection().FieldSize(message, field()); ++i) {
+    Fields link(*reflection().MutableRepeatedMessage(&message, field(), i));
+    std::string axis = link.text("axis");
+    double bandwidth = link.real("bandwidth"), latency = link.real("latency");
+    if (!options.hasAxis(axis))
+      return fmt::format("link[{}].axis is \"{}\", which is no axis of the mesh", i, axis);
+    if (!(bandwidth > 0) || !std::isfinite(bandwidth))
+      return fmt::format("link[{}].bandwidth is {}, expected bytes a second, more than 0", i,
+                         bandwidth);
+    if (!(latency >= 0) || !std::isfinite(latency))
+      return fmt::format("link[{}].latency is {}, expected seconds, at least 0", i, latency);
+    if (!links.try_emplace(axis, bandwidth, latency).second)
+      return fmt::format("link[{}].axis is \"{}\", as of a link before it", i, axis);
+  }
+  return "";
+}
+
+} // namespace
+
 std::string dtc::formatStrategy(const CompileOptions &options) {
-  strategy::Strategy strategy;
-  for (const auto &[name, size] : options.mesh) {
-    strategy::Axis *axis = strategy.add_mesh();
-    axis->set_name(name);
-    axis->set_size(size);
-  }
-  for (const std::string &entry : options.shard)
-    strategy.add_shard(entry);
-  strategy.set_microbatches(options.microbatches);
-  strategy.set_accumulate(options.accumulates);
-  strategy.set_zero(options.zero);
-  for (const std::string &axis : options.zeroAxes)
-    strategy.add_zero_axes(axis);
-  strategy.set_sequence_parallel(options.sequenceParallel);
-  strategy.set_bucket_bytes(options.bucketBytes);
-  strategy.set_prefetch(options.prefetch);
-  strategy.set_schedule(options.schedule);
-  strategy.set_chunks(options.chunks);
-  strategy.set_stages(options.stages);
-  strategy.set_recompute(options.recompute);
-  strategy.set_memory_limit(options.memoryLimit);
-  strategy.set_dtype(options.dtype);
-  strategy.set_grad_reduce_dtype(options.gradReduceDtype);
-  for (const auto &[name, speed] : options.links) {
-    strategy::Link *link = strategy.add_link();
-    link->set_axis(name);
-    link->set_bandwidth(speed.first);
-    link->set_latency(speed.second);
-  }
-  if (options.deviceFlops > 0)
-    strategy.set_device_flops(options.deviceFlops);
-  if (options.deviceBandwidth > 0)
-    strategy.set_device_bandwidth(options.deviceBandwidth);
+  std::unique_ptr<proto::Message> message = StrategySchema::get().createMessage();
+  for (const Option &option : getOptions())
+    if (option.isStrategy)
+      std::visit(
+          [&](auto member) {
+            FieldWriter{*message, option, options}(options.*member);
+          },
+          option.member);
   std::string text;
-  google::protobuf::TextFormat::Printer printer;
+  proto::TextFormat::Printer printer;
   printer.SetUseShortRepeatedPrimitives(true);
-  printer.PrintToString(strategy, &text);
+  printer.PrintToString(*message, &text);
   return "# A strategy of dtc-compile. Change what you like and give it back with --strategy.\n" +
          text;
 }
 
-/// "microbatches is 0, expected 1 to 1048576", if so.
-static std::string outOfRange(const char *field, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most)
-    return "";
-  return fmt::format("{} is {}, expected {} to {}", field, value, least, most);
-}
-
-static std::string noneOf(const char *field, const std::string &value,
-                          llvm::ArrayRef<std::string> words) {
-  if (llvm::is_contained(words, value))
-    return "";
-  return fmt::format("{} is \"{}\", expected one of {}", field, value, llvm::join(words, ", "));
-}
-
-static constexpr int64_t kMostDevices = int64_t(1) << 31;
-
-/// What is wrong with the fields by themselves and with each other; empty if nothing is.
-static std::string findProblem(const strategy::Strategy &strategy, const CompileOptions &options) {
-  std::set<std::string> axes;
-  int64_t devices = 1;
-  for (int i = 0; i < strategy.mesh_size(); ++i) {
-    const strategy::Axis &axis = strategy.mesh(i);
-    auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-    if (axis.name().empty() || !llvm::all_of(axis.name(), isWord) || axis.name() == kMicrobatchAxis)
-      return fmt::format("mesh[{}].name is \"{}\", expected letters, digits and _, and another "
-                         "name than {}",
-                         i, axis.name(), kMicrobatchAxis);
-    if (!axes.insert(axis.name()).second)
-      return fmt::format("mesh[{}].name is \"{}\", as of an axis before it", i, axis.name());
-    std::string problem =
-        outOfRange(fmt::format("mesh[{}].size", i).c_str(), axis.size(), 1, kMostDevices);
-    if (!problem.empty())
-      return problem;
-    if (axis.size() > kMostDevices / devices)
-      return fmt::format("mesh has more than {} devices; expected fewer", kMostDevices);
-    devices *= axis.size();
-  }
-  std::vector<std::string> schedules = {"auto"};
-  for (const ScheduleRule &rule : getScheduleRules())
-    schedules.push_back(rule.name.str());
-  for (std::string problem :
-       {outOfRange("microbatches", options.microbatches, 1, int64_t(1) << 20),
-        outOfRange("zero", options.zero, 0, 3), outOfRange("chunks", options.chunks, 0, 1 << 10),
-        outOfRange("bucket_bytes", options.bucketBytes, 0, INT64_MAX),
-        outOfRange("memory_limit", options.memoryLimit, 0, INT64_MAX),
-        outOfRange("prefetch", options.prefetch, 0, 1000),
-        noneOf("schedule", options.schedule, schedules),
-        noneOf("recompute", options.recompute, {"none", "selective", "full", "auto"}),
-        noneOf("dtype", options.dtype, {"f32", "bf16", "f16"}),
-        noneOf("grad_reduce_dtype", options.gradReduceDtype,
-               options.dtype == "f32" ? std::vector<std::string>{"f32"}
-                                      : std::vector<std::string>{"f32", options.dtype})})
-    if (!problem.empty())
-      return problem;
-  for (const std::string &axis : options.zeroAxes)
-    if (!axes.contains(axis))
-      return fmt::format("zero_axes has \"{}\", which is no axis of the mesh", axis);
-  if (llvm::is_contained(options.zeroAxes, kPipelineAxis))
-    return fmt::format("zero_axes has \"{}\", the pipeline, whose devices have different layers",
-                       kPipelineAxis);
-  if (!options.zeroAxes.empty() && options.zero == 0)
-    return "zero_axes is given, but zero is 0; choose a stage from 1 to 3";
-  if (options.sequenceParallel && !axes.contains("tp"))
-    return "sequence_parallel is true, but the mesh has no axis \"tp\"";
-  if (!axes.contains(kPipelineAxis) && (options.chunks > 0 || !options.stages.empty()))
-    return fmt::format("{} is given, but the mesh has no axis \"{}\"",
-                       options.chunks > 0 ? "chunks" : "stages", kPipelineAxis);
-  std::set<std::string> linked;
-  for (int i = 0; i < strategy.link_size(); ++i) {
-    const strategy::Link &link = strategy.link(i);
-    if (!axes.contains(link.axis()))
-      return fmt::format("link[{}].axis is \"{}\", which is no axis of the mesh", i, link.axis());
-    if (!linked.insert(link.axis()).second)
-      return fmt::format("link[{}].axis is \"{}\", as of a link before it", i, link.axis());
-    if (!(link.bandwidth() > 0) || !std::isfinite(link.bandwidth()))
-      return fmt::format("link[{}].bandwidth is {}, expected bytes a second, more than 0", i,
-                         link.bandwidth());
-    if (!(link.latency() >= 0) || !std::isfinite(link.latency()))
-      return fmt::format("link[{}].latency is {}, expected seconds, at least 0", i, link.latency());
-  }
-  for (auto [field, isGiven, value] :
-       {std::tuple("device_flops", strategy.has_device_flops(), options.deviceFlops),
-        std::tuple("device_bandwidth", strategy.has_device_bandwidth(), options.deviceBandwidth)})
-    if (isGiven && (!(value > 0) || !std::isfinite(value)))
-      return fmt::format("{} is {}, expected more than 0", field, value);
-  if (options.recompute == "auto" && options.memoryLimit == 0)
-    return "recompute is \"auto\", which needs a memory_limit";
-  return "";
-}
-
 MaybeError dtc::parseStrategy(const std::string &text, CompileOptions &options) {
-  strategy::Strategy strategy;
-  if (MaybeError error = runtime::parseMessageText(text, "strategy (docs/planning.md)", strategy))
+  std::unique_ptr<proto::Message> message = StrategySchema::get().createMessage();
+  if (MaybeError error = runtime::parseMessageText(text, "strategy (docs/planning.md)", *message))
     return error;
-  const CompileOptions defaults;
-  options.mesh.clear();
-  for (const strategy::Axis &axis : strategy.mesh())
-    options.mesh.emplace_back(axis.name(), axis.size());
-  options.shard.assign(strategy.shard().begin(), strategy.shard().end());
-  options.zeroAxes.assign(strategy.zero_axes().begin(), strategy.zero_axes().end());
-  auto set = [](auto &option, bool isGiven, const auto &value, const auto &otherwise) {
-    option = isGiven ? value : otherwise;
-  };
-  set(options.microbatches, strategy.has_microbatches(), strategy.microbatches(),
-      defaults.microbatches);
-  set(options.accumulates, strategy.has_accumulate(), strategy.accumulate(), defaults.accumulates);
-  set(options.zero, strategy.has_zero(), strategy.zero(), defaults.zero);
-  set(options.sequenceParallel, strategy.has_sequence_parallel(), strategy.sequence_parallel(),
-      defaults.sequenceParallel);
-  set(options.bucketBytes, strategy.has_bucket_bytes(), strategy.bucket_bytes(),
-      defaults.bucketBytes);
-  set(options.prefetch, strategy.has_prefetch(), strategy.prefetch(), defaults.prefetch);
-  set(options.schedule, strategy.has_schedule(), strategy.schedule(), defaults.schedule);
-  set(options.chunks, strategy.has_chunks(), strategy.chunks(), defaults.chunks);
-  set(options.stages, strategy.has_stages(), strategy.stages(), defaults.stages);
-  set(options.recompute, strategy.has_recompute(), strategy.recompute(), defaults.recompute);
-  set(options.memoryLimit, strategy.has_memory_limit(), strategy.memory_limit(),
-      defaults.memoryLimit);
-  set(options.dtype, strategy.has_dtype(), strategy.dtype(), defaults.dtype);
-  set(options.gradReduceDtype, strategy.has_grad_reduce_dtype(), strategy.grad_reduce_dtype(),
-      defaults.gradReduceDtype);
-  set(options.deviceFlops, strategy.has_device_flops(), strategy.device_flops(),
-      defaults.deviceFlops);
-  set(options.deviceBandwidth, strategy.has_device_bandwidth(), strategy.device_bandwidth(),
-      defaults.deviceBandwidth);
-  options.links.clear();
-  for (const strategy::Link &link : strategy.link())
-    options.links[link.axis()] = {link.bandwidth(), link.latency()};
-  if (std::string problem = findProblem(strategy, options); !problem.empty())
+  std::string problem;
+  for (const Option &option : getOptions())
+    if (option.isStrategy && problem.empty())
+      problem = std::visit(FieldReader{*message, option, options}, option.member);
+  if (problem.empty())
+    problem = findConflict(options, OptionSpelling::Field, MeshSource::Options);
+  if (!problem.empty())
     return Error{runtime::printable(problem)}; // it quotes the text
   return std::nullopt;
 }
@@ -297,8 +409,8 @@ std::string dtc::describeStrategy(const CompileOptions &options) {
     add(options.schedule);
   if (options.chunks > 1)
     add(fmt::format("v={}", options.chunks));
-  if (options.recompute != "none")
-    add("recompute=" + options.recompute);
+  if (options.recompute != Recompute::None)
+    add("recompute=" + wordOf(options.recompute));
   if (options.bucketBytes != defaults.bucketBytes)
     add(fmt::format("bucket={}MiB", options.bucketBytes >> 20));
   std::string map;

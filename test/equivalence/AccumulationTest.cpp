@@ -79,7 +79,7 @@ TrainingRun run(const Case &example, const CompileOptions &options, int64_t batc
         std::memcpy(part.bytes.data(), all.as<int32_t>() + index * batch * kSeq, part.bytes.size());
         EXPECT_FALSE(session->setInput(name, std::move(part), index));
       }
-    if (options.dtype == "f16")
+    if (options.dtype == ComputeType::F16)
       EXPECT_FALSE(session->setLossScale(1024));
     auto problem = session->step(1e-2, step);
     EXPECT_FALSE(problem) << problem->message;
@@ -92,9 +92,9 @@ TrainingRun run(const Case &example, const CompileOptions &options, int64_t batc
   return result;
 }
 
-const TrainingRun &runWhole(const Case &example, const std::string &dtype) {
+const TrainingRun &runWhole(const Case &example, ComputeType dtype) {
   static std::map<std::string, TrainingRun> runs;
-  auto [it, fresh] = runs.try_emplace(example.name + dtype);
+  auto [it, fresh] = runs.try_emplace(example.name + wordOf(dtype));
   CompileOptions options;
   options.dtype = dtype;
   options.eps = 1e-4;
@@ -112,10 +112,10 @@ TEST_P(Accumulation, EqualsOneBatchOfAllSamples) {
   const TrainingRun &expected = runWhole(example, options.dtype);
   TrainingRun actual = run(example, options, kBatches);
   ASSERT_EQ(actual.losses.size(), expected.losses.size());
-  double tolerance = options.dtype == "f32" ? kTolerance : 1.0 / 128;
+  double tolerance = options.dtype == ComputeType::F32 ? kTolerance : 1.0 / 128;
   for (int step = 0; step < kStepsHere; ++step) {
     EXPECT_NEAR(actual.losses[step], expected.losses[step], tolerance * expected.losses[step]);
-    if (step == 0 || options.dtype == "f32")
+    if (step == 0 || options.dtype == ComputeType::F32)
       EXPECT_NEAR(actual.norms[step], expected.norms[step], 10 * tolerance * expected.norms[step]);
   }
 }

@@ -146,9 +146,9 @@ std::unique_ptr<runtime::Session> openModel(const Sizes &sizes, CompileOptions o
   if (!module)
     return nullptr;
   if (!withLoss)
-    options.mode = CompileOptions::Mode::Forward;
+    options.mode = CompileMode::Forward;
   // The momentum is then the gradient as it is.
-  options.optimizer = "sgd";
+  options.optimizer = Optimizer::SGD;
   options.momentum = options.weightDecay = options.clip = 0;
   auto session = compiler.open(*module, options, threads);
   EXPECT_TRUE(session) << compiler.diagnostics();

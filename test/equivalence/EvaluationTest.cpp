@@ -54,7 +54,7 @@ void setBatch(const Model &model, runtime::Session &session, uint64_t seed) {
 double forwardLoss(const Model &model, const States &states, uint64_t seed) {
   Compiler compiler;
   CompileOptions options;
-  options.mode = CompileOptions::Mode::Forward;
+  options.mode = CompileMode::Forward;
   ImportOptions import;
   import.dropout = false;
   auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options, import);

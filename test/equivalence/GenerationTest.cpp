@@ -55,7 +55,7 @@ const std::atomic<bool> kNeverStop = false;
 
 std::unique_ptr<runtime::Session> open(Compiler &compiler, const Model &model,
                                        CompileOptions options) {
-  options.mode = CompileOptions::Mode::Generate;
+  options.mode = CompileMode::Generate;
   auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options);
   EXPECT_TRUE(session) << compiler.diagnostics();
   if (session)

@@ -55,7 +55,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
       problem = session->setInput("labels", unevenLabels(model, step));
     if (!problem)
       problem = session->setRandomKey({7, uint32_t(step)});
-    if (!problem && options.dtype == "f16")
+    if (!problem && options.dtype == ComputeType::F16)
       problem = session->setLossScale(1024);
     if (!problem)
       problem = session->step(/*learningRate=*/1e-2, step);

@@ -31,7 +31,7 @@ protected:
     module = compiler.import(reference.path("config.json"), kBatch, kSeq);
     ASSERT_TRUE(module) << compiler.diagnostics();
     CompileOptions options = layout(std::get<1>(GetParam()));
-    options.mode = CompileOptions::Mode::Generate;
+    options.mode = CompileMode::Generate;
     session = compiler.open(*module, options);
     ASSERT_TRUE(session) << compiler.diagnostics();
     reference.setWeights(*session, "weights.safetensors");

@@ -44,7 +44,7 @@ protected:
     options = layout(std::get<1>(GetParam()));
     const auto &optimizer = expected["optimizer"];
     options.beta1 = optimizer["beta1"];
-    options.beta2 = optimizer["beta2"];
+    options.beta2 = optimizer["beta2"].get<double>();
     options.eps = optimizer["eps"];
     options.weightDecay = optimizer["weight_decay"];
     options.clip = optimizer["clip_norm"];
@@ -112,7 +112,7 @@ protected:
 } // namespace
 
 TEST_P(LoraParity, Gradients) {
-  options.mode = CompileOptions::Mode::Gradients;
+  options.mode = CompileMode::Gradients;
   auto session = open();
   ASSERT_TRUE(session);
   setBatch(*session, 1);

@@ -34,7 +34,7 @@ protected:
   }
 
   /// Compiles for the mode and starts from the file's weights; null if that fails.
-  std::unique_ptr<runtime::Session> open(CompileOptions::Mode mode,
+  std::unique_ptr<runtime::Session> open(CompileMode mode,
                                          const std::string &weights = "weights.safetensors") {
     CompileOptions options = reference.compileOptions(std::get<1>(GetParam()));
     options.mode = mode;
@@ -66,7 +66,7 @@ class EvaluationParity : public Parity {};
 } // namespace
 
 TEST_P(GradientParity, Gradients) {
-  auto session = open(CompileOptions::Mode::Gradients);
+  auto session = open(CompileMode::Gradients);
   ASSERT_TRUE(session);
   reference.setBatch(*session, "samples.safetensors", 0);
   ASSERT_FALSE(session->step(0, 1));
@@ -92,7 +92,7 @@ TEST_P(GradientParity, Gradients) {
 }
 
 TEST_P(Parity, Training) {
-  auto session = open(CompileOptions::Mode::Train);
+  auto session = open(CompileMode::Train);
   ASSERT_TRUE(session);
   const nlohmann::json &expected = reference.expected;
   for (int step = 1; step <= expected["steps"]; ++step) {
@@ -124,7 +124,7 @@ TEST_P(Parity, Training) {
 /// By the entry point of the train step, before training and after it.
 TEST_P(EvaluationParity, Loss) {
   nlohmann::json expected = reference.json("evaluation.json");
-  auto session = open(CompileOptions::Mode::Train);
+  auto session = open(CompileMode::Train);
   ASSERT_TRUE(session);
   runtime::Session *evaluate = session->findEntry("evaluate");
   ASSERT_TRUE(evaluate);

@@ -92,9 +92,12 @@ ImportOptions Reference::importOptions() const {
 CompileOptions Reference::compileOptions(const std::string &layout) const {
   CompileOptions options = test::layout(layout);
   const nlohmann::json &optimizer = expected["optimizer"];
-  read(optimizer, "name", options.optimizer);
+  std::string name = wordOf(options.optimizer);
+  read(optimizer, "name", name);
+  options.optimizer = *valueOf<Optimizer>(name);
   read(optimizer, "beta1", options.beta1);
-  read(optimizer, "beta2", options.beta2);
+  if (optimizer.contains("beta2"))
+    options.beta2 = optimizer["beta2"].get<double>();
   read(optimizer, "eps", options.eps);
   read(optimizer, "momentum", options.momentum);
   read(optimizer, "weight_decay", options.weightDecay);

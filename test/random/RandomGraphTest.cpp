@@ -24,19 +24,19 @@ using namespace dtc::test;
 
 /// Compiles and runs both forms of a program and compares all their outputs and states.
 static void compare(const RandomGraph &graph, const std::string &plainText,
-                    const std::string &shardedText, CompileOptions::Mode mode, uint64_t seed) {
+                    const std::string &shardedText, CompileMode mode, uint64_t seed) {
   const std::string &mesh = graph.mesh;
   Compiler compiler;
   CompileOptions options;
   options.mode = mode;
-  options.optimizer = "sgd"; // AdamW makes full steps of what is rounding
+  options.optimizer = Optimizer::SGD; // AdamW makes full steps of what is rounding
   auto plain = compiler.parse(plainText);
   ASSERT_TRUE(plain) << compiler.diagnostics() << plainText;
   auto sharded = compiler.parse(mesh + shardedText);
   ASSERT_TRUE(sharded) << compiler.diagnostics() << mesh << shardedText;
   auto expected = compiler.open(*plain, options);
   ASSERT_TRUE(expected) << compiler.diagnostics() << plainText;
-  if (mode == CompileOptions::Mode::Train) {
+  if (mode == CompileMode::Train) {
     options.zero = graph.zero;
     options.zeroAxes = graph.zeroAxes;
   }
@@ -58,14 +58,14 @@ static void compare(const RandomGraph &graph, const std::string &plainText,
     for (int64_t i = 0; i < value.type.numElements(); ++i)
       largest = std::max(largest, std::abs(element(value, i)));
   double floor = 1e-8;
-  if (mode != CompileOptions::Mode::Forward) {
+  if (mode != CompileMode::Forward) {
     ASSERT_TRUE(std::isfinite(largest)) << mesh << shardedText;
     floor = std::max(floor, 1e-2 * largest);
   }
   for (auto &[name, value] : results) {
     ASSERT_TRUE(others.count(name)) << name;
     runtime::HostTensor &other = others.at(name);
-    if (mode == CompileOptions::Mode::Gradients) {
+    if (mode == CompileMode::Gradients) {
       // A parameter that is reshaped has its gradient in that shape.
       ASSERT_EQ(value.type.numElements(), other.type.numElements()) << name;
       other.type.shape = value.type.shape;
@@ -80,10 +80,10 @@ static void runCase(uint64_t seed, bool verbose) {
     printf("%s%s%s", graph.mesh.c_str(), graph.sharded.c_str(), graph.shardedLoss.c_str());
     fflush(stdout); // before a crash
   }
-  compare(graph, graph.plain, graph.sharded, CompileOptions::Mode::Forward, seed);
-  compare(graph, graph.plainLoss, graph.shardedLoss, CompileOptions::Mode::Gradients, seed);
+  compare(graph, graph.plain, graph.sharded, CompileMode::Forward, seed);
+  compare(graph, graph.plainLoss, graph.shardedLoss, CompileMode::Gradients, seed);
   SCOPED_TRACE("ZeRO stage " + std::to_string(graph.zero));
-  compare(graph, graph.plainLoss, graph.shardedLoss, CompileOptions::Mode::Train, seed);
+  compare(graph, graph.plainLoss, graph.shardedLoss, CompileMode::Train, seed);
 }
 
 TEST(RandomGraph, PartitionedEqualsUnpartitioned) { forEachRandomCase(300, runCase); }
@@ -92,7 +92,7 @@ TEST(RandomGraph, PartitionedEqualsUnpartitioned) { forEachRandomCase(300, runCa
 static void runReduced(const char *mesh, const char *plain, const char *sharded) {
   RandomGraph graph;
   graph.mesh = mesh;
-  compare(graph, plain, sharded, CompileOptions::Mode::Forward, /*seed=*/1);
+  compare(graph, plain, sharded, CompileMode::Forward, /*seed=*/1);
 }
 
 // Was refused: the einsum handed "w" to `c` before it learns, from the other
@@ -180,5 +180,5 @@ TEST(RandomGraphReduced, ZeroWhereAGradientHasOtherUsers) {
   graph.mesh = "dist.mesh @mesh <\"dp\"=2>\n";
   graph.zeroAxes = {"dp"};
   for (graph.zero = 0; graph.zero <= 3; ++graph.zero)
-    compare(graph, plain, sharded, CompileOptions::Mode::Train, /*seed=*/1);
+    compare(graph, plain, sharded, CompileMode::Train, /*seed=*/1);
 }

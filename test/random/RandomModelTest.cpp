@@ -25,7 +25,7 @@
 
 using namespace dtc;
 using namespace dtc::test;
-using Mode = CompileOptions::Mode;
+using Mode = CompileMode;
 
 namespace {
 
@@ -38,7 +38,7 @@ class ModelCase {
 public:
   ModelCase(RandomModel model, uint64_t seed, Counts &counts)
       : seed(seed), counts(counts), model(std::move(model)) {
-    plain.optimizer = "sgd"; // AdamW makes full steps of what is rounding
+    plain.optimizer = Optimizer::SGD; // AdamW makes full steps of what is rounding
   }
   /// `isSum`: the loss is a sum over samples, and of terms that depend on none.
   void run(bool verbose, bool isSum = false);

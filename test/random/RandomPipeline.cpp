@@ -118,6 +118,7 @@ std::string RandomPipeline::describe() const {
     os << " shard:" << entry;
   for (const auto &[name, link] : options.links)
     os << " link " << name << " " << link.first << " B/s " << link.second << " s";
-  os << ", device " << options.deviceFlops << " flop/s " << options.deviceBandwidth << " B/s";
+  os << ", device " << options.deviceFlops.value_or(0) << " flop/s "
+     << options.deviceBandwidth.value_or(0) << " B/s";
   return os.str();
 }

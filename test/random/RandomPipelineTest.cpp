@@ -53,7 +53,7 @@ static void compare(RandomPipeline pipeline, uint64_t seed) {
   Compiler compiler;
   CompileOptions plain;
   plain.optimizer = pipeline.options.optimizer =
-      "sgd"; // AdamW makes full steps of what is rounding
+      Optimizer::SGD; // AdamW makes full steps of what is rounding
   auto module = compiler.parse(pipeline.loss);
   ASSERT_TRUE(module) << compiler.diagnostics() << pipeline.loss;
   auto expected = compiler.open(*module, plain);
@@ -62,7 +62,7 @@ static void compare(RandomPipeline pipeline, uint64_t seed) {
   ASSERT_TRUE(actual) << compiler.diagnostics() << pipeline.loss;
   ASSERT_EQ(actual->numDevices(), devicesOf(pipeline.options));
   for (runtime::Session *session : {expected.get(), actual.get()}) {
-    auto problem = runProgram(*session, pipeline.indexLimits, CompileOptions::Mode::Train, seed);
+    auto problem = runProgram(*session, pipeline.indexLimits, CompileMode::Train, seed);
     ASSERT_FALSE(problem) << problem->message << pipeline.loss;
   }
   auto results = resultsOf(*expected), others = resultsOf(*actual);

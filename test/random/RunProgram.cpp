@@ -45,10 +45,10 @@ runtime::MaybeError dtc::test::setStates(runtime::Session &session, uint64_t see
 
 runtime::MaybeError dtc::test::runProgram(runtime::Session &session,
                                           const std::map<std::string, int64_t> &indexLimits,
-                                          CompileOptions::Mode mode, uint64_t seed) {
+                                          CompileMode mode, uint64_t seed) {
   if (auto problem = setStates(session, seed))
     return problem;
-  for (int step = 1; step <= (mode == CompileOptions::Mode::Train ? 2 : 1); ++step) {
+  for (int step = 1; step <= (mode == CompileMode::Train ? 2 : 1); ++step) {
     auto problem = setInputs(session, indexLimits, seed + step);
     if (!problem)
       problem = session.step(/*learningRate=*/0.1, step);

@@ -27,8 +27,8 @@ runtime::MaybeError setStates(runtime::Session &session, uint64_t seed);
 /// Sets all that a program of f64 reads and runs it; twice where it trains, as the second step
 /// reads what the first one wrote. `indexLimits` has each input of indices.
 runtime::MaybeError runProgram(runtime::Session &session,
-                               const std::map<std::string, int64_t> &indexLimits,
-                               CompileOptions::Mode mode, uint64_t seed);
+                               const std::map<std::string, int64_t> &indexLimits, CompileMode mode,
+                               uint64_t seed);
 
 /// The outputs ("output loss"), and the states where a program trains ("state a0").
 std::map<std::string, runtime::HostTensor> resultsOf(const runtime::Session &session);

@@ -84,7 +84,7 @@ static void runCase(uint64_t seed, bool verbose, std::map<int, int> &kinds) {
   auto module = compiler.parse(program.text);
   ASSERT_TRUE(module) << compiler.diagnostics() << program.text;
   CompileOptions options;
-  options.mode = CompileOptions::Mode::Forward;
+  options.mode = CompileMode::Forward;
   auto session = compiler.open(*module, options);
   ASSERT_TRUE(session) << compiler.diagnostics() << program.text;
   countCollectives(session->plan(), kinds);

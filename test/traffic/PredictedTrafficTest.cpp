@@ -118,7 +118,7 @@ TEST(Prediction, CountsPermutesAndAllToAlls) {
     })mlir");
   ASSERT_TRUE(module) << compiler.diagnostics();
   CompileOptions options;
-  options.mode = CompileOptions::Mode::Forward;
+  options.mode = CompileMode::Forward;
   auto session = compiler.open(*module, options);
   ASSERT_TRUE(session) << compiler.diagnostics();
   ASSERT_TRUE(runStep(*session));

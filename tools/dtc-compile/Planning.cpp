@@ -1,4 +1,4 @@
-//===- Planning.cpp - The flags of dtc-compile that choose the parallel form -===//
+//===- Planning.cpp - The flags of dtc-compile that choose the parallel strategy -===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,9 +6,8 @@
 
 #include "tools/dtc-compile/Planning.h"
 
-#include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/driver/OptionTable.h"
 #include "support/NearestName.h"
-#include "support/Quantity.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -22,7 +21,7 @@ using runtime::Expected;
 void dtc::addPlanningOptions(CLI::App &app, PlanningArguments &args) {
   app.add_option("--cluster", args.cluster,
                  "The machines, as text or JSON (docs/clusters.md); without --mesh or --strategy "
-                 "the best parallel form for them is searched");
+                 "the best parallel strategy for them is searched");
   app.add_option(
          "--devices", args.devices,
          "How many devices of the cluster to use, its first ones (default: all); a cluster of "
@@ -48,42 +47,21 @@ void dtc::addPlanningOptions(CLI::App &app, PlanningArguments &args) {
       ->capture_default_str();
 }
 
-/// The flags that a strategy has fields for.
-static constexpr const char *kStrategyFlags[] = {"--mesh",
-                                                 "--shard",
-                                                 "--microbatches",
-                                                 "--accumulate",
-                                                 "--zero",
-                                                 "--zero-axes",
-                                                 "--sequence-parallel",
-                                                 "--bucket-bytes",
-                                                 "--prefetch",
-                                                 "--schedule",
-                                                 "--chunks",
-                                                 "--stages",
-                                                 "--recompute",
-                                                 "--memory-limit",
-                                                 "--dtype",
-                                                 "--grad-reduce-dtype",
-                                                 "--link",
-                                                 "--device-flops",
-                                                 "--device-bandwidth"};
-
 std::string dtc::checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
                                     const CompileOptions &options) {
   if (!args.strategy.empty())
-    for (const char *flag : kStrategyFlags)
-      if (app.count(flag) > 0)
-        return fmt::format("{}: the strategy says it; change {} or leave the flag out", flag,
-                           args.strategy);
+    for (const Option &option : getOptions())
+      if (option.isStrategy && app.count(option.flag()) > 0)
+        return fmt::format("{}: the strategy says it; change {} or leave the flag out",
+                           option.flag(), args.strategy);
   if (args.searches(options)) {
-    if (options.mode == CompileOptions::Mode::Generate)
+    if (options.mode == CompileMode::Generate)
       return "--cluster: for generation nothing is searched; give --mesh";
-    for (const char *flag : {"--zero-axes", "--stages", "--memory-limit", "--link"})
-      if (app.count(flag) > 0)
+    for (const Option &option : getOptions())
+      if (option.needsMesh && app.count(option.flag()) > 0)
         return fmt::format("{}: the search chooses the mesh that it would be for; give --mesh, or "
                            "leave it out",
-                           flag);
+                           option.flag());
     return "";
   }
   if (args.cluster.empty() && app.count("--report") > 0)
@@ -98,70 +76,38 @@ std::string dtc::checkPlanningFlags(const CLI::App &app, const PlanningArguments
   return "";
 }
 
-/// Fixes one knob. Returns what is wrong, or an empty string.
+/// The axes whose sizes can be fixed.
+static constexpr const char *kSearchedAxes[] = {"dp", "fsdp", "tp", "pp"};
+
+/// Fixes the size of an axis or an option. Returns what is wrong, or an empty string.
 static std::string setKnob(llvm::StringRef text, PlannerOptions &options) {
   auto [key, value] = text.split('=');
   std::string name = key.str();
-  CompileOptions &base = options.base;
   if (options.fixed.contains(name) || options.axes.contains(name))
     return name + " is given twice";
-  auto number = [&](int64_t &into, int64_t least, int64_t most) {
-    int64_t parsed = 0;
-    if (value.getAsInteger(10, parsed) || parsed < least || parsed > most)
-      return fmt::format("{} is \"{}\", expected {} to {}", name, value.str(), least, most);
-    into = parsed;
-    options.fixed.insert(name);
-    return std::string();
-  };
-  auto word = [&](std::string &into, std::vector<std::string> words) {
-    if (!llvm::is_contained(words, value))
-      return fmt::format("{} is \"{}\", expected one of {}", name, value.str(),
-                         runtime::quoteNames(words));
-    into = value.str();
-    options.fixed.insert(name);
-    return std::string();
-  };
-  std::vector<std::string> axes = {"dp", "fsdp", "tp", "pp"};
-  if (llvm::is_contained(axes, name)) {
-    int64_t size = 1;
-    std::string problem = number(size, 1, int64_t(1) << 31);
-    options.fixed.erase(name);
+  if (llvm::is_contained(kSearchedAxes, name)) {
+    constexpr int64_t most = int64_t(1) << 31;
+    int64_t size = 0;
+    if (value.getAsInteger(10, size) || size < 1 || size > most)
+      return fmt::format("{} is \"{}\", expected 1 to {}", name, value.str(), most);
     options.axes[name] = size;
-    return problem;
-  }
-  if (name == "microbatches")
-    return number(base.microbatches, 1, int64_t(1) << 20);
-  if (name == "zero")
-    return number(base.zero, 0, 3);
-  if (name == "chunks")
-    return number(base.chunks, 1, 1 << 10);
-  if (name == "bucket_bytes") {
-    auto bytes = runtime::parseByteSize(value);
-    if (!bytes)
-      return "bucket_bytes: " + bytes.error().message;
-    base.bucketBytes = int64_t(std::min<uint64_t>(*bytes, INT64_MAX));
-    options.fixed.insert(name);
     return "";
   }
-  if (name == "sequence_parallel") {
-    std::string chosen;
-    std::string problem = word(chosen, {"true", "false"});
-    base.sequenceParallel = chosen == "true";
-    return problem;
+  const Option *option = findOption(name);
+  if (!option || !option->isSearched) {
+    std::vector<std::string> knobs(std::begin(kSearchedAxes), std::end(kSearchedAxes));
+    for (const Option &each : getOptions())
+      if (each.isSearched)
+        knobs.push_back(each.name.str());
+    return fmt::format("there is no knob \"{}\"{}; the knobs are {}", name,
+                       runtime::didYouMean(name, knobs), runtime::quoteNames(knobs));
   }
-  if (name == "schedule") {
-    std::vector<std::string> names;
-    for (const ScheduleRule &rule : getScheduleRules())
-      names.push_back(rule.name.str());
-    return word(base.schedule, names);
-  }
-  if (name == "recompute")
-    return word(base.recompute, {"none", "selective", "full"});
-  std::vector<std::string> knobs = {
-      "dp",       "fsdp",   "tp",        "pp",          "microbatches", "zero", "sequence_parallel",
-      "schedule", "chunks", "recompute", "bucket_bytes"};
-  return fmt::format("there is no knob \"{}\"{}; the knobs are {}", name,
-                     runtime::didYouMean(name, knobs), runtime::quoteNames(knobs));
+  if (auto bad = setOption(*option, value, options.base, /*isFixed=*/true))
+    return !bad->message.empty()
+               ? fmt::format("{}: {}", name, bad->message)
+               : fmt::format("{} is \"{}\", expected {}", name, bad->found, bad->expected);
+  options.fixed.insert(name);
+  return "";
 }
 
 Expected<PlannerOptions> dtc::readPlannerOptions(const CLI::App &app, const PlanningArguments &args,
@@ -171,17 +117,9 @@ Expected<PlannerOptions> dtc::readPlannerOptions(const CLI::App &app, const Plan
   planner.cluster = &cluster;
   planner.devices = args.devices;
   planner.base = options;
-  const std::pair<const char *, const char *> flags[] = {
-      {"--microbatches", "microbatches"},
-      {"--zero", "zero"},
-      {"--sequence-parallel", "sequence_parallel"},
-      {"--schedule", "schedule"},
-      {"--chunks", "chunks"},
-      {"--recompute", "recompute"},
-      {"--bucket-bytes", "bucket_bytes"}};
-  for (auto [flag, knob] : flags)
-    if (app.count(flag) > 0)
-      planner.fixed.insert(knob);
+  for (const Option &option : getOptions())
+    if (option.isSearched && app.count(option.flag()) > 0)
+      planner.fixed.insert(option.name.str());
   for (const std::string &text : args.set)
     if (std::string problem = setKnob(text, planner); !problem.empty())
       return Error{"--set: " + problem};

@@ -1,4 +1,4 @@
-//===- Planning.h - The flags of dtc-compile that choose the parallel form -===//
+//===- Planning.h - The flags of dtc-compile that choose the parallel strategy -===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,7 +24,7 @@ struct PlanningArguments {
   std::vector<std::string> set;
   size_t alternatives = 10;
 
-  /// Whether the form is to be searched.
+  /// Whether the strategy is to be searched.
   bool searches(const CompileOptions &options) const {
     return !cluster.empty() && strategy.empty() && options.mesh.empty();
   }

@@ -64,7 +64,7 @@ static std::vector<DeviceCost> costsOf(const plan::Plan &plan) {
 }
 
 Sweep::Sweep(const SearchedModel &model, CompileOptions given) : options(std::move(given)) {
-  options.recompute = "auto";
+  options.recompute = Recompute::Auto;
   front = model.load(compiler);
   mlir::PassManager manager(&compiler.context());
   buildPartitioning(manager, options);
@@ -142,7 +142,7 @@ TEST_P(RecomputeAuto, UsesTheMemoryThatThereIs) {
     none = std::max(none, sweep.costs.back()[device].arena);
   }
   ASSERT_LT(least, none);
-  options.recompute = "auto";
+  options.recompute = Recompute::Auto;
   double lastSeconds = 0;
   for (int i = GetParam().firstLimit; i < kLimits; ++i) {
     options.memoryLimit = least + (none - least) * (i + 1) / kLimits;
@@ -198,13 +198,13 @@ INSTANTIATE_TEST_SUITE_P(
 // What selective or full fits, auto fits too.
 TEST(RecomputeAutoLimits, MeetsWhatOtherModesMeet) {
   for (const char *layout : {"", "pp=2", "pp=2 m=4", "dp=2 m=2 zero=3"})
-    for (const char *mode : {"selective", "full"}) {
-      SCOPED_TRACE(std::string(layout) + " " + mode);
+    for (Recompute mode : {Recompute::Selective, Recompute::Full}) {
+      SCOPED_TRACE(std::string(layout) + " " + wordOf(mode));
       CompileOptions options = searchedLayout(layout);
       options.recompute = mode;
       auto fixed = compileModel(kGpt2, options);
       ASSERT_TRUE(fixed);
-      options.recompute = "auto";
+      options.recompute = Recompute::Auto;
       options.memoryLimit = arenaOf(*fixed);
       auto plan = compileModel(kGpt2, options);
       ASSERT_TRUE(plan);
@@ -218,7 +218,7 @@ TEST(RecomputeAutoLimits, KeepsAllThatFits) {
     CompileOptions options = searchedLayout(layout);
     auto all = lowerModel(kLlama, options);
     ASSERT_TRUE(all);
-    options.recompute = "auto";
+    options.recompute = Recompute::Auto;
     options.memoryLimit = arenaOf(*all);
     auto plan = compileModel(kLlama, options);
     ASSERT_TRUE(plan);
@@ -338,7 +338,7 @@ TEST(MemoryLimit, SaysWhatIsTrue) {
         for (size_t word = 0; word + 1 < words.size(); word += 2) {
           llvm::StringRef value = words[word + 1];
           if (words[word] == "--recompute")
-            changed.recompute = value.str();
+            changed.recompute = *valueOf<Recompute>(value);
           else if (words[word] == "--zero")
             ASSERT_FALSE(value.getAsInteger(10, changed.zero));
           else if (words[word] == "--microbatches")
@@ -351,7 +351,7 @@ TEST(MemoryLimit, SaysWhatIsTrue) {
           changed.mesh.push_back({"pp", size});
         }
         bool fits = index < fitting;
-        if (!fits && changed.recompute != "auto")
+        if (!fits && changed.recompute != Recompute::Auto)
           changed.memoryLimit = 0;
         std::string why;
         auto better = compileModel(kDeepLlama, changed, &why);

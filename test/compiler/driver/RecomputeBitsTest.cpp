@@ -83,8 +83,8 @@ TEST_P(RecomputeBits, EqualNothingRecomputed) {
   EXPECT_EQ(expected.peak, uint64_t(arenaOf(*none)));
   double flops = flopsOf(*none);
   int64_t least = arenaOf(*none);
-  auto check = [&](const std::string &mode, int64_t limit) -> std::optional<plan::Plan> {
-    SCOPED_TRACE(mode + " of " + text + ", limit " + std::to_string(limit));
+  auto check = [&](Recompute mode, int64_t limit) -> std::optional<plan::Plan> {
+    SCOPED_TRACE(wordOf(mode) + " of " + text + ", limit " + std::to_string(limit));
     options.recompute = mode;
     options.memoryLimit = limit;
     auto plan = compileModel(model, options);
@@ -106,7 +106,7 @@ TEST_P(RecomputeBits, EqualNothingRecomputed) {
   EXPECT_LT(least, arenaOf(*none));
   // Halfway, so that a part is computed again.
   int64_t limit = (least + arenaOf(*none)) / 2;
-  auto plan = check("auto", limit);
+  auto plan = check(Recompute::Auto, limit);
   ASSERT_TRUE(plan);
   EXPECT_LE(arenaOf(*plan), limit);
   EXPECT_GT(flopsOf(*plan), flops);

@@ -74,7 +74,7 @@ std::optional<plan::Plan> dtc::test::compileModel(const SearchedModel &model,
 
 std::optional<plan::Plan> dtc::test::lowerModel(const SearchedModel &model, CompileOptions options,
                                                 llvm::ArrayRef<int64_t> keepBytes) {
-  options.recompute = "auto";
+  options.recompute = Recompute::Auto;
   Compiler compiler;
   auto module = model.load(compiler);
   if (!module)

@@ -47,7 +47,7 @@ struct MemoryCase {
   PlannedModel model;    ///< a model of layers
   std::string text = {}; ///< or one by hand
   int64_t nodes = 2, devicesOfNode = 4;
-  const char *dtype = "f32";
+  ComputeType dtype = ComputeType::F32;
   std::vector<std::string> freeze = {};
   std::map<std::string, int64_t> axes = {};
   size_t layouts = 24; ///< that are compiled

@@ -164,7 +164,7 @@ TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
   machines = smallCluster(1, 1);
   model = {.layers = 4, .hidden = 64, .batch = 16, .seq = 64};
   options.fixed = {"microbatches"};
-  options.base.recompute = "none";
+  options.base.recompute = Recompute::None;
   PlanChoice free = choose();
   ASSERT_FALSE(free.ranked.empty());
   const int64_t whole = free.ranked.front().arenaBytes;
@@ -172,7 +172,7 @@ TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
   PlanChoice choice = choose();
   ASSERT_FALSE(choice.ranked.empty());
   const RankedLayout &best = choice.ranked.front();
-  EXPECT_EQ(best.layout.recompute, "auto") << formatChoice(choice, options);
+  EXPECT_EQ(best.layout.recompute, Recompute::Auto) << formatChoice(choice, options);
   EXPECT_LE(best.memoryShare(), 1);
   // Its strategy has the limit that decides what is recomputed.
   EXPECT_EQ(choice.options.memoryLimit, int64_t(0.9 * double(whole)));

@@ -124,8 +124,8 @@ TEST_F(SearchSpace, FixedKnobsHold) {
        [](const ParallelLayout &l) { return !l.sequenceParallel; }},
       {"schedule", [](CompileOptions &o) { o.schedule = "naive"; },
        [](const ParallelLayout &l) { return l.pp == 1 || l.schedule == "naive"; }},
-      {"recompute", [](CompileOptions &o) { o.recompute = "full"; },
-       [](const ParallelLayout &l) { return l.recompute == "full"; }},
+      {"recompute", [](CompileOptions &o) { o.recompute = Recompute::Full; },
+       [](const ParallelLayout &l) { return l.recompute == Recompute::Full; }},
       {"bucket_bytes", [](CompileOptions &o) { o.bucketBytes = 7; },
        [](const ParallelLayout &l) { return l.bucketBytes == 7; }},
   };

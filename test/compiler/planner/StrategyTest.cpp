@@ -33,10 +33,10 @@ CompileOptions fullOptions() {
   options.schedule = "interleaved";
   options.chunks = 2;
   options.stages = "h.0|h.1|h.2|h.3";
-  options.recompute = "auto";
+  options.recompute = Recompute::Auto;
   options.memoryLimit = int64_t(1) << 40;
-  options.dtype = "bf16";
-  options.gradReduceDtype = "bf16";
+  options.dtype = ComputeType::BF16;
+  options.gradReduceDtype = ComputeType::BF16;
   options.links["pp"] = {1.5e9, 2.5e-6};
   options.deviceFlops = 3e12;
   options.deviceBandwidth = 4e11;
@@ -96,11 +96,11 @@ TEST(Strategy, EveryFieldIsWritten) {
 /// What a strategy leaves out has its default, whatever there was before; the rest is left alone.
 TEST(Strategy, WhatIsLeftOutHasItsDefault) {
   CompileOptions before = fullOptions();
-  before.optimizer = "lion";
+  before.optimizer = Optimizer::Lion;
   before.links["dp"] = {1, 2};
   CompileOptions read = parsed("", before);
   EXPECT_EQ(formatStrategy(read), formatStrategy({}));
-  EXPECT_EQ(read.optimizer, "lion");
+  EXPECT_EQ(read.optimizer, Optimizer::Lion);
   EXPECT_TRUE(read.links.empty());
   EXPECT_EQ(parsed("# nothing but this\nzero: 3 mesh { name: \"dp\" size: 2 }").zero, 3);
 }

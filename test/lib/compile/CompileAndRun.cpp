@@ -6,6 +6,7 @@
 
 #include "test/lib/compile/CompileAndRun.h"
 
+#include "compiler/driver/OptionTable.h"
 #include "compiler/import/ImportModel.h"
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
@@ -16,6 +17,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -136,29 +138,21 @@ void dtc::test::toDouble(mlir::ModuleOp module) {
   });
 }
 
-/// Takes "name=value" apart where it sets a field; false if it is none of these.
+/// Takes "name=value" apart where it sets an option; false if it is the size of an axis.
 static bool setField(llvm::StringRef part, CompileOptions &options) {
-  const std::pair<llvm::StringRef, int64_t *> numbers[] = {{"m=", &options.microbatches},
-                                                           {"zero=", &options.zero},
-                                                           {"chunks=", &options.chunks},
-                                                           {"bucket=", &options.bucketBytes}};
-  const std::pair<llvm::StringRef, std::string *> texts[] = {
-      {"schedule=", &options.schedule},     {"stages=", &options.stages},
-      {"recompute=", &options.recompute},   {"dtype=", &options.dtype},
-      {"grads=", &options.gradReduceDtype}, {"optimizer=", &options.optimizer}};
-  for (auto [name, field] : numbers)
-    if (part.consume_front(name)) {
-      if (part.getAsInteger(10, *field))
-        llvm::report_fatal_error(llvm::Twine("a layout of a test has '") + name + part +
-                                 "', expected a number");
-      return true;
-    }
-  for (auto [name, field] : texts)
-    if (part.consume_front(name)) {
-      *field = part.str();
-      return true;
-    }
-  return false;
+  auto [name, value] = part.split('=');
+  llvm::StringRef full = llvm::StringSwitch<llvm::StringRef>(name)
+                             .Case("m", "microbatches")
+                             .Case("bucket", "bucket_bytes")
+                             .Case("grads", "grad_reduce_dtype")
+                             .Default(name);
+  const Option *option = findOption(full);
+  if (!option)
+    return false;
+  if (setOption(*option, value, options))
+    llvm::report_fatal_error(llvm::Twine("a layout of a test has '") + part +
+                             "', which is no value of the option");
+  return true;
 }
 
 CompileOptions dtc::test::layout(const std::string &text) {
@@ -166,8 +160,6 @@ CompileOptions dtc::test::layout(const std::string &text) {
   llvm::SmallVector<llvm::StringRef> parts;
   llvm::StringRef(text).split(parts, ' ', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef part : parts) {
-    if (setField(part, options))
-      continue;
     if (part == "accumulate") {
       options.accumulates = true;
       continue;
@@ -180,6 +172,8 @@ CompileOptions dtc::test::layout(const std::string &text) {
       options.shard.push_back(part.str());
       continue;
     }
+    if (setField(part, options))
+      continue;
     llvm::SmallVector<llvm::StringRef> axes;
     part.split(axes, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef axis : axes) {

@@ -188,7 +188,8 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
     switch (below(6)) {
     case 0:
       fix("recompute", [&](CompileOptions &o) {
-        o.recompute = std::array{"none", "selective", "full"}[size_t(below(3))];
+        o.recompute =
+            std::array{Recompute::None, Recompute::Selective, Recompute::Full}[size_t(below(3))];
       });
       break;
     case 1:

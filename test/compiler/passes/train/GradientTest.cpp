@@ -197,7 +197,7 @@ TEST_P(Gradient, EqualsFiniteDifferences) {
   auto module = compiler.parse(text);
   ASSERT_TRUE(module) << compiler.diagnostics() << text;
   CompileOptions options;
-  options.mode = CompileOptions::Mode::Gradients;
+  options.mode = CompileMode::Gradients;
   auto session = compiler.open(*module, options);
   ASSERT_TRUE(session) << compiler.diagnostics() << text;
   auto problem = setRandomInputs(*session, /*seed=*/11);

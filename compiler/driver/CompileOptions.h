@@ -1,0 +1,147 @@
+//===- CompileOptions.h - What dtc-compile is asked for -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A member here and its row in OptionTable.cpp are all that an option is declared by: the flag, the
+// field of strategy files, --set, the checks, and the documentation come from the row.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_DRIVER_COMPILEOPTIONS_H
+#define DTC_COMPILER_DRIVER_COMPILEOPTIONS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtc {
+
+/// What is made of the model's function.
+enum class CompileMode {
+  Train,     ///< a train step of the loss
+  Gradients, ///< the loss and its gradients
+  Forward,   ///< the function as it is
+  Generate,  ///< the next token, with an entry point "decode" for those after it
+};
+
+/// What is computed again instead of being kept for the backward pass. Auto: the least with which a
+/// device needs at most `memoryLimit` bytes.
+enum class Recompute { None, Selective, Full, Auto };
+
+/// F16 has a scaled loss.
+enum class ComputeType { F32, BF16, F16 };
+
+enum class Optimizer { AdamW, Adam, SGD, Lion };
+
+/// The words for the values of an enum of options, in the order of the values.
+template <typename Enum> llvm::ArrayRef<llvm::StringRef> wordsOf();
+template <> llvm::ArrayRef<llvm::StringRef> wordsOf<CompileMode>();
+template <> llvm::ArrayRef<llvm::StringRef> wordsOf<Recompute>();
+template <> llvm::ArrayRef<llvm::StringRef> wordsOf<ComputeType>();
+template <> llvm::ArrayRef<llvm::StringRef> wordsOf<Optimizer>();
+
+/// The word for a value: "selective".
+template <typename Enum> std::string wordOf(Enum value) {
+  return wordsOf<Enum>()[static_cast<size_t>(value)].str();
+}
+
+/// The value that a word stands for; none where it stands for none.
+template <typename Enum> std::optional<Enum> valueOf(llvm::StringRef word) {
+  llvm::ArrayRef<llvm::StringRef> words = wordsOf<Enum>();
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == word)
+      return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+/// Names and sizes of spatial mesh axes, from the outermost.
+using MeshSizes = std::vector<std::pair<std::string, int64_t>>;
+
+/// By axis of the mesh: bytes a second in each direction, and seconds before the first byte.
+using LinkSpeeds = std::map<std::string, std::pair<double, double>>;
+
+/// What the user gives; the defaults are those of dtc-compile.
+struct CompileOptions {
+  CompileMode mode = CompileMode::Train;
+
+  /// Empty: the module's own mesh, or one device.
+  MeshSizes mesh;
+  /// "logical=axis+axis", or "argument#dimension=axis+axis" (see dtc-name-dimensions); what they do
+  /// not name follows defaultShardings.
+  std::vector<std::string> shard;
+  int64_t microbatches = 1;
+  /// Gradients can be summed over several batches, also with one microbatch; with more they can.
+  bool accumulates = false;
+  /// The stage of ZeRO (Rajbhandari et al. 2020), 0 to 3, and the axes over which it splits. Empty:
+  /// fsdp where the mesh has it, else dp.
+  int64_t zero = 0;
+  std::vector<std::string> zeroAxes;
+  /// Split what lies between the blocks of a layer along the sequence over tp (Korthikanti et al.
+  /// 2022).
+  bool sequenceParallel = false;
+  /// Collectives smaller than this move together; 0: each by itself.
+  int64_t bucketBytes = int64_t(25) << 20;
+  /// How many layers ahead ZeRO stage 3 gathers parameters.
+  int64_t prefetch = 1;
+  /// How a pipeline (the axis pp of the mesh) works: the name of a rule (getScheduleRules) or
+  /// "auto", the fastest that fits; the stages of each device (0: as few as the rule has); and the
+  /// layers of each stage where the user says them (see dtc-partition-stages).
+  std::string schedule = "1f1b";
+  int64_t chunks = 0;
+  std::string stages;
+  Recompute recompute = Recompute::None;
+  int64_t memoryLimit = 0; ///< bytes a device; 0: no limit
+  ComputeType dtype = ComputeType::F32;
+  /// What gradients are in while they are summed between devices: F32 or `dtype`.
+  ComputeType gradReduceDtype = ComputeType::F32;
+  /// For estimates: links; floating point operations and bytes of memory a second of a device.
+  /// Absent: the default of the mesh.
+  LinkSpeeds links;
+  std::optional<double> deviceFlops, deviceBandwidth;
+
+  /// Patterns of parameters that do not train, and "pattern:weight_decay=W,lr_scale=S" for those
+  /// that train in another way (see dtc-build-train-step).
+  std::vector<std::string> freeze, paramGroups;
+  Optimizer optimizer = Optimizer::AdamW;
+  double clip = 1.0;
+  double weightDecay = 0.1;
+  double beta1 = 0.9;
+  /// Absent: what the paper of the optimizer uses, 0.99 for Lion and 0.95 for the others.
+  std::optional<double> beta2;
+  double eps = 1e-8;
+  double momentum = 0.9;
+
+  bool hasAxis(llvm::StringRef axis) const;
+};
+
+/// The options, and what the driver takes from the model.
+struct ResolvedOptions : CompileOptions {
+  ResolvedOptions() = default;
+  ResolvedOptions(const CompileOptions &options) : CompileOptions(options) {}
+
+  /// The model declares a mesh, which may have a pipeline axis, and a temporal axis of size 1.
+  bool modelHasMesh = false, modelHasPipeline = false;
+  std::string modelMicrobatchAxis;
+  /// Of generation: the program for one position, and where the program for whole sequences was cut
+  /// into stages (see dtc-partition-stages).
+  bool decodes = false;
+  std::vector<int64_t> stageStarts;
+};
+
+/// The axis name that --microbatches makes.
+inline constexpr const char *kMicrobatchAxis = "micro";
+
+/// The axis of the mesh over which the stages of a model are laid.
+inline constexpr const char *kPipelineAxis = "pp";
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_DRIVER_COMPILEOPTIONS_H

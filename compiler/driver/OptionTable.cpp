@@ -1,0 +1,297 @@
+//===- OptionTable.cpp - The options of a compilation, described ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/OptionTable.h"
+
+#include "compiler/analysis/Layout.h"
+#include "compiler/analysis/PipelineSchedule.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fmt/format.h>
+#include <limits>
+
+using namespace dtc;
+using llvm::StringRef;
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+static NumberRange range(int64_t least, int64_t most) { return {double(least), double(most)}; }
+static const NumberRange kNotNegative = {0, kInfinity, false, true,
+                                         "a finite number that is not negative"};
+static const NumberRange kPositive = {0, kInfinity, true, true, "a finite number of more than 0"};
+static const NumberRange kBelowOne = {0, 1, false, true, "at least 0 and less than 1"};
+static const NumberRange kBytes = {0, kInfinity, false, true, "a number of bytes"};
+
+static std::vector<std::string> scheduleWords() {
+  std::vector<std::string> words = {"auto"};
+  for (const ScheduleRule &rule : getScheduleRules())
+    words.push_back(rule.name.str());
+  return words;
+}
+
+/// Options of which a search or a strategy knows.
+static void addStrategyOptions(std::vector<Option> &options) {
+  using O = CompileOptions;
+  options.push_back({.name = "mesh",
+                     .member = &O::mesh,
+                     .help = "The devices as named axes, such as dp=2,tp=2 (default: one device)",
+                     .isStrategy = true});
+  options.push_back(
+      {.name = "shard",
+       .member = &O::shard,
+       .help = "Logical to mesh axes, such as batch=dp,heads=tp; several as batch=dp+tp, none as "
+               "vocab= (default: batch over dp; heads, kv_heads, mlp and vocab over tp); or a "
+               "dimension of a parameter or input, such as layers.0.weight#1=tp, where * stands "
+               "for the numbers of layers: h.*.fc.weight#1=tp",
+       .isStrategy = true});
+  options.push_back({.name = "microbatches",
+                     .member = &O::microbatches,
+                     .help = "Parts of the batch that each device works through",
+                     .range = range(1, int64_t(1) << 20),
+                     .isStrategy = true,
+                     .isSearched = true});
+  options.push_back({.name = "accumulate",
+                     .member = &O::accumulates,
+                     .help = "Keep sums of gradients, so that dtc-run --accumulate can take "
+                             "several batches a step; with more than one microbatch there are "
+                             "some anyway",
+                     .isStrategy = true});
+  options.push_back({.name = "zero",
+                     .member = &O::zero,
+                     .help = "ZeRO's stage: 1 splits the optimizer's state over the data axis, 2 "
+                             "gradients too, 3 parameters too",
+                     .range = range(0, 3),
+                     .isStrategy = true,
+                     .isSearched = true});
+  options.push_back({.name = "zero_axes",
+                     .member = &O::zeroAxes,
+                     .help = "The mesh axes over which ZeRO splits (default: fsdp where the mesh "
+                             "has it, else dp)",
+                     .isStrategy = true,
+                     .needsMesh = true});
+  options.push_back({.name = "sequence_parallel",
+                     .member = &O::sequenceParallel,
+                     .help = "Split norms and residuals along the sequence over tp",
+                     .isStrategy = true,
+                     .isSearched = true});
+  options.push_back({.name = "bucket_bytes",
+                     .member = &O::bucketBytes,
+                     .help = "Smaller collectives move together, up to so many bytes; 0: each by "
+                             "itself",
+                     .range = kBytes,
+                     .unit = OptionUnit::Bytes,
+                     .isStrategy = true,
+                     .isSearched = true});
+  options.push_back({.name = "prefetch",
+                     .member = &O::prefetch,
+                     .help = "How many layers ahead ZeRO stage 3 gathers parameters",
+                     .range = range(0, 1000),
+                     .isStrategy = true});
+  options.push_back({.name = "schedule",
+                     .member = &O::schedule,
+                     .help = "How a pipeline (pp in --mesh) works: naive, gpipe, 1f1b, "
+                             "interleaved, zb-h1, zb-v, or auto, the fastest by estimate that "
+                             "fits --memory-limit",
+                     .words = scheduleWords,
+                     .isStrategy = true,
+                     .isSearched = true});
+  options.push_back({.name = "chunks",
+                     .member = &O::chunks,
+                     .help = "Stages of each device of a pipeline (default: as few as the "
+                             "schedule has)",
+                     .range = range(1, int64_t(1) << 10),
+                     .isStrategy = true,
+                     .isSearched = true});
+  options.push_back({.name = "stages",
+                     .member = &O::stages,
+                     .help = "The layers of each stage, such as 'wte,h.0-h.5|h.6-h.11,ln_f' "
+                             "(default: those with which the slowest stage is fastest)",
+                     .isStrategy = true,
+                     .needsMesh = true});
+  options.push_back({.name = "recompute",
+                     .member = &O::recompute,
+                     .help = "What is computed again in the backward pass instead of being kept: "
+                             "none, selective (what takes little time), full (all but the values "
+                             "between layers), or auto, the least with which --memory-limit is "
+                             "enough",
+                     .isStrategy = true,
+                     .isSearched = true});
+  options.push_back({.name = "memory_limit",
+                     .member = &O::memoryLimit,
+                     .help = "The most memory that the plan may take on a device, such as 8GiB (default: none)",
+                     .range = {0, kInfinity, true, true, "at least a byte"},
+                     .unit = OptionUnit::Bytes,
+                     .isStrategy = true,
+                     .needsMesh = true});
+  options.push_back({.name = "dtype",
+                     .member = &O::dtype,
+                     .help = "What the model computes in: f32, bf16, or f16 with a scaled loss; "
+                             "what needs f32 keeps it",
+                     .isStrategy = true});
+  options.push_back({.name = "grad_reduce_dtype",
+                     .member = &O::gradReduceDtype,
+                     .help = "What gradients are in while they are summed between devices: f32, "
+                             "or 16 bits as --dtype",
+                     .isStrategy = true});
+  options.push_back({.name = "link",
+                     .member = &O::links,
+                     .help = "What the network does along an axis, such as dp=25GB/s,10us "
+                             "(default: that); for estimates and for choices between shardings",
+                     .isStrategy = true,
+                     .needsMesh = true,
+                     .hasCommas = true});
+  options.push_back({.name = "device_flops",
+                     .member = &O::deviceFlops,
+                     .help = fmt::format("Floating point operations a second that a device is "
+                                         "taken to do, for estimates (default: {:.1e})",
+                                         kDefaultDeviceFlops),
+                     .range = kPositive,
+                     .isStrategy = true});
+  options.push_back({.name = "device_bandwidth",
+                     .member = &O::deviceBandwidth,
+                     .help = fmt::format("Bytes a second that a device's memory is taken to move "
+                                         "(default: {:.1e})",
+                                         kDefaultDeviceBandwidth),
+                     .range = kPositive,
+                     .isStrategy = true});
+}
+
+/// Options of what is trained.
+static void addModelOptions(std::vector<Option> &options) {
+  using O = CompileOptions;
+  options.push_back({.name = "mode",
+                     .member = &O::mode,
+                     .help = "train, gradients, forward: the function as it is, or generate: the "
+                             "next tokens of prompts, with a cache of keys and values"});
+  options.push_back(
+      {.name = "optimizer", .member = &O::optimizer, .help = "adamw, adam, sgd or lion"});
+  options.push_back({.name = "freeze",
+                     .member = &O::freeze,
+                     .help = "Parameters that do not train, such as 'transformer.wte.*'; may be "
+                             "given again",
+                     .hasCommas = true});
+  options.push_back({.name = "param_group",
+                     .member = &O::paramGroups,
+                     .help = "Parameters that train in another way, such as "
+                             "'*.bias:weight_decay=0.1,lr_scale=0.5'; the first group that matches "
+                             "holds",
+                     .hasCommas = true});
+  options.push_back({.name = "clip",
+                     .member = &O::clip,
+                     .help = "Largest norm of the gradient; 0 does not clip",
+                     .range = kNotNegative});
+  options.push_back({.name = "weight_decay",
+                     .member = &O::weightDecay,
+                     .help = "Of parameters with two or more dimensions",
+                     .range = kNotNegative});
+  options.push_back({.name = "beta1",
+                     .member = &O::beta1,
+                     .help = "Adam, AdamW: decay of the first moment; Lion: its part in the update",
+                     .range = kBelowOne});
+  options.push_back({.name = "beta2",
+                     .member = &O::beta2,
+                     .help = "Adam, AdamW: decay of the second moment; Lion: decay of the momentum "
+                             "(default: 0.95, Lion: 0.99)",
+                     .range = kBelowOne});
+  options.push_back({.name = "eps",
+                     .member = &O::eps,
+                     .help = "Adam, AdamW: added to the root of the second moment",
+                     .range = kNotNegative});
+  options.push_back({.name = "momentum",
+                     .member = &O::momentum,
+                     .help = "SGD: decay of the momentum",
+                     .range = kBelowOne});
+}
+
+llvm::ArrayRef<Option> dtc::getOptions() {
+  static const std::vector<Option> options = [] {
+    std::vector<Option> all;
+    addStrategyOptions(all);
+    addModelOptions(all);
+    return all;
+  }();
+  return options;
+}
+
+const Option *dtc::findOption(StringRef name) {
+  auto it = llvm::find_if(getOptions(), [&](const Option &option) { return option.name == name; });
+  return it == getOptions().end() ? nullptr : &*it;
+}
+
+std::string Option::flag() const { return spell(name, OptionSpelling::Flag); }
+
+std::string dtc::spell(StringRef name, OptionSpelling spelling) {
+  if (spelling == OptionSpelling::Field)
+    return name.str();
+  std::string flag = "--" + name.str();
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+//===----------------------------------------------------------------------===//
+// Between options
+//===----------------------------------------------------------------------===//
+
+/// What options ask of the mesh and it does not have.
+static std::string findMeshConflict(const CompileOptions &options, OptionSpelling spelling,
+                                    MeshSource source) {
+  auto given = [&](StringRef name) { return spell(name, spelling); };
+  if (options.sequenceParallel && !options.hasAxis("tp"))
+    return given("sequence_parallel") +
+           " is true, but the mesh has no axis \"tp\" to split sequences over; add one";
+  for (const auto &[axis, speed] : options.links)
+    if (!options.hasAxis(axis))
+      return fmt::format("{} names \"{}\", which is no axis of the mesh; name one of its axes",
+                         given("link"), axis);
+  if (source == MeshSource::Model)
+    return "";
+  for (const std::string &axis : options.zeroAxes)
+    if (!options.hasAxis(axis))
+      return fmt::format("{} has \"{}\", which is no axis of the mesh; name one of its axes",
+                         given("zero_axes"), axis);
+  for (auto [name, isGiven] :
+       {std::pair("chunks", options.chunks > 0), std::pair("stages", !options.stages.empty())})
+    if (isGiven && !options.hasAxis(kPipelineAxis))
+      return fmt::format("{} is given, but the mesh has no axis \"{}\" to lay stages over; add one",
+                         given(name), kPipelineAxis);
+  return "";
+}
+
+std::string dtc::findConflict(const CompileOptions &options, OptionSpelling spelling,
+                              MeshSource source) {
+  auto given = [&](StringRef name) { return spell(name, spelling); };
+  if (source != MeshSource::Search)
+    if (std::string problem = findMeshConflict(options, spelling, source); !problem.empty())
+      return problem;
+  if (llvm::is_contained(options.zeroAxes, kPipelineAxis))
+    return fmt::format("{} has \"{}\", the pipeline, whose devices have different layers",
+                       given("zero_axes"), kPipelineAxis);
+  if (!options.zeroAxes.empty() && options.zero == 0)
+    return fmt::format("{} is given, but {} is 0; choose a stage from 1 to 3", given("zero_axes"),
+                       given("zero"));
+  if (options.gradReduceDtype != ComputeType::F32 && options.gradReduceDtype != options.dtype)
+    return fmt::format("{} is \"{}\", expected one of f32{}, as the model computes in {}",
+                       given("grad_reduce_dtype"), wordOf(options.gradReduceDtype),
+                       options.dtype == ComputeType::F32 ? "" : ", " + wordOf(options.dtype),
+                       wordOf(options.dtype));
+  if (options.recompute == Recompute::Auto && options.memoryLimit == 0)
+    return fmt::format("{} is \"auto\", which needs a {}", given("recompute"),
+                       given("memory_limit"));
+  if (options.mode != CompileMode::Train && options.accumulates)
+    return fmt::format("{}: only plans of --mode train take several batches a step; leave it out",
+                       given("accumulate"));
+  if (options.mode == CompileMode::Generate && options.microbatches > 1)
+    return fmt::format("{} is {}, but generation works on the whole batch at once; leave it out",
+                       given("microbatches"), options.microbatches);
+  if (options.mode == CompileMode::Generate && options.zero > 0)
+    return fmt::format("{} is {}, but generation has no optimizer whose state could be split; "
+                       "leave it out",
+                       given("zero"), options.zero);
+  return "";
+}

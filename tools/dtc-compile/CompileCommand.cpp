@@ -1,0 +1,296 @@
+//===- CompileCommand.cpp - From model IR to a plan -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/dtc-compile/CompileCommand.h"
+
+#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/ReadModel.h"
+#include "compiler/planner/ClusterSpeeds.h"
+#include "compiler/planner/PlannerReport.h"
+#include "compiler/planner/Strategy.h"
+#include "dialects/dist/Dist.h"
+#include "plan/PlanReader.h"
+#include "plan/PlanValidator.h"
+#include "report/ExplanationReport.h"
+#include "report/SimulationReport.h"
+#include "simulator/cluster/ClusterReader.h"
+#include "support/AtomicFile.h"
+#include "support/CommandFiles.h"
+#include "support/Format.h"
+#include "support/Printable.h"
+#include "support/Quantity.h"
+#include "support/ReadText.h"
+#include "tools/dtc-compile/DiagnosticPrinter.h"
+#include "tools/dtc-compile/OptionFlags.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+
+#include <chrono>
+
+using namespace dtc;
+using runtime::Error;
+using runtime::Expected;
+using runtime::MaybeError;
+
+//===----------------------------------------------------------------------===//
+// Flags and files
+//===----------------------------------------------------------------------===//
+
+CompileCommand::CompileCommand(CLI::App &app) : app(app) {
+  app.add_option("model", input,
+                 "Model IR, as dtc-import writes it or by hand; - is the standard input")
+      ->required();
+  app.add_option("-o,--output", output, "The plan to write (default: the model's name with .plan)");
+  addOptionFlags(app, options);
+  app.add_option("--comm-budget", budgetText,
+                 "Fail where a device would send more bytes in a step, such as 64MiB");
+  app.add_flag("--remarks", printsRemarks, "Print what the compiler chose between, and why");
+  app.add_flag("--print-ir", printsIr, "Print the exec IR of the plan on the standard output");
+  app.add_flag("--timing", printsTiming, "Print the seconds that compiling took on standard error");
+  addPlanningOptions(app, planning);
+}
+
+/// Reads the strategy and the cluster.
+MaybeError CompileCommand::readFiles() {
+  if (!planning.strategy.empty())
+    if (MaybeError error = readStrategy(planning.strategy, options))
+      return error->inContext("--strategy");
+  if (planning.cluster.empty())
+    return std::nullopt;
+  Expected<cluster::Cluster> read = runtime::readCluster(planning.cluster);
+  if (!read)
+    return read.error().inContext("--cluster");
+  cluster = std::move(*read);
+  if (MaybeError error = runtime::extendCluster(*cluster, planning.devices))
+    return error->inContext("--devices");
+  return std::nullopt;
+}
+
+/// Gives names to the files that are written without a flag of theirs, and checks that nothing is
+/// written over.
+MaybeError CompileCommand::nameOutputs() {
+  auto complete = [](std::string &path, llvm::StringRef of, const char *extension) {
+    if (!path.empty())
+      return;
+    llvm::SmallString<128> name(of);
+    llvm::sys::path::replace_extension(name, extension);
+    path = name.str().str();
+  };
+  complete(output, input == "-" ? "model" : input, "plan");
+  if (searches)
+    complete(planning.strategyOutput, output, "strategy.textproto");
+  auto nameOf = [&](const std::string &flag) {
+    return isGiven(flag) ? flag : "the default of " + flag;
+  };
+  runtime::CommandFiles files;
+  files.reads("the model", input == "-" ? "/dev/stdin" : input);
+  files.reads("--cluster", planning.cluster);
+  files.reads("--strategy", planning.strategy);
+  files.writes(nameOf("-o"), output);
+  files.writes(nameOf("--strategy-output"), planning.strategyOutput);
+  files.writesInto("--report", planning.report, runtime::pageFileName);
+  if (MaybeError error = files.check())
+    return error;
+  return runtime::checkWritable(output);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks against the model and the cluster
+//===----------------------------------------------------------------------===//
+
+static bool hasOneBody(mlir::ModuleOp module) {
+  auto functions = module.getOps<mlir::func::FuncOp>();
+  return llvm::hasSingleElement(functions) && !(*functions.begin()).isDeclaration();
+}
+
+static bool hasOwnMesh(mlir::ModuleOp module) { return !module.getOps<dist::MeshOp>().empty(); }
+
+MaybeError CompileCommand::checkDevices() const {
+  int64_t ofMesh = 1;
+  bool isLarger = false; // than any number of devices that the flag takes
+  for (const auto &[name, size] : options.mesh)
+    isLarger |= llvm::MulOverflow(ofMesh, size, ofMesh);
+  if (!isLarger && ofMesh == planning.devices)
+    return std::nullopt;
+  return Error{"--devices: the mesh has " + (isLarger ? "more" : std::to_string(ofMesh)) +
+               " devices, not " + std::to_string(planning.devices) +
+               "; leave the flag out, or search without a mesh"};
+}
+
+MaybeError CompileCommand::checkOptions(mlir::ModuleOp module) const {
+  bool ownMesh = hasOwnMesh(module);
+  if (std::string problem = findConflict(options, OptionSpelling::Flag,
+                                         searches  ? MeshSource::Search
+                                         : ownMesh ? MeshSource::Model
+                                                   : MeshSource::Options);
+      !problem.empty())
+    return Error{problem};
+  if (!planning.strategy.empty() && hasOneBody(module))
+    if (MaybeError error = checkStrategy(options, module, cluster ? &*cluster : nullptr))
+      return error->inContext("--strategy: " + planning.strategy);
+  if (planning.devices > 0 && !searches && !ownMesh)
+    if (MaybeError error = checkDevices())
+      return error;
+  if (searches && ownMesh)
+    return Error{"--cluster: the model declares a mesh of its own; a search chooses one"};
+  if (isGiven("--schedule") && !searches && !ownMesh && !options.hasAxis(kPipelineAxis))
+    return Error{fmt::format("--schedule is given, but the mesh has no axis \"{}\" to lay stages "
+                             "over; add one",
+                             kPipelineAxis)};
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// Shows on a terminal how far a search is.
+static void showProgress(const PlannerProgress &progress) {
+  static int64_t shown = -1;
+  int64_t count = progress.estimated / 1000 + progress.probes + 100 * progress.simulated;
+  if (count == shown || !llvm::sys::Process::StandardErrIsDisplayed())
+    return;
+  shown = count;
+  llvm::errs() << llvm::formatv("\r{0} layouts estimated from {1} probes, {2} simulated",
+                                progress.estimated, progress.probes, progress.simulated);
+  if (progress.bestSeconds > 0)
+    llvm::errs() << ", best " << runtime::formatDuration(progress.bestSeconds);
+  llvm::errs() << "\x1b[K";
+}
+
+/// Chooses the parallel strategy, and writes it.
+Expected<PlanChoice> CompileCommand::search(mlir::ModuleOp module) {
+  Expected<PlannerOptions> knobs = readPlannerOptions(app, planning, options, *cluster);
+  if (!knobs)
+    return knobs.error();
+  Expected<PlanChoice> choice =
+      Planner(module, llvm::sys::path::stem(input), *knobs).run(showProgress);
+  if (llvm::sys::Process::StandardErrIsDisplayed())
+    llvm::errs() << "\r\x1b[K";
+  // The lines after the first are details.
+  auto asError = [](llvm::StringRef text) {
+    return Error{llvm::join(llvm::split(text.rtrim(), '\n'), "\n  ")};
+  };
+  if (!choice)
+    return asError(choice.error().message);
+  std::string text = formatChoice(*choice, *knobs, planning.alternatives);
+  if (choice->ranked.empty())
+    return asError(text);
+  llvm::outs() << runtime::printableLines(text);
+  page = pageOptions(*choice, *knobs, planning.alternatives);
+  if (MaybeError error =
+          runtime::writeTextFile(planning.strategyOutput, formatStrategy(choice->options)))
+    return error->inContext("--strategy-output");
+  llvm::outs() << "strategy written to " << runtime::printable(planning.strategyOutput) << "\n";
+  return choice;
+}
+
+MaybeError CompileCommand::compileModule(mlir::ModuleOp module, plan::Plan &plan) {
+  llvm::StringRef name = llvm::sys::path::stem(input);
+  auto result = [&](llvm::LogicalResult compiled) {
+    return succeeded(compiled) ? MaybeError() : Error{"cannot compile " + input + " (see above)"};
+  };
+  // What is wrong with a model of more or fewer functions, compile() says.
+  if (searches && hasOneBody(module)) {
+    Expected<PlanChoice> choice = search(module);
+    if (!choice)
+      return choice.error();
+    return result(finishCompile(module, *choice->search, *choice->compiled, name, plan));
+  }
+  // Of a chosen strategy the speeds are in its options.
+  if (cluster && !searches && !hasOwnMesh(module))
+    useClusterSpeeds(*cluster, options);
+  return result(compile(module, options, name, plan));
+}
+
+MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {
+  if (!isGiven("--comm-budget"))
+    return std::nullopt;
+  Expected<uint64_t> budget = runtime::parseByteSize(budgetText);
+  if (!budget)
+    return budget.error().inContext("--comm-budget");
+  runtime::PlanExplanation explanation = runtime::explainPlan(plan);
+  MaybeError error = runtime::checkCommunicationBudget(explanation, *budget);
+  if (!error)
+    return std::nullopt;
+  llvm::errs() << runtime::formatExplanation(explanation);
+  return error->inContext("--comm-budget");
+}
+
+/// Prints what the plan does on the cluster, where nothing was searched, and writes the page.
+MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
+  if (!cluster || (searches && planning.report.empty()))
+    return std::nullopt;
+  runtime::ClusterSimulationOptions settings;
+  settings.keepCollectives = !planning.report.empty();
+  auto simulation = runtime::simulateOnCluster(plan, *cluster, settings);
+  if (!simulation)
+    return simulation.error().inContext("--cluster");
+  if (!searches)
+    llvm::outs() << runtime::formatSimulation(*simulation);
+  if (planning.report.empty())
+    return std::nullopt;
+  auto text = runtime::simulationToHtml(plan, *cluster, *simulation, page);
+  if (!text)
+    return text.error().inContext("--report");
+  if (MaybeError error = runtime::writePage(planning.report, *text))
+    return error->inContext("--report");
+  return std::nullopt;
+}
+
+MaybeError CompileCommand::run() {
+  if (std::string problem = checkPlanningFlags(app, planning, options); !problem.empty())
+    return Error{problem};
+  if (MaybeError error = readFiles())
+    return error;
+  searches = planning.searches(options);
+  if (MaybeError error = nameOutputs())
+    return error;
+
+  auto begin = std::chrono::steady_clock::now();
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false); // the op may be the whole model
+  llvm::SourceMgr sources;
+  DiagnosticPrinter printer(sources, context, printsRemarks);
+  Expected<std::string> text = runtime::readText(input);
+  if (!text)
+    return text.error();
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(*text, input == "-" ? "<stdin>" : input), llvm::SMLoc());
+  auto module = readModel(sources, &context);
+  if (!module)
+    return Error{input + " is not valid model IR (see above)"};
+  if (MaybeError error = checkOptions(*module))
+    return error;
+
+  plan::Plan plan;
+  if (MaybeError error = compileModule(*module, plan))
+    return error;
+  if (printsIr)
+    module->print(llvm::outs(), mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
+  // What no runtime would take, such as an arena of exabytes, is not written.
+  if (MaybeError error = runtime::validatePlan(plan))
+    return error->inContext("the plan of " + input + " cannot be run");
+  if (MaybeError error = checkBudget(plan))
+    return error;
+  if (MaybeError error = reportOnCluster(plan))
+    return error;
+  if (MaybeError error = runtime::writePlan(plan, output))
+    return error;
+  if (printsTiming) {
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    llvm::errs() << llvm::formatv("compiled in {0:f3} s\n", seconds.count());
+  }
+  return std::nullopt;
+}

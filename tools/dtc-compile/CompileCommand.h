@@ -1,0 +1,58 @@
+//===- CompileCommand.h - From model IR to a plan -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TOOLS_DTC_COMPILE_COMPILECOMMAND_H
+#define DTC_TOOLS_DTC_COMPILE_COMPILECOMMAND_H
+
+#include "compiler/driver/CompileOptions.h"
+#include "plan/plan.pb.h"
+#include "report/html/SimulationPage.h"
+#include "simulator/cluster/cluster.pb.h"
+#include "support/Error.h"
+#include "tools/dtc-compile/Planning.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+namespace dtc {
+
+/// One run of dtc-compile: its flags, and what it does with them. What it finds wrong is an error,
+/// which comes after the diagnostics of the model; where it fails, no plan is written.
+class CompileCommand {
+public:
+  /// Adds the flags, which set what run() works with.
+  explicit CompileCommand(CLI::App &app);
+
+  runtime::MaybeError run();
+
+private:
+  bool isGiven(const std::string &flag) const { return app.count(flag) > 0; }
+  runtime::MaybeError readFiles();
+  runtime::MaybeError nameOutputs();
+  runtime::MaybeError checkOptions(mlir::ModuleOp module) const;
+  runtime::MaybeError checkDevices() const;
+  runtime::Expected<PlanChoice> search(mlir::ModuleOp module);
+  runtime::MaybeError compileModule(mlir::ModuleOp module, plan::Plan &plan);
+  runtime::MaybeError checkBudget(const plan::Plan &plan) const;
+  runtime::MaybeError reportOnCluster(const plan::Plan &plan) const;
+
+  CLI::App &app;
+  std::string input, output, budgetText;
+  bool printsIr = false, printsTiming = false, printsRemarks = false;
+  CompileOptions options;
+  PlanningArguments planning;
+  bool searches = false; // a strategy
+  std::optional<cluster::Cluster> cluster;
+  runtime::SimulationPageOptions page;
+};
+
+} // namespace dtc
+
+#endif // DTC_TOOLS_DTC_COMPILE_COMPILECOMMAND_H

@@ -1,0 +1,74 @@
+//===- DiagnosticPrinter.cpp - Diagnostics of MLIR on standard error ------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/dtc-compile/DiagnosticPrinter.h"
+
+#include "compiler/analysis/DescribeLocation.h"
+#include "support/Printable.h"
+
+using namespace dtc;
+
+/// Writes out what is not printable in a diagnostic's arguments. Their texts are kept in `texts`.
+/// The handlers after this one print it.
+static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> &texts) {
+  using Kind = mlir::DiagnosticArgument::DiagnosticArgumentKind;
+  for (mlir::DiagnosticArgument &argument : diagnostic.getArguments())
+    if (argument.getKind() == Kind::String)
+      argument = mlir::DiagnosticArgument(
+          llvm::StringRef(texts.emplace_back(runtime::printable(argument.getAsString()))));
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    makePrintable(note, texts);
+}
+
+/// Prints a diagnostic of what has a name, such as a layer, with it: "model.mlir:7:8: error:
+/// h.0.attn: ...", or without a place where it has none.
+static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler &handler,
+                                                mlir::Diagnostic &diagnostic) {
+  std::string name = runtime::printable(nameOf(diagnostic.getLocation()).str());
+  if (name.empty())
+    return llvm::failure();
+  std::string message = diagnostic.str();
+  if (!llvm::StringRef(message).contains(name))
+    message = name + ": " + message;
+  bool hasPlace = diagnostic.getLocation()
+                      ->walk([](mlir::Location part) {
+                        return llvm::isa<mlir::FileLineColLoc>(part) ? mlir::WalkResult::interrupt()
+                                                                     : mlir::WalkResult::advance();
+                      })
+                      .wasInterrupted();
+  auto print = [&](mlir::Location loc, const std::string &text, mlir::DiagnosticSeverity severity) {
+    if (hasPlace)
+      // Not the line: the signature of a model is one.
+      return handler.emitDiagnostic(loc, text, severity, /*displaySourceLine=*/false);
+    const char *word = severity == mlir::DiagnosticSeverity::Error     ? "error"
+                       : severity == mlir::DiagnosticSeverity::Warning ? "warning"
+                       : severity == mlir::DiagnosticSeverity::Remark  ? "remark"
+                                                                       : "note";
+    llvm::errs() << word << ": " << text << "\n";
+  };
+  print(diagnostic.getLocation(), message, diagnostic.getSeverity());
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    print(note.getLocation(), note.str(), note.getSeverity());
+  return llvm::success();
+}
+
+DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext &context,
+                                     bool printsRemarks)
+    : errors(llvm::errs()), sourceHandler(sources, &context, errors),
+      nameHandler(&context,
+                  [this](mlir::Diagnostic &diagnostic) {
+                    return printNamedDiagnostic(sourceHandler, diagnostic);
+                  }),
+      remarkHandler(&context,
+                    [printsRemarks](mlir::Diagnostic &diagnostic) {
+                      return llvm::success(!printsRemarks && diagnostic.getSeverity() ==
+                                                                 mlir::DiagnosticSeverity::Remark);
+                    }),
+      printableHandler(&context, [this](mlir::Diagnostic &diagnostic) {
+        texts.clear();
+        makePrintable(diagnostic, texts);
+        return llvm::failure();
+      }) {}

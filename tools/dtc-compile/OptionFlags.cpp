@@ -1,0 +1,79 @@
+//===- OptionFlags.cpp - The options of a compilation as flags ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/dtc-compile/OptionFlags.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <fmt/format.h>
+
+using namespace dtc;
+
+namespace {
+
+template <typename T>
+inline constexpr bool isList = std::is_same_v<T, std::vector<std::string>> ||
+                               std::is_same_v<T, MeshSizes> || std::is_same_v<T, LinkSpeeds>;
+
+/// What --help says that a flag takes: "INT in [0 - 3]", "{none,full}".
+template <typename T> std::string typeName(const Option &option, const T &) {
+  if constexpr (std::is_enum_v<T>)
+    return "{" + llvm::join(wordsOf<T>(), ",") + "}";
+  if (option.words)
+    return "{" + llvm::join(option.words(), ",") + "}";
+  if (option.unit == OptionUnit::Bytes)
+    return "BYTES";
+  if constexpr (std::is_same_v<T, int64_t>)
+    return fmt::format("INT in [{} - {}]", int64_t(option.range.least), int64_t(option.range.most));
+  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>>)
+    return "FLOAT";
+  return "TEXT";
+}
+
+} // namespace
+
+void dtc::addOptionFlags(CLI::App &app, CompileOptions &options) {
+  const CompileOptions defaults;
+  for (const Option &option : getOptions()) {
+    if (auto *member = std::get_if<bool CompileOptions::*>(&option.member)) {
+      app.add_flag_callback(
+          option.flag(), [&options, member = *member] { options.*member = true; }, option.help);
+      continue;
+    }
+    CLI::Option *flag = app.add_option(
+        option.flag(),
+        [&options, &option](const CLI::results_t &texts) {
+          for (const std::string &text : texts)
+            if (std::optional<BadValue> bad = setOption(option, text, options))
+              throw CLI::ValidationError(option.flag(),
+                                         !bad->message.empty()
+                                             ? bad->message
+                                             : fmt::format("found {}, expected {}",
+                                                           bad->found.empty() ? "\"\"" : bad->found,
+                                                           bad->expected));
+          return true;
+        },
+        option.help);
+    std::visit(
+        [&](auto member) {
+          using T = std::decay_t<decltype(options.*member)>;
+          flag->type_name(typeName(option, T()));
+          if constexpr (isList<T>) {
+            flag->type_size(1)
+                ->expected(1, CLI::detail::expected_max_vector_size)
+                ->allow_extra_args(false);
+            if (!option.hasCommas)
+              flag->delimiter(',');
+          }
+        },
+        option.member);
+    // A help text that says what the default is says it better.
+    if (std::string text = formatOption(option, defaults);
+        !text.empty() && option.help.find("(default:") == std::string::npos &&
+        option.name != "memory_limit")
+      flag->default_str(text);
+  }
+}
