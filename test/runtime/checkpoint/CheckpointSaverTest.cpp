@@ -53,7 +53,7 @@ TEST_F(Saver, WritesTheStatesOfAnyLayoutToTheSameFiles) {
   std::map<std::string, std::string> first;
   int64_t step = 0;
   for (const TrainingLayout &layout :
-       {TrainingLayout{1, 1, 1}, {2, 1, 1}, {1, 2, 2}, {2, 4, 2}, {1, 3, 1}}) {
+       {TrainingLayout{1, 1, 1}, {2, 1, 1}, {1, 2, 2}, {2, 4, 2}, {4, 2, 1}}) {
     auto session = open(layout);
     auto saver = CheckpointSaver::create(*session, *folder, 0);
     ASSERT_OK(saver);

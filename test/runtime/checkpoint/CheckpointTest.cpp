@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 
 #include "runtime/checkpoint/CheckpointWriter.h"
+#include "runtime/executor/ShardRegion.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TempDir.h"

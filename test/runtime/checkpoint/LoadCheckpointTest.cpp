@@ -79,12 +79,12 @@ protected:
 } // namespace
 
 TEST_F(Load, AnyLayoutFromAnyOther) {
-  const TrainingLayout layouts[] = {{1, 1, 1}, {2, 1, 2}, {1, 4, 1}, {2, 3, 2}, {4, 2, 1}};
+  const TrainingLayout layouts[] = {{1, 1, 1}, {2, 1, 2}, {1, 4, 1}, {2, 4, 2}, {4, 2, 1}};
   for (const TrainingLayout &from : layouts) {
     auto source = open(trainingPlan(from), 7);
-    HostTensor momentum = *source->getState("w");
+    HostTensor momentum = *source->getState("w.momentum");
     for (int64_t i = 0; i < 64; ++i)
-      momentum.as<float>()[i] *= 3;
+      momentum.as<float>()[i] = float(3 * i);
     ASSERT_OK(source->setState("w.momentum", momentum));
     Checkpoint checkpoint = save(*source);
     for (const TrainingLayout &to : layouts) {
