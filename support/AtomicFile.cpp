@@ -151,9 +151,11 @@ static int takeRoom(int fd, uint64_t bytes) {
 }
 
 MaybeError AtomicFile::reserve(uint64_t bytes) {
-  if (!isTemporary || bytes == 0)
-    return std::nullopt;
-  int code = takeRoom(fd, bytes);
+  return isTemporary ? reserveRoom(fd, path, bytes) : std::nullopt;
+}
+
+MaybeError reserveRoom(int fd, const std::string &path, uint64_t bytes) {
+  int code = bytes == 0 ? 0 : takeRoom(fd, bytes);
   if (code == 0)
     return std::nullopt;
   struct statvfs disk;

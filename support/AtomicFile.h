@@ -84,6 +84,10 @@ private:
   std::vector<AtomicFile> files;
 };
 
+/// Takes the room on the disk for the first bytes of a file that is open for writing; see
+/// AtomicFile::reserve(). The error begins with the path.
+MaybeError reserveRoom(int fd, const std::string &path, uint64_t bytes);
+
 /// Writes a whole file.
 MaybeError writeTextFile(const std::string &path, std::string_view text);
 

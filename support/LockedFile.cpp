@@ -94,12 +94,13 @@ Expected<LockedFile> LockedFile::open(const std::string &path) {
   }
 }
 
-MaybeError LockedFile::clear() {
+MaybeError LockedFile::truncate(uint64_t bytes) {
   madePath.clear();
   // What is no regular file has nothing to remove.
-  if (ftruncate(fd, 0) != 0 && errno != EINVAL)
-    return failure(errno);
-  return std::nullopt;
+  auto end = static_cast<off_t>(bytes);
+  if (ftruncate(fd, end) != 0)
+    return errno == EINVAL ? std::nullopt : MaybeError(failure(errno));
+  return lseek(fd, end, SEEK_SET) == end ? std::nullopt : MaybeError(failure(errno));
 }
 
 MaybeError LockedFile::write(std::string_view text) {

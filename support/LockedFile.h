@@ -9,6 +9,7 @@
 
 #include "support/Error.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -31,8 +32,9 @@ public:
   /// the system tells.
   static Expected<LockedFile> open(const std::string &path);
 
-  /// Removes all that is in the file.
-  MaybeError clear();
+  /// Removes all that is in the file from that byte on; write() goes on there.
+  MaybeError truncate(uint64_t bytes);
+  MaybeError clear() { return truncate(0); }
   MaybeError write(std::string_view text);
 
 private:

@@ -69,6 +69,10 @@ private:
   std::map<std::string, SafetensorsEntry> entries;
 };
 
+/// All bytes of a file before its tensors: the length of the header, and the header. The tensors
+/// follow without gaps, sorted by name.
+std::string safetensorsHeader(const std::map<std::string, TensorType> &tensors);
+
 /// A file that is to be written, of which only the types are known yet.
 class SafetensorsWriter {
 public:
@@ -84,7 +88,7 @@ public:
 
 private:
   std::map<std::string, TensorType> tensors;
-  std::string header;
+  std::string header; // see safetensorsHeader
 };
 
 /// Writes a file whole or not at all.

@@ -29,8 +29,7 @@ static const char *fileDtype(DType dtype) {
   return "";
 }
 
-/// The header, padded with spaces so that the data begin at a multiple of 8 bytes of the file.
-static std::string makeHeader(const std::map<std::string, TensorType> &tensors) {
+std::string safetensorsHeader(const std::map<std::string, TensorType> &tensors) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   // Readers of weights ask for this key; the tensors mean what they mean to PyTorch.
   header["__metadata__"] = {{"format", "pt"}};
@@ -42,24 +41,23 @@ static std::string makeHeader(const std::map<std::string, TensorType> &tensors) 
     position += type.numBytes();
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // The data begin at a multiple of 8 bytes of the file.
   text.append((8 - text.size() % 8) % 8, ' ');
-  return text;
+  uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char *>(&length), sizeof(length)) + text;
 }
 
 SafetensorsWriter::SafetensorsWriter(std::map<std::string, TensorType> tensors)
-    : tensors(std::move(tensors)), header(makeHeader(this->tensors)) {}
+    : tensors(std::move(tensors)), header(safetensorsHeader(this->tensors)) {}
 
 uint64_t SafetensorsWriter::numBytes() const {
-  uint64_t bytes = sizeof(uint64_t) + header.size();
+  uint64_t bytes = header.size();
   for (const auto &[name, type] : tensors)
     bytes += type.numBytes();
   return bytes;
 }
 
 MaybeError SafetensorsWriter::write(AtomicFile &file, const Source &tensorOf) const {
-  uint64_t headerBytes = header.size();
-  if (MaybeError error = file.write(std::as_bytes(std::span(&headerBytes, 1))))
-    return error;
   if (MaybeError error = file.write(header))
     return error;
   for (const auto &[name, type] : tensors) {

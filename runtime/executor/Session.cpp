@@ -324,6 +324,52 @@ Expected<HostTensor> Session::gather(const plan::Program &program, const T &bind
   return whole;
 }
 
+std::vector<StateShard> Session::stateShards() const {
+  // A state that several programs have is that of the first one.
+  std::map<std::string, const plan::Program *> programOf;
+  for (const plan::Program &program : plan().programs())
+    for (const plan::State &state : program.states())
+      programOf.try_emplace(state.name(), &program);
+  std::vector<StateShard> shards;
+  for (const std::unique_ptr<Device> &device : devices) {
+    const plan::Program &program = *device->getProgram().program;
+    for (const plan::State &state : program.states())
+      shards.push_back({&state, device->index(), regionOf(prepared->mesh, state, device->index()),
+                        programOf.at(state.name()) == &program &&
+                            firstHolder(*device, state) == device->index()});
+  }
+  return shards;
+}
+
+MaybeError Session::readShards(std::span<const HostShard> shards) {
+  if (shared->failure && !shared->statesAreWhole)
+    return *shared->failure;
+  auto read = [&](const Device &device) {
+    for (const HostShard &host : shards)
+      if (host.shard.device == device.index())
+        copyFromShard(host.shard.region, byteWidth(toDType(host.shard.state->dtype())),
+                      device.buffer(host.shard.state->buffer()), host.box);
+    return MaybeError();
+  };
+  if (!shared->failure)
+    return runOnDevices(read);
+  // The devices do nothing more together, but what they hold can be read.
+  for (const std::unique_ptr<Device> &device : devices)
+    if (MaybeError error = read(*device))
+      return error;
+  return std::nullopt;
+}
+
+MaybeError Session::writeShards(std::span<const HostShard> shards) {
+  return runOnDevices([&](Device &device) -> MaybeError {
+    for (const HostShard &host : shards)
+      if (host.shard.device == device.index())
+        copyToShard(host.shard.region, byteWidth(toDType(host.shard.state->dtype())), host.box,
+                    device.buffer(host.shard.state->buffer()));
+    return std::nullopt;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//

@@ -13,6 +13,7 @@
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
+#include "runtime/executor/ShardRegion.h"
 #include "runtime/fabrics/Communicator.h"
 #include "support/Error.h"
 #include "support/Tensor.h"
@@ -23,6 +24,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,6 +86,23 @@ struct PipelineTime {
   }
 };
 
+/// The shard of a state that a device holds.
+struct StateShard {
+  const plan::State *state = nullptr;
+  int64_t device = 0;
+  ShardRegion region;
+  /// Of the devices that hold the same elements, in whatever program, the one that stands for all.
+  bool isFirst = false;
+};
+
+/// Where the elements of a shard are in host memory: at region.offset of a dense row-major box of
+/// shape region.global, the whole tensor as the session tells it. A caller that has memory for a
+/// part of the tensor changes the two.
+struct HostShard {
+  StateShard shard;
+  std::byte *box = nullptr;
+};
+
 /// Most devices that run as threads of one process.
 inline constexpr int64_t maxLocalDevices = 1024;
 
@@ -111,6 +130,14 @@ public:
   /// they can still be read if the step was of an entry point that changes none.
   MaybeError setState(const std::string &name, const HostTensor &value);
   Expected<HostTensor> getState(const std::string &name) const;
+
+  /// The shards of all states on the devices of this process. Those that are first make up every
+  /// state, each element once.
+  std::vector<StateShard> stateShards() const;
+  /// Copies shards from their devices to host memory, without the padding; back, with the padding
+  /// zero. Each device copies its own. Shards can be read where getState() can.
+  MaybeError readShards(std::span<const HostShard> shards);
+  MaybeError writeShards(std::span<const HostShard> shards);
 
   /// Sets a data input to a whole tensor. It keeps the value for all steps until it is set again.
   /// Indices are checked against the input's index_limit.

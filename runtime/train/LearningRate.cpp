@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <numbers>
 
 namespace dtc::runtime {
@@ -25,6 +26,17 @@ double LearningRateSchedule::at(int64_t step) const {
   if (decay == LearningRateDecay::Linear)
     return peak + (minimum - peak) * progress;
   return minimum + 0.5 * (peak - minimum) * (1 + std::cos(std::numbers::pi * progress));
+}
+
+std::string LearningRateSchedule::str() const {
+  const char *name = decay == LearningRateDecay::Constant ? "constant"
+                     : decay == LearningRateDecay::Linear ? "linear"
+                                                          : "cosine";
+  std::string rates =
+      decay == LearningRateDecay::Constant
+          ? fmt::format("{} at {}", name, peak)
+          : fmt::format("{} from {} to {} in {} steps", name, peak, minimum, totalSteps);
+  return fmt::format("{}, the first {} of them warm-up", rates, warmupSteps);
 }
 
 } // namespace dtc::runtime

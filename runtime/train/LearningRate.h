@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_TRAIN_LEARNINGRATE_H
 
 #include <cstdint>
+#include <string>
 
 namespace dtc::runtime {
 
@@ -36,6 +37,8 @@ struct LearningRateSchedule {
 
   /// The rate of a step; 1 is the first. Steps after the last keep its rate.
   double at(int64_t step) const;
+  /// "cosine from 0.001 to 0 in 100 steps, the first 10 of them warm-up".
+  std::string str() const;
 };
 
 } // namespace dtc::runtime

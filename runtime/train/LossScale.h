@@ -22,11 +22,14 @@ public:
   static constexpr double highest = 16777216; // 2^24
 
   /// `initial` lies within the bounds; `growthInterval` is at least 1.
-  LossScale(double initial, int64_t growthInterval)
-      : scale(initial), growthInterval(growthInterval) {}
+  /// `goodSteps` in a row have gone well before.
+  LossScale(double initial, int64_t growthInterval, int64_t goodSteps = 0)
+      : scale(initial), growthInterval(growthInterval), goodSteps(goodSteps) {}
 
   /// The factor for the next step.
   double value() const { return scale; }
+  int64_t getGoodSteps() const { return goodSteps; }
+  int64_t getGrowthInterval() const { return growthInterval; }
   bool isLowest() const { return scale <= lowest; }
 
   /// Takes in the outcome of a step that ran with value().

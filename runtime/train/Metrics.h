@@ -28,11 +28,15 @@ struct StepMetrics {
   int64_t skippedSteps = 0;        // up to this one, this one included
   std::optional<double> evalLoss;  // on held-out data, if it was computed after the step
   std::optional<double> lossScale; // of the step, if the plan scales its loss
+  /// If a checkpoint was begun after the step: how long training waited for the one before to be
+  /// written, and for the copy of the states.
+  std::optional<double> checkpointWaitSeconds, checkpointCopySeconds;
 };
 
 /// The metrics as one line of JSON without its end. Absent and non-finite numbers are null; only a
 /// plan that scales its loss has a "loss_scale", only a step after which there was an evaluation an
-/// "eval_loss".
+/// "eval_loss", only one after which a checkpoint was begun a "checkpoint_wait_seconds" and a
+/// "checkpoint_copy_seconds".
 std::string toJson(const StepMetrics &metrics);
 
 /// Writes one JSON object a line. Every line reaches the file whole, when it is written.
@@ -42,15 +46,17 @@ public:
   /// The error begins with the path.
   static Expected<MetricsWriter> open(const std::string &path);
 
-  /// Empties the file, unless that was done before.
-  MaybeError begin();
+  /// Removes from the file the lines of steps after `step`, and all that follows the first of them
+  /// or a line that is none of metrics, unless that was done before. 0 empties the file.
+  MaybeError begin(int64_t step = 0);
   /// After begin().
   MaybeError write(const StepMetrics &metrics);
 
 private:
-  explicit MetricsWriter(LockedFile file) : file(std::move(file)) {}
+  MetricsWriter(LockedFile file, std::string path) : file(std::move(file)), path(std::move(path)) {}
 
   LockedFile file;
+  std::string path;
   bool hasBegun = false;
 };
 

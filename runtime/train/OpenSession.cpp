@@ -20,7 +20,7 @@ namespace dtc::runtime {
 
 Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan> plan,
                                                std::shared_ptr<const Backend> backend,
-                                               const TrainOptions &options) {
+                                               const TrainOptions &options, int64_t firstStep) {
   SessionOptions sessionOptions;
   sessionOptions.profile = options.profile;
   sessionOptions.stallTimeout = options.stallTimeout;
@@ -28,7 +28,9 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   if (!options.tracePath.empty())
     sessionOptions.traceSteps = options.traceSteps;
   sessionOptions.batches = options.batches;
-  sessionOptions.injections = options.injections;
+  for (Injection injection : options.injections)
+    if (injection.step -= firstStep - 1; injection.step > 0)
+      sessionOptions.injections.push_back(injection);
   sessionOptions.threadsPerDevice = options.threadsPerDevice;
   if (options.threadsPerDevice <= 0) {
     int64_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -42,10 +44,11 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   return session;
 }
 
-MaybeError startStates(Session &session, const TrainOptions &options, std::FILE *notes) {
+MaybeError startStates(Session &session, const TrainOptions &options, std::FILE *notes,
+                       bool hasCheckpoint) {
   if (MaybeError error = session.initializeStates(options.seed))
     return error;
-  if (options.initPaths.empty())
+  if (options.initPaths.empty() || hasCheckpoint)
     return std::nullopt;
   Expected<std::vector<std::string>> loaded = loadWeights(session, options.initPaths);
   if (!loaded)

@@ -14,15 +14,16 @@
 
 namespace dtc::runtime {
 
-/// A session for a plan, without weights yet. Where the options leave the threads to be chosen, the
-/// devices share the machine's cores.
+/// A session for a plan, without weights yet, whose first step is that of the run.  Where the
+/// options leave the threads to be chosen, the devices share the machine's cores.
 Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan> plan,
                                                std::shared_ptr<const Backend> backend,
-                                               const TrainOptions &options);
+                                               const TrainOptions &options, int64_t firstStep = 1);
 
 /// Gives the states the values that a run starts from: drawn from the seed, then from the weights
-/// file. Notes go to `notes`.
-MaybeError startStates(Session &session, const TrainOptions &options, std::FILE *notes);
+/// file, unless a checkpoint takes its place. Notes go to `notes`.
+MaybeError startStates(Session &session, const TrainOptions &options, std::FILE *notes,
+                       bool hasCheckpoint = false);
 
 } // namespace dtc::runtime
 

@@ -22,9 +22,9 @@ namespace dtc::runtime {
 //===----------------------------------------------------------------------===//
 
 ProgressReport::ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery,
-                               std::string unit)
-    : out(out), totalSteps(totalSteps), logEvery(std::max<int64_t>(logEvery, 1)),
-      unit(std::move(unit)) {
+                               std::string unit, int64_t firstStep)
+    : out(out), totalSteps(totalSteps), firstStep(firstStep),
+      logEvery(std::max<int64_t>(logEvery, 1)), unit(std::move(unit)) {
   int fd = fileno(out);
   isTerminal = fd >= 0 && isatty(fd);
 }
@@ -71,10 +71,10 @@ void ProgressReport::evaluation(const StepMetrics &metrics) {
 
 void ProgressReport::step(const StepMetrics &metrics) {
   // The first step touches all memory for the first time, so it should count for little.
-  smoothedSeconds =
-      metrics.step <= 2 ? metrics.seconds : 0.9 * smoothedSeconds + 0.1 * metrics.seconds;
+  smoothedSeconds = metrics.step <= firstStep + 1 ? metrics.seconds
+                                                  : 0.9 * smoothedSeconds + 0.1 * metrics.seconds;
   if (!isTerminal) {
-    if (metrics.step == 1 || metrics.step == totalSteps || metrics.step % logEvery == 0) {
+    if (metrics.step == firstStep || metrics.step == totalSteps || metrics.step % logEvery == 0) {
       printTo(out, "{}\n", lineFor(metrics));
       std::fflush(out);
     }

@@ -24,7 +24,9 @@ class ProgressReport {
 public:
   /// `unit` is what tokensPerSecond counts. Off a terminal, every `logEvery`-th step has a line,
   /// and so have the first and the last.
-  ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery, std::string unit);
+  /// `firstStep` is the first that the process runs.
+  ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery, std::string unit,
+                 int64_t firstStep = 1);
   ~ProgressReport() { finish(); }
 
   void step(const StepMetrics &metrics);
@@ -38,6 +40,7 @@ private:
 
   std::FILE *out;
   int64_t totalSteps;
+  int64_t firstStep;
   int64_t logEvery;
   std::string unit;
   bool isTerminal;

@@ -18,6 +18,10 @@ public:
   /// So many in a row that no smaller loss scale can mend, and there is no hope.
   static constexpr int64_t mostInARow = 10;
 
+  SkippedSteps() = default;
+  /// Goes on where another has ended.
+  SkippedSteps(int64_t total, int64_t inARow) : count(total), inARow(inARow) {}
+
   /// Takes in the outcome of a step; `scaleCanFall` where the next one has a smaller loss scale.
   void stepDone(bool skipped, bool scaleCanFall) {
     count += skipped;
@@ -25,6 +29,7 @@ public:
   }
 
   int64_t total() const { return count; }
+  int64_t lastInARow() const { return inARow; }
   bool hopeless() const { return inARow >= mostInARow; }
 
 private:

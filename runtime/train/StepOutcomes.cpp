@@ -16,6 +16,21 @@ static bool wasSkipped(const StepMetrics &metrics) {
   return metrics.learningRate && metrics.gradNorm && !std::isfinite(*metrics.gradNorm);
 }
 
+StepOutcomes::StepOutcomes(std::optional<LossScale> lossScale, const RunPosition &position)
+    : scale(lossScale), skipped(position.skippedSteps, position.skippedInARow),
+      lastFinite(position.lastFiniteStep) {
+  if (scale && position.lossScale)
+    scale = LossScale(*position.lossScale, scale->getGrowthInterval(), position.goodSteps);
+}
+
+void StepOutcomes::addTo(RunPosition &position) const {
+  position.skippedSteps = skipped.total();
+  position.skippedInARow = skipped.lastInARow();
+  position.lastFiniteStep = lastFinite;
+  position.lossScale = lossScale();
+  position.goodSteps = scale ? scale->getGoodSteps() : 0;
+}
+
 std::optional<double> StepOutcomes::lossScale() const {
   return scale ? std::optional<double>(scale->value()) : std::nullopt;
 }

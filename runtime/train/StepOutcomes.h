@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
 #define DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
 
+#include "runtime/checkpoint/Manifest.h"
 #include "runtime/train/LossScale.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/SkippedSteps.h"
@@ -24,6 +25,12 @@ public:
   StepOutcomes() = default;
   /// `lossScale` is absent where the plan does not scale its loss.
   explicit StepOutcomes(std::optional<LossScale> lossScale) : scale(lossScale) {}
+
+  /// Of a run that goes on after the position of another. The scale is that of the position, where
+  /// both have one.
+  StepOutcomes(std::optional<LossScale> lossScale, const RunPosition &position);
+  /// Puts what a run needs to go on into its position.
+  void addTo(RunPosition &position) const;
 
   /// The scale for the next step, if the plan scales its loss.
   std::optional<double> lossScale() const;

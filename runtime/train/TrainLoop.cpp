@@ -8,10 +8,12 @@
 
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
+#include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/BatchLoader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/Sampling.h"
 #include "runtime/executor/Session.h"
+#include "runtime/train/CheckpointedRun.h"
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/Metrics.h"
@@ -56,7 +58,7 @@ public:
       result.interrupted = true;
       return result;
     }
-    if (MaybeError error = save(guarded([&] { return runSteps(); })))
+    if (MaybeError error = save(saveCheckpoint(guarded([&] { return runSteps(); }))))
       return *error;
     if (MaybeError error = guarded([&] { return finish(); }))
       return *error;
@@ -65,7 +67,9 @@ public:
 
 private:
   MaybeError prepare(std::shared_ptr<const Backend> backend);
+  MaybeError openCheckpoints();
   MaybeError openData();
+  MaybeError loadCheckpoint();
   MaybeError checkOptions();
   MaybeError startLoader();
   MaybeError checkData(const DataSource &source, const std::string &name);
@@ -76,6 +80,8 @@ private:
   MaybeError beginMetrics();
   Expected<StepMetrics> runStep(int64_t step, double rate);
   MaybeError giveInputs(int64_t step);
+  MaybeError saveCheckpoint(MaybeError failure);
+  MaybeError copyCheckpoint(StepMetrics &metrics);
   MaybeError save(MaybeError failure);
   MaybeError checkWeights() const;
   MaybeError finish();
@@ -94,9 +100,11 @@ private:
 
   std::shared_ptr<const plan::Plan> plan;
   std::unique_ptr<Session> session;
-  std::unique_ptr<DataSource> data;       // null if the plan needs none
-  std::unique_ptr<BatchLoader> loader;    // of the data
-  std::unique_ptr<Evaluation> evaluation; // null if nobody asked for it
+  std::unique_ptr<DataSource> data;             // null if the plan needs none
+  std::unique_ptr<BatchLoader> loader;          // of the data
+  std::unique_ptr<Evaluation> evaluation;       // null if nobody asked for it
+  std::unique_ptr<CheckpointedRun> checkpoints; // null likewise
+  RunPosition begin;                            // of this process's part of the run
   SavedFiles savedFiles;
   std::optional<MetricsWriter> metricsWriter;
   LearningRateSchedule schedule;
@@ -116,6 +124,25 @@ private:
 // Before the first step
 //===----------------------------------------------------------------------===//
 
+/// Finds where the run begins, and how many steps it has.
+MaybeError TrainLoop::openCheckpoints() {
+  std::vector<const plan::Input *> inputs = distinctInputs(*plan);
+  bool trains = std::any_of(inputs.begin(), inputs.end(), [](const plan::Input *input) {
+    return input->role() == plan::Input::LEARNING_RATE;
+  });
+  steps = options.steps.value_or(trains ? defaultTrainSteps : 1);
+  auto opened =
+      CheckpointedRun::open(*plan, options, [this](const std::string &text) { note(text); });
+  if (!opened)
+    return opened.error();
+  checkpoints = std::move(*opened);
+  if (checkpoints)
+    begin = checkpoints->begin();
+  result.stepsDone = begin.step;
+  result.stepsSkipped = begin.skippedSteps;
+  return std::nullopt;
+}
+
 MaybeError TrainLoop::openData() {
   std::vector<DataInput> inputs = dataInputsOf(*plan);
   if (inputs.empty()) {
@@ -124,6 +151,9 @@ MaybeError TrainLoop::openData() {
       note("the plan has no data inputs; --data is not used");
     return std::nullopt;
   }
+  // What is there may only be exported.
+  if (options.dataPaths.empty() && begin.step > 0 && begin.step >= steps)
+    return std::nullopt;
   if (options.dataPaths.empty()) {
     std::vector<std::string> names;
     for (const DataInput &input : inputs)
@@ -149,7 +179,6 @@ MaybeError TrainLoop::openData() {
 }
 
 MaybeError TrainLoop::checkOptions() {
-  steps = options.steps.value_or(trains() ? defaultTrainSteps : 1);
   Expected<LearningRateSchedule> rates = learningRateSchedule(options, steps);
   if (!rates)
     return rates.error();
@@ -158,7 +187,7 @@ MaybeError TrainLoop::checkOptions() {
       initialLossScale(options, session->findInput(plan::Input::LOSS_SCALE) != nullptr);
   if (!scale)
     return scale.error();
-  outcomes = StepOutcomes(*scale);
+  outcomes = StepOutcomes(*scale, begin);
   Expected<std::unique_ptr<Evaluation>> opened = Evaluation::open(*session, options);
   if (!opened)
     return opened.error();
@@ -174,6 +203,8 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   if (generates(*plan))
     return Error{fmt::format(
         "{}: the plan generates tokens; give it a file to go on with, --prompt", options.planPath)};
+  if (MaybeError error = openCheckpoints())
+    return error;
   if (MaybeError error = openData())
     return error;
   if (!options.metricsPath.empty()) {
@@ -186,7 +217,8 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
     if (MaybeError error = checkWritable(options.tracePath))
       return error;
 
-  Expected<std::unique_ptr<Session>> created = openSession(plan, std::move(backend), options);
+  Expected<std::unique_ptr<Session>> created =
+      openSession(plan, std::move(backend), options, begin.step + 1);
   if (!created)
     return created.error();
   session = std::move(*created);
@@ -200,8 +232,11 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   if (!files)
     return files.error();
   savedFiles = std::move(*files);
-  if (MaybeError error = startStates(*session, options, notes))
+  if (MaybeError error = startStates(*session, options, notes, begin.step > 0))
     return error;
+  if (checkpoints)
+    if (MaybeError error = loadCheckpoint())
+      return error;
   // Last, as it takes longest.
   if (data)
     if (MaybeError error = checkData(*data, describeFiles(options.dataPaths)))
@@ -212,11 +247,20 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   return std::nullopt;
 }
 
+MaybeError TrainLoop::loadCheckpoint() {
+  RunIdentity identity =
+      identityOf(*plan, options.batches, options.seed, data.get(), options.sampling);
+  bool hasSteps = begin.step < steps;
+  if (MaybeError error = checkpoints->load(*session, identity, schedule, hasSteps))
+    return error;
+  return checkpoints->prepareToSave(*session);
+}
+
 /// Batches are read while the devices compute.
 MaybeError TrainLoop::startLoader() {
   auto started = BatchLoader::start([this](int64_t number) { return data->batch(number); },
                                     batchesAhead(dataInputsOf(*plan), options.batches),
-                                    steps * options.batches);
+                                    begin.nextBatch + (steps - begin.step) * options.batches);
   if (!started)
     return started.error();
   loader = std::move(*started);
@@ -264,6 +308,8 @@ void TrainLoop::describe() const {
     printTo(out, "{}; {}\n", printable(data->describe()), describeEpochs());
   if (evaluation)
     printTo(out, "{}\n", printable(evaluation->describe()));
+  if (checkpoints)
+    printTo(out, "{}\n", printable(checkpoints->describe()));
   std::fflush(out);
 }
 
@@ -285,7 +331,7 @@ Expected<std::optional<double>> TrainLoop::scalarOutput(const std::string &name)
 MaybeError TrainLoop::giveInputs(int64_t step) {
   // Batches count, not updates: a step after a skipped one has masks of its own.
   for (int64_t index = 0; index < options.batches; ++index) {
-    int64_t number = (step - 1) * options.batches + index;
+    int64_t number = begin.nextBatch + (step - 1 - begin.step) * options.batches + index;
     if (MaybeError error = session->setRandomKey(randomMaskKey(options.seed, number), index))
       return error;
     if (!data)
@@ -332,15 +378,16 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
   return metrics;
 }
 
-/// Empties the file. Called when there is something to write, so that a run that fails in its first
-/// step leaves the metrics of the one before.
+/// Empties the file, but for the steps that the run goes on after. Called when there is something
+/// to write, so that a run that fails in its first step leaves the metrics of the one before.
 MaybeError TrainLoop::beginMetrics() {
-  return metricsWriter ? metricsWriter->begin() : std::nullopt;
+  return metricsWriter ? metricsWriter->begin(begin.step) : std::nullopt;
 }
 
 /// Computes the loss on held-out data, if it is due.
 MaybeError TrainLoop::evaluate(StepMetrics &metrics, ProgressReport &report) {
-  if (!evaluation || !evaluation->isDue(metrics.step, steps))
+  // Without a step to train there is still a model to evaluate.
+  if (!evaluation || !(evaluation->isDue(metrics.step, steps) || begin.step >= steps))
     return std::nullopt;
   Expected<std::optional<EvaluationResult>> found = evaluation->run(stop);
   if (!found)
@@ -360,13 +407,26 @@ MaybeError TrainLoop::evaluate(StepMetrics &metrics, ProgressReport &report) {
   return std::nullopt;
 }
 
+/// Copies the states for a checkpoint, if one is due. An error may be that of the one before.
+MaybeError TrainLoop::copyCheckpoint(StepMetrics &metrics) {
+  if (!checkpoints)
+    return std::nullopt;
+  if (MaybeError error = checkpoints->poll())
+    return error;
+  // The last step has one when it is known how the run has ended.
+  if (metrics.step == steps || stop || !checkpoints->isDue(metrics.step))
+    return std::nullopt;
+  return checkpoints->copy(metrics);
+}
+
 MaybeError TrainLoop::runSteps() {
-  ProgressReport report(out, steps, options.logEvery, unit);
-  // Without a step to train there is still a model to evaluate.
-  if (StepMetrics none; steps == 0)
+  ProgressReport report(out, steps, options.logEvery, unit, begin.step + 1);
+  if (StepMetrics none; begin.step >= steps) {
+    none.step = begin.step;
     if (MaybeError error = evaluate(none, report))
       return error;
-  for (int64_t step = 1; step <= steps && !stop; ++step) {
+  }
+  for (int64_t step = begin.step + 1; step <= steps && !stop; ++step) {
     Expected<StepMetrics> metrics = runStep(step, schedule.at(step));
     if (!metrics)
       return metrics.error();
@@ -375,17 +435,20 @@ MaybeError TrainLoop::runSteps() {
     report.step(*metrics);
     if (MaybeError error = evaluate(*metrics, report))
       return error;
+    MaybeError diverged =
+        options.allowNonfinite ? std::nullopt : outcomes.check(*metrics, options.learningRate);
+    hasDiverged = diverged.has_value();
+    MaybeError failed = hasDiverged ? std::nullopt : copyCheckpoint(*metrics);
     if (MaybeError error = beginMetrics())
       return error;
     if (metricsWriter)
       if (MaybeError error = metricsWriter->write(*metrics))
         return error;
-    if (options.allowNonfinite)
-      continue;
-    if (MaybeError error = outcomes.check(*metrics, options.learningRate)) {
-      hasDiverged = true;
-      return error;
-    }
+    if (hasDiverged || failed)
+      return hasDiverged ? diverged : failed;
+    // Not before, so that the metrics of no step that is saved are missing.
+    if (checkpoints && metrics->checkpointCopySeconds)
+      checkpoints->write(step, outcomes);
   }
   report.finish();
   if (result.stepsSkipped > 0)
@@ -414,7 +477,7 @@ template <typename Work> MaybeError TrainLoop::guarded(const Work &work) {
 
 /// Weights that are not finite are no result, however good the last loss was.
 MaybeError TrainLoop::checkWeights() const {
-  if (!trains() || (options.allowNonfinite && savedFiles.paths().empty()))
+  if (!trains() || (options.allowNonfinite && savedFiles.paths().empty() && !checkpoints))
     return std::nullopt;
   Expected<std::optional<std::string>> found = SavedWeights(*plan).findNonfinite(*session);
   if (!found)
@@ -427,6 +490,34 @@ MaybeError TrainLoop::checkWeights() const {
   return Error{fmt::format("the weights after step {} are not finite, and have not been since {}, "
                            "as far as the losses tell: {}; lower the learning rate (--lr {})",
                            result.stepsDone, since, **found, options.learningRate)};
+}
+
+/// Saves the states after the last step, unless they are no result or are saved already, and waits
+/// for the disk. Returns the error of the run, or its own.
+MaybeError TrainLoop::saveCheckpoint(MaybeError failure) {
+  if (!checkpoints)
+    return failure;
+  bool isNew = result.stepsDone > checkpoints->lastStep();
+  MaybeError error;
+  if (isNew && statesAreWhole && !hasDiverged && !checkpoints->hasFailed())
+    error = guarded([&]() -> MaybeError {
+      if (MaybeError nonfinite = checkWeights())
+        return nonfinite;
+      StepMetrics unused;
+      if (MaybeError failed = checkpoints->copy(unused))
+        return failed;
+      checkpoints->write(result.stepsDone, outcomes);
+      return std::nullopt;
+    });
+  Expected<std::string> saved = checkpoints->finish();
+  if (!saved && !error)
+    error = saved.error();
+  if (saved && !saved->empty())
+    printTo(out, "checkpoint {}\n", printable(*saved));
+  std::fflush(out);
+  if (!failure || !error || failure->message == error->message)
+    return failure ? failure : error;
+  return Error{fmt::format("{}; {}", failure->message, error->message)};
 }
 
 /// Saves what was trained, also if the run has failed since. Returns the error of the run, and says
@@ -446,7 +537,7 @@ MaybeError TrainLoop::save(MaybeError failure) {
                                                  kept.size() == 1 ? "is" : "are")));
   };
   // A failed run that has trained nothing has nothing to say.
-  if (failure && (result.stepsDone == 0 || !trains()))
+  if (failure && (result.stepsDone == begin.step || !trains()))
     return failure;
   if (failure && !statesAreWhole)
     return nothing("some of the weights may be those after the failed step, so that ");
@@ -476,7 +567,8 @@ MaybeError TrainLoop::save(MaybeError failure) {
 }
 
 MaybeError TrainLoop::finish() {
-  if (MaybeError error = beginMetrics())
+  // A run that has no step has no lines to put in the place of others.
+  if (MaybeError error = begin.step < steps || begin.step == 0 ? beginMetrics() : std::nullopt)
     return error;
   if (!trains() && result.stepsDone > 0)
     for (const plan::Output *output : distinctOutputs(*plan)) {

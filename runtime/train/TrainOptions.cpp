@@ -6,11 +6,34 @@
 
 #include "runtime/train/TrainOptions.h"
 
+#include "support/Format.h"
+#include "support/Quantity.h"
+
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 
 namespace dtc::runtime {
+
+Expected<CheckpointInterval> parseCheckpointInterval(std::string_view text) {
+  static constexpr Unit kUnits[] = {{"s", 1}, {"min", 60}, {"h", 3600}};
+  CheckpointInterval interval{0, 0};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), interval.steps);
+  if (error == std::errc() && end == text.data() + text.size() && interval.steps > 0)
+    return interval;
+  if (std::optional<double> seconds = parseQuantity(text, kUnits); seconds && *seconds > 0)
+    return CheckpointInterval{0, *seconds};
+  return Error{fmt::format("found \"{}\", expected a number of steps such as 5, or a time with s, "
+                           "min or h such as 10min; more than 0",
+                           text)};
+}
+
+std::string formatInterval(const CheckpointInterval &interval) {
+  if (interval.steps == 0)
+    return formatSeconds(interval.seconds);
+  return interval.steps == 1 ? "step" : fmt::format("{} steps", interval.steps);
+}
 
 Expected<LearningRateSchedule> learningRateSchedule(const TrainOptions &options, int64_t steps) {
   int64_t warmup = options.warmupSteps.value_or(std::min<int64_t>(steps / 10, 100));

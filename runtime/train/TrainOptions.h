@@ -17,13 +17,27 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dtc::runtime {
 
 /// The steps of a training run that says nothing else.
 inline constexpr int64_t defaultTrainSteps = 100;
+
+/// After so many steps, or after the first step that ends so many seconds after the last checkpoint
+/// was begun. One of the two is 0.
+struct CheckpointInterval {
+  int64_t steps = 0;
+  double seconds = 600;
+};
+
+/// "5" (steps), "30s", "10min", "2h".
+Expected<CheckpointInterval> parseCheckpointInterval(std::string_view text);
+/// "5 steps", "10m00s".
+std::string formatInterval(const CheckpointInterval &interval);
 
 /// What dtc-run is asked to do. Empty paths mean that there is no such file.
 struct TrainOptions {
@@ -34,7 +48,15 @@ struct TrainOptions {
   std::string savePath;                   // where the weights go at the end
   std::string saveAdaptersPath;           // where the adapters alone go; see saveAdapters
   std::string metricsPath;                // a JSON object a step
+  std::string checkpointPath;             // a folder of checkpoints; see CheckpointedRun.h
   std::string tracePath; // what the devices did when, in the last steps; see ChromeTrace.h
+
+  /// Of checkpoints: how often, how many of them are kept (0: all), whether to go on from the
+  /// newest, and which changes of the run are allowed then; see allowedChanges().
+  CheckpointInterval checkpointEvery;
+  int64_t keepCheckpoints = 2;
+  bool resume = false;
+  std::set<std::string> allowedChanges = {};
 
   /// Batches of a step, over which gradients are summed; see SessionOptions.
   int64_t batches = 1;

@@ -7,6 +7,7 @@
 #include "plan/PlanReader.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/Calibration.h"
+#include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/DataFiles.h"
 #include "runtime/data/SafetensorsShards.h"
 #include "runtime/executor/Session.h"
@@ -21,6 +22,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
 #include <map>
 #include <string>
@@ -111,7 +113,7 @@ static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
   // What a user would take for something that generation does.
   for (const char *flag :
        {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches", "--steps",
-        "--accumulate", "--save", "--metrics", "--trace", "--lr", "--loss-scale"})
+        "--accumulate", "--save", "--checkpoint", "--metrics", "--trace", "--lr", "--loss-scale"})
     prompt->excludes(app.get_option(flag));
   CLI::Option *temperature =
       app.add_option("--temperature", options.generator.sampler.temperature,
@@ -131,6 +133,48 @@ static void addGenerateOptions(CLI::App &app, GenerateOptions &options) {
   app.add_option("--tokens", options.tokensPath,
                  "Write a JSON object for each prompt to this file: its tokens and the new ones")
       ->needs(prompt);
+}
+
+/// A value that parse() takes or says why not.
+template <typename T>
+static auto parsedBy(const char *flag, T &value, Expected<T> (*parse)(std::string_view)) {
+  return [flag, &value, parse](const std::string &text) {
+    Expected<T> parsed = parse(text);
+    if (!parsed)
+      throw CLI::ValidationError(flag, parsed.error().message);
+    value = *parsed;
+  };
+}
+
+static void addCheckpointOptions(CLI::App &app, TrainOptions &options) {
+  CLI::Option *checkpoint = app.add_option(
+      "--checkpoint", options.checkpointPath,
+      "Save the whole state of the training to this folder now and then, at the end, and when the "
+      "run is interrupted");
+  app.add_option_function<std::string>(
+         "--checkpoint-every",
+         parsedBy("--checkpoint-every", options.checkpointEvery, parseCheckpointInterval),
+         "Steps from one checkpoint to the next, such as 5, or a time, such as 30s, 10min or 2h")
+      ->needs(checkpoint)
+      ->default_str("10min");
+  app.add_option("--keep", options.keepCheckpoints,
+                 "How many of the newest checkpoints to keep; 0: all")
+      ->check(wholeNumber<int64_t>())
+      ->needs(checkpoint)
+      ->capture_default_str();
+  CLI::Option *resume =
+      app.add_flag("--resume", options.resume,
+                   "Go on from the newest checkpoint that is complete, or start if there is none. "
+                   "--steps counts from the beginning of the training")
+          ->needs(checkpoint);
+  app.add_option("--allow-change", options.allowedChanges,
+                 fmt::format("What may be other than in the checkpoint: {}",
+                             fmt::join(allowedChanges(), ", ")))
+      ->check(
+          CLI::IsMember(std::vector<std::string>(allowedChanges().begin(), allowedChanges().end())))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(resume);
 }
 
 static void addOptions(CLI::App &app, TrainOptions &options) {
@@ -198,6 +242,7 @@ static void addOptions(CLI::App &app, TrainOptions &options) {
       "Write the adapters of a model with --lora, and nothing else, to this folder at "
       "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
       "and adapter_config.json");
+  addCheckpointOptions(app, options);
   app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
   app.add_option("--threads", options.threadsPerDevice,
                  "Threads for each device (default: the cores divided by the devices)")

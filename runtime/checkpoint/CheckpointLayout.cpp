@@ -1,0 +1,53 @@
+//===- CheckpointLayout.cpp - Where the tensors of a checkpoint are -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/CheckpointLayout.h"
+
+#include "runtime/data/Safetensors.h"
+
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+CheckpointLayout::CheckpointLayout(std::map<std::string, TensorType> tensors, uint64_t maxFileBytes)
+    : types(std::move(tensors)) {
+  std::vector<std::map<std::string, TensorType>> parts(1);
+  uint64_t bytes = 0;
+  for (const auto &[name, type] : types) {
+    if (!parts.back().empty() && bytes + type.numBytes() > maxFileBytes) {
+      parts.emplace_back();
+      bytes = 0;
+    }
+    parts.back().emplace(name, type);
+    bytes += type.numBytes();
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    File &file = allFiles.emplace_back();
+    file.name = fmt::format("state-{:05}-of-{:05}.safetensors", i + 1, parts.size());
+    file.header = safetensorsHeader(parts[i]);
+    file.bytes = file.header.size();
+    for (const auto &[name, type] : parts[i]) {
+      places[name] = {i, file.bytes};
+      file.bytes += type.numBytes();
+    }
+  }
+}
+
+uint64_t CheckpointLayout::fileBytes() const {
+  uint64_t bytes = 0;
+  for (const File &file : allFiles)
+    bytes += file.bytes;
+  return bytes;
+}
+
+uint64_t CheckpointLayout::tensorBytes() const {
+  uint64_t bytes = 0;
+  for (const auto &[name, type] : types)
+    bytes += type.numBytes();
+  return bytes;
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,89 @@
+//===- CheckpointSaver.h - Saving while training goes on ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_CHECKPOINT_CHECKPOINTSAVER_H
+#define DTC_RUNTIME_CHECKPOINT_CHECKPOINTSAVER_H
+
+#include "runtime/checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/CheckpointLayout.h"
+#include "runtime/checkpoint/CheckpointWriter.h"
+#include "runtime/checkpoint/SavedStates.h"
+#include "runtime/executor/Session.h"
+#include "support/Error.h"
+#include "support/Memory.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Writes the states of a session to checkpoints from a copy in host memory, on a thread of its
+/// own, one checkpoint at a time. Not thread-safe.
+class CheckpointSaver {
+public:
+  /// Of copy(): how long the step waited for the checkpoint before to be written, and for the copy.
+  struct Wait {
+    double earlierSeconds = 0;
+    double copySeconds = 0;
+  };
+
+  /// Of all checkpoints the newest `keep` are kept, all where it is 0. Session and folder must
+  /// stay. Allocates the memory for the copy: copyBytes() of the plan.
+  static Expected<std::unique_ptr<CheckpointSaver>>
+  create(Session &session, const CheckpointFolder &folder, int64_t keep);
+  /// Waits for the checkpoint that is being written.
+  ~CheckpointSaver();
+
+  /// The host memory that saving a plan takes beside the plan's own: its states, once each.
+  static uint64_t copyBytes(const plan::Plan &plan);
+  /// The bytes of a checkpoint on the disk, without its manifest.
+  uint64_t fileBytes() const { return layout.fileBytes(); }
+
+  /// The memory of the copy, copyBytes().
+  uint64_t memoryBytes() const { return memory.size(); }
+
+  /// Copies the states as they are now, when the copy before has been written. An error is one of
+  /// that, after which nothing more can be saved.
+  Expected<Wait> copy();
+  /// Begins to write what copy() has copied; the manifest lacks the files and the tensors.
+  void write(CheckpointManifest manifest);
+
+  /// The error of a checkpoint that has been written in the meantime. Does not wait.
+  MaybeError poll();
+  /// Waits until everything is written.
+  MaybeError finish();
+  /// The step of the last checkpoint that is complete; 0 before the first.
+  int64_t lastStep() const { return savedStep; }
+  bool hasFailed() const { return failure.has_value(); }
+
+private:
+  CheckpointSaver(Session &session, const CheckpointFolder &folder, int64_t keep);
+  MaybeError planPieces();
+  MaybeError writeNow(CheckpointManifest manifest) const;
+
+  Session &session;
+  const CheckpointFolder &folder;
+  int64_t keep;
+  std::map<std::string, SavedState> states;
+  CheckpointLayout layout;
+  PageMemory memory;                   // the copy
+  std::vector<CheckpointPiece> pieces; // in it
+  std::vector<HostShard> shards;       // what fills it
+
+  std::thread thread; // of the checkpoint that is being written
+  std::atomic<bool> isDone = true;
+  MaybeError outcome;      // of the thread, once it is done
+  int64_t writingStep = 0; // of the thread
+  MaybeError failure;      // the first
+  int64_t savedStep = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_CHECKPOINT_CHECKPOINTSAVER_H

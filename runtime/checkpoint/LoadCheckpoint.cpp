@@ -1,0 +1,131 @@
+//===- LoadCheckpoint.cpp - States from a checkpoint ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/LoadCheckpoint.h"
+
+#include "plan/AdapterNames.h"
+#include "plan/PlanTypes.h"
+#include "runtime/checkpoint/SavedStates.h"
+#include "runtime/data/ElementConversion.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace dtc::runtime {
+
+namespace {
+
+/// The names of tensors that only one of the two has.
+struct Difference {
+  std::vector<std::string> parameters, adapters, optimizer;
+
+  void add(const std::string &name, const std::string &parameter) {
+    (!parameter.empty() ? optimizer : isAdapterName(name) ? adapters : parameters).push_back(name);
+  }
+};
+
+} // namespace
+
+static std::string listSome(const std::vector<std::string> &names) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> some(names.begin(), names.begin() + std::min(names.size(), kShown));
+  return fmt::format("{}{}", fmt::join(some, ", "), names.size() > kShown ? ", ..." : "");
+}
+
+/// Shapes, and what is missing or extra.
+static Expected<std::vector<std::string>>
+compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint &checkpoint,
+               bool allowModelChange) {
+  const auto &tensors = checkpoint.manifest().tensors;
+  Difference missing, extra;
+  for (const auto &[name, saved] : states) {
+    auto tensor = tensors.find(name);
+    if (tensor == tensors.end())
+      missing.add(name, saved.rounded ? "" : saved.state->parameter());
+    else if (TensorType type = fileTypeOf(*saved.state); tensor->second.type.shape != type.shape)
+      return Error{fmt::format("{}: tensor \"{}\" is {}, but the plan has {}; give the plan of the "
+                               "same model",
+                               checkpoint.path(), name, tensor->second.type.str(), type.str())};
+  }
+  for (const auto &[name, tensor] : tensors)
+    if (!states.count(name))
+      extra.add(name, tensor.parameter);
+  std::vector<std::string> notes, problems;
+  auto add = [&](const std::vector<std::string> &names, const char *what, bool allowed) {
+    if (!names.empty())
+      (allowed ? notes : problems)
+          .push_back(fmt::format("{} {}: {}", names.size(), what, listSome(names)));
+  };
+  add(missing.parameters,
+      "parameters of the plan are not in the checkpoint and keep their initial "
+      "values",
+      allowModelChange);
+  add(extra.parameters, "parameters of the checkpoint are not in the plan", allowModelChange);
+  add(missing.adapters,
+      "adapters of the plan are not in the checkpoint and keep their initial "
+      "values",
+      true);
+  add(extra.adapters, "adapters of the checkpoint are not in the plan", true);
+  add(missing.optimizer, "tensors of optimizer state are not in the checkpoint and start as zeros",
+      true);
+  add(extra.optimizer, "tensors of optimizer state are not in the plan", true);
+  if (!problems.empty())
+    return Error{fmt::format("{}: the checkpoint is of another model: {}; give the plan of the "
+                             "same model, or allow the change with --allow-change model",
+                             checkpoint.path(), fmt::join(problems, "; "))};
+  return notes;
+}
+
+/// The value in another element type.
+static Expected<HostTensor> convert(HostTensor value, DType dtype) {
+  static const std::map<DType, const char *> fileNames = {
+      {DType::F32, "F32"},   {DType::F64, "F64"},   {DType::I32, "I32"},
+      {DType::Bool, "BOOL"}, {DType::BF16, "BF16"}, {DType::F16, "F16"}};
+  if (value.type.dtype == dtype)
+    return value;
+  HostTensor converted(TensorType{dtype, value.type.shape});
+  if (MaybeError error = convertElements(fileNames.at(value.type.dtype), value.bytes, 0, dtype,
+                                         converted.bytes.data()))
+    return *error;
+  return converted;
+}
+
+Expected<std::vector<std::string>> loadCheckpoint(Session &session, const Checkpoint &checkpoint,
+                                                  bool allowModelChange) {
+  std::map<std::string, SavedState> states = savedStatesOf(session.plan());
+  auto notes = compareTensors(states, checkpoint, allowModelChange);
+  if (!notes)
+    return notes;
+  std::map<std::string, std::vector<StateShard>> shardsOf; // by state
+  for (StateShard &shard : session.stateShards())
+    shardsOf[shard.state->name()].push_back(std::move(shard));
+  auto set = [&](const plan::State &state, HostTensor &value) {
+    std::vector<HostShard> shards;
+    for (const StateShard &shard : shardsOf[state.name()])
+      shards.push_back({shard, value.bytes.data()});
+    return session.writeShards(shards);
+  };
+  for (const auto &[name, saved] : states) {
+    if (!checkpoint.manifest().tensors.count(name))
+      continue;
+    Expected<HostTensor> value = checkpoint.read(name);
+    if (!value)
+      return value.error();
+    for (const plan::State *state : {saved.state, saved.rounded}) {
+      if (state)
+        value = convert(std::move(*value), toDType(state->dtype()));
+      if (!value)
+        return value.error().inContext(fmt::format("{}: tensor \"{}\"", checkpoint.path(), name));
+      if (state)
+        if (MaybeError error = set(*state, *value))
+          return *error;
+    }
+  }
+  return notes;
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,36 @@
+//===- RunIdentity.h - Changes between parts of a run ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_CHECKPOINT_RUNIDENTITY_H
+#define DTC_RUNTIME_CHECKPOINT_RUNIDENTITY_H
+
+#include "plan/plan.pb.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/data/DataSource.h"
+#include "runtime/data/Sampling.h"
+#include "support/Error.h"
+
+#include <set>
+#include <string>
+
+namespace dtc::runtime {
+
+/// What a user may allow to change: "batch", "data", "model", "optimizer", "seed", "sequence".
+std::span<const std::string_view> allowedChanges();
+
+/// The identity of a run of a plan; `data` is null for one that needs none.
+RunIdentity identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
+                       const DataSource *data, Sampling sampling);
+
+/// What differs and is not in `allowed`: an error that names both values of each and the flag that
+/// allows it. What differs and is allowed is appended to `notes`. The parameters themselves are
+/// compared by loadCheckpoint().
+MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
+                         const std::set<std::string> &allowed, std::vector<std::string> &notes);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_CHECKPOINT_RUNIDENTITY_H

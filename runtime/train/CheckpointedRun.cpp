@@ -1,0 +1,163 @@
+//===- CheckpointedRun.cpp - A run that goes on where another has ended ---===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/CheckpointedRun.h"
+
+#include "plan/PlanTypes.h"
+#include "runtime/checkpoint/LoadCheckpoint.h"
+#include "runtime/checkpoint/RunIdentity.h"
+#include "support/Format.h"
+#include "support/Memory.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+static bool hasLearningRate(const plan::Plan &plan) {
+  std::vector<const plan::Input *> inputs = distinctInputs(plan);
+  return std::any_of(inputs.begin(), inputs.end(), [](const plan::Input *input) {
+    return input->role() == plan::Input::LEARNING_RATE;
+  });
+}
+
+Expected<std::unique_ptr<CheckpointedRun>>
+CheckpointedRun::open(const plan::Plan &plan, const TrainOptions &options, Note note) {
+  if (options.checkpointPath.empty())
+    return std::unique_ptr<CheckpointedRun>();
+  if (!hasLearningRate(plan))
+    return Error{"--checkpoint: the plan does not train, so that there is nothing to save; leave "
+                 "the flag out"};
+  Expected<CheckpointFolder> folder = CheckpointFolder::open(options.checkpointPath);
+  if (!folder)
+    return folder.error();
+  std::unique_ptr<CheckpointedRun> run(
+      new CheckpointedRun(std::move(*folder), options, std::move(note)));
+  if (!options.resume) {
+    Expected<std::vector<int64_t>> steps = checkpointSteps(run->folder.path());
+    if (!steps)
+      return steps.error();
+    if (!steps->empty())
+      return Error{fmt::format("--checkpoint {}: has checkpoints of another run, the last after "
+                               "step {}; give --resume to go on from there, or another folder",
+                               options.checkpointPath, steps->back())};
+    return run;
+  }
+  std::vector<std::string> refused;
+  auto newest = run->folder.newest(refused);
+  if (!newest)
+    return newest.error().inContext("--resume");
+  for (const std::string &text : refused)
+    run->note(fmt::format("--resume: a checkpoint is not used: {}", text));
+  if (!*newest) {
+    run->note(fmt::format("--resume: {} has no checkpoint yet; the run starts anew",
+                          options.checkpointPath));
+    return run;
+  }
+  run->source = std::move(**newest);
+  run->start = run->source->manifest().position;
+  run->copiedStep = run->start.step;
+  run->note(fmt::format("--resume: goes on after step {}, from {}", run->start.step,
+                        run->source->path()));
+  return run;
+}
+
+MaybeError CheckpointedRun::load(Session &session, const RunIdentity &now,
+                                 const LearningRateSchedule &schedule, bool hasSteps) {
+  identity = now;
+  learningRate = schedule.str();
+  if (!source)
+    return std::nullopt;
+  const CheckpointManifest &saved = source->manifest();
+  std::vector<std::string> changes;
+  if (hasSteps) {
+    if (MaybeError error = checkIdentity(saved.identity, now, options.allowedChanges, changes))
+      return error->inContext(fmt::format("--resume: {}", source->path()));
+    if (saved.learningRate != learningRate)
+      changes.push_back(
+          fmt::format("the learning rate was {}, and is {}", saved.learningRate, learningRate));
+  }
+  auto notes = loadCheckpoint(session, *source, options.allowedChanges.count("model") > 0);
+  if (!notes)
+    return notes.error().inContext("--resume");
+  changes.insert(changes.end(), notes->begin(), notes->end());
+  for (const std::string &text : changes)
+    note(fmt::format("--resume: {}", text));
+  return std::nullopt;
+}
+
+MaybeError CheckpointedRun::checkMemory(const Session &session) const {
+  const PreparedPlan &prepared = session.getPrepared();
+  auto devices = static_cast<uint64_t>(session.numDevices()) / prepared.programs.size();
+  uint64_t needed = 0;
+  for (size_t i = 0; i < prepared.programs.size(); ++i)
+    needed += devices * (prepared.arenaBytes(i) + prepared.workspaceBytes(i));
+  uint64_t copy = CheckpointSaver::copyBytes(session.plan());
+  auto [available, holder] = memoryLimit();
+  if (needed + copy <= available)
+    return std::nullopt;
+  return Error{fmt::format("--checkpoint: the copy of the states that is saved needs {} beside the "
+                           "{} of the plan, but {} has {}; compile for smaller shards or a smaller "
+                           "batch, or leave --checkpoint out",
+                           formatBytes(copy), formatBytes(needed), holder, formatBytes(available))};
+}
+
+MaybeError CheckpointedRun::prepareToSave(Session &session) {
+  if (MaybeError error = checkMemory(session))
+    return error;
+  auto created = CheckpointSaver::create(session, folder, options.keepCheckpoints);
+  if (!created)
+    return created.error();
+  saver = std::move(*created);
+  lastBegun = Clock::now();
+  return std::nullopt;
+}
+
+std::string CheckpointedRun::describe() const {
+  std::string kept = options.keepCheckpoints == 0 ? "all are kept"
+                     : options.keepCheckpoints == 1
+                         ? "the newest is kept"
+                         : fmt::format("the newest {} are kept", options.keepCheckpoints);
+  return fmt::format("checkpoints: {}, every {}, {}; each takes {} of disk, and a copy to save "
+                     "from {} of memory",
+                     folder.path(), formatInterval(options.checkpointEvery), kept,
+                     formatBytes(saver->fileBytes()), formatBytes(saver->memoryBytes()));
+}
+
+bool CheckpointedRun::isDue(int64_t step) const {
+  if (const CheckpointInterval &every = options.checkpointEvery; every.steps == 0)
+    return std::chrono::duration<double>(Clock::now() - lastBegun).count() >= every.seconds;
+  return step % options.checkpointEvery.steps == 0;
+}
+
+MaybeError CheckpointedRun::copy(StepMetrics &metrics) {
+  Expected<CheckpointSaver::Wait> wait = saver->copy();
+  if (!wait)
+    return wait.error();
+  metrics.checkpointWaitSeconds = wait->earlierSeconds;
+  metrics.checkpointCopySeconds = wait->copySeconds;
+  lastBegun = Clock::now();
+  return std::nullopt;
+}
+
+void CheckpointedRun::write(int64_t step, const StepOutcomes &outcomes) {
+  CheckpointManifest manifest;
+  manifest.identity = identity;
+  manifest.position.step = step;
+  manifest.position.nextBatch = firstBatch(step + 1);
+  outcomes.addTo(manifest.position);
+  manifest.learningRate = learningRate;
+  copiedStep = step;
+  saver->write(std::move(manifest));
+}
+
+Expected<std::string> CheckpointedRun::finish() {
+  if (MaybeError error = saver->finish())
+    return *error;
+  return saver->lastStep() == 0 ? "" : folder.pathOf(saver->lastStep());
+}
+
+} // namespace dtc::runtime

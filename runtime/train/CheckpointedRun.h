@@ -1,0 +1,95 @@
+//===- CheckpointedRun.h - A run that goes on where another has ended -----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_CHECKPOINTEDRUN_H
+#define DTC_RUNTIME_TRAIN_CHECKPOINTEDRUN_H
+
+#include "runtime/checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/CheckpointSaver.h"
+#include "runtime/data/DataSource.h"
+#include "runtime/executor/Session.h"
+#include "runtime/train/LearningRate.h"
+#include "runtime/train/Metrics.h"
+#include "runtime/train/StepOutcomes.h"
+#include "runtime/train/TrainOptions.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace dtc::runtime {
+
+/// The checkpoints of one call of train(): the one that it goes on from, and those that it writes.
+class CheckpointedRun {
+public:
+  using Note = std::function<void(const std::string &)>;
+
+  /// Opens the folder and, with TrainOptions::resume, the newest checkpoint that is complete; notes
+  /// say which were refused and why. Null where the options name no folder. Without resume, a
+  /// folder that has checkpoints is an error, and so is a plan that does not train.
+  static Expected<std::unique_ptr<CheckpointedRun>> open(const plan::Plan &plan,
+                                                         const TrainOptions &options, Note note);
+
+  /// Where the run begins: zeros for one that starts anew.
+  const RunPosition &begin() const { return start; }
+  bool hasResumed() const { return source.has_value(); }
+  /// Whether there are steps to do, of which there are to be so many in all.
+  bool hasSteps(int64_t steps) const { return start.step < steps; }
+
+  /// Compares the run with the one that was saved, and sets the states of the session, all of which
+  /// have initial values. Without steps to do, only the model must be the same.
+  MaybeError load(Session &session, const RunIdentity &identity,
+                  const LearningRateSchedule &schedule, bool hasSteps);
+  /// Takes the memory for the copy of the states.
+  MaybeError prepareToSave(Session &session);
+
+  /// "checkpoints: ckpt, every 5 steps, the newest 2 are kept; 1.4 GiB each, ...".
+  std::string describe() const;
+
+  /// Whether a checkpoint is due after the step.
+  bool isDue(int64_t step) const;
+  /// Copies the states after a step, and puts into its metrics how long that took.
+  MaybeError copy(StepMetrics &metrics);
+  /// Begins to write what was copied, after the step and the batches that have been used up.
+  void write(int64_t step, const StepOutcomes &outcomes);
+  /// The error of a checkpoint that has been written in the meantime.
+  MaybeError poll() { return saver->poll(); }
+  /// Waits for the last one. Returns its path, empty if the run has written none.
+  Expected<std::string> finish();
+
+  /// The number of the first batch of a step, from 0.
+  int64_t firstBatch(int64_t step) const {
+    return start.nextBatch + (step - 1 - start.step) * batches;
+  }
+  /// The last step of which there is a copy, or which the run began with.
+  int64_t lastStep() const { return copiedStep; }
+  bool hasFailed() const { return saver && saver->hasFailed(); }
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  CheckpointedRun(CheckpointFolder folder, const TrainOptions &options, Note note)
+      : folder(std::move(folder)), options(options), note(std::move(note)),
+        batches(options.batches) {}
+  MaybeError checkMemory(const Session &session) const;
+
+  CheckpointFolder folder;
+  const TrainOptions &options;
+  Note note;
+  int64_t batches; // of a step
+  std::optional<Checkpoint> source;
+  RunPosition start;
+  RunIdentity identity;
+  std::string learningRate;
+  int64_t copiedStep = 0;
+  Clock::time_point lastBegun = Clock::now();
+  std::unique_ptr<CheckpointSaver> saver; // last: it uses the others
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_CHECKPOINTEDRUN_H

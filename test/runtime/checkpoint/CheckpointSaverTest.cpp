@@ -1,0 +1,122 @@
+//===- CheckpointSaverTest.cpp - Saving while training goes on ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/CheckpointSaver.h"
+
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/TempDir.h"
+#include "test/lib/plans/TestPlans.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+class Saver : public ::testing::Test {
+protected:
+  Saver() {
+    auto opened = CheckpointFolder::open(dir.path("ckpt"));
+    EXPECT_OK(opened);
+    folder.emplace(std::move(*opened));
+  }
+
+  static std::unique_ptr<Session> open(const TrainingLayout &layout) {
+    auto session = Session::create(trainingPlan(layout), createFakeBackend());
+    EXPECT_OK(session);
+    EXPECT_OK((*session)->initializeStates(7));
+    return std::move(*session);
+  }
+
+  MaybeError save(CheckpointSaver &saver, int64_t step) {
+    if (auto wait = saver.copy(); !wait)
+      return wait.error();
+    CheckpointManifest manifest;
+    manifest.position.step = step;
+    saver.write(std::move(manifest));
+    return std::nullopt;
+  }
+
+  TempDir dir;
+  std::optional<CheckpointFolder> folder;
+};
+
+} // namespace
+
+TEST_F(Saver, WritesTheStatesOfAnyLayoutToTheSameFiles) {
+  std::map<std::string, std::string> first;
+  int64_t step = 0;
+  for (const TrainingLayout &layout :
+       {TrainingLayout{1, 1, 1}, {2, 1, 1}, {1, 2, 2}, {2, 4, 2}, {4, 2, 1}}) {
+    auto session = open(layout);
+    auto saver = CheckpointSaver::create(*session, *folder, 0);
+    ASSERT_OK(saver);
+    EXPECT_EQ(CheckpointSaver::copyBytes(session->plan()), 2 * 64 * sizeof(float));
+    ASSERT_OK(save(**saver, ++step));
+    ASSERT_OK((*saver)->finish());
+    EXPECT_EQ((*saver)->lastStep(), step);
+    auto checkpoint = Checkpoint::open(folder->pathOf(step));
+    ASSERT_OK(checkpoint);
+    EXPECT_OK(checkpoint->verify());
+    EXPECT_EQ(checkpoint->manifest().tensors.at("w").type, (TensorType{DType::F32, {64}}));
+    EXPECT_EQ(checkpoint->manifest().tensors.at("w.momentum").parameter, "w");
+    EXPECT_EQ(checkpoint->manifest().model, "a square");
+    EXPECT_EQ(checkpoint->read("w")->bytes, session->getState("w")->bytes);
+    std::string name = "ckpt/" + checkpointName(step) + "/state-00001-of-00001.safetensors";
+    EXPECT_EQ(first.try_emplace("file", dir.read(name)).first->second, dir.read(name));
+  }
+}
+
+TEST_F(Saver, SavesWhatWasCopiedAndKeepsTheNewest) {
+  auto session = open({2, 2, 1});
+  auto saver = CheckpointSaver::create(*session, *folder, 2);
+  ASSERT_OK(saver);
+  for (int64_t step : {1, 2, 3}) {
+    HostTensor value(TensorType{DType::F32, {64}});
+    std::fill_n(value.as<float>(), 64, float(step));
+    ASSERT_OK(session->setState("w", value));
+    ASSERT_OK(save(**saver, step));
+    // The copy is what is written, whatever becomes of the states.
+    std::fill_n(value.as<float>(), 64, -1.0f);
+    ASSERT_OK(session->setState("w", value));
+  }
+  ASSERT_OK((*saver)->finish());
+  EXPECT_EQ(*checkpointSteps(folder->path()), (std::vector<int64_t>{2, 3}));
+  for (int64_t step : {2, 3}) {
+    auto value = Checkpoint::open(folder->pathOf(step))->read("w");
+    ASSERT_OK(value);
+    for (int64_t i = 0; i < 64; ++i)
+      EXPECT_EQ(value->as<float>()[i], float(step));
+  }
+}
+
+TEST_F(Saver, AFullDiskIsAnErrorThatLeavesTheOthers) {
+  auto session = open({2, 2, 1});
+  auto saver = CheckpointSaver::create(*session, *folder, 1);
+  ASSERT_OK(saver);
+  ASSERT_OK(save(**saver, 1));
+  ASSERT_OK((*saver)->finish());
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before, small;
+  getrlimit(RLIMIT_FSIZE, &before);
+  small = before;
+  small.rlim_cur = 100;
+  setrlimit(RLIMIT_FSIZE, &small);
+  MaybeError error = save(**saver, 2);
+  MaybeError finished = (*saver)->finish();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_OK(error);
+  EXPECT_ERROR(finished, "the checkpoint of step 2 is not complete: ");
+  EXPECT_ERROR(finished, "there is no room for its");
+  EXPECT_TRUE((*saver)->hasFailed());
+  EXPECT_EQ((*saver)->lastStep(), 1);
+  // And nothing more is saved.
+  EXPECT_ERROR(save(**saver, 3), "the checkpoint of step 2 is not complete");
+  EXPECT_EQ(*checkpointSteps(folder->path()), std::vector<int64_t>{1});
+}

@@ -1,0 +1,61 @@
+//===- RunIdentityTest.cpp - Changes between parts of a run ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/RunIdentity.h"
+
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/TempDir.h"
+#include "test/lib/plans/TestPlans.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+TEST(RunIdentity, SaysWhatARunIs) {
+  RunIdentity identity = identityOf(*trainingPlan({2, 2, 2}), 3, 9, nullptr);
+  EXPECT_EQ(identity.samples, 8);
+  EXPECT_EQ(identity.sequence, 6);
+  EXPECT_EQ(identity.batches, 3);
+  EXPECT_EQ(identity.seed, 9u);
+  ASSERT_EQ(identity.optimizer.size(), 1u);
+  EXPECT_TRUE(contains(identity.optimizer[0], "sgd momentum=0.5"));
+  // The layout makes no difference.
+  RunIdentity other = identityOf(*trainingPlan(), 3, 9, nullptr);
+  EXPECT_EQ(other.model, identity.model);
+  EXPECT_EQ(other.optimizer, identity.optimizer);
+  EXPECT_NE(identityOf(*pipelinePlan(), 3, 9, nullptr).model, identity.model);
+}
+
+TEST(RunIdentity, NothingChanged) {
+  RunIdentity identity = identityOf(*trainingPlan(), 1, 0, nullptr);
+  std::vector<std::string> notes;
+  EXPECT_OK(checkIdentity(identity, identity, {}, notes));
+  EXPECT_TRUE(notes.empty());
+}
+
+TEST(RunIdentity, NamesEachChangeAndTheFlagThatAllowsIt) {
+  RunIdentity saved = identityOf(*trainingPlan(), 1, 0, nullptr), now = saved;
+  saved.data = "a.txt: 10 bytes";
+  now.data = "b.txt: 20 bytes";
+  now.batches = 2;
+  now.sequence = 12;
+  now.seed = 1;
+  now.optimizer = {"lion"};
+  std::vector<std::string> notes;
+  MaybeError error = checkIdentity(saved, now, {}, notes);
+  for (const char *part :
+       {"a step was 8 samples (a batch of 8), and is 16 samples (2 batches of 8)",
+        "a sequence was 6 tokens, and is 12 tokens",
+        "the data set was a.txt: 10 bytes, and is b.txt: 20 bytes", "the optimizer was sgd ",
+        "and is lion", "the seed was 0, and is 1",
+        "--allow-change batch,sequence,data,optimizer,seed"})
+    EXPECT_ERROR(error, part);
+  EXPECT_ERROR(checkIdentity(saved, now, {"batch", "sequence", "optimizer", "seed"}, notes),
+               "--allow-change data");
+  EXPECT_EQ(notes.size(), 4u);
+  EXPECT_OK(checkIdentity(saved, now, {"batch", "sequence", "optimizer", "seed", "data"}, notes));
+}
