@@ -64,8 +64,8 @@ static std::string modelFingerprint(const plan::Plan &plan) {
   return checksumOf(std::string_view(fmt::format("{}", fmt::join(lines, ""))));
 }
 
-RunIdentity identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
-                       const DataSource *data, Sampling sampling) {
+Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
+                                 const DataSource *data, Sampling sampling) {
   RunIdentity identity{.seed = seed,
                        .batches = batches,
                        .optimizer = optimizersOf(plan),
@@ -76,9 +76,13 @@ RunIdentity identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
     if (input.name == "tokens" && input.type.rank() == 2)
       identity.sequence = input.type.shape[1];
   }
-  if (data)
-    identity.data = fmt::format("{}, sampled {}", data->fingerprint(),
-                                sampling == Sampling::Epochs ? "by epochs" : "at random");
+  if (!data)
+    return identity;
+  Expected<std::string> fingerprint = data->fingerprint();
+  if (!fingerprint)
+    return fingerprint.error();
+  identity.data = fmt::format("{}, sampled {}", *fingerprint,
+                              sampling == Sampling::Epochs ? "by epochs" : "at random");
   return identity;
 }
 

@@ -21,9 +21,10 @@ namespace dtc::runtime {
 /// What a user may allow to change: "batch", "data", "model", "optimizer", "seed", "sequence".
 std::span<const std::string_view> allowedChanges();
 
-/// The identity of a run of a plan; `data` is null for one that needs none.
-RunIdentity identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
-                       const DataSource *data, Sampling sampling);
+/// The identity of a run of a plan; `data` is null for one that needs none. An error is one of
+/// reading the data.
+Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
+                                 const DataSource *data, Sampling sampling);
 
 /// What differs and is not in `allowed`: an error that names both values of each and the flag that
 /// allows it. What differs and is allowed is appended to `notes`. The parameters themselves are

@@ -248,10 +248,12 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
 }
 
 MaybeError TrainLoop::loadCheckpoint() {
-  RunIdentity identity =
+  Expected<RunIdentity> identity =
       identityOf(*plan, options.batches, options.seed, data.get(), options.sampling);
+  if (!identity)
+    return identity.error();
   bool hasSteps = begin.step < steps;
-  if (MaybeError error = checkpoints->load(*session, identity, schedule, hasSteps))
+  if (MaybeError error = checkpoints->load(*session, *identity, schedule, hasSteps))
     return error;
   return checkpoints->prepareToSave(*session);
 }

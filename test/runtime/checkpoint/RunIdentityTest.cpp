@@ -16,7 +16,7 @@ using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 TEST(RunIdentity, SaysWhatARunIs) {
-  RunIdentity identity = identityOf(*trainingPlan({2, 2, 2}), 3, 9, nullptr);
+  RunIdentity identity = *identityOf(*trainingPlan({2, 2, 2}), 3, 9, nullptr, Sampling::Random);
   EXPECT_EQ(identity.samples, 8);
   EXPECT_EQ(identity.sequence, 6);
   EXPECT_EQ(identity.batches, 3);
@@ -24,21 +24,21 @@ TEST(RunIdentity, SaysWhatARunIs) {
   ASSERT_EQ(identity.optimizer.size(), 1u);
   EXPECT_TRUE(contains(identity.optimizer[0], "sgd momentum=0.5"));
   // The layout makes no difference.
-  RunIdentity other = identityOf(*trainingPlan(), 3, 9, nullptr);
+  RunIdentity other = *identityOf(*trainingPlan(), 3, 9, nullptr, Sampling::Random);
   EXPECT_EQ(other.model, identity.model);
   EXPECT_EQ(other.optimizer, identity.optimizer);
-  EXPECT_NE(identityOf(*pipelinePlan(), 3, 9, nullptr).model, identity.model);
+  EXPECT_NE(identityOf(*pipelinePlan(), 3, 9, nullptr, Sampling::Random)->model, identity.model);
 }
 
 TEST(RunIdentity, NothingChanged) {
-  RunIdentity identity = identityOf(*trainingPlan(), 1, 0, nullptr);
+  RunIdentity identity = *identityOf(*trainingPlan(), 1, 0, nullptr, Sampling::Random);
   std::vector<std::string> notes;
   EXPECT_OK(checkIdentity(identity, identity, {}, notes));
   EXPECT_TRUE(notes.empty());
 }
 
 TEST(RunIdentity, NamesEachChangeAndTheFlagThatAllowsIt) {
-  RunIdentity saved = identityOf(*trainingPlan(), 1, 0, nullptr), now = saved;
+  RunIdentity saved = *identityOf(*trainingPlan(), 1, 0, nullptr, Sampling::Random), now = saved;
   saved.data = "a.txt: 10 bytes";
   now.data = "b.txt: 20 bytes";
   now.batches = 2;
