@@ -14,6 +14,7 @@
 #include "report/TimelineReport.h"
 #include "report/TimelineSvg.h"
 #include "report/html/SimulationPage.h"
+#include "runtime/checkpoint/CheckpointListing.h"
 #include "simulator/PlanSimulation.h"
 #include "simulator/cluster/ClusterReader.h"
 #include "support/AtomicFile.h"
@@ -266,6 +267,18 @@ static int runMain(int argc, char **argv) {
       ->check([](const std::string &folder) {
         return std::string(folder.empty() ? "expected the name of a folder" : "");
       });
+
+  CLI::App *checkpointCommand = app.add_subcommand(
+      "checkpoint",
+      "Read all checkpoints of a folder and print their steps, tensors and bytes, and "
+      "whether each is complete and undamaged");
+  checkpointCommand->add_option("folder", args.path, "The folder of dtc-run --checkpoint")
+      ->required();
+  checkpointCommand->add_flag("--json", args.json, "Print one JSON object");
+  checkpointCommand->final_callback([&] {
+    Expected<std::string> listing = listCheckpoints(args.path, args.json);
+    status = listing ? print(*listing) : fail(listing.error().message);
+  });
 
   for (CLI::App *subcommand : {showCommand, explainCommand, simulateCommand})
     subcommand->add_option("--entry", args.entry,

@@ -6,6 +6,7 @@
 
 #include "runtime/checkpoint/Checkpoint.h"
 
+#include "runtime/checkpoint/CheckpointListing.h"
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/executor/ShardRegion.h"
 #include "test/lib/RandomCases.h"
@@ -228,4 +229,20 @@ TEST_F(CheckpointFiles, AManifestOfOtherFilesIsRefused) {
                  m.tensors["a"].type.shape = {6, 4};
                }),
                "has no tensor \"a\" of type f32[6,4]");
+}
+
+TEST_F(CheckpointFiles, AreListedWithWhatIsWrong) {
+  EXPECT_ERROR(listCheckpoints(folder->path(), false), "has no checkpoints; expected a folder");
+  ASSERT_OK(write(1));
+  ASSERT_OK(write(2));
+  fs::resize_file(filesOf(2)[1], 5);
+  auto table = listCheckpoints(folder->path(), false);
+  ASSERT_OK(table);
+  EXPECT_TRUE(contains(*table, "verified"));
+  EXPECT_TRUE(contains(*table, "refused: "));
+  EXPECT_TRUE(contains(*table, "has 5 bytes, expected"));
+  auto json = listCheckpoints(folder->path(), true);
+  ASSERT_OK(json);
+  EXPECT_TRUE(contains(*json, "\"verified\": true"));
+  EXPECT_TRUE(contains(*json, "\"verified\": false"));
 }

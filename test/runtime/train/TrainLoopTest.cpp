@@ -16,6 +16,7 @@
 #include "test/lib/plans/TestPlans.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <limits>
@@ -355,4 +356,121 @@ TEST_F(TrainLoop, NamesTheFileAndTheValueThatIsOutOfRange) {
   options.dataPaths = {dir.write("long.txt", std::string(1'000'000, 'a') + "{a")};
   EXPECT_ERROR(run(), "long.txt: token 123 at position 1000000 is out of range");
   EXPECT_EQ(dir.read("out.log"), "");
+}
+
+//===----------------------------------------------------------------------===//
+// Checkpoints
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Runs that end and go on.
+class ResumedRun : public TrainLoop {
+protected:
+  ResumedRun() {
+    options.steps = 20;
+    options.metricsPath = dir.path("m.jsonl");
+    options.savePath = dir.path("w.safetensors");
+  }
+
+  /// The metrics that do not depend on the clock.
+  std::vector<nlohmann::json> numbers() {
+    std::vector<nlohmann::json> lines = metrics();
+    for (nlohmann::json &line : lines)
+      for (const char *clock : {"step_seconds", "tokens_per_second", "checkpoint_wait_seconds",
+                                "checkpoint_copy_seconds"})
+        line.erase(clock);
+    return lines;
+  }
+
+  /// Runs until so many steps are done, and leaves the checkpoint.
+  void runUntil(int64_t steps) {
+    std::optional<int64_t> all = std::exchange(options.steps, steps);
+    options.checkpointPath = dir.path("ckpt");
+    ASSERT_OK(run());
+    options.steps = all;
+  }
+};
+
+} // namespace
+
+TEST_F(ResumedRun, HasTheBitsOfAnUninterruptedOne) {
+  options.decay = LearningRateDecay::Constant;
+  options.batches = 2;
+  options.warmupSteps = 3;
+  ASSERT_OK(run());
+  std::vector<nlohmann::json> expected = numbers();
+  std::string weights = dir.read("w.safetensors");
+  runUntil(9);
+  options.resume = true;
+  // Of a run that went further than its checkpoint.
+  std::ofstream(dir.path("m.jsonl"), std::ios::app) << "{\"step\": 10}\n{\"ste";
+  usePlan(*trainingPlan({2, 2, 2}));
+  auto result = run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->stepsDone, 20);
+  EXPECT_EQ(numbers(), expected);
+  EXPECT_EQ(dir.read("w.safetensors"), weights);
+  EXPECT_TRUE(contains(dir.read("notes.log"), "goes on after step 9, from "));
+  EXPECT_TRUE(contains(dir.read("out.log"), "step 10/20"));
+}
+
+TEST_F(ResumedRun, ExportsWithoutTraining) {
+  runUntil(5);
+  std::string weights = dir.read("w.safetensors"), lines = dir.read("m.jsonl");
+  options.resume = true;
+  options.dataPath.clear();
+  for (int64_t steps : {0, 3, 5}) {
+    options.steps = steps;
+    std::filesystem::remove(dir.path("w.safetensors"));
+    auto result = run();
+    ASSERT_OK(result);
+    EXPECT_EQ(result->stepsDone, 5);
+    EXPECT_EQ(dir.read("w.safetensors"), weights);
+    EXPECT_EQ(dir.read("m.jsonl"), lines);
+  }
+  options.steps = 6;
+  EXPECT_ERROR(run(), "the plan needs data");
+}
+
+TEST_F(ResumedRun, StartsAnewWhereThereIsNothing) {
+  options.checkpointPath = dir.path("ckpt");
+  options.resume = true;
+  options.checkpointEvery = {5, 0};
+  options.keepCheckpoints = 0;
+  ASSERT_OK(run());
+  EXPECT_TRUE(contains(dir.read("notes.log"), "has no checkpoint yet; the run starts anew"));
+  for (int step : {5, 10, 15, 20})
+    EXPECT_TRUE(std::filesystem::exists(dir.path(fmt::format("ckpt/step-{:07}", step))));
+  EXPECT_TRUE(metrics()[4].contains("checkpoint_wait_seconds"));
+  EXPECT_FALSE(metrics()[5].contains("checkpoint_wait_seconds"));
+}
+
+TEST_F(ResumedRun, WhatChangesIsAnErrorOrANote) {
+  runUntil(5);
+  EXPECT_ERROR(run(), "has checkpoints of another run, the last after step 5; give --resume");
+  options.resume = true;
+  options.seed = 3;
+  options.batches = 2;
+  EXPECT_ERROR(run(), "--allow-change batch,seed");
+  options.allowedChanges = {"batch", "seed"};
+  ASSERT_OK(run());
+  EXPECT_TRUE(contains(dir.read("notes.log"), "the seed was 0, and is 3"));
+  EXPECT_TRUE(contains(dir.read("notes.log"), "the learning rate was cosine from 0.1 to 0 in 5"));
+}
+
+TEST_F(ResumedRun, AnInterruptedRunHasACheckpoint) {
+  options.checkpointPath = dir.path("ckpt");
+  options.steps = 1000000;
+  auto result = runAnd([&] { stop = true; });
+  ASSERT_OK(result);
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_TRUE(std::filesystem::exists(dir.path(fmt::format("ckpt/step-{:07}", result->stepsDone))));
+  EXPECT_TRUE(contains(dir.read("out.log"), "checkpoint "));
+}
+
+TEST_F(ResumedRun, APlanThatDoesNotTrainHasNone) {
+  usePlan(*forwardPlan());
+  options.checkpointPath = dir.path("ckpt");
+  EXPECT_ERROR(run(), "--checkpoint: the plan does not train");
 }
