@@ -97,10 +97,10 @@ TEST_P(RecomputeBits, EqualNothingRecomputed) {
     expectSameBits(expected, run);
     return plan;
   };
-  for (const char *mode : {"selective", "full"}) {
+  for (Recompute mode : {Recompute::Selective, Recompute::Full}) {
     auto plan = check(mode, 0);
     ASSERT_TRUE(plan);
-    EXPECT_GT(flopsOf(*plan), flops) << mode << " computed nothing again";
+    EXPECT_GT(flopsOf(*plan), flops) << wordOf(mode) << " computed nothing again";
     least = std::min(least, arenaOf(*plan));
   }
   EXPECT_LT(least, arenaOf(*none));

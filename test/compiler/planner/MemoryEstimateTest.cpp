@@ -58,7 +58,7 @@ struct MemoryCase {
 std::vector<MemoryCase> memoryCases() {
   return {
       {"Gpt2", {.layers = 4, .hidden = 64, .batch = 32, .seq = 32}},
-      {"Gpt2Bf16", {.layers = 4, .hidden = 64, .batch = 32, .seq = 32}, {}, 2, 4, "bf16"},
+      {"Gpt2Bf16", {.layers = 4, .hidden = 64, .batch = 32, .seq = 32}, {}, 2, 4, ComputeType::BF16},
       {"Llama", {.name = "llama", .layers = 4, .hidden = 64, .batch = 32, .seq = 64}},
       {"Wide", {.layers = 4, .hidden = 256, .batch = 8, .seq = 8}},
       {"LargeVocabulary", {.layers = 4, .hidden = 32, .batch = 16, .seq = 16, .vocab = 8192}},
@@ -69,7 +69,7 @@ std::vector<MemoryCase> memoryCases() {
        {},
        2,
        4,
-       "f32",
+       ComputeType::F32,
        {"transformer.h.*", "transformer.wte.weight"}},
       // Few dimensions divide by so many devices.
       {"ManyDevices",
@@ -77,7 +77,7 @@ std::vector<MemoryCase> memoryCases() {
        {},
        18,
        4,
-       "f32",
+       ComputeType::F32,
        {},
        {{"pp", 1}}},
       // 5 of 1,120 devices would get nothing of 20,480 elements.
@@ -86,7 +86,7 @@ std::vector<MemoryCase> memoryCases() {
        {},
        140,
        8,
-       "f32",
+       ComputeType::F32,
        {},
        {{"tp", 1}, {"pp", 1}}},
       {"PlainWeights", {}, plainMlp(16, 512, 512, 64)},

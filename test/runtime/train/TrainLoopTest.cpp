@@ -419,7 +419,7 @@ TEST_F(ResumedRun, ExportsWithoutTraining) {
   runUntil(5);
   std::string weights = dir.read("w.safetensors"), lines = dir.read("m.jsonl");
   options.resume = true;
-  options.dataPath.clear();
+  options.dataPaths.clear();
   for (int64_t steps : {0, 3, 5}) {
     options.steps = steps;
     std::filesystem::remove(dir.path("w.safetensors"));
