@@ -251,8 +251,9 @@ static std::string findMeshConflict(const CompileOptions &options, OptionSpellin
                          given("link"), axis);
   if (source == MeshSource::Model)
     return "";
+  // Of a flag, the pass says it with the axes that there are.
   for (const std::string &axis : options.zeroAxes)
-    if (!options.hasAxis(axis))
+    if (spelling == OptionSpelling::Field && !options.hasAxis(axis))
       return fmt::format("{} has \"{}\", which is no axis of the mesh; name one of its axes",
                          given("zero_axes"), axis);
   for (auto [name, isGiven] :

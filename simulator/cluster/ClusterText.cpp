@@ -53,7 +53,8 @@ std::optional<UnknownField> parseUnknownField(std::string_view text) {
 /// Keeps the first error.
 class FirstError : public google::protobuf::io::ErrorCollector {
 public:
-  explicit FirstError(const std::string &text) : text(text) {}
+  /// `pool` has the messages that the text may hold.
+  FirstError(const std::string &text, const DescriptorPool &pool) : text(text), pool(pool) {}
 
   void AddError(int line, int column, const std::string &message) override {
     if (error)
@@ -61,7 +62,7 @@ public:
     std::string words = message;
     if (std::optional<UnknownField> unknown = parseUnknownField(message)) {
       findBefore(unknown->field, line, column);
-      if (auto *type = DescriptorPool::generated_pool()->FindMessageTypeByName(unknown->message))
+      if (auto *type = pool.FindMessageTypeByName(unknown->message))
         words = unknownField(*type, unknown->field);
     }
     if (words.ends_with("."))
@@ -91,13 +92,14 @@ private:
   }
 
   const std::string &text;
+  const DescriptorPool &pool;
 };
 
 } // namespace
 
 MaybeError parseMessageText(const std::string &text, const std::string &what,
                             google::protobuf::Message &message) {
-  FirstError errors(text);
+  FirstError errors(text, *message.GetDescriptor()->file()->pool());
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   if (!parser.ParseFromString(text, &message))
