@@ -122,13 +122,14 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "enough",
                      .isStrategy = true,
                      .isSearched = true});
-  options.push_back({.name = "memory_limit",
-                     .member = &O::memoryLimit,
-                     .help = "The most memory that the plan may take on a device, such as 8GiB (default: none)",
-                     .range = {0, kInfinity, true, true, "at least a byte"},
-                     .unit = OptionUnit::Bytes,
-                     .isStrategy = true,
-                     .needsMesh = true});
+  options.push_back(
+      {.name = "memory_limit",
+       .member = &O::memoryLimit,
+       .help = "The most memory that the plan may take on a device, such as 8GiB (default: none)",
+       .range = {0, kInfinity, true, true, "at least a byte"},
+       .unit = OptionUnit::Bytes,
+       .isStrategy = true,
+       .needsMesh = true});
   options.push_back({.name = "dtype",
                      .member = &O::dtype,
                      .help = "What the model computes in: f32, bf16, or f16 with a scaled loss; "
@@ -270,7 +271,7 @@ std::string dtc::findConflict(const CompileOptions &options, OptionSpelling spel
   if (source != MeshSource::Search)
     if (std::string problem = findMeshConflict(options, spelling, source); !problem.empty())
       return problem;
-  if (llvm::is_contained(options.zeroAxes, kPipelineAxis))
+  if (spelling == OptionSpelling::Field && llvm::is_contained(options.zeroAxes, kPipelineAxis))
     return fmt::format("{} has \"{}\", the pipeline, whose devices have different layers",
                        given("zero_axes"), kPipelineAxis);
   if (!options.zeroAxes.empty() && options.zero == 0)

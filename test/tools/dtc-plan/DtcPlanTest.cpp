@@ -156,7 +156,7 @@ TEST_F(DtcPlan, ExplainErrors) {
 TEST_F(DtcPlan, UnknownSubcommands) {
   EXPECT_EQ(run({"shoe", plan}), 1);
   EXPECT_EQ(err(), "error: there is no subcommand \"shoe\"; did you mean show? The subcommands are "
-                   "show, verify, explain, simulate; see dtc-plan --help\n");
+                   "show, verify, explain, simulate, checkpoint; see dtc-plan --help\n");
   EXPECT_EQ(run({"explian", plan}), 1);
   EXPECT_TRUE(contains(err(), "did you mean explain?"));
   EXPECT_EQ(run({"compile", plan}), 1);
