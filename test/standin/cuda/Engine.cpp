@@ -52,7 +52,7 @@ void Engine::reset(Lock &lock, const Settings &given) {
   for (auto &stream : active)
     while (stream->operations.size() > (stream->busy ? 1 : 0))
       stream->operations.pop_back();
-  met.wait(lock, [&] {
+  quiet.wait(lock, [&] {
     return std::none_of(active.begin(), active.end(),
                         [](const auto &stream) { return stream->busy; });
   });
@@ -106,7 +106,9 @@ void Engine::enqueue(const std::shared_ptr<Stream> &stream, Operation operation)
     stream->priority = random();
     active.push_back(stream);
   }
-  wake.notify_one();
+  // Else the engine wakes by itself, or is awake.
+  if (!demands.empty() || sleepsForever)
+    wake.notify_one();
 }
 
 void Engine::waitFor(Lock &lock, std::vector<Position> positions) {
@@ -222,10 +224,13 @@ void Engine::work() {
     memory.open(kPinned, kPinned);
     if (std::any_of(demands.begin(), demands.end(), [&](auto *demand) { return isMet(*demand); }))
       continue;
-    if (pending && !isIdle)
+    if (pending && !isIdle) {
       wake.wait_until(lock, idleAt);
-    else
+    } else {
+      sleepsForever = true;
       wake.wait(lock);
+      sleepsForever = false;
+    }
   }
 }
 
@@ -327,7 +332,7 @@ void Engine::finish(Stream &stream, std::optional<Failure> failure) {
   }
   std::erase_if(active, [](const auto &other) { return other->operations.empty(); });
   wake.notify_one();
-  met.notify_all();
+  quiet.notify_all();
 }
 
 void Engine::loseDevice(int device, cudaError_t error) {

@@ -160,7 +160,8 @@ private:
   std::list<Demand *> demands;
   std::map<int, cudaError_t> lost;
   std::map<int, std::unique_ptr<HostThread>> hostThreads;
-  std::condition_variable wake, met;
+  std::condition_variable wake, met, quiet; // for the engine, for demands, for reset()
+  bool sleepsForever = false;               // the engine, as long as nothing wakes it
 };
 
 /// Whether the calling thread executes a host function, which may not call functions of CUDA.

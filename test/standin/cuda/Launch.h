@@ -42,7 +42,8 @@ cudaError_t launch(const cudaLaunchConfig_t *config, void (*kernel)(Parameters..
       [&](const auto &...argument) {
         auto note = [&](const auto &value) {
           if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>)
-            launch.pointers.push_back(value);
+            launch.pointers.push_back(
+                const_cast<const void *>(static_cast<const volatile void *>(value)));
         };
         (note(argument), ...);
       },

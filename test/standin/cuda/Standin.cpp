@@ -28,10 +28,12 @@ Settings::Settings() : seed(1), trace(std::getenv("DTC_CUDA_STANDIN_TRACE")) {
 
 void reset(const Settings &settings) {
   Engine &engine = Engine::get();
-  Lock lock(engine.mutex);
-  engine.reset(lock, settings);
+  {
+    Lock lock(engine.mutex);
+    engine.reset(lock, settings);
+  }
   currentDevice() = 0;
-  endCall(cudaSuccess);
+  (void)cudaGetLastError();
 }
 
 Counts counts() {

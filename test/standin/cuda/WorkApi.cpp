@@ -90,17 +90,17 @@ bool isLaunchable(dim3 grid, dim3 block) {
 
 cudaError_t checkLaunch(Engine &engine, const cudaLaunchConfig_t &config, const Stream &stream,
                         const Launch &launch) {
-  std::string name = functionName(launch.kernel);
+  auto name = [&] { return functionName(launch.kernel); };
   if (stream.device != currentDevice())
     return violation(engine,
                      fmt::format("kernel {} is launched on a stream of device {} by a thread whose "
                                  "device is {}",
-                                 name, stream.device, currentDevice()),
+                                 name(), stream.device, currentDevice()),
                      cudaErrorInvalidResourceHandle);
   if (config.dynamicSmemBytes || config.numAttrs)
     return violation(engine, fmt::format("kernel {} is launched with dynamic shared memory or "
                                          "attributes, which the stand-in does not have",
-                                         name));
+                                         name()));
   if (!isLaunchable(config.gridDim, config.blockDim))
     return cudaErrorInvalidConfiguration;
   for (const void *pointer : launch.pointers) {
@@ -111,7 +111,7 @@ cudaError_t checkLaunch(Engine &engine, const cudaLaunchConfig_t &config, const 
     if (!found || found->freed || byte < found->data || byte > found->data + found->bytes ||
         (found->device != kPinned && found->device != stream.device))
       return violation(engine,
-                       fmt::format("kernel {} on device {} gets the pointer {}, which is {}", name,
+                       fmt::format("kernel {} on device {} gets the pointer {}, which is {}", name(),
                                    stream.device, pointer,
                                    engine.memory.describe(pointer).value_or("not CUDA's")));
   }
