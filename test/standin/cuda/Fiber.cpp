@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #if defined(DTC_STANDIN_ADDRESS)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #elif defined(DTC_STANDIN_THREAD)
 #include <sanitizer/tsan_interface.h>
@@ -110,6 +111,9 @@ Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
 Fiber::~Fiber() {
 #if defined(DTC_STANDIN_THREAD)
   __tsan_destroy_fiber(threadFiber);
+#elif defined(DTC_STANDIN_ADDRESS)
+  // Of frames that were given up.
+  __asan_unpoison_memory_region(mapping, kGuardBytes + kStackBytes);
 #endif
   munmap(mapping, kGuardBytes + kStackBytes);
 }

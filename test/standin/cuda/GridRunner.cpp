@@ -97,7 +97,8 @@ std::optional<std::string> GridRunner::runBlock() {
     while (std::gcd(factor, threads) != 1);
     shift = random() % threads;
   }
-  while (left < threads && failure.empty()) {
+  problem = Problem::None;
+  while (left < threads && problem == Problem::None) {
     bool canBegin = begun < threads;
     if (!ready.empty() && (!canBegin || random() % 2)) {
       std::swap(ready[random() % ready.size()], ready.back());
@@ -109,18 +110,20 @@ std::optional<std::string> GridRunner::runBlock() {
     } else if (canBegin) {
       running = idleFiber();
     } else {
-      failure = stuckMessage();
+      problem = Problem::Stuck;
       break;
     }
     running->resume();
   }
-  if (failure.empty())
+  if (problem == Problem::None)
     return std::nullopt;
+  std::string message = describeProblem();
   // Coroutines that wait are given up.
+  running = nullptr;
   ready.clear();
   idle.clear();
   fibers.clear();
-  return std::exchange(failure, {});
+  return message;
 }
 
 Fiber *GridRunner::idleFiber() {
@@ -168,8 +171,11 @@ void GridRunner::suspend(State state) {
   fiber->suspend();
 }
 
-void GridRunner::fail(std::string message) {
-  failure = std::move(message);
+/// The message is not made here: what is on the stack of a coroutine that is given up is not
+/// destroyed.
+void GridRunner::fail(Problem found, unsigned other) {
+  problem = found;
+  problemOther = other;
   running->suspend();
   std::abort(); // nobody goes on with it
 }
@@ -183,8 +189,7 @@ void GridRunner::barrier(Place place) {
   if (++atBarrier == threads) {
     for (unsigned i = 0; i < threads; ++i)
       if (!sameWait(i, self))
-        fail(fmt::format("{} {}, but thread {} {}", describe(self), doing(self),
-                         text(coordinates(i, blockDim)), doing(i)));
+        fail(Problem::TwoBarriers, i);
     atBarrier = 0;
     for (unsigned i = 0; i < threads; ++i)
       ready.push_back(i);
@@ -205,8 +210,7 @@ uint64_t GridRunner::exchange(unsigned mask, uint64_t bits, unsigned source, con
   unsigned self = current;
   waits[self] = {running, function, place, mask, source, bits, 0};
   if (!(mask >> (source % 32) & 1))
-    fail(fmt::format("{} calls {} and reads lane {}, which is not in the mask {:#010x}",
-                     describe(self), calls(self), source, mask));
+    fail(Problem::SourceNotInMask, source);
   arriveInWarp();
   return waits[self].result;
 }
@@ -221,8 +225,7 @@ unsigned GridRunner::ballot(unsigned mask, bool value, const char *function, Pla
 void GridRunner::arriveInWarp() {
   unsigned self = current, first = self & ~31u, mask = waits[self].mask;
   if (!(mask >> (self % 32) & 1))
-    fail(fmt::format("{} calls {} with the mask {:#010x}, which does not have its lane {}",
-                     describe(self), calls(self), mask, self % 32));
+    fail(Problem::SelfNotInMask, self);
   states[self] = State::InWarp;
   bool complete = true;
   for (unsigned lane = 0; lane < 32 && complete; ++lane)
@@ -277,6 +280,22 @@ std::string GridRunner::doing(unsigned index) const {
 
 std::string GridRunner::calls(unsigned index) const {
   return fmt::format("{} ({})", waits[index].function, text(waits[index].place));
+}
+
+std::string GridRunner::describeProblem() const {
+  switch (problem) {
+  case Problem::TwoBarriers:
+    return fmt::format("{} {}, but thread {} {}", describe(current), doing(current),
+                       text(coordinates(problemOther, blockDim)), doing(problemOther));
+  case Problem::SelfNotInMask:
+    return fmt::format("{} calls {} with the mask {:#010x}, which does not have its lane {}",
+                       describe(current), calls(current), waits[current].mask, current % 32);
+  case Problem::SourceNotInMask:
+    return fmt::format("{} calls {} and reads lane {}, which is not in the mask {:#010x}",
+                       describe(current), calls(current), problemOther, waits[current].mask);
+  default:
+    return stuckMessage();
+  }
 }
 
 /// All threads have begun and none can go on: names one that waits and one that it waits for.

@@ -47,6 +47,8 @@ public:
 
 private:
   enum class State : uint8_t { NotBegun, Running, AtBarrier, InWarp, Left };
+  /// Why a block cannot go on.
+  enum class Problem { None, Stuck, TwoBarriers, SelfNotInMask, SourceNotInMask };
   /// What a thread waits for.
   struct Wait {
     Fiber *fiber;
@@ -62,7 +64,8 @@ private:
   void setThread(unsigned index);
   /// Suspends the current thread until another makes it ready.
   void suspend(State state);
-  [[noreturn]] void fail(std::string message);
+  [[noreturn]] void fail(Problem found, unsigned other);
+  std::string describeProblem() const;
   void arriveInWarp();
   bool sameWait(unsigned a, unsigned b) const;
   std::string stuckMessage() const;
@@ -83,7 +86,8 @@ private:
   std::vector<State> states;
   std::vector<Wait> waits;
   std::vector<unsigned> ready;
-  std::string failure;
+  Problem problem = Problem::None;
+  unsigned problemOther = 0; // another thread, or a lane
 
   Fiber *running = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers;

@@ -40,7 +40,7 @@ cudaError_t launch(const cudaLaunchConfig_t *config, void (*kernel)(Parameters..
   launch.kernel = reinterpret_cast<const void *>(kernel);
   std::apply(
       [&](const auto &...argument) {
-        auto note = [&](const auto &value) {
+        [[maybe_unused]] auto note = [&](const auto &value) {
           if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>)
             launch.pointers.push_back(
                 const_cast<const void *>(static_cast<const volatile void *>(value)));

@@ -14,8 +14,7 @@
 #include <unistd.h>
 
 #if defined(DTC_STANDIN_ADDRESS)
-extern "C" void __asan_poison_memory_region(void const volatile *at, size_t bytes);
-extern "C" void __asan_unpoison_memory_region(void const volatile *at, size_t bytes);
+#include <sanitizer/asan_interface.h>
 #endif
 
 namespace dtc::standin {

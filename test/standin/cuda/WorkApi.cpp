@@ -111,8 +111,8 @@ cudaError_t checkLaunch(Engine &engine, const cudaLaunchConfig_t &config, const 
     if (!found || found->freed || byte < found->data || byte > found->data + found->bytes ||
         (found->device != kPinned && found->device != stream.device))
       return violation(engine,
-                       fmt::format("kernel {} on device {} gets the pointer {}, which is {}", name(),
-                                   stream.device, pointer,
+                       fmt::format("kernel {} on device {} gets the pointer {}, which is {}",
+                                   name(), stream.device, pointer,
                                    engine.memory.describe(pointer).value_or("not CUDA's")));
   }
   return cudaSuccess;
