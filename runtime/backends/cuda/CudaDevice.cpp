@@ -84,14 +84,20 @@ CudaEvent::~CudaEvent() {
     (void)cudaEventDestroy(event);
 }
 
+std::shared_ptr<QueueFailure> CudaEvent::failureOfQueue() const {
+  std::lock_guard lock(mutex);
+  return failure;
+}
+
 MaybeError CudaEvent::check(cudaError_t status, const char *what) const {
   MaybeError error = checkCuda(status, fmt::format("cuda {}: {}", device.ordinal(), what));
-  return error && failure ? MaybeError(failure->set(*error)) : error;
+  std::shared_ptr<QueueFailure> recorder = failureOfQueue();
+  return error && recorder ? MaybeError(recorder->set(*error)) : error;
 }
 
 Expected<bool> CudaEvent::isDone() const {
-  if (failure)
-    if (MaybeError error = failure->get())
+  if (std::shared_ptr<QueueFailure> recorder = failureOfQueue())
+    if (MaybeError error = recorder->get())
       return *error;
   cudaError_t status = cudaEventQuery(event);
   if (status == cudaErrorNotReady)
@@ -103,8 +109,8 @@ Expected<bool> CudaEvent::isDone() const {
 
 MaybeError CudaEvent::wait() const {
   cudaError_t status = cudaEventSynchronize(event);
-  if (failure)
-    if (MaybeError error = failure->get())
+  if (std::shared_ptr<QueueFailure> recorder = failureOfQueue())
+    if (MaybeError error = recorder->get())
       return error;
   return check(status, "the work of a queue failed");
 }
@@ -187,7 +193,10 @@ MaybeError CudaQueue::call(HostWork &work) {
 
 MaybeError CudaQueue::record(Event &event) {
   auto &ours = static_cast<CudaEvent &>(event);
-  ours.failure = failure;
+  {
+    std::lock_guard lock(ours.mutex);
+    ours.failure = failure;
+  }
   if (MaybeError error = begin())
     return error;
   return check(cudaEventRecord(ours.event, handle), "cannot record an event");
@@ -197,8 +206,8 @@ MaybeError CudaQueue::wait(const Event &event) {
   if (MaybeError error = begin())
     return error;
   const auto &ours = static_cast<const CudaEvent &>(event);
-  if (ours.failure)
-    if (MaybeError error = ours.failure->get())
+  if (std::shared_ptr<QueueFailure> recorder = ours.failureOfQueue())
+    if (MaybeError error = recorder->get())
       return failure->set(*error);
   return check(cudaStreamWaitEvent(handle, ours.event, 0), "cannot wait for an event");
 }

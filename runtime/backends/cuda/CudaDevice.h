@@ -46,12 +46,15 @@ public:
 
 private:
   friend class CudaQueue;
+  /// Of the queue that recorded the event last; null before.
+  std::shared_ptr<QueueFailure> failureOfQueue() const;
   MaybeError check(cudaError_t status, const char *what) const;
 
   class CudaDevice &device;
   cudaEvent_t event;
   bool timed;
-  std::shared_ptr<QueueFailure> failure; // of the queue that recorded it last
+  mutable std::mutex mutex;
+  std::shared_ptr<QueueFailure> failure;
 };
 
 class CudaQueue final : public Queue {
