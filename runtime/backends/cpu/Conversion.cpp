@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/shared/ElementwiseCalls.h"
 
 #include <limits>
 #include <type_traits>
@@ -64,16 +65,12 @@ template <typename Function> auto withType(DType dtype, const Function &function
 }
 
 PrepareResult prepareConvert(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.input(0);
-  const TensorType &out = check.output(0);
-  check.expectOutput(0, withElements(in, out.dtype));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withType(in.dtype, [&](auto from) {
-    return withType(out.dtype, [&](auto to) {
-      return makeConvert<decltype(to), decltype(from)>(in.numElements());
-    });
+  Expected<ConvertCall> call = checkConvert(signature);
+  if (!call)
+    return call.error();
+  return withType(call->from, [&](auto from) {
+    return withType(
+        call->to, [&](auto to) { return makeConvert<decltype(to), decltype(from)>(call->count); });
   });
 }
 

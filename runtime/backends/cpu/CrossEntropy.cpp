@@ -6,23 +6,11 @@
 
 #include "runtime/backends/cpu/Softmax.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-
-#include <fmt/format.h>
+#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 
 namespace {
-
-/// Optional, and 0 without it.
-double checkSmoothing(SignatureChecker &check) {
-  if (!check.hasAttribute("label_smoothing"))
-    return 0;
-  double smoothing = check.floatAttribute("label_smoothing");
-  if (!(smoothing >= 0 && smoothing < 1))
-    check.failAttribute("label_smoothing", fmt::format("{}", smoothing),
-                        "a number from 0 to less than 1");
-  return smoothing;
-}
 
 template <typename W> W meanOf(const W *x, int64_t width) {
   double sum =
@@ -61,17 +49,12 @@ std::unique_ptr<CpuKernel> makeCrossEntropy(int64_t rows, int64_t width, double 
 }
 
 PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 2);
-  const TensorType &logits = check.floatInput(0, 1);
-  TensorType row = withElements(dropLast(logits), wideType(logits.dtype));
-  check.expectInput(1, withElements(row, DType::I32));
-  check.expectOutput(0, row);
-  check.expectOutput(1, row);
-  double smoothing = checkSmoothing(check);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(logits.dtype, [&](auto zero) {
-    return makeCrossEntropy<decltype(zero)>(numRows(logits), logits.shape.back(), smoothing);
+  Expected<CrossEntropyCall> call = checkCrossEntropy(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeCrossEntropy<decltype(zero)>(call->shape.rows, call->shape.width,
+                                            call->labelSmoothing);
   });
 }
 
@@ -121,25 +104,12 @@ std::unique_ptr<CpuKernel> makeCrossEntropyGrad(int64_t rows, int64_t width, dou
 }
 
 PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 4, 1);
-  const TensorType &logits = check.floatInput(0, 1);
-  TensorType row = withElements(dropLast(logits), wideType(logits.dtype));
-  check.expectInput(1, withElements(row, DType::I32));
-  check.expectInput(2, row);
-  check.expectInput(3, row);
-  check.expectOutput(0, logits);
-  double smoothing = checkSmoothing(check);
-  int64_t width = check.failed() ? 0 : logits.shape.back(), classes = width;
-  if (check.hasAttribute("classes")) {
-    classes = check.intAttribute("classes");
-    if (classes < width)
-      check.failAttribute("classes", fmt::format("{}", classes),
-                          fmt::format("at least the {} of a shard", width));
-  }
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(logits.dtype, [&](auto zero) {
-    return makeCrossEntropyGrad<decltype(zero)>(numRows(logits), width, smoothing, classes);
+  Expected<CrossEntropyCall> call = checkCrossEntropyGrad(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeCrossEntropyGrad<decltype(zero)>(call->shape.rows, call->shape.width,
+                                                call->labelSmoothing, call->classes);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/MaskStretches.h"
+#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 
@@ -38,14 +39,11 @@ template <typename F> std::unique_ptr<CpuKernel> makeDropout(RandomMask mask, in
 }
 
 PrepareResult prepareDropout(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &x = check.floatInput(0);
-  check.expectOutput(0, x);
-  RandomMask mask = checkRandomMask(check, signature, "rate", 1, x.shape);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeDropout<decltype(zero)>(std::move(mask), x.numElements());
+  Expected<DropoutCall> call = checkDropout(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->type.dtype, [&](auto zero) {
+    return makeDropout<decltype(zero)>(std::move(call->mask), call->type.numElements());
   });
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/VectorMath.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/ElementwiseCalls.h"
 
 namespace dtc::runtime::cpu {
 
@@ -160,46 +161,28 @@ template <typename Op> std::unique_ptr<CpuKernel> makeGradient(const TensorType 
 }
 
 template <typename Op> PrepareResult prepareUnary(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &x = check.floatInput(0);
-  check.expectOutput(0, x);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeUnary<Op>(x);
+  Expected<TensorType> type = checkUnary(signature);
+  return type ? PrepareResult(makeUnary<Op>(*type)) : PrepareResult(type.error());
 }
 
 PrepareResult prepareGelu(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &x = check.floatInput(0);
-  check.expectOutput(0, x);
-  bool approximate = check.choiceAttribute("approximate", {"none", "tanh"}) == 1;
-  if (MaybeError error = check.finish())
-    return *error;
-  return approximate ? makeUnary<GeluTanh>(x) : makeUnary<GeluErf>(x);
-}
-
-void checkGradient(SignatureChecker &check) {
-  const TensorType &x = check.floatInput(0);
-  check.expectInput(1, x);
-  check.expectOutput(0, x);
+  Expected<GeluCall> call = checkGelu(signature);
+  if (!call)
+    return call.error();
+  return call->isTanh ? makeUnary<GeluTanh>(call->type) : makeUnary<GeluErf>(call->type);
 }
 
 PrepareResult prepareGeluGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  checkGradient(check);
-  bool approximate = check.choiceAttribute("approximate", {"none", "tanh"}) == 1;
-  if (MaybeError error = check.finish())
-    return *error;
-  const TensorType &x = check.input(0);
-  return approximate ? makeGradient<GeluTanhGrad>(x) : makeGradient<GeluErfGrad>(x);
+  Expected<GeluCall> call = checkGeluGrad(signature);
+  if (!call)
+    return call.error();
+  return call->isTanh ? makeGradient<GeluTanhGrad>(call->type)
+                      : makeGradient<GeluErfGrad>(call->type);
 }
 
 PrepareResult prepareSiluGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  checkGradient(check);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeGradient<SiluGrad>(check.input(0));
+  Expected<TensorType> type = checkUnaryGrad(signature);
+  return type ? PrepareResult(makeGradient<SiluGrad>(*type)) : PrepareResult(type.error());
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/DataMovement.h"
+#include "runtime/backends/shared/IndexingCalls.h"
 
 namespace dtc::runtime::cpu {
 
@@ -32,15 +33,11 @@ std::unique_ptr<CpuKernel> makeEmbedding(int64_t vocabulary, int64_t width, int6
 }
 
 PrepareResult prepareEmbedding(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &table = check.floatInputOfRank(0, 2);
-  const TensorType &ids = check.indexInput(1);
-  if (!check.failed())
-    check.expectOutput(0, append(withElements(ids, table.dtype), table.shape[1]));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withElementBits(table.dtype, [&](auto zero) {
-    return makeEmbedding<decltype(zero)>(table.shape[0], table.shape[1], ids.numElements());
+  Expected<EmbeddingCall> call = checkEmbedding(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->dtype, [&](auto zero) {
+    return makeEmbedding<decltype(zero)>(call->vocabulary, call->width, call->count);
   });
 }
 
@@ -73,19 +70,11 @@ std::unique_ptr<CpuKernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, 
 }
 
 PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &ids = check.indexInput(0);
-  const TensorType &dy = check.floatInput(1, 1);
-  const TensorType &out = check.output(0);
-  DType wide = wideType(dy.dtype);
-  if (out.dtype != wide || out.rank() != 2)
-    check.fail("output 0 is " + out.str() + ", expected 2 dimensions of " + name(wide));
-  if (!check.failed())
-    check.expectInput(1, append(withElements(ids, dy.dtype), out.shape[1]));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(dy.dtype, [&](auto zero) {
-    return makeEmbeddingGrad<decltype(zero)>(out.shape[0], out.shape[1], ids.numElements());
+  Expected<EmbeddingCall> call = checkEmbeddingGrad(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->dtype, [&](auto zero) {
+    return makeEmbeddingGrad<decltype(zero)>(call->vocabulary, call->width, call->count);
   });
 }
 
@@ -102,14 +91,11 @@ template <typename T> std::unique_ptr<CpuKernel> makePick(int64_t rows, int64_t 
 }
 
 PrepareResult preparePick(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &x = check.floatInput(0, 1);
-  check.expectInput(1, withElements(dropLast(x), DType::I32));
-  check.expectOutput(0, dropLast(x));
-  if (MaybeError error = check.finish())
-    return *error;
+  Expected<PickCall> call = checkPick(signature);
+  if (!call)
+    return call.error();
   return withElementBits(
-      x.dtype, [&](auto zero) { return makePick<decltype(zero)>(numRows(x), x.shape.back()); });
+      call->dtype, [&](auto zero) { return makePick<decltype(zero)>(call->rows, call->width); });
 }
 
 template <typename T> std::unique_ptr<CpuKernel> makePickGrad(int64_t rows, int64_t width) {
@@ -127,19 +113,11 @@ template <typename T> std::unique_ptr<CpuKernel> makePickGrad(int64_t rows, int6
 }
 
 PrepareResult preparePickGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &ids = check.indexInput(0);
-  const TensorType &dy = check.floatInput(1);
-  const TensorType &out = check.output(0);
-  check.expectInput(1, withElements(ids, dy.dtype));
-  if (out.rank() < 1)
-    check.fail("output 0 is " + out.str() + ", expected at least 1 dimensions");
-  if (!check.failed())
-    check.expectOutput(0, append(dy, out.shape.back()));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withElementBits(dy.dtype, [&](auto zero) {
-    return makePickGrad<decltype(zero)>(ids.numElements(), out.shape.back());
+  Expected<PickCall> call = checkPickGrad(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->dtype, [&](auto zero) {
+    return makePickGrad<decltype(zero)>(call->rows, call->width);
   });
 }
 

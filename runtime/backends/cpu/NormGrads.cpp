@@ -13,6 +13,7 @@
 #include "runtime/backends/cpu/Norms.h"
 
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 
@@ -115,22 +116,11 @@ template <typename F> std::unique_ptr<CpuKernel> makeLayerNormGrad(int64_t rows,
 } // namespace
 
 PrepareResult prepareLayerNormGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 5, 3);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType parameter{x.dtype, {check.failed() ? 0 : x.shape.back()}};
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  TensorType gradient = withElements(parameter, wideType(x.dtype));
-  check.expectInput(1, parameter);
-  check.expectInput(2, statistic);
-  check.expectInput(3, statistic);
-  check.expectInput(4, x);
-  check.expectOutput(0, x);
-  check.expectOutput(1, gradient);
-  check.expectOutput(2, gradient);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeLayerNormGrad<decltype(zero)>(numRows(x), x.shape.back());
+  Expected<RowShape> shape = checkLayerNormGrad(signature);
+  if (!shape)
+    return shape.error();
+  return withFloatType(shape->dtype, [&](auto zero) {
+    return makeLayerNormGrad<decltype(zero)>(shape->rows, shape->width);
   });
 }
 
@@ -190,20 +180,11 @@ template <typename F> std::unique_ptr<CpuKernel> makeRmsNormGrad(int64_t rows, i
 } // namespace
 
 PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 4, 2);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType parameter{x.dtype, {check.failed() ? 0 : x.shape.back()}};
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  TensorType gradient = withElements(parameter, wideType(x.dtype));
-  check.expectInput(1, parameter);
-  check.expectInput(2, statistic);
-  check.expectInput(3, x);
-  check.expectOutput(0, x);
-  check.expectOutput(1, gradient);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeRmsNormGrad<decltype(zero)>(numRows(x), x.shape.back());
+  Expected<RowShape> shape = checkRmsNormGrad(signature);
+  if (!shape)
+    return shape.error();
+  return withFloatType(shape->dtype, [&](auto zero) {
+    return makeRmsNormGrad<decltype(zero)>(shape->rows, shape->width);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/RowCalls.h"
 
 #include <cmath>
 
@@ -62,21 +63,11 @@ std::unique_ptr<CpuKernel> makeLayerNorm(int64_t rows, int64_t width, double eps
 }
 
 PrepareResult prepareLayerNorm(const KernelSignature &signature) {
-  SignatureChecker check(signature, 3, 3);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  if (!check.failed()) {
-    check.expectInput(1, TensorType{x.dtype, {x.shape.back()}});
-    check.expectInput(2, TensorType{x.dtype, {x.shape.back()}});
-  }
-  check.expectOutput(0, x);
-  check.expectOutput(1, statistic);
-  check.expectOutput(2, statistic);
-  double eps = check.floatAttribute("eps");
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeLayerNorm<decltype(zero)>(numRows(x), x.shape.back(), eps);
+  Expected<NormCall> call = checkLayerNorm(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeLayerNorm<decltype(zero)>(call->shape.rows, call->shape.width, call->eps);
   });
 }
 
@@ -121,18 +112,11 @@ std::unique_ptr<CpuKernel> makeRmsNorm(int64_t rows, int64_t width, double eps) 
 }
 
 PrepareResult prepareRmsNorm(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 2);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  if (!check.failed())
-    check.expectInput(1, TensorType{x.dtype, {x.shape.back()}});
-  check.expectOutput(0, x);
-  check.expectOutput(1, statistic);
-  double eps = check.floatAttribute("eps");
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeRmsNorm<decltype(zero)>(numRows(x), x.shape.back(), eps);
+  Expected<NormCall> call = checkRmsNorm(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeRmsNorm<decltype(zero)>(call->shape.rows, call->shape.width, call->eps);
   });
 }
 

@@ -73,7 +73,8 @@ std::unique_ptr<Backend> createCudaBackend() { return std::make_unique<cuda::Cud
 
 std::vector<std::string> cudaKernelNames() {
   std::vector<std::string> names;
-  for (const auto &[name, prepare] : cuda::CudaBackend().kernels())
+  cuda::CudaBackend backend;
+  for (const auto &[name, prepare] : backend.kernels())
     names.emplace_back(name);
   return names;
 }

@@ -79,7 +79,7 @@ PrepareResult prepareStrided(const KernelSignature &signature) {
   Expected<StridedCall> call = check(signature);
   if (!call)
     return call.error();
-  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(call->loops);
+  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(call->loops, 1);
   if (!loops)
     return loops.error();
   return withElementBits(call->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {

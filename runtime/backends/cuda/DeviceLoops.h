@@ -39,9 +39,10 @@ template <int N> struct DeviceLoops {
     return loops;
   }
 
-  /// An error if too many dimensions are left after merging.
-  template <size_t M> static Expected<DeviceLoops> from(const LoopNest<M> &nest) {
-    static_assert(M == N);
+  /// The arrays of the nest from number `first` on. An error if too many dimensions are left after
+  /// merging.
+  template <size_t M> static Expected<DeviceLoops> from(const LoopNest<M> &nest, size_t first = 0) {
+    static_assert(M >= N);
     if (nest.dims().size() > maxDims)
       return Error{"a layout of " + std::to_string(nest.dims().size()) +
                    " dimensions that do not merge is unsupported by the cuda backend, expected at "
@@ -52,8 +53,8 @@ template <int N> struct DeviceLoops {
     loops.dims = static_cast<int>(nest.dims().size());
     for (size_t dim = 0; dim < nest.dims().size(); ++dim) {
       loops.sizes[dim] = nest.dims()[dim].size;
-      for (size_t i = 0; i < M; ++i)
-        loops.strides[i][dim] = nest.dims()[dim].strides[i];
+      for (size_t i = 0; i < N; ++i)
+        loops.strides[i][dim] = nest.dims()[dim].strides[first + i];
     }
     return loops;
   }

@@ -117,16 +117,8 @@ private:
       copyAt[i] = workspace.take(static_cast<size_t>(plan.elements[i]) *
                                  (i == EinsumPlan::Out ? sizeof(R) : sizeof(F)));
     }
-    if (plan.kind == EinsumPlan::Kind::Product) {
-      factors.count = loops.count;
-      factors.dims = loops.dims;
-      factors.fitsWord = loops.fitsWord;
-      for (int dim = 0; dim < loops.dims; ++dim) {
-        factors.sizes[dim] = loops.sizes[dim];
-        factors.strides[0][dim] = loops.strides[0][dim];
-        factors.strides[1][dim] = loops.strides[1][dim];
-      }
-    }
+    if (plan.kind == EinsumPlan::Kind::Product)
+      factors = *DeviceLoops<2>::from(plan.loops);
     if (plan.kind == EinsumPlan::Kind::Dot) {
       chunks = std::clamp<int64_t>(plan.gemm.k / 4096, 1, std::max<int64_t>(1024 / loops.count, 1));
       scratchAt = workspace.take(static_cast<size_t>(chunks * loops.count) * sizeof(W));

@@ -96,7 +96,8 @@ Expected<StridedCall> checkBroadcast(const KernelSignature &signature) {
   check.expectInput(0, expected);
   if (MaybeError error = check.finish())
     return *error;
-  return StridedCall{out.dtype, LoopNest<1>(out.shape, {broadcastStrides(expected.shape, dims,
+  return StridedCall{out.dtype, LoopNest<2>(out.shape, {denseStrides(out.shape),
+                                                        broadcastStrides(expected.shape, dims,
                                                                          out.shape.size())})};
 }
 
@@ -121,7 +122,8 @@ Expected<StridedCall> checkTranspose(const KernelSignature &signature) {
   check.expectOutput(0, expected);
   if (MaybeError error = check.finish())
     return *error;
-  return StridedCall{in.dtype, LoopNest<1>(expected.shape, {strides})};
+  return StridedCall{in.dtype,
+                     LoopNest<2>(expected.shape, {denseStrides(expected.shape), strides})};
 }
 
 /// Checks that a block of shape `block` at `offsets` lies inside `whole`; gives the distance of its
@@ -153,7 +155,8 @@ Expected<StridedCall> checkSlice(const KernelSignature &signature) {
   int64_t offset = blockOffset(check, "offsets", out, in);
   if (MaybeError error = check.finish())
     return *error;
-  return StridedCall{in.dtype, LoopNest<1>(out.shape, {denseStrides(in.shape)}), offset};
+  return StridedCall{
+      in.dtype, LoopNest<2>(out.shape, {denseStrides(out.shape), denseStrides(in.shape)}), offset};
 }
 
 Expected<PadCall> checkPad(const KernelSignature &signature) {

@@ -37,10 +37,11 @@ Expected<std::string> checkConstant(const KernelSignature &signature);
 /// `copy`; the number of bytes.
 Expected<int64_t> checkCopy(const KernelSignature &signature);
 
-/// `broadcast`, `transpose` and `slice`: over the dense result, the offsets of the operand.
+/// `broadcast`, `transpose` and `slice`: over the dense result, the offsets in it and in the
+/// operand.
 struct StridedCall {
   DType dtype = DType::F32;
-  LoopNest<1> loops{{}, {}};
+  LoopNest<2> loops{{}, {}};
   int64_t offset = 0; // of the operand's first element
 };
 Expected<StridedCall> checkBroadcast(const KernelSignature &signature);

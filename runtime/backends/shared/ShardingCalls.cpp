@@ -50,7 +50,7 @@ Expected<ShardSliceCall> checkShardSlice(const KernelSignature &signature) {
   check.expectOutput(0, local);
   if (MaybeError error = check.finish())
     return *error;
-  return ShardSliceCall{local, {std::move(axes), size}, TensorRows(in, dim)};
+  return ShardSliceCall{local, {std::move(axes), size}, TensorRows(in, dim), size % blocks == 0};
 }
 
 Expected<SplitDimension> checkShardOffset(const KernelSignature &signature) {

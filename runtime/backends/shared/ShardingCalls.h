@@ -44,6 +44,7 @@ struct ShardSliceCall {
   TensorType local;
   SplitDimension split;
   TensorRows rows;
+  bool isEven = true; // no block has padding
 };
 Expected<ShardSliceCall> checkShardSlice(const KernelSignature &signature);
 
