@@ -11,14 +11,14 @@
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-programs=(dtc-run dtc-cuda-kernel-test)
+programs=(dtc-run dtc-cuda-kernel-test GpuKernelBenchmark)
 
 pack() {
   local archive="$1" root build folder
   root="$(cd "$here/.." && pwd)"
   build="$root/build/gpu-check"
   cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDTC_BUILD_COMPILER=OFF \
-    -DDTC_BUILD_BENCHMARKS=OFF -DDTC_CUDA=ON >/dev/null
+    -DDTC_CUDA=ON >/dev/null
   cmake --build "$build" --target "${programs[@]}"
   folder="$(mktemp -d)"
   trap 'rm -rf "$folder"' EXIT
@@ -100,6 +100,9 @@ run() {
         --gtest_filter="$filter"
     fi
   done
+  part times 120 "$here/bin/GpuKernelBenchmark" --benchmark_counters_tabular=true \
+    --benchmark_out="$results/times.json"
+  cat "$results/times.log"
   echo "$results/gpu-check.json"
   [[ ! " ${states[*]} " =~ " failed "|" stopped " ]]
 }

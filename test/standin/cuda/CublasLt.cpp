@@ -1,11 +1,11 @@
-//===- CublasLt.cpp - Products of matrices -------------------------------===//
+//===- CublasLt.cpp - The functions of cuBLASLt ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "support/Float16.h"
 #include "test/standin/cuda/Api.h"
+#include "test/standin/cuda/MatrixProduct.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,160 +13,12 @@
 #include <fmt/format.h>
 #include <vector>
 
-// The objects hold what the functions set, and nothing else.
-
-struct cublasLtContext {
-  int device;
-};
-
-struct cublasLtMatmulDescOpaque_t {
-  cublasComputeType_t compute;
-  cudaDataType_t scale;
-  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
-};
-
-struct cublasLtMatrixLayoutOpaque_t {
-  cudaDataType_t type;
-  uint64_t rows, columns;
-  int64_t leading;
-  int32_t order = CUBLASLT_ORDER_COL, batches = 1;
-  int64_t batchStride = 0;
-};
-
-struct cublasLtMatmulPreferenceOpaque_t {
-  uint64_t workspaceBytes = 0;
-};
-
 namespace dtc::standin {
 
 namespace {
 
-using Layout = cublasLtMatrixLayoutOpaque_t;
-using runtime::BFloat16;
-using runtime::Float16;
-
 /// What a product needs where there is room: so that callers give one that may be overwritten.
 constexpr size_t kWorkspaceBytes = 1024;
-
-size_t bytesOf(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
-
-/// A matrix and the distance between its elements, in elements.
-struct Matrix {
-  std::byte *data;
-  Layout layout;
-
-  int64_t rowStride() const { return layout.order == CUBLASLT_ORDER_ROW ? layout.leading : 1; }
-  int64_t columnStride() const { return layout.order == CUBLASLT_ORDER_ROW ? 1 : layout.leading; }
-  /// Of all batches.
-  size_t bytes() const {
-    if (!layout.rows || !layout.columns)
-      return 0;
-    size_t elements = (layout.rows - 1) * rowStride() + (layout.columns - 1) * columnStride() +
-                      (layout.batches - 1) * layout.batchStride + 1;
-    return elements * bytesOf(layout.type);
-  }
-
-  double at(int64_t batch, uint64_t row, uint64_t column) const {
-    const std::byte *from = element(batch, row, column);
-    switch (layout.type) {
-    case CUDA_R_64F:
-      return load<double>(from);
-    case CUDA_R_32F:
-      return load<float>(from);
-    case CUDA_R_16F:
-      return load<Float16>(from);
-    case CUDA_R_16BF:
-      return load<BFloat16>(from);
-    }
-    return 0;
-  }
-  void set(int64_t batch, uint64_t row, uint64_t column, double value) const {
-    std::byte *to = element(batch, row, column);
-    switch (layout.type) {
-    case CUDA_R_64F:
-      return store(to, value);
-    case CUDA_R_32F:
-      return store(to, static_cast<float>(value));
-    case CUDA_R_16F:
-      return store(to, Float16(value));
-    case CUDA_R_16BF:
-      return store(to, BFloat16(value));
-    }
-  }
-
-private:
-  std::byte *element(int64_t batch, uint64_t row, uint64_t column) const {
-    return data + bytesOf(layout.type) *
-                      (batch * layout.batchStride + row * rowStride() + column * columnStride());
-  }
-  template <typename T> static T load(const std::byte *from) {
-    T value;
-    std::memcpy(&value, from, sizeof(T));
-    return value;
-  }
-  template <typename T> static void store(std::byte *to, T value) {
-    std::memcpy(to, &value, sizeof(T));
-  }
-};
-
-struct Product {
-  cublasLtMatmulDescOpaque_t desc;
-  Matrix a, b, c, d;
-  double alpha = 1, beta = 0;
-
-  uint64_t m() const { return d.layout.rows; }
-  uint64_t n() const { return d.layout.columns; }
-  uint64_t k() const { return desc.transA ? a.layout.rows : a.layout.columns; }
-};
-
-/// Sums in the type Sum, in the order of k.
-template <typename Sum> void multiply(const Product &product) {
-  uint64_t m = product.m(), n = product.n(), k = product.k();
-  std::vector<Sum> right(k * n), sums(n);
-  for (int64_t batch = 0; batch < product.d.layout.batches; ++batch) {
-    for (uint64_t i = 0; i < k; ++i)
-      for (uint64_t j = 0; j < n; ++j)
-        right[i * n + j] = static_cast<Sum>(product.desc.transB ? product.b.at(batch, j, i)
-                                                                : product.b.at(batch, i, j));
-    for (uint64_t row = 0; row < m; ++row) {
-      std::fill(sums.begin(), sums.end(), Sum(0));
-      for (uint64_t i = 0; i < k; ++i) {
-        Sum left = static_cast<Sum>(product.desc.transA ? product.a.at(batch, i, row)
-                                                        : product.a.at(batch, row, i));
-        for (uint64_t j = 0; j < n; ++j)
-          sums[j] += left * right[i * n + j];
-      }
-      for (uint64_t j = 0; j < n; ++j) {
-        Sum value = static_cast<Sum>(product.alpha) * sums[j];
-        // C is not read, and may be a NaN, where beta is 0.
-        if (product.beta != 0)
-          value += static_cast<Sum>(product.beta) * static_cast<Sum>(product.c.at(batch, row, j));
-        product.d.set(batch, row, j, value);
-      }
-    }
-  }
-}
-
-/// Whether shapes and types go together; the types are those of cuBLASLt's table of A, B, C and D.
-cublasStatus_t check(const cublasLtMatmulDescOpaque_t &desc, const Layout &a, const Layout &b,
-                     const Layout &c, const Layout &d) {
-  uint64_t m = desc.transA ? a.columns : a.rows, k = desc.transA ? a.rows : a.columns;
-  uint64_t inner = desc.transB ? b.columns : b.rows, n = desc.transB ? b.rows : b.columns;
-  if (k != inner || d.rows != m || d.columns != n || c.rows != m || c.columns != n ||
-      a.batches != d.batches || b.batches != d.batches || c.batches != d.batches || !m || !n || !k)
-    return CUBLAS_STATUS_INVALID_VALUE;
-  for (const Layout *layout : {&a, &b, &c, &d})
-    if (layout->leading <
-        int64_t(layout->order == CUBLASLT_ORDER_ROW ? layout->columns : layout->rows))
-      return CUBLAS_STATUS_INVALID_VALUE;
-  bool wide = desc.compute == CUBLAS_COMPUTE_64F;
-  cudaDataType_t scale = wide ? CUDA_R_64F : CUDA_R_32F;
-  bool typesGo = wide ? a.type == CUDA_R_64F && d.type == CUDA_R_64F
-                      : a.type != CUDA_R_64F && (d.type == a.type || d.type == CUDA_R_32F);
-  return desc.scale == scale && b.type == a.type && c.type == d.type && typesGo
-             ? CUBLAS_STATUS_SUCCESS
-             : CUBLAS_STATUS_NOT_SUPPORTED;
-}
 
 cublasStatus_t statusOf(cudaError_t error) {
   switch (error) {
@@ -246,10 +98,7 @@ cudaError_t enqueueProduct(Engine &engine, const std::shared_ptr<Stream> &stream
                           [=]() -> std::optional<Failure> {
                             if (workspaceBytes)
                               std::memset(workspace, 0xFF, workspaceBytes);
-                            if (product.desc.compute == CUBLAS_COMPUTE_64F)
-                              multiply<double>(product);
-                            else
-                              multiply<float>(product);
+                            multiply(product);
                             return std::nullopt;
                           },
                           nullptr});
