@@ -43,8 +43,7 @@ namespace {
 /// Prepares the programs of a plan, one after the other.
 class Preparer {
 public:
-  Preparer(PreparedPlan &plan, const Backend &backend, int threads)
-      : plan(plan), backend(backend), threads(threads) {
+  Preparer(PreparedPlan &plan, const Backend &backend) : plan(plan), backend(backend) {
     for (const MeshAxis &axis : plan.mesh.axes())
       position.push_back({axis.name, axis.size, 0, axis.temporal});
   }
@@ -154,7 +153,7 @@ private:
         return kernel.error();
       shared = std::move(*kernel);
     }
-    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes(threads));
+    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
     prepared.kernel = shared;
     result->instructions.push_back(std::move(prepared));
     return std::nullopt;
@@ -232,7 +231,6 @@ private:
   PreparedPlan &plan;
   PreparedProgram *result = nullptr; // the one being prepared
   const Backend &backend;
-  int threads;
   std::vector<AxisPosition> position;
   std::map<std::string, std::shared_ptr<const Kernel>> kernels; // of all programs
   std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
@@ -267,25 +265,36 @@ uint64_t PreparedPlan::workspaceBytes(size_t index) const {
   return most;
 }
 
-Expected<std::shared_ptr<const PreparedPlan>>
-PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads) {
+/// With the kernels of a backend that has the right number of threads.
+static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const plan::Plan> plan,
+                                                          const Backend &backend) {
   auto result = std::make_shared<PreparedPlan>();
   result->plan = std::move(plan);
   result->mesh = meshOf(*result->plan);
   int count = result->plan->programs_size();
   result->programs.reserve(static_cast<size_t>(count));
-  Preparer preparer(*result, backend, threads);
+  Preparer preparer(*result, backend);
   for (int p = 0; p < count; ++p)
     if (MaybeError error = preparer.run(result->plan->programs(p)))
       return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
   for (const plan::Plan &companion : result->plan->companions()) {
     // It lives as long as the plan that it is a part of.
-    auto prepared = create({result->plan, &companion}, backend, threads);
+    auto prepared = createWith({result->plan, &companion}, backend);
     if (!prepared)
       return prepared.error().inContext(fmt::format("entry point \"{}\"", companion.entry()));
     result->companions.push_back(std::move(*prepared));
   }
-  return std::shared_ptr<const PreparedPlan>(std::move(result));
+  return result;
+}
+
+Expected<std::shared_ptr<const PreparedPlan>>
+PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads) {
+  std::shared_ptr<const Backend> threaded = backend.withThreads(threads);
+  auto prepared = createWith(std::move(plan), threaded ? *threaded : backend);
+  if (!prepared)
+    return prepared.error();
+  (*prepared)->backend = std::move(threaded);
+  return std::shared_ptr<const PreparedPlan>(std::move(*prepared));
 }
 
 } // namespace dtc::runtime

@@ -128,7 +128,7 @@ MaybeError Session::allocate() {
   for (int64_t i = 0; i < numDevices(); ++i) {
     auto program = static_cast<size_t>(prepared->mesh.programOf(i));
     auto allocated =
-        DeviceMemory::allocate(prepared->arenaBytes(program), prepared->workspaceBytes(program));
+        ProgramMemory::allocate(prepared->arenaBytes(program), prepared->workspaceBytes(program));
     if (!allocated)
       return allocated.error().inContext(fmt::format("device {}", i));
     memory.push_back(std::move(*allocated));
@@ -143,13 +143,12 @@ MaybeError Session::open(const SessionOptions &options) {
     return injections.error();
   world = std::make_shared<LocalWorld>(prepared->mesh);
   inputs.resize(static_cast<size_t>(options.batches));
-  DeviceOptions deviceOptions{
-      options.threadsPerDevice, options.profile, options.traceSteps, options.batches, {}};
+  DeviceOptions deviceOptions{options.profile, options.traceSteps, options.batches, {}};
   for (int64_t i = 0; i < numDevices(); ++i) {
     deviceOptions.injections = (*injections)[static_cast<size_t>(i)];
-    auto device = Device::create(prepared, i, memory[static_cast<size_t>(i)],
-                                 std::make_unique<LocalCommunicator>(world, i),
-                                 std::make_unique<LocalTransfers>(world, i), deviceOptions);
+    auto device = DeviceExecutor::create(prepared, i, memory[static_cast<size_t>(i)],
+                                         std::make_unique<LocalCommunicator>(world, i),
+                                         std::make_unique<LocalTransfers>(world, i), deviceOptions);
     if (!device)
       return device.error().inContext(fmt::format("device {}", i));
     devices.push_back(std::move(*device));
@@ -158,8 +157,10 @@ MaybeError Session::open(const SessionOptions &options) {
     stallDetector =
         std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);
   threads = std::make_unique<DeviceThreads>(devices.size(), [this] { world->abort(); });
+  if (prepared->backend)
+    backend = prepared->backend;
   if (MaybeError error =
-          runOnDevices([&](Device &) { return backend->startThreads(options.threadsPerDevice); }))
+          runOnDevices([&](DeviceExecutor &device) { return device.openQueue(*backend); }))
     return error;
   SessionOptions others = options;
   others.traceSteps = 0;
@@ -190,7 +191,7 @@ static bool updatesStates(const plan::Plan &plan) {
       });
 }
 
-MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work,
+MaybeError Session::runOnDevices(const std::function<MaybeError(DeviceExecutor &)> &work,
                                  const DeviceThreads::Watch *watch) {
   MaybeError &failure = shared->failure;
   if (failure)
@@ -199,7 +200,7 @@ MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work
   // The failing device has aborted the network, so this ends. Until then one device's communication
   // may still use the memory of the others.
   if (failure) {
-    for (const std::unique_ptr<Device> &device : devices)
+    for (const std::unique_ptr<DeviceExecutor> &device : devices)
       device->drain();
     shared->statesAreWhole &= !updatesStates(plan());
   }
@@ -225,7 +226,8 @@ static ShardRegion regionOf(const Mesh &mesh, const T &binding, int64_t device) 
 
 /// The first of the devices with the same program that hold the same shard of a state or an output
 /// as `device`, which has it.
-template <typename T> int64_t Session::firstHolder(const Device &device, const T &binding) const {
+template <typename T>
+int64_t Session::firstHolder(const DeviceExecutor &device, const T &binding) const {
   std::vector<std::string> axes;
   for (const plan::DimSharding &dim : binding.sharding().dims())
     axes.insert(axes.end(), dim.axes().begin(), dim.axes().end());
@@ -248,7 +250,7 @@ static plan::State asItStarts(const plan::Program &program, const plan::State &s
 MaybeError Session::initializeStates(uint64_t seed) {
   // Drawing numbers takes longer than copying them, so that only one device of those with the same
   // shard draws.
-  MaybeError error = runOnDevices([&](Device &device) -> MaybeError {
+  MaybeError error = runOnDevices([&](DeviceExecutor &device) -> MaybeError {
     const plan::Program &program = *device.getProgram().program;
     for (const plan::State &state : program.states())
       if (firstHolder(device, state) == device.index())
@@ -259,7 +261,7 @@ MaybeError Session::initializeStates(uint64_t seed) {
   });
   if (error)
     return error;
-  return runOnDevices([&](Device &device) -> MaybeError {
+  return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
     const plan::Program &program = *device.getProgram().program;
     for (const plan::State &state : program.states()) {
       int64_t first = firstHolder(device, state);
@@ -294,7 +296,7 @@ MaybeError Session::setState(const std::string &name, const HostTensor &value) {
   }
   if (!found)
     return Error{fmt::format("the plan has no state \"{}\"", name)};
-  return runOnDevices([&](Device &device) -> MaybeError {
+  return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
     if (const plan::State *shard = findByName(device.getProgram().program->states(), name))
       copyToShard(regionOf(prepared->mesh, *shard, device.index()), byteWidth(value.type.dtype),
                   value.bytes.data(), device.buffer(shard->buffer()));
@@ -316,7 +318,7 @@ template <typename T>
 Expected<HostTensor> Session::gather(const plan::Program &program, const T &binding,
                                      TensorType type) const {
   HostTensor whole(std::move(type));
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     if (device->getProgram().program == &program &&
         firstHolder(*device, binding) == device->index())
       copyFromShard(regionOf(prepared->mesh, binding, device->index()), byteWidth(whole.type.dtype),
@@ -458,7 +460,7 @@ MaybeError Session::setRandomKey(std::array<uint32_t, 2> key, int64_t batch) {
                  batch);
 }
 
-void Session::loadInputs(const Device &device, int64_t batch) const {
+void Session::loadInputs(const DeviceExecutor &device, int64_t batch) const {
   const auto &own = inputs[static_cast<size_t>(batch)];
   // Every step, because the plan may use the bytes for other things once an input is not needed.
   for (const plan::Input &input : device.getProgram().program->inputs()) {
@@ -482,7 +484,7 @@ MaybeError Session::step(double learningRate, int64_t stepNumber) {
   hasRun = true;
   shared->lastRun = this;
   MaybeError error = runOnDevices(
-      [&](Device &device) {
+      [&](DeviceExecutor &device) {
         return device.runSchedule([&](int64_t batch) { loadInputs(device, batch); });
       },
       stallDetector ? &stallDetector->begin() : nullptr);

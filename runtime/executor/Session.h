@@ -9,7 +9,7 @@
 
 #include "plan/plan.pb.h"
 #include "runtime/backends/Kernel.h"
-#include "runtime/executor/Device.h"
+#include "runtime/executor/DeviceExecutor.h"
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
@@ -185,7 +185,7 @@ public:
   /// Of all steps; zeros for a plan whose tasks are not those of a pipeline.
   PipelineTime pipelineTime() const { return pipeline; }
   /// With its trace, if there is one.
-  const Device &device(int64_t index) const { return *devices[static_cast<size_t>(index)]; }
+  const DeviceExecutor &device(int64_t index) const { return *devices[static_cast<size_t>(index)]; }
 
 private:
   Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedPlan> prepared);
@@ -194,13 +194,13 @@ private:
   prepareInjections(const SessionOptions &options) const;
   MaybeError allocate();
   MaybeError open(const SessionOptions &options);
-  MaybeError runOnDevices(const std::function<MaybeError(Device &)> &work,
+  MaybeError runOnDevices(const std::function<MaybeError(DeviceExecutor &)> &work,
                           const DeviceThreads::Watch *watch = nullptr);
-  template <typename T> int64_t firstHolder(const Device &device, const T &binding) const;
+  template <typename T> int64_t firstHolder(const DeviceExecutor &device, const T &binding) const;
   MaybeError setRole(plan::Input::Role role, std::initializer_list<double> values,
                      int64_t batch = 0);
   MaybeError checkBatch(const std::string &what, int64_t batch) const;
-  void loadInputs(const Device &device, int64_t batch) const;
+  void loadInputs(const DeviceExecutor &device, int64_t batch) const;
   template <typename T>
   Expected<HostTensor> gather(const plan::Program &program, const T &binding,
                               TensorType type) const;
@@ -209,8 +209,8 @@ private:
   std::shared_ptr<const Backend> backend; // outlives the kernels
   std::shared_ptr<const PreparedPlan> prepared;
   std::shared_ptr<LocalWorld> world;
-  std::vector<std::shared_ptr<const DeviceMemory>> memory; // of each device
-  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::shared_ptr<const ProgramMemory>> memory; // of each device
+  std::vector<std::unique_ptr<DeviceExecutor>> devices;
   /// For each batch of a step the values of the inputs that were set, by name. What a later batch
   /// does not set it has from the first.
   std::vector<std::map<std::string, HostTensor>> inputs;

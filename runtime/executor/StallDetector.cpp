@@ -21,8 +21,8 @@ static constexpr double longestInterval = 1;
 static constexpr double longestGrace = 10;
 
 StallDetector::StallDetector(const PreparedPlan &plan,
-                             const std::vector<std::unique_ptr<Device>> &devices, double timeout,
-                             std::function<void(const Error &)> onHang)
+                             const std::vector<std::unique_ptr<DeviceExecutor>> &devices,
+                             double timeout, std::function<void(const Error &)> onHang)
     : plan(plan), devices(devices), timeout(timeout), onHang(std::move(onHang)) {
   double interval = std::clamp(timeout / 8, 1e-3, longestInterval);
   auto looksOf = [&](double seconds) {
@@ -37,7 +37,7 @@ StallDetector::StallDetector(const PreparedPlan &plan,
 }
 
 const DeviceThreads::Watch &StallDetector::begin() {
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     device->getProgress().begin();
   idleLooks = 0;
   hasHung = false;
@@ -47,7 +47,7 @@ const DeviceThreads::Watch &StallDetector::begin() {
 
 bool StallDetector::hasAdvanced() {
   uint64_t advances = 0;
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     advances += device->getProgress().advances();
   return std::exchange(lastAdvances, advances) != advances;
 }
@@ -80,7 +80,7 @@ static std::string listDevices(const std::vector<int64_t> &devices) {
   return fmt::format("[{}{}]", fmt::join(some, ", "), devices.size() > shown ? ", ..." : "");
 }
 
-std::string StallDetector::describeWait(const Device &device, size_t index) const {
+std::string StallDetector::describeWait(const DeviceExecutor &device, size_t index) const {
   const PreparedProgram &program = device.getProgram();
   const PreparedInstruction &instruction = program.instructions[index];
   auto describeTransfer = [&](const char *does, size_t transfer) {
@@ -104,7 +104,7 @@ std::string StallDetector::describeWait(const Device &device, size_t index) cons
   return describeTransfer("waits to", std::get<PreparedFinishTransfer>(instruction).transfer);
 }
 
-std::string StallDetector::describe(const Device &device) const {
+std::string StallDetector::describe(const DeviceExecutor &device) const {
   if (device.getProgress().hasFinished())
     return "has finished the step";
   std::optional<DeviceProgress::Position> position = device.getProgress().position();
@@ -128,7 +128,7 @@ Error StallDetector::describeStall() const {
       fmt::format("no device has come to another instruction for {} s; if a kernel of this plan "
                   "can take so long, raise the limit (--stall-timeout); the devices:",
                   timeout);
-  for (const std::unique_ptr<Device> &device : devices) {
+  for (const std::unique_ptr<DeviceExecutor> &device : devices) {
     std::vector<std::string> place;
     std::vector<int64_t> coordinates = plan.mesh.coordinates(device->index());
     for (size_t i = 0; i < coordinates.size(); ++i)

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_EXECUTOR_STALLDETECTOR_H
 #define DTC_RUNTIME_EXECUTOR_STALLDETECTOR_H
 
-#include "runtime/executor/Device.h"
+#include "runtime/executor/DeviceExecutor.h"
 #include "runtime/executor/DeviceThreads.h"
 
 #include <functional>
@@ -22,8 +22,9 @@ namespace dtc::runtime {
 class StallDetector {
 public:
   /// `timeout` in seconds, above 0.
-  StallDetector(const PreparedPlan &plan, const std::vector<std::unique_ptr<Device>> &devices,
-                double timeout, std::function<void(const Error &)> onHang);
+  StallDetector(const PreparedPlan &plan,
+                const std::vector<std::unique_ptr<DeviceExecutor>> &devices, double timeout,
+                std::function<void(const Error &)> onHang);
 
   /// Begins a step. The watch is valid as long as the detector.
   const DeviceThreads::Watch &begin();
@@ -32,11 +33,11 @@ private:
   MaybeError look(const MaybeError &failure);
   bool hasAdvanced();
   Error describeStall() const;
-  std::string describe(const Device &device) const;
-  std::string describeWait(const Device &device, size_t instruction) const;
+  std::string describe(const DeviceExecutor &device) const;
+  std::string describeWait(const DeviceExecutor &device, size_t instruction) const;
 
   const PreparedPlan &plan;
-  const std::vector<std::unique_ptr<Device>> &devices;
+  const std::vector<std::unique_ptr<DeviceExecutor>> &devices;
   double timeout;
   std::function<void(const Error &)> onHang;
   DeviceThreads::Watch watch;

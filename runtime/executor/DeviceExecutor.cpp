@@ -1,13 +1,14 @@
-//===- Device.cpp - One device's part of a step ---------------------------===//
+//===- DeviceExecutor.cpp - One device's part of a step -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/Device.h"
+#include "runtime/executor/DeviceExecutor.h"
 
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 
 namespace dtc::runtime {
 
@@ -29,9 +30,9 @@ double TransferTime::hiddenShare() const { return seconds > 0 ? 1 - exposedSecon
 // Creation
 //===----------------------------------------------------------------------===//
 
-Expected<std::shared_ptr<const DeviceMemory>> DeviceMemory::allocate(size_t arenaBytes,
-                                                                     size_t workspaceBytes) {
-  auto memory = std::make_shared<DeviceMemory>();
+Expected<std::shared_ptr<const ProgramMemory>> ProgramMemory::allocate(size_t arenaBytes,
+                                                                       size_t workspaceBytes) {
+  auto memory = std::make_shared<ProgramMemory>();
   for (auto [part, bytes] :
        {std::pair(&memory->arena, arenaBytes), std::pair(&memory->workspace, workspaceBytes)}) {
     Expected<PageMemory> allocated = PageMemory::allocate(bytes);
@@ -39,15 +40,16 @@ Expected<std::shared_ptr<const DeviceMemory>> DeviceMemory::allocate(size_t aren
       return allocated.error();
     *part = std::move(*allocated);
   }
-  return std::shared_ptr<const DeviceMemory>(std::move(memory));
+  return std::shared_ptr<const ProgramMemory>(std::move(memory));
 }
 
-Device::Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
-               std::shared_ptr<const DeviceMemory> memory,
-               std::unique_ptr<Communicator> communicator, const DeviceOptions &options)
+DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
+                               std::shared_ptr<const ProgramMemory> memory,
+                               std::unique_ptr<Communicator> communicator,
+                               const DeviceOptions &options)
     : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
-      communicator(std::move(communicator)), threads(options.threads), batches(options.batches),
-      memory(std::move(memory)), arena(this->memory->arena.data()) {
+      communicator(std::move(communicator)), batches(options.batches), memory(std::move(memory)),
+      arena(this->memory->arena.data()) {
   const Mesh &mesh = this->plan->mesh;
   std::vector<int64_t> coordinates = mesh.coordinates(index);
   for (size_t i = 0; i < mesh.axes().size(); ++i) {
@@ -59,14 +61,13 @@ Device::Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
       temporal = &axis;
 }
 
-Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedPlan> plan,
-                                                 int64_t index,
-                                                 std::shared_ptr<const DeviceMemory> memory,
-                                                 std::unique_ptr<Communicator> communicator,
-                                                 std::unique_ptr<Transfers> transfers,
-                                                 const DeviceOptions &options) {
-  std::unique_ptr<Device> device(
-      new Device(std::move(plan), index, std::move(memory), std::move(communicator), options));
+Expected<std::unique_ptr<DeviceExecutor>>
+DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
+                       std::shared_ptr<const ProgramMemory> memory,
+                       std::unique_ptr<Communicator> communicator,
+                       std::unique_ptr<Transfers> transfers, const DeviceOptions &options) {
+  std::unique_ptr<DeviceExecutor> device(new DeviceExecutor(
+      std::move(plan), index, std::move(memory), std::move(communicator), options));
   device->injections = options.injections;
   const PreparedProgram &program = device->program;
   for (const std::vector<std::string> &axes : device->plan->groups) {
@@ -98,11 +99,27 @@ Expected<std::unique_ptr<Device>> Device::create(std::shared_ptr<const PreparedP
   return device;
 }
 
-std::byte *Device::buffer(uint32_t index) const {
+MaybeError DeviceExecutor::openQueue(const Backend &backend) {
+  Expected<std::unique_ptr<Device>> opened = backend.openDevice(deviceIndex);
+  if (!opened)
+    return opened.error();
+  device = std::move(*opened);
+  if (!device->isHostMemory())
+    return Error{fmt::format("{} has memory of its own, which the executor cannot use yet, "
+                             "expected a device that works in the memory of the host",
+                             device->describe())};
+  Expected<std::unique_ptr<Queue>> compute = device->openQueue(QueueKind::Compute);
+  if (!compute)
+    return compute.error();
+  queue = std::move(*compute);
+  return std::nullopt;
+}
+
+std::byte *DeviceExecutor::buffer(uint32_t index) const {
   return arena + program.program->buffers(static_cast<int>(index)).offset();
 }
 
-CommunicatorBytes Device::sent() const {
+CommunicatorBytes DeviceExecutor::sent() const {
   CommunicatorBytes bytes = communicator->sent();
   bytes.transfers += transfers->getNetwork().sentBytes();
   return bytes;
@@ -112,15 +129,15 @@ CommunicatorBytes Device::sent() const {
 // Measuring
 //===----------------------------------------------------------------------===//
 
-void Device::addToTrace(TraceRow row, TraceEvent::Kind kind, size_t index, Clock::time_point begin,
-                        Clock::time_point end) {
+void DeviceExecutor::addToTrace(TraceRow row, TraceEvent::Kind kind, size_t index,
+                                Clock::time_point begin, Clock::time_point end) {
   if (trace)
     trace->add(
         row, {kind, static_cast<uint32_t>(currentEntry), static_cast<uint32_t>(index), begin, end});
 }
 
 /// Of a kernel or a collective, on the thread that ran it.
-void Device::addTime(TraceRow row, size_t index, Clock::time_point begin) {
+void DeviceExecutor::addTime(TraceRow row, size_t index, Clock::time_point begin) {
   if (!measures())
     return;
   Clock::time_point end = Clock::now();
@@ -132,7 +149,7 @@ void Device::addTime(TraceRow row, size_t index, Clock::time_point begin) {
 }
 
 /// Of a collective, on the compute thread.
-void Device::addWait(size_t index, Clock::time_point begin) {
+void DeviceExecutor::addWait(size_t index, Clock::time_point begin) {
   if (!measures())
     return;
   Clock::time_point end = Clock::now();
@@ -145,7 +162,7 @@ void Device::addWait(size_t index, Clock::time_point begin) {
 // Instructions
 //===----------------------------------------------------------------------===//
 
-void Device::runKernel(size_t index, const PreparedKernel &call) {
+MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
   Clock::time_point begin = startWatch();
   inputs.clear();
   outputs.clear();
@@ -153,13 +170,16 @@ void Device::runKernel(size_t index, const PreparedKernel &call) {
     inputs.push_back(arena + range.offsetFor(microbatch));
   for (const ArenaRange &range : call.outputs)
     outputs.push_back(arena + range.offsetFor(microbatch));
-  call.kernel->run({inputs, outputs, position, memory->workspace.data(), threads});
+  if (MaybeError error =
+          queue->enqueue(*call.kernel, {inputs, outputs, position, memory->workspace.data()}))
+    return error;
   addTime(TraceRow::Compute, index, begin);
   if (!injections.empty())
     injectAfter(index);
+  return std::nullopt;
 }
 
-void Device::injectAfter(size_t index) {
+void DeviceExecutor::injectAfter(size_t index) {
   for (const PreparedInjection &each : injections)
     if (each.instruction == index && each.step == currentStep && each.microbatch == microbatch)
       std::memcpy(arena + each.range.offsetFor(microbatch) + each.byteOffset, each.bytes.data(),
@@ -168,7 +188,7 @@ void Device::injectAfter(size_t index) {
 
 /// Of a collective whose operands differ between microbatches. An earlier run of it is over, as a
 /// task waits for all that it starts.
-void Device::placeOperands(const PreparedCollective &collective) {
+void DeviceExecutor::placeOperands(const PreparedCollective &collective) {
   for (size_t i = 0; i < collective.specs.size(); ++i) {
     size_t operand = collective.firstOperand + i;
     const PreparedProgram::Operands &ranges = program.operands[operand];
@@ -178,7 +198,7 @@ void Device::placeOperands(const PreparedCollective &collective) {
 }
 
 /// On the thread that has the communicator: the stream's, or the compute thread while that is idle.
-MaybeError Device::runCollective(size_t index) {
+MaybeError DeviceExecutor::runCollective(size_t index) {
   const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
   Clock::time_point begin = startWatch();
   MaybeError error = communicator->run(
@@ -188,14 +208,14 @@ MaybeError Device::runCollective(size_t index) {
   return error;
 }
 
-MaybeError Device::waitFor(size_t index, CommunicationStream::Ticket ticket) {
+MaybeError DeviceExecutor::waitFor(size_t index, CommunicationStream::Ticket ticket) {
   Clock::time_point begin = startWatch();
   MaybeError error = stream->wait(ticket);
   addWait(index, begin);
   return error;
 }
 
-MaybeError Device::startCollective(size_t index, const PreparedCollective &collective) {
+MaybeError DeviceExecutor::startCollective(size_t index, const PreparedCollective &collective) {
   if (collective.hasSlots)
     placeOperands(collective);
   if (collective.asyncIndex) {
@@ -211,7 +231,7 @@ MaybeError Device::startCollective(size_t index, const PreparedCollective &colle
   return error;
 }
 
-MaybeError Device::finishTransfer(size_t index, size_t transfer) {
+MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
   Clock::time_point begin = Clock::now();
   TransferResult result = transfers->finish(transfer, microbatch);
   Clock::time_point end = Clock::now();
@@ -229,12 +249,10 @@ MaybeError Device::finishTransfer(size_t index, size_t transfer) {
   return std::nullopt;
 }
 
-MaybeError Device::runInstruction(size_t index) {
+MaybeError DeviceExecutor::runInstruction(size_t index) {
   const PreparedInstruction &instruction = program.instructions[index];
-  if (const auto *kernel = std::get_if<PreparedKernel>(&instruction)) {
-    runKernel(index, *kernel);
-    return std::nullopt;
-  }
+  if (const auto *kernel = std::get_if<PreparedKernel>(&instruction))
+    return runKernel(index, *kernel);
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return startCollective(index, *collective);
   if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
@@ -251,7 +269,7 @@ MaybeError Device::runInstruction(size_t index) {
 // The schedule
 //===----------------------------------------------------------------------===//
 
-MaybeError Device::runEntry(const PreparedProgram::Entry &entry) {
+MaybeError DeviceExecutor::runEntry(const PreparedProgram::Entry &entry) {
   microbatch = entry.microbatch;
   if (temporal)
     temporal->coordinate = entry.microbatch;
@@ -277,14 +295,14 @@ MaybeError Device::runEntry(const PreparedProgram::Entry &entry) {
   return std::nullopt;
 }
 
-MaybeError Device::runEntries(size_t begin, size_t end) {
+MaybeError DeviceExecutor::runEntries(size_t begin, size_t end) {
   for (currentEntry = begin; currentEntry < end; ++currentEntry)
     if (MaybeError error = runEntry(program.schedule[currentEntry]))
       return error;
   return std::nullopt;
 }
 
-MaybeError Device::runSchedule(const std::function<void(int64_t)> &loadInputs) {
+MaybeError DeviceExecutor::runSchedule(const std::function<void(int64_t)> &loadInputs) {
   span.reset();
   ++currentStep;
   if (trace)
@@ -304,7 +322,7 @@ MaybeError Device::runSchedule(const std::function<void(int64_t)> &loadInputs) {
   return transfers->checkAllFinished();
 }
 
-void Device::drain() {
+void DeviceExecutor::drain() {
   if (stream)
     stream->drain();
   transfers->getNetwork().drain();

@@ -1,12 +1,13 @@
-//===- Device.h - One device's part of a step -----------------------------===//
+//===- DeviceExecutor.h - One device's part of a step ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_EXECUTOR_DEVICE_H
-#define DTC_RUNTIME_EXECUTOR_DEVICE_H
+#ifndef DTC_RUNTIME_EXECUTOR_DEVICEEXECUTOR_H
+#define DTC_RUNTIME_EXECUTOR_DEVICEEXECUTOR_H
 
+#include "runtime/backends/Device.h"
 #include "runtime/backends/Kernel.h"
 #include "runtime/executor/CommunicationStream.h"
 #include "runtime/executor/DeviceProgress.h"
@@ -56,31 +57,30 @@ struct PipelineSpan {
 };
 
 struct DeviceOptions {
-  int threads = 1; // that kernels may use
   bool profile = false;
   size_t traceSteps = 0; // to record; 0: none
   int64_t batches = 1;   // of a step
   std::vector<PreparedInjection> injections = {};
 };
 
-/// The memory of a device. The entry points of a plan share it.
-struct DeviceMemory {
+/// The memory of a device for its programs. The entry points of a plan share it.
+struct ProgramMemory {
   PageMemory arena;
   PageMemory workspace;
 
-  static Expected<std::shared_ptr<const DeviceMemory>> allocate(size_t arenaBytes,
-                                                                size_t workspaceBytes);
+  static Expected<std::shared_ptr<const ProgramMemory>> allocate(size_t arenaBytes,
+                                                                 size_t workspaceBytes);
 };
 
 /// A device: its memory, its place on the mesh and its ends of the network. Kernels run on the
 /// thread that calls runSchedule(), async collectives on the device's communication stream.
 /// The communicator passes from one to the other when the stream is idle.
-class Device {
+class DeviceExecutor {
 public:
   /// Opens all groups. The memory is enough for the device's program. Throws ThreadStartError.
-  static Expected<std::unique_ptr<Device>>
+  static Expected<std::unique_ptr<DeviceExecutor>>
   create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
-         std::shared_ptr<const DeviceMemory> memory, std::unique_ptr<Communicator> communicator,
+         std::shared_ptr<const ProgramMemory> memory, std::unique_ptr<Communicator> communicator,
          std::unique_ptr<Transfers> transfers, const DeviceOptions &options);
 
   /// Runs the schedule once, with its loop over microbatches once for each batch. Calls
@@ -90,6 +90,9 @@ public:
   /// Waits for the communication that a failed schedule has left. The network must have been
   /// aborted, and all devices must have drained before the memory of one is freed.
   void drain();
+
+  /// Opens the queue of the kernels; on the thread that will run the schedule.
+  MaybeError openQueue(const Backend &backend);
 
   int64_t index() const { return deviceIndex; }
   const PreparedProgram &getProgram() const { return program; }
@@ -114,13 +117,13 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  Device(std::shared_ptr<const PreparedPlan> plan, int64_t index,
-         std::shared_ptr<const DeviceMemory> memory, std::unique_ptr<Communicator> communicator,
-         const DeviceOptions &options);
+  DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
+                 std::shared_ptr<const ProgramMemory> memory,
+                 std::unique_ptr<Communicator> communicator, const DeviceOptions &options);
   MaybeError runEntries(size_t begin, size_t end);
   MaybeError runEntry(const PreparedProgram::Entry &entry);
   MaybeError runInstruction(size_t index);
-  void runKernel(size_t index, const PreparedKernel &call);
+  MaybeError runKernel(size_t index, const PreparedKernel &call);
   void injectAfter(size_t index);
   void placeOperands(const PreparedCollective &collective);
   MaybeError startCollective(size_t index, const PreparedCollective &collective);
@@ -140,9 +143,10 @@ private:
   const PreparedProgram &program;
   int64_t deviceIndex;
   std::unique_ptr<Communicator> communicator;
-  int threads;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Queue> queue; // of the kernels; runs them at once
   int64_t batches;
-  std::shared_ptr<const DeviceMemory> memory;
+  std::shared_ptr<const ProgramMemory> memory;
   std::byte *arena; // of `memory`
   std::unique_ptr<DeviceTransfers> transfers;
   std::vector<AxisPosition> position;
@@ -169,4 +173,4 @@ private:
 
 } // namespace dtc::runtime
 
-#endif // DTC_RUNTIME_EXECUTOR_DEVICE_H
+#endif // DTC_RUNTIME_EXECUTOR_DEVICEEXECUTOR_H
