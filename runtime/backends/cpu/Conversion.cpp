@@ -40,8 +40,8 @@ template <typename To, typename From> To convertElement(From value) {
   }
 }
 
-template <typename To, typename From> std::unique_ptr<Kernel> makeConvert(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename To, typename From> std::unique_ptr<CpuKernel> makeConvert(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const From *x = input<From>(args, 0);
     To *y = output<To>(args, 0);
     parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {

@@ -31,11 +31,11 @@ template <typename W> W meanOf(const W *x, int64_t width) {
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeCrossEntropy(int64_t rows, int64_t width, double labelSmoothing) {
+std::unique_ptr<CpuKernel> makeCrossEntropy(int64_t rows, int64_t width, double labelSmoothing) {
   using W = Wide<F>;
   W smoothing = static_cast<W>(labelSmoothing);
   WideArrays<F> arrays(width, 1);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *logits = input<F>(args, 0);
     const int32_t *labels = input<int32_t>(args, 1);
     W *loss = output<W>(args, 0);
@@ -84,15 +84,15 @@ inline void gradientOf(const W *x, W *dx, int64_t begin, int64_t end, W lse, W s
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeCrossEntropyGrad(int64_t rows, int64_t width, double labelSmoothing,
-                                             int64_t classes) {
+std::unique_ptr<CpuKernel> makeCrossEntropyGrad(int64_t rows, int64_t width, double labelSmoothing,
+                                                int64_t classes) {
   using W = Wide<F>;
   // What the target distribution gives every class, and what more it gives the label.
   W everyClass =
       static_cast<W>(labelSmoothing / static_cast<double>(std::max<int64_t>(classes, 1)));
   W onLabel = static_cast<W>(1 - labelSmoothing);
   WideArrays<F> arrays(width, 1);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *logits = input<F>(args, 0);
     const int32_t *labels = input<int32_t>(args, 1);
     const W *lse = input<W>(args, 2);

@@ -46,7 +46,7 @@ PrepareResult prepareFill(const KernelSignature &signature) {
     return *error;
   return withElementBits(type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([bits, count = type.numElements()](const KernelArguments &args) {
+    return makeKernel([bits, count = type.numElements()](const CpuArguments &args) {
       fillElements(output<T>(args, 0), count, static_cast<T>(bits), args.threads);
     });
   });
@@ -64,7 +64,7 @@ PrepareResult prepareConstant(const KernelSignature &signature) {
     check.failAttribute("data", "other bytes than 0 and 1", "elements of bool");
   if (MaybeError error = check.finish())
     return *error;
-  return makeKernel([data](const KernelArguments &args) {
+  return makeKernel([data](const CpuArguments &args) {
     std::copy(data.begin(), data.end(), output<char>(args, 0));
   });
 }
@@ -77,7 +77,7 @@ PrepareResult prepareCopy(const KernelSignature &signature) {
                            in.str()));
   if (MaybeError error = check.finish())
     return *error;
-  return makeKernel([bytes = static_cast<int64_t>(in.numBytes())](const KernelArguments &args) {
+  return makeKernel([bytes = static_cast<int64_t>(in.numBytes())](const CpuArguments &args) {
     const char *from = input<char>(args, 0);
     char *to = output<char>(args, 0);
     parallelFor(args.threads, bytes, 4 * elementGrain, [=](int64_t begin, int64_t end, int) {
@@ -170,7 +170,7 @@ PrepareResult preparePad(const KernelSignature &signature) {
   return withElementBits(in.dtype, [&](auto zero) {
     using T = decltype(zero);
     return makeKernel([copy = std::move(copy), bits, offset,
-                       count = out.numElements()](const KernelArguments &args) {
+                       count = out.numElements()](const CpuArguments &args) {
       T *to = output<T>(args, 0);
       fillElements(to, count, static_cast<T>(bits), args.threads);
       copy.run(to + offset, input<T>(args, 0), args.threads);
@@ -214,7 +214,7 @@ PrepareResult prepareConcat(const KernelSignature &signature) {
     return *error;
   return withElementBits(out.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([parts = std::move(parts)](const KernelArguments &args) {
+    return makeKernel([parts = std::move(parts)](const CpuArguments &args) {
       for (size_t i = 0; i < parts.size(); ++i)
         parts[i].copy.run(output<T>(args, 0) + parts[i].offset, input<T>(args, i), args.threads);
     });
@@ -223,11 +223,11 @@ PrepareResult prepareConcat(const KernelSignature &signature) {
 
 } // namespace
 
-std::unique_ptr<Kernel> makeStridedCopy(DType dtype, StridedCopy copy, int64_t toOffset,
-                                        int64_t fromOffset) {
+std::unique_ptr<CpuKernel> makeStridedCopy(DType dtype, StridedCopy copy, int64_t toOffset,
+                                           int64_t fromOffset) {
   return withElementBits(dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([copy = std::move(copy), toOffset, fromOffset](const KernelArguments &args) {
+    return makeKernel([copy = std::move(copy), toOffset, fromOffset](const CpuArguments &args) {
       copy.run(output<T>(args, 0) + toOffset, input<T>(args, 0) + fromOffset, args.threads);
     });
   });

@@ -49,8 +49,8 @@ template <typename Function> auto withElementBits(DType dtype, const Function &f
 }
 
 /// A kernel that copies input 0, from element `fromOffset` on, to output 0.
-std::unique_ptr<Kernel> makeStridedCopy(DType dtype, StridedCopy copy, int64_t toOffset = 0,
-                                        int64_t fromOffset = 0);
+std::unique_ptr<CpuKernel> makeStridedCopy(DType dtype, StridedCopy copy, int64_t toOffset = 0,
+                                           int64_t fromOffset = 0);
 
 } // namespace dtc::runtime::cpu
 

@@ -11,8 +11,8 @@ namespace dtc::runtime::cpu {
 
 namespace {
 
-template <typename F> std::unique_ptr<Kernel> makeDropout(RandomMask mask, int64_t count) {
-  return makeKernel([mask = std::move(mask), count](const KernelArguments &args) {
+template <typename F> std::unique_ptr<CpuKernel> makeDropout(RandomMask mask, int64_t count) {
+  return makeKernel([mask = std::move(mask), count](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     F *out = output<F>(args, 0);
     LocalMask local = mask.at(args.position, input<int32_t>(args, 1));

@@ -127,8 +127,8 @@ void widenOperands(const LoopNest<2> *loops, const F *lhs, const F *rhs, int64_t
   });
 }
 
-template <typename Op, typename T> std::unique_ptr<Kernel> makeBinary(LoopNest<2> nest) {
-  return makeKernel([nest = std::move(nest)](const KernelArguments &args) {
+template <typename Op, typename T> std::unique_ptr<CpuKernel> makeBinary(LoopNest<2> nest) {
+  return makeKernel([nest = std::move(nest)](const CpuArguments &args) {
     const T *lhs = input<T>(args, 0);
     const T *rhs = input<T>(args, 1);
     T *out = output<T>(args, 0);
@@ -198,8 +198,8 @@ void applyCompare(const W *lhs, const W *rhs, uint8_t *out, int64_t count) {
   });
 }
 
-template <typename Op, typename T> std::unique_ptr<Kernel> makeCompare(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename Op, typename T> std::unique_ptr<CpuKernel> makeCompare(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const T *lhs = input<T>(args, 0);
     const T *rhs = input<T>(args, 1);
     uint8_t *out = output<uint8_t>(args, 0);
@@ -214,7 +214,7 @@ template <typename Op, typename T> std::unique_ptr<Kernel> makeCompare(int64_t c
   });
 }
 
-template <typename T> std::unique_ptr<Kernel> makeCompare(size_t predicate, int64_t count) {
+template <typename T> std::unique_ptr<CpuKernel> makeCompare(size_t predicate, int64_t count) {
   switch (predicate) {
   case 0:
     return makeCompare<Equal, T>(count);
@@ -249,8 +249,8 @@ PrepareResult prepareCompare(const KernelSignature &signature) {
 }
 
 /// Elements of unsigned integers: they are moved, whatever they mean.
-template <typename T> std::unique_ptr<Kernel> makeSelect(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename T> std::unique_ptr<CpuKernel> makeSelect(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const uint8_t *condition = input<uint8_t>(args, 0);
     const T *whenTrue = input<T>(args, 1);
     const T *whenFalse = input<T>(args, 2);

@@ -115,8 +115,8 @@ void applyGradient(const W *x, const W *dy, W *dx, int64_t count) {
   });
 }
 
-template <typename Op, typename F> std::unique_ptr<Kernel> makeUnary(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename Op, typename F> std::unique_ptr<CpuKernel> makeUnary(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
     parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
@@ -131,8 +131,8 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeUnary(int64_t cou
   });
 }
 
-template <typename Op, typename F> std::unique_ptr<Kernel> makeGradient(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename Op, typename F> std::unique_ptr<CpuKernel> makeGradient(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     const F *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
@@ -149,12 +149,12 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeGradient(int64_t 
   });
 }
 
-template <typename Op> std::unique_ptr<Kernel> makeUnary(const TensorType &type) {
+template <typename Op> std::unique_ptr<CpuKernel> makeUnary(const TensorType &type) {
   return withFloatType(
       type.dtype, [&](auto zero) { return makeUnary<Op, decltype(zero)>(type.numElements()); });
 }
 
-template <typename Op> std::unique_ptr<Kernel> makeGradient(const TensorType &type) {
+template <typename Op> std::unique_ptr<CpuKernel> makeGradient(const TensorType &type) {
   return withFloatType(
       type.dtype, [&](auto zero) { return makeGradient<Op, decltype(zero)>(type.numElements()); });
 }

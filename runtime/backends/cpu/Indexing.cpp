@@ -16,8 +16,8 @@ bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 // wide.
 
 template <typename T>
-std::unique_ptr<Kernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t count) {
-  return makeKernel([=](const KernelArguments &args) {
+std::unique_ptr<CpuKernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t count) {
+  return makeKernel([=](const CpuArguments &args) {
     const T *table = input<T>(args, 0);
     const int32_t *ids = input<int32_t>(args, 1);
     T *out = output<T>(args, 0);
@@ -45,9 +45,9 @@ PrepareResult prepareEmbedding(const KernelSignature &signature) {
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int64_t count) {
+std::unique_ptr<CpuKernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int64_t count) {
   using W = Wide<F>;
-  return makeKernel([=](const KernelArguments &args) {
+  return makeKernel([=](const CpuArguments &args) {
     const int32_t *ids = input<int32_t>(args, 0);
     const F *dy = input<F>(args, 1);
     W *out = output<W>(args, 0);
@@ -89,8 +89,8 @@ PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
   });
 }
 
-template <typename T> std::unique_ptr<Kernel> makePick(int64_t rows, int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+template <typename T> std::unique_ptr<CpuKernel> makePick(int64_t rows, int64_t width) {
+  return makeKernel([=](const CpuArguments &args) {
     const T *x = input<T>(args, 0);
     const int32_t *ids = input<int32_t>(args, 1);
     T *out = output<T>(args, 0);
@@ -112,8 +112,8 @@ PrepareResult preparePick(const KernelSignature &signature) {
       x.dtype, [&](auto zero) { return makePick<decltype(zero)>(numRows(x), x.shape.back()); });
 }
 
-template <typename T> std::unique_ptr<Kernel> makePickGrad(int64_t rows, int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+template <typename T> std::unique_ptr<CpuKernel> makePickGrad(int64_t rows, int64_t width) {
+  return makeKernel([=](const CpuArguments &args) {
     const int32_t *ids = input<int32_t>(args, 0);
     const T *dy = input<T>(args, 1);
     T *out = output<T>(args, 0);

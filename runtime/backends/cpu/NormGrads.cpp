@@ -27,7 +27,7 @@ template <typename W> size_t sumsBytes(int threads, int64_t width) {
 /// one after the other from the start of the workspace and are 0 at first. `grain` is that of
 /// parallelFor.
 template <typename W, typename Rows>
-void sumOverRows(const KernelArguments &args, int64_t numRows, int64_t grain, int64_t width,
+void sumOverRows(const CpuArguments &args, int64_t numRows, int64_t grain, int64_t width,
                  const Rows &rows) {
   W *sums = static_cast<W *>(args.workspace);
   forParts(numParts(args.threads, numRows, grain), [=](int part) {
@@ -81,11 +81,11 @@ void layerNormGradRows(const W *allX, const W *gamma, const W *means, const W *r
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeLayerNormGrad(int64_t rows, int64_t width) {
+template <typename F> std::unique_ptr<CpuKernel> makeLayerNormGrad(int64_t rows, int64_t width) {
   using W = Wide<F>;
   int64_t grain = grainFor(width, 4);
   WideArrays<F> arrays(width, 3);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1), *dy = input<F>(args, 4);
     const W *means = input<W>(args, 2), *rstds = input<W>(args, 3);
     F *dx = output<F>(args, 0);
@@ -160,11 +160,11 @@ void rmsNormGradRows(const W *allX, const W *gamma, const W *rstds, const W *all
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeRmsNormGrad(int64_t rows, int64_t width) {
+template <typename F> std::unique_ptr<CpuKernel> makeRmsNormGrad(int64_t rows, int64_t width) {
   using W = Wide<F>;
   int64_t grain = grainFor(width, 4);
   WideArrays<F> arrays(width, 3);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1), *dy = input<F>(args, 3);
     const W *rstds = input<W>(args, 2);
     F *dx = output<F>(args, 0);

@@ -38,10 +38,10 @@ void layerNormRows(const W *allX, const W *gamma, const W *beta, W *allY, W *mea
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeLayerNorm(int64_t rows, int64_t width, double eps) {
+std::unique_ptr<CpuKernel> makeLayerNorm(int64_t rows, int64_t width, double eps) {
   using W = Wide<F>;
   WideArrays<F> arrays(width, 3);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1), *beta = input<F>(args, 2);
     F *y = output<F>(args, 0);
     W *means = output<W>(args, 1), *rstds = output<W>(args, 2);
@@ -97,10 +97,11 @@ void rmsNormRows(const W *allX, const W *gamma, W *allY, W *rstds, int64_t rows,
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeRmsNorm(int64_t rows, int64_t width, double eps) {
+template <typename F>
+std::unique_ptr<CpuKernel> makeRmsNorm(int64_t rows, int64_t width, double eps) {
   using W = Wide<F>;
   WideArrays<F> arrays(width, 2);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1);
     F *y = output<F>(args, 0);
     W *rstds = output<W>(args, 1);

@@ -119,7 +119,7 @@ template <typename Rule> struct Operands {
 };
 
 /// The results of a step that is not applied: the operands as they are.
-template <typename Rule, typename F> void keepAll(const KernelArguments &args, int64_t count) {
+template <typename Rule, typename F> void keepAll(const CpuArguments &args, int64_t count) {
   for (size_t i = 0; i < Operands<Rule>::numOutputs; ++i) {
     const F *from = input<F>(args, i == 0 ? 0 : i + 1);
     if (F *to = output<F>(args, i); to != from && count > 0)
@@ -128,10 +128,10 @@ template <typename Rule, typename F> void keepAll(const KernelArguments &args, i
 }
 
 template <template <typename> typename RuleOf, typename F>
-std::unique_ptr<Kernel> makeOptimizer(const Constants &constants, int64_t count) {
+std::unique_ptr<CpuKernel> makeOptimizer(const Constants &constants, int64_t count) {
   using Rule = RuleOf<F>;
   using Index = Operands<Rule>;
-  return makeKernel([=](const KernelArguments &args) {
+  return makeKernel([=](const CpuArguments &args) {
     if (*input<uint8_t>(args, Index::apply) == 0)
       return keepAll<Rule, F>(args, count);
     StepScalars scalars{*input<F>(args, Index::learningRate), 0};

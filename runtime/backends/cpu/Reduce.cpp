@@ -164,12 +164,12 @@ void reduceColumns(const Loops &loops, const F *in, Results<F> out, int threads)
               });
 }
 
-template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loops, bool wide) {
+template <typename Op, typename F> std::unique_ptr<CpuKernel> makeReduce(Loops loops, bool wide) {
   // A stretch that is shared must be one loop. Which outputs are few depends on the threads.
   int64_t outputs = loops.kept.elements();
   bool canShare = outputs > 0 && loops.reducesInner && loops.reduced.dims().size() == 1;
   int64_t chunks = canShare ? numReduceChunks(loops.reduced.elements()) : 0;
-  auto run = [=, loops = std::move(loops)](const KernelArguments &args) {
+  auto run = [=, loops = std::move(loops)](const CpuArguments &args) {
     const F *in = input<F>(args, 0);
     Results<F> out{args.outputs[0], wide};
     if (!loops.reducesInner)
@@ -184,7 +184,7 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loop
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeReduce(size_t kind, Loops loops, bool wide) {
+template <typename F> std::unique_ptr<CpuKernel> makeReduce(size_t kind, Loops loops, bool wide) {
   switch (kind) {
   case 0:
     return makeReduce<Sum, F>(std::move(loops), wide);

@@ -77,17 +77,17 @@ PrepareResult prepareShardSlice(const KernelSignature &signature) {
     return *error;
 
   Rows rows(in, dim);
-  return withElementBits(in.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+  return withElementBits(in.dtype, [&](auto zero) -> std::unique_ptr<CpuKernel> {
     using T = decltype(zero);
     if (size % blocks == 0) {
       StridedCopy copy(local.shape, denseStrides(local.shape), denseStrides(in.shape));
       return makeKernel([copy = std::move(copy), axes = std::move(axes), size,
-                         element = rows.element](const KernelArguments &args) {
+                         element = rows.element](const CpuArguments &args) {
         const T *from = input<T>(args, 0) + extentAt(args.position, axes, size).offset * element;
         copy.run(output<T>(args, 0), from, args.threads);
       });
     }
-    return makeKernel([axes = std::move(axes), size, rows](const KernelArguments &args) {
+    return makeKernel([axes = std::move(axes), size, rows](const CpuArguments &args) {
       ShardExtent extent = extentAt(args.position, axes, size);
       // The offset of an empty block may lie outside of the input.
       int64_t offset = extent.count > 0 ? extent.offset : 0;
@@ -113,7 +113,7 @@ PrepareResult prepareShardOffset(const KernelSignature &signature) {
                         fmt::format("a size whose offsets in {} blocks fit an i32", blocks));
   if (MaybeError error = check.finish())
     return *error;
-  return makeKernel([axes = std::move(axes), size](const KernelArguments &args) {
+  return makeKernel([axes = std::move(axes), size](const CpuArguments &args) {
     *output<int32_t>(args, 0) = static_cast<int32_t>(extentAt(args.position, axes, size).offset);
   });
 }
@@ -162,7 +162,7 @@ PrepareResult prepareMaskPadding(const KernelSignature &signature) {
   return withElementBits(type.dtype, [&](auto zero) {
     using T = decltype(zero);
     T bits = static_cast<T>(paddingBits(type.dtype, padding));
-    return makeKernel([axes = std::move(axes), size, rows, bits](const KernelArguments &args) {
+    return makeKernel([axes = std::move(axes), size, rows, bits](const CpuArguments &args) {
       ShardExtent extent = extentAt(args.position, axes, size);
       int64_t length = extent.room * rows.element, valid = extent.count * rows.element;
       const T *from = input<T>(args, 0);
@@ -179,8 +179,8 @@ PrepareResult prepareMaskPadding(const KernelSignature &signature) {
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeAccumulate(const std::string &axis, int64_t count) {
-  return makeKernel([axis, count](const KernelArguments &args) {
+std::unique_ptr<CpuKernel> makeAccumulate(const std::string &axis, int64_t count) {
+  return makeKernel([axis, count](const CpuArguments &args) {
     const F *in = input<F>(args, 0);
     F *out = output<F>(args, 0);
     const AxisPosition *position = findAxis(args.position, axis);

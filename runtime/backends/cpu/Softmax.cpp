@@ -43,10 +43,10 @@ void softmaxRows(const W *x, W *y, int64_t first, int64_t last, const SoftmaxSha
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeSoftmax(int64_t rows, SoftmaxShape shape) {
+template <typename F> std::unique_ptr<CpuKernel> makeSoftmax(int64_t rows, SoftmaxShape shape) {
   int64_t width = shape.width;
   WideArrays<F> arrays(width, 1);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
     parallelFor(args.threads, rows, grainFor(width, 4), [=](int64_t begin, int64_t end, int part) {
@@ -94,9 +94,9 @@ void softmaxGradRows(const W *allY, const W *allDy, W *allDx, int64_t rows, int6
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int64_t width, double scale) {
+std::unique_ptr<CpuKernel> makeSoftmaxGrad(int64_t rows, int64_t width, double scale) {
   WideArrays<F> arrays(width, 2);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *y = input<F>(args, 0), *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
     parallelFor(args.threads, rows, grainFor(width, 2), [=](int64_t begin, int64_t end, int part) {
