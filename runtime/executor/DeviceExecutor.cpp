@@ -6,117 +6,150 @@
 
 #include "runtime/executor/DeviceExecutor.h"
 
+#include "plan/PlanTypes.h"
+
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace dtc::runtime {
-
-static double secondsOf(std::chrono::steady_clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
-TransferTime &TransferTime::operator+=(const TransferTime &other) {
-  calls += other.calls;
-  seconds += other.seconds;
-  exposedSeconds += other.exposedSeconds;
-  waitedSeconds += other.waitedSeconds;
-  return *this;
-}
-
-double TransferTime::hiddenShare() const { return seconds > 0 ? 1 - exposedSeconds / seconds : 0; }
 
 //===----------------------------------------------------------------------===//
 // Creation
 //===----------------------------------------------------------------------===//
 
-Expected<std::shared_ptr<const ProgramMemory>> ProgramMemory::allocate(size_t arenaBytes,
-                                                                       size_t workspaceBytes) {
-  auto memory = std::make_shared<ProgramMemory>();
-  for (auto [part, bytes] :
-       {std::pair(&memory->arena, arenaBytes), std::pair(&memory->workspace, workspaceBytes)}) {
-    Expected<PageMemory> allocated = PageMemory::allocate(bytes);
-    if (!allocated)
-      return allocated.error();
-    *part = std::move(*allocated);
-  }
-  return std::shared_ptr<const ProgramMemory>(std::move(memory));
-}
-
 DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
-                               std::shared_ptr<const ProgramMemory> memory,
-                               std::unique_ptr<Communicator> communicator,
-                               const DeviceOptions &options)
+                               const DeviceResources &resources, const DeviceOptions &options)
     : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
-      communicator(std::move(communicator)), batches(options.batches), memory(std::move(memory)),
-      arena(this->memory->arena.data()) {
+      resources(resources), compute(resources.compute()), arena(resources.arena().data()),
+      batches(options.batches), injections(options.injections),
+      stepTimes(resources.getDevice(), program, options.profile, options.traceSteps,
+                options.batches) {
   const Mesh &mesh = this->plan->mesh;
   std::vector<int64_t> coordinates = mesh.coordinates(index);
   for (size_t i = 0; i < mesh.axes().size(); ++i) {
     const MeshAxis &axis = mesh.axes()[i];
-    position.push_back({axis.name, axis.size, coordinates[i], axis.temporal});
+    axes.push_back({axis.name, axis.size, coordinates[i], axis.temporal});
   }
-  for (AxisPosition &axis : position)
+  for (AxisPosition &axis : axes)
     if (axis.temporal)
       temporal = &axis;
+  for (const PreparedProgram::Operands &tensor : program.operands)
+    operands.push_back({arena + tensor.input.offset, arena + tensor.output.offset});
 }
 
 Expected<std::unique_ptr<DeviceExecutor>>
 DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
-                       std::shared_ptr<const ProgramMemory> memory,
-                       std::unique_ptr<Communicator> communicator,
-                       std::unique_ptr<Transfers> transfers, const DeviceOptions &options) {
-  std::unique_ptr<DeviceExecutor> device(new DeviceExecutor(
-      std::move(plan), index, std::move(memory), std::move(communicator), options));
-  device->injections = options.injections;
-  const PreparedProgram &program = device->program;
-  for (const std::vector<std::string> &axes : device->plan->groups) {
-    Expected<Communicator::Group> group = device->communicator->openGroup(axes);
-    if (!group)
-      return group.error();
-    device->groups.push_back(*group);
-  }
-  for (const PreparedProgram::Operands &tensor : program.operands)
-    device->operands.push_back(
-        {device->arena + tensor.input.offset, device->arena + tensor.output.offset});
-  if (std::any_of(program.transfers.begin(), program.transfers.end(),
-                  [](const PreparedTransfer &transfer) { return !transfer.sends; }))
-    transfers->prepareToReceive();
-  device->transfers =
-      std::make_unique<DeviceTransfers>(*device->plan, index, device->arena, std::move(transfers));
-  if (size_t maxAsync = program.maxAsync) {
-    device->tickets.resize(maxAsync);
-    // One more for a collective of the compute thread, which may stand behind them.
-    device->stream = std::make_unique<CommunicationStream>(
-        maxAsync + 1, [d = device.get()](size_t index) { return d->runCollective(index); });
-  }
-  if (options.profile) {
-    device->instructionTimes.resize(program.instructions.size());
-    device->timesOfTransfers.resize(program.transfers.size());
-  }
-  if (options.traceSteps > 0)
-    device->trace = std::make_unique<DeviceTrace>(program, options.traceSteps, options.batches);
+                       const DeviceResources &resources, Fabric &fabric,
+                       const DeviceOptions &options) {
+  std::unique_ptr<DeviceExecutor> device(
+      new DeviceExecutor(std::move(plan), index, resources, options));
+  if (MaybeError error = device->openNetwork(fabric))
+    return *error;
+  if (MaybeError error = device->createEvents())
+    return *error;
+  if (MaybeError error = device->stageHostBytes())
+    return *error;
   return device;
 }
 
-MaybeError DeviceExecutor::openQueue(const Backend &backend) {
-  Expected<std::unique_ptr<Device>> opened = backend.openDevice(deviceIndex);
+MaybeError DeviceExecutor::openNetwork(Fabric &fabric) {
+  auto opened = fabric.openCommunicator(deviceIndex, /*lane=*/0, resources.getDevice());
   if (!opened)
     return opened.error();
-  device = std::move(*opened);
-  if (!device->isHostMemory())
-    return Error{fmt::format("{} has memory of its own, which the executor cannot use yet, "
-                             "expected a device that works in the memory of the host",
-                             device->describe())};
-  Expected<std::unique_ptr<Queue>> compute = device->openQueue(QueueKind::Compute);
-  if (!compute)
-    return compute.error();
-  queue = std::move(*compute);
+  communicator = std::move(*opened);
+  for (const std::vector<std::string> &names : plan->groups) {
+    Expected<Communicator::Group> group = communicator->openGroup(names);
+    if (!group)
+      return group.error();
+    groups.push_back(*group);
+  }
+  auto network = fabric.openTransfers(deviceIndex, resources.getDevice());
+  if (!network)
+    return network.error();
+  if (std::any_of(program.transfers.begin(), program.transfers.end(),
+                  [](const PreparedTransfer &transfer) { return !transfer.sends; }))
+    (*network)->prepareToReceive();
+  transfers = std::make_unique<DeviceTransfers>(*plan, deviceIndex, arena, std::move(*network));
   return std::nullopt;
 }
 
+MaybeError DeviceExecutor::createEvents() {
+  auto loopBegin = static_cast<size_t>(program.program->loop_begin());
+  auto loopEnd = static_cast<size_t>(program.program->loop_end());
+  auto append = [&](size_t begin, size_t end) {
+    for (size_t entry = begin; entry < end; ++entry)
+      entryOrder.push_back(entry);
+  };
+  append(0, loopEnd);
+  for (int64_t batch = 1; batch < batches; ++batch)
+    append(loopBegin, loopEnd);
+  append(loopEnd, program.schedule.size());
+  auto create = [&]() { return resources.getDevice().createEvent(/*timed=*/false); };
+  for (auto [events, count] :
+       {std::pair(&entryEnds, entryOrder.size()), std::pair(&asyncDone, program.maxAsync)})
+    for (size_t i = 0; i < count; ++i) {
+      Expected<std::unique_ptr<Event>> event = create();
+      if (!event)
+        return event.error();
+      events->push_back(std::move(*event));
+    }
+  Expected<std::unique_ptr<Event>> event = create();
+  if (!event)
+    return event.error();
+  computeDone = std::move(*event);
+  return std::nullopt;
+}
+
+/// Makes room for what the host gives the device in a step, where the device can read it while the
+/// host goes on.
+MaybeError DeviceExecutor::stageHostBytes() {
+  Device &device = resources.getDevice();
+  if (!injections.empty()) {
+    auto staging = device.allocateStaging(injections.size() * sizeof(PreparedInjection::bytes));
+    if (!staging)
+      return staging.error();
+    injected = std::move(*staging);
+    for (size_t i = 0; i < injections.size(); ++i)
+      std::memcpy(injected->data() + i * injections[i].bytes.size(), injections[i].bytes.data(),
+                  injections[i].bytes.size());
+  }
+  if (device.isHostMemory())
+    return std::nullopt;
+  size_t offset = 0;
+  for (const plan::Input &input : program.program->inputs()) {
+    inputOffsets.push_back(offset);
+    size_t bytes = typeOf(program.program->buffers(static_cast<int>(input.buffer()))).numBytes();
+    offset += (bytes + device.alignment() - 1) / device.alignment() * device.alignment();
+  }
+  inputOffsets.push_back(offset);
+  auto staging = device.allocateStaging(offset * static_cast<size_t>(batches));
+  if (!staging)
+    return staging.error();
+  inputMemory = std::move(*staging);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
 std::byte *DeviceExecutor::buffer(uint32_t index) const {
   return arena + program.program->buffers(static_cast<int>(index)).offset();
+}
+
+std::byte *DeviceExecutor::inputPlace(size_t input, int64_t batch) const {
+  if (!inputMemory)
+    return buffer(program.program->inputs(static_cast<int>(input)).buffer());
+  return inputMemory->data() + static_cast<size_t>(batch) * inputOffsets.back() +
+         inputOffsets[input];
+}
+
+MaybeError DeviceExecutor::enqueueInput(size_t input, int64_t batch) {
+  if (!inputMemory)
+    return std::nullopt;
+  uint32_t index = program.program->inputs(static_cast<int>(input)).buffer();
+  return compute.copy(buffer(index), inputPlace(input, batch),
+                      typeOf(program.program->buffers(static_cast<int>(index))).numBytes());
 }
 
 CommunicatorBytes DeviceExecutor::sent() const {
@@ -126,44 +159,28 @@ CommunicatorBytes DeviceExecutor::sent() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Measuring
-//===----------------------------------------------------------------------===//
-
-void DeviceExecutor::addToTrace(TraceRow row, TraceEvent::Kind kind, size_t index,
-                                Clock::time_point begin, Clock::time_point end) {
-  if (trace)
-    trace->add(
-        row, {kind, static_cast<uint32_t>(currentEntry), static_cast<uint32_t>(index), begin, end});
-}
-
-/// Of a kernel or a collective, on the thread that ran it.
-void DeviceExecutor::addTime(TraceRow row, size_t index, Clock::time_point begin) {
-  if (!measures())
-    return;
-  Clock::time_point end = Clock::now();
-  if (!instructionTimes.empty()) {
-    instructionTimes[index].seconds += secondsOf(end - begin);
-    ++instructionTimes[index].calls;
-  }
-  addToTrace(row, TraceEvent::Work, index, begin, end);
-}
-
-/// Of a collective, on the compute thread.
-void DeviceExecutor::addWait(size_t index, Clock::time_point begin) {
-  if (!measures())
-    return;
-  Clock::time_point end = Clock::now();
-  if (!instructionTimes.empty())
-    instructionTimes[index].exposedSeconds += secondsOf(end - begin);
-  addToTrace(TraceRow::Compute, TraceEvent::Waiting, index, begin, end);
-}
-
-//===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
 
+/// Enqueues `work` on the queue, and if wanted takes the time from before it to after it.
+template <typename Work>
+MaybeError DeviceExecutor::measure(bool wanted, Queue &queue, StepTimes::What what, size_t index,
+                                   const Work &work, const TransferResult *result) {
+  if (!wanted)
+    return work();
+  Expected<StepTimes::Mark> begin = stepTimes.mark(queue);
+  if (!begin)
+    return begin.error();
+  if (MaybeError error = work())
+    return error;
+  Expected<StepTimes::Mark> end = stepTimes.mark(queue);
+  if (!end)
+    return end.error();
+  stepTimes.add(what, static_cast<uint32_t>(currentEntry), index, *begin, *end, result);
+  return std::nullopt;
+}
+
 MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
-  Clock::time_point begin = startWatch();
   inputs.clear();
   outputs.clear();
   for (const ArenaRange &range : call.inputs)
@@ -171,23 +188,26 @@ MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
   for (const ArenaRange &range : call.outputs)
     outputs.push_back(arena + range.offsetFor(microbatch));
   if (MaybeError error =
-          queue->enqueue(*call.kernel, {inputs, outputs, position, memory->workspace.data()}))
+          measure(stepTimes.measures(), compute, StepTimes::What::Kernel, index, [&] {
+            return compute.enqueue(*call.kernel, {inputs, outputs, axes, resources.workspace()});
+          }))
     return error;
-  addTime(TraceRow::Compute, index, begin);
-  if (!injections.empty())
-    injectAfter(index);
+  return injections.empty() ? std::nullopt : injectAfter(index);
+}
+
+MaybeError DeviceExecutor::injectAfter(size_t index) {
+  for (size_t i = 0; i < injections.size(); ++i) {
+    const PreparedInjection &each = injections[i];
+    if (each.instruction == index && each.step == currentStep && each.microbatch == microbatch)
+      if (MaybeError error =
+              compute.copy(arena + each.range.offsetFor(microbatch) + each.byteOffset,
+                           injected->data() + i * each.bytes.size(), each.width))
+        return error;
+  }
   return std::nullopt;
 }
 
-void DeviceExecutor::injectAfter(size_t index) {
-  for (const PreparedInjection &each : injections)
-    if (each.instruction == index && each.step == currentStep && each.microbatch == microbatch)
-      std::memcpy(arena + each.range.offsetFor(microbatch) + each.byteOffset, each.bytes.data(),
-                  each.width);
-}
-
-/// Of a collective whose operands differ between microbatches. An earlier run of it is over, as a
-/// task waits for all that it starts.
+/// Of a collective whose operands differ between microbatches.
 void DeviceExecutor::placeOperands(const PreparedCollective &collective) {
   for (size_t i = 0; i < collective.specs.size(); ++i) {
     size_t operand = collective.firstOperand + i;
@@ -197,56 +217,50 @@ void DeviceExecutor::placeOperands(const PreparedCollective &collective) {
   }
 }
 
-/// On the thread that has the communicator: the stream's, or the compute thread while that is idle.
-MaybeError DeviceExecutor::runCollective(size_t index) {
+MaybeError DeviceExecutor::enqueueCollective(Queue &queue, size_t index) {
   const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
-  Clock::time_point begin = startWatch();
-  MaybeError error = communicator->run(
-      groups[collective.group], collective.specs,
-      std::span(operands).subspan(collective.firstOperand, collective.specs.size()));
-  addTime(TraceRow::Collectives, index, begin);
-  return error;
+  return measure(stepTimes.measures(), queue, StepTimes::What::Collective, index, [&] {
+    return communicator->enqueue(
+        queue, groups[collective.group], collective.specs,
+        std::span(operands).subspan(collective.firstOperand, collective.specs.size()));
+  });
 }
 
-MaybeError DeviceExecutor::waitFor(size_t index, CommunicationStream::Ticket ticket) {
-  Clock::time_point begin = startWatch();
-  MaybeError error = stream->wait(ticket);
-  addWait(index, begin);
-  return error;
+/// On the compute queue, after all collectives that the lane holds: those of a device keep their
+/// order.
+MaybeError DeviceExecutor::runCollective(size_t index, const PreparedCollective &collective) {
+  return measure(stepTimes.measures(), compute, StepTimes::What::CollectiveWait, index,
+                 [&]() -> MaybeError {
+                   if (lastOnLane)
+                     if (MaybeError error = compute.wait(*lastOnLane))
+                       return error;
+                   return enqueueCollective(compute, index);
+                 });
 }
 
 MaybeError DeviceExecutor::startCollective(size_t index, const PreparedCollective &collective) {
   if (collective.hasSlots)
     placeOperands(collective);
-  if (collective.asyncIndex) {
-    tickets[*collective.asyncIndex] = stream->queue(index);
-    return std::nullopt;
-  }
-  // Collectives of a device keep their order: this one may not overtake what is queued.
-  if (stream && !stream->isIdle())
-    return waitFor(index, stream->queue(index));
-  Clock::time_point begin = startWatch();
-  MaybeError error = runCollective(index);
-  addWait(index, begin);
-  return error;
+  if (!collective.asyncIndex)
+    return runCollective(index, collective);
+  Queue &lane = *resources.lane();
+  Event &done = *asyncDone[*collective.asyncIndex];
+  if (MaybeError error = compute.record(*computeDone))
+    return error;
+  if (MaybeError error = lane.wait(*computeDone))
+    return error;
+  if (MaybeError error = enqueueCollective(lane, index))
+    return error;
+  lastOnLane = &done;
+  return lane.record(done);
 }
 
 MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
-  Clock::time_point begin = Clock::now();
-  TransferResult result = transfers->finish(transfer, microbatch);
-  Clock::time_point end = Clock::now();
-  taskWait += secondsOf(end - begin);
-  if (result.error)
-    return result.error;
-  if (!timesOfTransfers.empty()) {
-    // Waiting for a message that nobody has sent yet is no cost of moving it.
-    double exposed = secondsOf(std::min(end, result.end) - std::max(begin, result.begin));
-    timesOfTransfers[transfer] +=
-        {1, result.seconds(), std::max(exposed, 0.0), secondsOf(end - begin)};
-  }
-  addToTrace(TraceRow::Transfers, TraceEvent::Work, index, result.begin, result.end);
-  addToTrace(TraceRow::Compute, TraceEvent::Waiting, index, begin, end);
-  return std::nullopt;
+  TransferResult &result = stepTimes.newResult();
+  MaybeError error = measure(
+      stepTimes.measures() || inPipeline, compute, StepTimes::What::TransferWait, index,
+      [&] { return transfers->finish(compute, transfer, microbatch, result); }, &result);
+  return error;
 }
 
 MaybeError DeviceExecutor::runInstruction(size_t index) {
@@ -256,13 +270,13 @@ MaybeError DeviceExecutor::runInstruction(size_t index) {
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return startCollective(index, *collective);
   if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
-    return transfers->start(start->transfer, microbatch);
+    return transfers->start(compute, start->transfer, microbatch);
   if (const auto *finish = std::get_if<PreparedFinishTransfer>(&instruction))
     return finishTransfer(index, finish->transfer);
   size_t collective = std::get<PreparedWait>(instruction).collective;
-  return waitFor(
-      collective,
-      tickets[*std::get<PreparedCollective>(program.instructions[collective]).asyncIndex]);
+  size_t async = *std::get<PreparedCollective>(program.instructions[collective]).asyncIndex;
+  return measure(stepTimes.measures(), compute, StepTimes::What::CollectiveWait, collective,
+                 [&] { return compute.wait(*asyncDone[async]); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,25 +287,22 @@ MaybeError DeviceExecutor::runEntry(const PreparedProgram::Entry &entry) {
   microbatch = entry.microbatch;
   if (temporal)
     temporal->coordinate = entry.microbatch;
-  bool inPipeline =
-      program.program->tasks(static_cast<int>(entry.task)).kind() != plan::Task::OTHER;
-  Clock::time_point begin = inPipeline ? Clock::now() : startWatch();
-  taskWait = 0;
-  for (size_t i = program.taskBegin[entry.task]; i < program.taskBegin[entry.task + 1]; ++i) {
-    progress.at(currentEntry, i);
-    if (MaybeError error = runInstruction(i))
-      return error;
-  }
-  if (!inPipeline && !trace)
-    return std::nullopt;
-  Clock::time_point end = Clock::now();
-  addToTrace(TraceRow::Compute, TraceEvent::Task, 0, begin, end);
-  if (inPipeline) {
-    if (!span)
-      span = PipelineSpan{begin, end, 0};
-    span->end = end;
-    span->busySeconds += secondsOf(end - begin) - taskWait;
-  }
+  inPipeline = program.program->tasks(static_cast<int>(entry.task)).kind() != plan::Task::OTHER;
+  MaybeError error = measure(
+      inPipeline || stepTimes.measures(), compute, StepTimes::What::Task, 0, [&]() -> MaybeError {
+        for (size_t i = program.taskBegin[entry.task]; i < program.taskBegin[entry.task + 1]; ++i) {
+          progress.at(currentEntry, i);
+          if (MaybeError failure = runInstruction(i))
+            return failure;
+        }
+        return std::nullopt;
+      });
+  if (error)
+    return error;
+  size_t number = entriesEnqueued.load(std::memory_order_relaxed);
+  if (MaybeError failure = compute.record(*entryEnds[number]))
+    return failure;
+  entriesEnqueued.store(number + 1, std::memory_order_release);
   return std::nullopt;
 }
 
@@ -302,30 +313,73 @@ MaybeError DeviceExecutor::runEntries(size_t begin, size_t end) {
   return std::nullopt;
 }
 
-MaybeError DeviceExecutor::runSchedule(const std::function<void(int64_t)> &loadInputs) {
-  span.reset();
-  ++currentStep;
-  if (trace)
-    trace->beginStep();
+MaybeError DeviceExecutor::enqueueSchedule(const std::function<MaybeError(int64_t)> &loadInputs) {
   size_t begin = 0, end = program.program->loop_end();
   for (int64_t batch = 0; batch < batches; ++batch) {
     if (temporal)
       temporal->repetition = batch;
-    loadInputs(batch);
+    if (MaybeError error = loadInputs(batch))
+      return error;
     if (MaybeError error = runEntries(begin, end))
       return error;
     begin = program.program->loop_begin();
   }
   if (MaybeError error = runEntries(end, program.schedule.size()))
     return error;
+  return compute.finish();
+}
+
+MaybeError DeviceExecutor::runSchedule(const std::function<MaybeError(int64_t)> &loadInputs) {
+  ++currentStep;
+  lastOnLane = nullptr;
+  entriesEnqueued.store(0, std::memory_order_relaxed);
+  stepTimes.begin();
+  transfers->begin();
+  if (MaybeError error = enqueueSchedule(loadInputs))
+    return transfers->locate(*error);
   progress.finish();
-  return transfers->checkAllFinished();
+  if (MaybeError error = transfers->checkAllFinished())
+    return error;
+  return stepTimes.collect();
 }
 
 void DeviceExecutor::drain() {
-  if (stream)
-    stream->drain();
+  // Their errors are those of the failed schedule.
+  (void)compute.finish();
+  if (resources.lane())
+    (void)resources.lane()->finish();
   transfers->getNetwork().drain();
+}
+
+//===----------------------------------------------------------------------===//
+// Progress
+//===----------------------------------------------------------------------===//
+
+void DeviceExecutor::beginWatch() {
+  progress.begin();
+  entriesEnqueued.store(0, std::memory_order_relaxed);
+  entriesSeenDone = 0;
+}
+
+size_t DeviceExecutor::entriesDone() const {
+  size_t enqueued = entriesEnqueued.load(std::memory_order_acquire);
+  while (entriesSeenDone < enqueued) {
+    Expected<bool> done = entryEnds[entriesSeenDone]->isDone();
+    if (!done || !*done)
+      break;
+    ++entriesSeenDone;
+  }
+  return entriesSeenDone;
+}
+
+std::optional<DeviceExecutor::Position> DeviceExecutor::position() const {
+  size_t done = entriesDone();
+  if (done < entriesEnqueued.load(std::memory_order_acquire))
+    return Position{entryOrder[done], std::nullopt};
+  std::optional<DeviceProgress::Position> host = progress.position();
+  if (!host)
+    return std::nullopt;
+  return Position{host->entry, host->instruction};
 }
 
 } // namespace dtc::runtime

@@ -21,8 +21,8 @@ static constexpr double longestInterval = 1;
 static constexpr double longestGrace = 10;
 
 StallDetector::StallDetector(const PreparedPlan &plan,
-                             const std::vector<std::unique_ptr<DeviceExecutor>> &devices,
-                             double timeout, std::function<void(const Error &)> onHang)
+                             const std::vector<std::unique_ptr<DeviceExecutor>> &devices, double timeout,
+                             std::function<void(const Error &)> onHang)
     : plan(plan), devices(devices), timeout(timeout), onHang(std::move(onHang)) {
   double interval = std::clamp(timeout / 8, 1e-3, longestInterval);
   auto looksOf = [&](double seconds) {
@@ -38,7 +38,7 @@ StallDetector::StallDetector(const PreparedPlan &plan,
 
 const DeviceThreads::Watch &StallDetector::begin() {
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
-    device->getProgress().begin();
+    device->beginWatch();
   idleLooks = 0;
   hasHung = false;
   hasAdvanced();
@@ -48,7 +48,7 @@ const DeviceThreads::Watch &StallDetector::begin() {
 bool StallDetector::hasAdvanced() {
   uint64_t advances = 0;
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
-    advances += device->getProgress().advances();
+    advances += device->advances();
   return std::exchange(lastAdvances, advances) != advances;
 }
 
@@ -105,19 +105,21 @@ std::string StallDetector::describeWait(const DeviceExecutor &device, size_t ind
 }
 
 std::string StallDetector::describe(const DeviceExecutor &device) const {
-  if (device.getProgress().hasFinished())
+  if (device.hasFinished())
     return "has finished the step";
-  std::optional<DeviceProgress::Position> position = device.getProgress().position();
+  std::optional<DeviceExecutor::Position> position = device.position();
   if (!position)
     return "has not begun the step";
   const PreparedProgram &program = device.getProgram();
   const PreparedProgram::Entry &entry = program.schedule[position->entry];
   const plan::Task &task = program.program->tasks(static_cast<int>(entry.task));
+  if (!position->instruction)
+    return fmt::format("runs task \"{}\" for microbatch {}", task.name(), entry.microbatch);
   std::string text =
       fmt::format("{}, in task \"{}\" for microbatch {}, instruction {}",
-                  describeWait(device, position->instruction), task.name(), entry.microbatch,
-                  position->instruction - program.taskBegin[entry.task]);
-  auto source = static_cast<int>(program.source(position->instruction).source());
+                  describeWait(device, *position->instruction), task.name(), entry.microbatch,
+                  *position->instruction - program.taskBegin[entry.task]);
+  auto source = static_cast<int>(program.source(*position->instruction).source());
   if (source > 0 && source < plan.plan->sources_size())
     text += ", from " + plan.plan->sources(source);
   return text;

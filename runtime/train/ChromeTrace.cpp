@@ -37,15 +37,15 @@ public:
       : session(session), plan(session.plan()), file(file) {}
 
   MaybeError run() {
-    for (int64_t d = 0; d < session.numDevices(); ++d)
-      if (const DeviceTrace *trace = session.device(d).getTrace())
+    for (const std::unique_ptr<DeviceExecutor> &device : session.heldDevices())
+      if (const DeviceTrace *trace = device->getTrace())
         for (const DeviceTrace::Step *step : trace->steps())
           for (const std::vector<TraceEvent> &row : *step)
             for (const TraceEvent &event : row)
               origin = origin ? std::min(*origin, event.begin) : event.begin;
     buffer = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-    for (int64_t d = 0; d < session.numDevices(); ++d)
-      if (MaybeError error = writeDevice(session.device(d)))
+    for (const std::unique_ptr<DeviceExecutor> &device : session.heldDevices())
+      if (MaybeError error = writeDevice(*device))
         return error;
     buffer += "\n]}\n";
     return file.write(buffer);
