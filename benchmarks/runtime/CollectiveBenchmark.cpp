@@ -15,6 +15,7 @@
 
 #include <benchmark/benchmark.h>
 #include <cstring>
+#include <deque>
 
 using namespace dtc::runtime;
 

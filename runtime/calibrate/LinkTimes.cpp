@@ -8,6 +8,7 @@
 #include "runtime/fabrics/local/LocalTransfers.h"
 
 #include <algorithm>
+#include <deque>
 #include <chrono>
 #include <fmt/format.h>
 #include <numeric>

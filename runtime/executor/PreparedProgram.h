@@ -118,8 +118,6 @@ struct PreparedProgram {
 /// A plan with all its programs ready to run.
 struct PreparedPlan {
   std::shared_ptr<const plan::Plan> plan;
-  /// The backend with the threads that the kernels were prepared for; null: the caller's.
-  std::shared_ptr<const Backend> backend;
   Mesh mesh;
   /// The axes of each group that a collective of any program names, in the order of their first
   /// use in the plan: all devices of all processes open all of them.

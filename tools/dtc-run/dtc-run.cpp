@@ -11,6 +11,7 @@
 #include "runtime/data/DataFiles.h"
 #include "runtime/data/SafetensorsShards.h"
 #include "runtime/executor/Session.h"
+#include "runtime/fabrics/local/LocalFabric.h"
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/train/TrainLoop.h"
 #include "support/CommandFiles.h"

@@ -71,7 +71,8 @@ LocalTransfers::doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
 }
 
 MaybeError LocalTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) {
-  Call call{Call::Wait};
+  Call call;
+  call.kind = Call::Wait;
   call.ticket = ticket;
   call.result = &result;
   return calls.enqueue(queue, [&](Call &to) { to = call; });
