@@ -19,14 +19,13 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-/// dx of a row for each block. An RMS norm has no means (null), which stand for zeros.
+/// dx of a row for each block. An RMS norm has no means (null), which stand for zeros. With one
+/// block of a multiprocessor promised, not more, that of doubles has enough registers.
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(maxBlockThreads, 1)
     normInputGradKernel(const F *allX, const F *gamma, const Wide<F> *means, const Wide<F> *rstds,
                         const F *allDy, F *allDx, int64_t rows, int64_t width) {
   using W = Wide<F>;
-  // Once, so that no division of doubles, which takes many registers, is among the sums.
-  W inverseWidth = W(1) / static_cast<W>(width);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const F *x = allX + row * width, *dy = allDy + row * width;
     F *dx = allDx + row * width;
@@ -38,8 +37,8 @@ __global__ void __launch_bounds__(maxBlockThreads)
       sum += dxhat;
       dot += dxhat * xhat;
     }
-    sum = means ? reduceBlock<SumOf>(sum) * inverseWidth : W(0);
-    dot = reduceBlock<SumOf>(dot) * inverseWidth;
+    sum = means ? reduceBlock<SumOf>(sum) / static_cast<W>(width) : W(0);
+    dot = reduceBlock<SumOf>(dot) / static_cast<W>(width);
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
       W xhat = (widen(x[i]) - mean) * rstd;
       dx[i] = narrow<F>(rstd * (widen(dy[i]) * widen(gamma[i]) - sum - xhat * dot));
