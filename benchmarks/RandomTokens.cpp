@@ -35,8 +35,11 @@ runtime::Expected<double> benchmarks::timeStep(runtime::Session &session, int nu
                                                std::mt19937_64 &random) {
   if (runtime::MaybeError error = setRandomTokens(session, random))
     return *error;
+  const double rate[] = {1e-4};
+  if (runtime::MaybeError error = session.setLearningRates(number, rate))
+    return *error;
   auto begin = std::chrono::steady_clock::now();
-  if (runtime::MaybeError error = session.step(1e-4, number + 1))
+  if (runtime::MaybeError error = session.step())
     return *error;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }

@@ -55,7 +55,7 @@ static MaybeError decodeAt(Session &decode, int64_t position, Times *times) {
   }
   double before = attentionSeconds(decode);
   auto begin = std::chrono::steady_clock::now();
-  if (MaybeError error = decode.step(0, 1))
+  if (MaybeError error = decode.step())
     return error;
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (times) {

@@ -76,8 +76,11 @@ static Expected<Training> trainSteps(Session &session, int steps, benchmarks::Ge
   for (int step = 0; step <= steps; ++step) {
     if (MaybeError error = benchmarks::setRandomTokens(session, random))
       return *error;
+    const double rate[] = {1e-4};
+    if (MaybeError error = session.setLearningRates(step, rate))
+      return *error;
     auto begin = std::chrono::steady_clock::now();
-    if (MaybeError error = session.step(1e-4, step + 1))
+    if (MaybeError error = session.step())
       return *error;
     std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     Expected<HostTensor> loss = session.getOutput("loss");

@@ -17,7 +17,7 @@
 namespace dtc::runtime {
 
 /// The version of plans that this runtime reads and writes.
-inline constexpr uint32_t planVersion = 7;
+inline constexpr uint32_t planVersion = 8;
 
 /// Larger files are refused: parsing takes several times a file's size in memory.
 inline constexpr uint64_t maxPlanFileBytes = uint64_t{256} << 20;

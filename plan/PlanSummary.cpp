@@ -87,7 +87,7 @@ private:
   void addParameters(const plan::Program &program) {
     for (const plan::State &state : program.states()) {
       // A parameter that two stages hold is one parameter.
-      if (!state.parameter().empty() || state.cache() || !parameters.insert(state.name()).second)
+      if (state.kind() != plan::State::PARAMETER || !parameters.insert(state.name()).second)
         continue;
       TensorType type = typeOf(state);
       ++summary.parameterTensors;

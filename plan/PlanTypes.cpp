@@ -94,8 +94,27 @@ uint64_t sentBytes(const plan::Program &program, const plan::Collective &collect
 
 bool generates(const plan::Plan &plan) { return findEntryPoint(plan, "decode") != nullptr; }
 
+bool trains(const plan::Plan &plan) {
+  return std::any_of(
+      plan.programs().begin(), plan.programs().end(), [](const plan::Program &program) {
+        return std::any_of(program.inputs().begin(), program.inputs().end(), [](const auto &input) {
+          return input.role() == plan::Input::LEARNING_RATES;
+        });
+      });
+}
+
+bool isStepState(plan::State::Kind kind) { return kind >= plan::State::APPLIED_STEPS; }
+
+const plan::State *findState(const plan::Plan &plan, plan::State::Kind kind) {
+  for (const plan::Program &program : plan.programs())
+    for (const plan::State &state : program.states())
+      if (state.kind() == kind)
+        return &state;
+  return nullptr;
+}
+
 const plan::State *masteredParameter(const plan::Program &program, const plan::State &state) {
-  if (!state.master())
+  if (state.kind() != plan::State::MASTER_WEIGHTS)
     return nullptr;
   for (const plan::State &other : program.states())
     if (other.name() == state.parameter())

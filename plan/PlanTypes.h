@@ -63,6 +63,13 @@ uint64_t sentBytes(const plan::Program &program, const plan::Collective &collect
 
 /// Whether the plan was compiled to generate tokens.
 bool generates(const plan::Plan &plan);
+/// Whether its step updates parameters.
+bool trains(const plan::Plan &plan);
+
+/// Whether a state is a part of the step state.
+bool isStepState(plan::State::Kind kind);
+/// The first state of that kind, of which programs have one at most; null if there is none.
+const plan::State *findState(const plan::Plan &plan, plan::State::Kind kind);
 
 /// The parameter whose master weights the state holds; null for any other state.
 const plan::State *masteredParameter(const plan::Program &program, const plan::State &state);

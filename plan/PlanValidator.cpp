@@ -390,7 +390,7 @@ static bool isSameState(const plan::Program &programA, const plan::State &a,
                         const plan::Program &programB, const plan::State &b) {
   return a.name() == b.name() && typeOf(a) == typeOf(b) && fileTypeOf(a) == fileTypeOf(b) &&
          axesByDim(a.sharding()) == axesByDim(b.sharding()) && a.parameter() == b.parameter() &&
-         a.master() == b.master() &&
+         a.kind() == b.kind() &&
          programA.buffers(static_cast<int>(a.buffer())).offset() ==
              programB.buffers(static_cast<int>(b.buffer())).offset();
 }

@@ -105,24 +105,34 @@ static MaybeError checkState(const PlanContext &context, const plan::State &stat
   return std::nullopt;
 }
 
+/// Whether every device has all of it.
+static bool isReplicated(const plan::Sharding &sharding) {
+  return std::all_of(sharding.dims().begin(), sharding.dims().end(),
+                     [](const plan::DimSharding &dim) { return dim.axes().empty(); });
+}
+
 static MaybeError checkRole(const plan::Input &input) {
   TensorType type = typeOf(input);
+  auto expect = [&](bool valid, const char *what) -> MaybeError {
+    if (!valid)
+      return Error{fmt::format("{}, found {}", what, type.str())};
+    if (!isReplicated(input.sharding()))
+      return Error{"is split over devices; expected all of it on each"};
+    return std::nullopt;
+  };
   switch (input.role()) {
   case plan::Input::DATA:
     return std::nullopt;
-  case plan::Input::LEARNING_RATE:
-  case plan::Input::STEP:
-  case plan::Input::LOSS_SCALE:
   case plan::Input::BATCHES:
-    if (type.rank() == 0 && isFloat(type.dtype))
-      return std::nullopt;
-    return Error{fmt::format("the learning rate, the step, the loss scale and the number of "
-                             "batches are scalars of a float type, found {}",
-                             type.str())};
-  case plan::Input::RANDOM_KEY:
-    if (TensorType key{DType::I32, {2}}; type != key)
-      return Error{fmt::format("a random key is {}, found {}", key.str(), type.str())};
-    return std::nullopt;
+    return expect(type.rank() == 0 && isFloat(type.dtype),
+                  "the number of batches is a scalar of a float type");
+  case plan::Input::LEARNING_RATES:
+    return expect(type.rank() == 1 && type.numElements() > 0 && isFloat(type.dtype) &&
+                      type.dtype == wideType(type.dtype),
+                  "learning rates are a vector of f32 or f64");
+  case plan::Input::FIRST_STEP:
+    return expect(type == TensorType{DType::I32, {}},
+                  "the step of the first learning rate is a scalar of i32");
   default:
     return Error{fmt::format("unknown role {}", static_cast<int>(input.role()))};
   }
@@ -201,34 +211,80 @@ static MaybeError checkMaster(const plan::State &master, const plan::State &para
   return std::nullopt;
 }
 
-/// The states that belong to a parameter. All states have passed checkState.
-static MaybeError checkOwners(const plan::Program &program) {
+/// A part of the step state.
+static MaybeError checkStepState(const plan::State &state) {
+  TensorType type = typeOf(state), expected{DType::I32, {}};
+  bool isScale = state.kind() == plan::State::LOSS_SCALE;
+  if (isScale)
+    expected.dtype = type.dtype == DType::F64 ? DType::F64 : DType::F32;
+  if (state.kind() == plan::State::RANDOM_KEY)
+    expected.shape = {2};
+  if (type != expected || fileTypeOf(state) != expected)
+    return Error{fmt::format("{} of step state is {}{}, found {}",
+                             plan::State::Kind_Name(state.kind()), expected.str(),
+                             isScale ? " or f64[]" : "", type.str())};
+  if (!isReplicated(state.sharding()))
+    return Error{"is step state and split over devices; expected all of it on each"};
+  if (state.init().kind() != plan::Init::ZEROS && state.init().kind() != plan::Init::ONES)
+    return Error{"is step state and starts as random numbers; expected zeros or ones"};
+  if (state.kind() == plan::State::GROWTH_INTERVAL && state.has_update())
+    return Error{"is a growth interval and updated by the step; expected that it stays"};
+  return std::nullopt;
+}
+
+static MaybeError checkCache(const plan::State &state) {
+  if (state.init().kind() == plan::Init::ZEROS)
+    return std::nullopt;
+  return Error{"is a cache; expected that it starts as zeros"};
+}
+
+/// What the kinds of states ask for. All states have passed checkState.
+static MaybeError checkKinds(const plan::Program &program) {
   std::map<std::string, const plan::State *> parameters;
   for (const plan::State &state : program.states())
-    if (state.parameter().empty() && !state.cache())
+    if (state.kind() == plan::State::PARAMETER)
       parameters.emplace(state.name(), &state);
   std::map<std::string, std::string> masters; // of each parameter
+  std::map<int, std::string> stepStates;      // by kind
   for (const plan::State &state : program.states()) {
-    if (state.cache() &&
-        (!state.parameter().empty() || state.master() || state.init().kind() != plan::Init::ZEROS))
-      return Error{
-          fmt::format("state \"{}\" is a cache; expected no parameter that it belongs to, no "
-                      "master weights, and that it starts as zeros",
-                      state.name())};
-    if (state.parameter().empty()) {
-      if (state.master())
-        return Error{
-            fmt::format("state \"{}\" holds master weights, but names no parameter", state.name())};
-      continue;
+    auto error = [&](const MaybeError &found) {
+      return found->inContext(fmt::format("state \"{}\"", state.name()));
+    };
+    if (!plan::State::Kind_IsValid(state.kind()))
+      return Error{fmt::format("state \"{}\" is of the unknown kind {}", state.name(),
+                               static_cast<int>(state.kind()))};
+    const std::string &kind = plan::State::Kind_Name(state.kind());
+    bool belongs =
+        state.kind() == plan::State::OPTIMIZER || state.kind() == plan::State::MASTER_WEIGHTS;
+    if (belongs == state.parameter().empty())
+      return Error{belongs
+                       ? fmt::format("state \"{}\" is of kind {}, but names no parameter that it "
+                                     "belongs to",
+                                     state.name(), kind)
+                       : fmt::format("state \"{}\" is of kind {} and belongs to parameter \"{}\"; "
+                                     "only OPTIMIZER and MASTER_WEIGHTS do",
+                                     state.name(), kind, state.parameter())};
+    if (isStepState(state.kind())) {
+      if (MaybeError found = checkStepState(state))
+        return error(found);
+      if (auto [other, isFirst] = stepStates.try_emplace(state.kind(), state.name()); !isFirst)
+        return Error{fmt::format("states \"{}\" and \"{}\" are both of kind {}; expected one at "
+                                 "most",
+                                 other->second, state.name(), kind)};
     }
+    if (state.kind() == plan::State::CACHE)
+      if (MaybeError found = checkCache(state))
+        return error(found);
+    if (!belongs)
+      continue;
     auto parameter = parameters.find(state.parameter());
     if (parameter == parameters.end())
       return Error{fmt::format("state \"{}\" belongs to parameter \"{}\", which does not exist",
                                state.name(), state.parameter())};
-    if (!state.master())
+    if (state.kind() != plan::State::MASTER_WEIGHTS)
       continue;
-    if (MaybeError error = checkMaster(state, *parameter->second))
-      return error->inContext(fmt::format("state \"{}\"", state.name()));
+    if (MaybeError found = checkMaster(state, *parameter->second))
+      return error(found);
     auto [other, isFirst] = masters.try_emplace(state.parameter(), state.name());
     if (!isFirst)
       return Error{fmt::format("states \"{}\" and \"{}\" both hold master weights of parameter "
@@ -248,22 +304,32 @@ static MaybeError checkStates(const PlanContext &context) {
     if (MaybeError error = checkState(context, state))
       return error->inContext(fmt::format("state \"{}\"", state.name()));
   }
-  return checkOwners(program);
+  return checkKinds(program);
 }
 
 static MaybeError checkInputs(const PlanContext &context) {
   const plan::Program &program = context.program;
   std::set<std::string> names;
-  std::set<int> scalarRoles;
+  std::set<int> roles;
   for (int i = 0; i < program.inputs_size(); ++i) {
     const plan::Input &input = program.inputs(i);
     if (MaybeError error = checkName("input", input.name(), i, names))
       return error;
     if (MaybeError error = checkInput(context, input))
       return error->inContext(fmt::format("input \"{}\"", input.name()));
-    if (input.role() != plan::Input::DATA && !scalarRoles.insert(input.role()).second)
+    if (input.role() != plan::Input::DATA && !roles.insert(input.role()).second)
       return Error{fmt::format("input \"{}\" is the second one of its role", input.name())};
   }
+  if (roles.count(plan::Input::LEARNING_RATES) != roles.count(plan::Input::FIRST_STEP))
+    return Error{"the program has one of LEARNING_RATES and FIRST_STEP; expected both inputs, the "
+                 "second says which steps the first is for, or none"};
+  for (plan::State::Kind kind : {plan::State::APPLIED_STEPS, plan::State::SKIPPED_STEPS})
+    if (roles.count(plan::Input::LEARNING_RATES) > 0 &&
+        std::none_of(program.states().begin(), program.states().end(),
+                     [&](const plan::State &state) { return state.kind() == kind; }))
+      return Error{fmt::format("the program has learning rates and no state of kind {}; expected "
+                               "one, which says with them which rate a step has",
+                               plan::State::Kind_Name(kind))};
   return std::nullopt;
 }
 

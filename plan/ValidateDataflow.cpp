@@ -52,6 +52,7 @@ private:
   MaybeError runKernel(const plan::KernelCall &call);
   MaybeError checkEnd();
   bool dependsOnMicrobatch(const plan::Task &task) const;
+  bool isRandomKey(uint32_t buffer) const;
 
   const PlanContext &context;
   bool repeatsLoop;
@@ -89,11 +90,18 @@ Expected<ProgramFacts> DataflowWalk::run() {
 
 MaybeError DataflowWalk::putInputs() {
   for (const plan::Input &input : context.program.inputs()) {
-    bool changes = input.role() == plan::Input::DATA || input.role() == plan::Input::RANDOM_KEY;
-    if (MaybeError error = state.write(input.buffer(), changes))
+    if (MaybeError error = state.write(input.buffer(), input.role() == plan::Input::DATA))
       return error->inContext(fmt::format("input \"{}\"", input.name()));
   }
   return std::nullopt;
+}
+
+bool DataflowWalk::isRandomKey(uint32_t buffer) const {
+  return std::any_of(context.program.states().begin(), context.program.states().end(),
+                     [&](const plan::State &bound) {
+                       return bound.kind() == plan::State::RANDOM_KEY &&
+                              context.roots[bound.buffer()] == context.roots[buffer];
+                     });
 }
 
 /// Whether the task does more than its operands say for a microbatch but the first.
@@ -224,12 +232,12 @@ MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction) {
 
 MaybeError DataflowWalk::runKernel(const plan::KernelCall &call) {
   static const std::vector<std::string> names = {"input 0", "input 1", "input 2", "input 3"};
-  bool ofData = false;
+  bool ofData = false, drawsMask = findKernel(call.kernel()).drawsMask;
   for (int i = 0; i < call.inputs_size(); ++i) {
     if (MaybeError error = state.read(
             i < 4 ? names[static_cast<size_t>(i)] : fmt::format("input {}", i), call.inputs(i)))
       return error;
-    ofData |= state.lastReadIsOfData();
+    ofData |= state.lastReadIsOfData() || (drawsMask && isRandomKey(call.inputs(i)));
   }
   if (readsOwnOutput(call.kernel()))
     for (uint32_t output : call.outputs())

@@ -157,6 +157,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     train.separateBatches = train.optimizer != "none" && hasSingleMicrobatch(options);
     manager.addPass(createBuildTrainStepPass(train));
   }
+  manager.addPass(createAdvanceRandomKeyPass());
   if (options.dtype != ComputeType::F32) {
     MixedPrecisionPassOptions precision;
     precision.dtype = wordOf(options.dtype);

@@ -236,6 +236,21 @@ static void exportInit(Attribute attr, plan::Init &out) {
   }
 }
 
+static plan::State::Kind kindOf(exec::StateOp state) {
+  if (auto stepState = state.getStepState())
+    return llvm::StringSwitch<plan::State::Kind>(*stepState)
+        .Case("applied_steps", plan::State::APPLIED_STEPS)
+        .Case("skipped_steps", plan::State::SKIPPED_STEPS)
+        .Case("loss_scale", plan::State::LOSS_SCALE)
+        .Case("good_steps", plan::State::GOOD_STEPS)
+        .Case("growth_interval", plan::State::GROWTH_INTERVAL)
+        .Case("random_key", plan::State::RANDOM_KEY);
+  return state.getCache()       ? plan::State::CACHE
+         : state.getMaster()    ? plan::State::MASTER_WEIGHTS
+         : state.getParameter() ? plan::State::OPTIMIZER
+                                : plan::State::PARAMETER;
+}
+
 LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
   program = plan.add_programs();
   if (!op.getArenaBytes())
@@ -288,16 +303,13 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       exportSharding(state.getSharding(), *out->mutable_sharding());
       exportInit(state.getInitAttr(), *out->mutable_init());
       out->set_buffer(indexOf(state.getBuffer()));
-      out->set_master(state.getMaster());
-      out->set_cache(state.getCache());
+      out->set_kind(kindOf(state));
     } else if (auto input = dyn_cast<exec::InputOp>(entry)) {
       plan::Input *out = program->add_inputs();
       out->set_name(input.getInputName().str());
       out->set_role(llvm::StringSwitch<plan::Input::Role>(input.getRole())
-                        .Case("learning_rate", plan::Input::LEARNING_RATE)
-                        .Case("step", plan::Input::STEP)
-                        .Case("loss_scale", plan::Input::LOSS_SCALE)
-                        .Case("random_key", plan::Input::RANDOM_KEY)
+                        .Case("learning_rates", plan::Input::LEARNING_RATES)
+                        .Case("first_step", plan::Input::FIRST_STEP)
                         .Case("batches", plan::Input::BATCHES)
                         .Default(plan::Input::DATA));
       for (int64_t size : input.getShape())

@@ -26,7 +26,12 @@ dtc::forEachFunction(ModuleOp module,
 
 bool dtc::isStateArgument(func::FuncOp function, unsigned index) {
   return function.getArgAttr(index, DtcDialect::kParamAttrName) ||
-         function.getArgAttr(index, "dtc.slot") || function.getArgAttr(index, "dtc.cache");
+         function.getArgAttr(index, "dtc.slot") || function.getArgAttr(index, "dtc.cache") ||
+         isStepState(function, index);
+}
+
+bool dtc::isStepState(func::FuncOp function, unsigned index) {
+  return bool(function.getArgAttr(index, DtcDialect::kStepStateAttrName));
 }
 
 LogicalResult dtc::checkOption(ModuleOp module, StringRef name, int64_t value, int64_t least,
@@ -83,7 +88,9 @@ static LogicalResult checkUpdates(func::FuncOp function) {
       return function.emitOpError() << "result " << index << " updates argument " << argument;
     };
     if (!isStateArgument(function, argument))
-      return error() << ", expected a parameter, a part of the optimizer's state or a cache";
+      return error()
+             << ", expected a parameter, a part of the optimizer's state, a cache or a step "
+                "state";
     Type found = function.getResultTypes()[index], expected = function.getArgumentTypes()[argument];
     if (found != expected)
       return error() << " and has type " << found << ", expected the argument's, " << expected;

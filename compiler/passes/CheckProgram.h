@@ -45,9 +45,12 @@ mlir::LogicalResult checkProgram(mlir::func::FuncOp function, llvm::StringRef me
 mlir::FailureOr<dist::MicrobatchLoopOp>
 findMicrobatchLoop(mlir::func::FuncOp function, const Mesh &mesh, llvm::StringRef before);
 
-/// Whether the argument lives across steps: a parameter, a part of the optimizer's state or a
-/// cache.
+/// Whether the argument lives across steps: a parameter, a part of the optimizer's state, a cache
+/// or a step state.
 bool isStateArgument(mlir::func::FuncOp function, unsigned index);
+
+/// Whether the argument is a part of the step state (dtc.step_state).
+bool isStepState(mlir::func::FuncOp function, unsigned index);
 
 /// Checks that every argument and every op's result has a sharding, and that every op has a
 /// sharding rule or is one of the global view's own.

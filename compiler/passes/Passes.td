@@ -22,8 +22,8 @@ def FoldParameterReshapesPass : Pass<"dtc-fold-parameter-reshapes", "::mlir::Mod
 def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
   let summary = "Turn a loss into a train step";
   let description = [{
-    From `@loss(parameters, inputs) -> scalar` makes `@train_step(parameters, optimizer state, inputs, learning rate,
-    step) -> (loss, gradient norm, updated parameters, updated state)`: reverse-mode gradients through the
+    From `@loss(parameters, inputs) -> scalar` makes `@train_step(parameters, inputs, learning rates, step state,
+    optimizer state) -> (loss, gradient norm, updated parameters, updated state)`: reverse-mode gradients through the
     DifferentiableOpInterface, global-norm clipping with the factor min(1, clip / (norm + 1e-6)) (Pascanu et al. 2013,
     section 3.2; the 1e-6 is PyTorch's), and the optimizer's update of each parameter. Weight decay applies to
     parameters that have at least two dimensions in weights files, and to those of groups as these say.
@@ -31,10 +31,15 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Where the gradient's norm is not finite, nothing is updated (`apply` of the optimizers is false): one such element on
     any device holds back the step on all of them.
 
+    The step state (`dtc.step_state`) counts the steps that were applied and those that were skipped. From it follow the
+    number that the optimizer gets and which of the given learning rates the step has, so that nothing has to be decided
+    between two steps.
+
     A loss that is a quotient whose divisor does not depend on the parameters, such as a number of labels that count, is
     differentiated without the divisor, and the gradients are divided by it in the end: the divisor may then be a sum
-    over all microbatches. With `loss-scale` the loss that is differentiated is multiplied by a further argument, and the
-    gradients are divided by it in the end (Micikevicius et al. 2018, section 3.2).
+    over all microbatches. With `loss-scale` the loss that is differentiated is multiplied by a scale, and the
+    gradients are divided by it in the end. The scale is a part of the step state: it halves after each step that was
+    skipped, and doubles after `growth_interval` steps in a row that were not (Micikevicius et al. 2018, section 3.2).
 
     Frozen parameters have no gradient and no state, and what only their gradients need is not built.
 
@@ -55,7 +60,7 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     ListOption<"freeze", "freeze", "std::string", "patterns of names of parameters that training does not change">,
     ListOption<"paramGroup", "param-group", "std::string",
       "pattern:weight_decay=W,lr_scale=S for parameters that train in another way; the first that matches holds">,
-    Option<"lossScale", "loss-scale", "bool", "false", "scale the loss by a further argument">,
+    Option<"lossScale", "loss-scale", "bool", "false", "scale the loss">,
     Option<"accumulates", "accumulates", "bool", "false", "gradients may be summed over several batches">,
     Option<"separateBatches", "separate-batches", "bool", "false",
       "mark the sums over batches, for a loop over one microbatch that runs once for each batch">,
@@ -63,6 +68,26 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
       "leave in dtc.op and dtc.gradient_of which op each gradient belongs to, for dtc-partition-stages">,
   ];
   let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect", "::mlir::func::FuncDialect"];
+}
+
+def AdvanceRandomKeyPass : Pass<"dtc-advance-random-key", "::mlir::ModuleOp"> {
+  let summary = "Make the key of random masks a state that the step advances";
+  let description = [{
+    An argument with `dtc.scalar = "random_key"`, from which random ops draw their masks, becomes a part of the step
+    state: `dtc.step_state = "random_key"`. Its first word, of the run's seed, stays; its second, the number of the
+    step's first batch, grows by the argument `batches`, which is added where the function has none. Within a step random
+    kernels count the runs of the loop over microbatches themselves.
+
+    ```mlir
+    // Before
+    func.func @loss(..., %key: tensor<2xi32> {dtc.scalar = "random_key"}) -> tensor<f32>
+    // After
+    func.func @loss(..., %key: tensor<2xi32> {dtc.step_state = "random_key"},
+                    %batches: tensor<f32> {dtc.scalar = "batches"})
+        -> (tensor<f32>, tensor<2xi32> {dtc.updates = 1})
+    ```
+  }];
+  let dependentDialects = ["::dtc::DtcDialect"];
 }
 
 def MixedPrecisionPass : Pass<"dtc-mixed-precision", "::mlir::ModuleOp"> {

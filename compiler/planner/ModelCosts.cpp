@@ -189,7 +189,7 @@ parametersOf(const plan::Program &program, const std::map<std::string, int64_t> 
   std::map<std::string, double> elements;
   for (const plan::State &state : program.states()) {
     const plan::Buffer &buffer = program.buffers(int(state.buffer()));
-    if (!state.parameter().empty() || state.cache())
+    if (state.kind() != plan::State::PARAMETER)
       continue;
     ParameterKind &kind = parameters[state.name()];
     kind.shape.assign(state.shape().begin(), state.shape().end());

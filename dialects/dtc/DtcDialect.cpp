@@ -197,11 +197,12 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
     bool onResult, onArgument;
   };
   static constexpr Known table[] = {
-      {"dtc.slot", String, false, true},           {"dtc.slot_of", String, false, true},
-      {"dtc.cache", String, false, true},          {"dtc.scalar", String, false, true},
-      {"dtc.file_shape", Integers, false, true},   {"dtc.index_limit", Integer, false, true},
-      {"dtc.ignored_index", Integer, false, true}, {"dtc.global_shape", Integers, true, true},
-      {"dtc.output", String, true, false},         {"dtc.updates", Integer, true, false},
+      {"dtc.slot", String, false, true},          {"dtc.slot_of", String, false, true},
+      {"dtc.cache", String, false, true},         {"dtc.scalar", String, false, true},
+      {"dtc.step_state", String, false, true},    {"dtc.file_shape", Integers, false, true},
+      {"dtc.index_limit", Integer, false, true},  {"dtc.ignored_index", Integer, false, true},
+      {"dtc.global_shape", Integers, true, true}, {"dtc.output", String, true, false},
+      {"dtc.updates", Integer, true, false},
   };
   for (const Known &known : table) {
     if (attribute.getName() != known.name || !(result ? known.onResult : known.onArgument))
@@ -224,6 +225,35 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
     return success();
   }
   return std::nullopt;
+}
+
+/// Checks `dtc.step_state` on argument `index` of type `type`.
+static LogicalResult verifyStepState(FunctionOpInterface function, unsigned index, StringAttr kind,
+                                     Type type) {
+  auto error = [&] {
+    return function.emitOpError() << "argument #" << index << " is the step state " << kind;
+  };
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  bool isScalar = tensor && tensor.getRank() == 0;
+  StringRef name = kind.getValue();
+  StringRef counters[] = {"applied_steps", "skipped_steps", "good_steps", "growth_interval"};
+  if (llvm::is_contained(counters, name)) {
+    if (!isScalar || !isIndexTensor(type))
+      return error() << " of type " << type << ", expected tensor<i32>";
+  } else if (name == "loss_scale") {
+    if (!isScalar || !isWideTensor(type))
+      return error() << " of type " << type << ", expected tensor<f32> or tensor<f64>";
+  } else if (name == "random_key") {
+    if (!tensor || !isIndexTensor(type) || tensor.getShape() != ArrayRef<int64_t>{2})
+      return error() << " of type " << type << ", expected tensor<2xi32>";
+  } else {
+    return error() << ", expected applied_steps, skipped_steps, loss_scale, good_steps, "
+                      "growth_interval or random_key";
+  }
+  for (unsigned i = 0; i < index; ++i)
+    if (function.getArgAttr(i, DtcDialect::kStepStateAttrName) == kind)
+      return error() << ", as argument #" << i << " is already; expected one of each kind";
+  return success();
 }
 
 /// Checks `dtc.lora`.
@@ -306,8 +336,11 @@ LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*reg
   }
 
   if (std::optional<LogicalResult> known =
-          verifyStepAttribute(op, what, attribute, /*result=*/false))
-    return *known;
+          verifyStepAttribute(op, what, attribute, /*result=*/false)) {
+    if (failed(*known) || name != kStepStateAttrName)
+      return *known;
+    return verifyStepState(function, argIndex, cast<StringAttr>(value), type);
+  }
   if (name != kParamAttrName && name != kInputAttrName)
     return op->emitOpError() << "unknown attribute '" << name << "' of " << what << ", expected '"
                              << kParamAttrName << "', '" << kInputAttrName << "', '"

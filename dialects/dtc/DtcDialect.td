@@ -40,7 +40,11 @@ def Dtc_Dialect : Dialect {
 
     Passes that make a step add to its signature, on arguments: `dtc.slot` and `dtc.slot_of` (a part
     of the optimizer's state and the parameter that it is for; the slot "master" is the parameter in
-    full precision), `dtc.scalar` ("learning_rate", "step", "loss_scale", "random_key" or "batches"), `dtc.file_shape` (a parameter's shape in weights files, where it differs),
+    full precision), `dtc.step_state` (the step state, which the step itself updates:
+    "applied_steps", "skipped_steps", "good_steps" and "growth_interval", i32 scalars,
+    "loss_scale", a scalar of f32 or f64, or "random_key", i32[2]), `dtc.scalar` ("learning_rates",
+    "first_step", "batches", or "random_key" before dtc-advance-random-key), `dtc.file_shape` (a
+    parameter's shape in weights files, where it differs),
     `dtc.index_limit` (an input's elements lie in [0, limit)); on results: `dtc.output = "name"` or
     `dtc.updates = n` (the new value of argument n); on both, once they are local,
     `dtc.global_shape`.
@@ -63,6 +67,8 @@ def Dtc_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kIgnoredIndexAttrName = "dtc.ignored_index";
     /// How a parameter is initialized, on a function argument.
     static constexpr ::llvm::StringLiteral kInitAttrName = "dtc.init";
+    /// The kind of a step state, on a function argument.
+    static constexpr ::llvm::StringLiteral kStepStateAttrName = "dtc.step_state";
   }];
 }
 

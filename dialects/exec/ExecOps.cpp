@@ -183,6 +183,11 @@ static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64
 }
 
 LogicalResult StateOp::verify() {
+  StringRef known[] = {"applied_steps", "skipped_steps",   "loss_scale",
+                       "good_steps",    "growth_interval", "random_key"};
+  if (auto kind = getStepState(); kind && !llvm::is_contained(known, *kind))
+    return emitOpError() << "is the step state '" << *kind << "', expected one of "
+                         << llvm::join(ArrayRef<StringRef>(known), ", ");
   int64_t elements = 1, inFile = 1;
   for (int64_t size : getShape())
     elements *= size;
@@ -195,11 +200,11 @@ LogicalResult StateOp::verify() {
 }
 
 LogicalResult InputOp::verify() {
-  StringRef known[] = {"data", "learning_rate", "step", "loss_scale", "random_key", "batches"};
+  StringRef known[] = {"data", "learning_rates", "first_step", "batches"};
   if (!llvm::is_contained(known, getRole()))
-    return emitOpError()
-           << "has the role '" << getRole()
-           << "', expected data, learning_rate, step, loss_scale, random_key or batches";
+    return emitOpError() << "has the role '" << getRole()
+                         << "', expected data, learning_rates, first_step or batches"
+                         << (getRole() == "random_key" ? "; run dtc-advance-random-key first" : "");
   return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
 }
 

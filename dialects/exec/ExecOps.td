@@ -84,15 +84,17 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
     a part of the optimizer's state for it. `file_shape` is the shape in a weights file, with the same elements in the
     same order; `init` is one of the dtc dialect's initializers. A `master` is the parameter itself in full precision:
     it starts as the parameter, and weights files are written from it. A `cache` is neither a parameter nor of an
-    optimizer: what an earlier step has left for the next ones.
+    optimizer: what an earlier step has left for the next ones. A `step_state` is one of the kinds of
+    `dtc.step_state`.
 
     The buffer is the value before the step. The one after it is that of an `exec.update`, or the same.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name, OptionalAttr<StrAttr>:$parameter,
                        DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$file_shape, Dist_ShardingAttr:$sharding,
-                       OptionalAttr<AnyAttr>:$init, UnitAttr:$master, UnitAttr:$cache);
+                       OptionalAttr<AnyAttr>:$init, UnitAttr:$master, UnitAttr:$cache,
+                       OptionalAttr<StrAttr>:$step_state);
   let assemblyFormat = [{
-    $state_name (`cache` $cache^)? (`master` $master^)? (`of` $parameter^)? `=` $buffer `shape` $shape `file_shape` $file_shape `sharding` $sharding
+    $state_name (`cache` $cache^)? (`master` $master^)? (`step_state` $step_state^)? (`of` $parameter^)? `=` $buffer `shape` $shape `file_shape` $file_shape `sharding` $sharding
     (`init` `(` $init^ `)`)? attr-dict `:` type($buffer)
   }];
   let hasVerifier = 1;
@@ -111,7 +113,7 @@ def Exec_UpdateOp : Exec_Op<"update", [HasParent<"ProgramOp">]> {
 def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
   let summary = "A value that the caller gives for each step";
   let description = [{
-    `role` is "data", "learning_rate", "step", "loss_scale", "random_key" or "batches". The buffer holds this device's shard, all microbatches of it. Where
+    `role` is "data", "learning_rates", "first_step" or "batches". The buffer holds this device's shard, all microbatches of it. Where
     `index_limit` is given, the elements are indices in [0, index_limit), or `ignored_index`.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$input_name, StrAttr:$role, DenseI64ArrayAttr:$shape,

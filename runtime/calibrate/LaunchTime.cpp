@@ -83,7 +83,7 @@ Expected<double> stepSeconds(const CalibrationContext &context, int64_t devices,
           .measure(
               [&](size_t) -> Expected<BusyCores::Work> {
                 return BusyCores::Work([&] {
-                  if (MaybeError error = (*session)->step(0, 1))
+                  if (MaybeError error = (*session)->step())
                     failure = error;
                 });
               },

@@ -93,8 +93,11 @@ void CheckpointSaver::write(CheckpointManifest manifest) {
   manifest.model = session.plan().model();
   manifest.planVersion = session.plan().version();
   manifest.planProducer = session.plan().producer();
-  for (const auto &[name, saved] : states)
-    manifest.tensors[name].parameter = saved.rounded ? "" : saved.state->parameter();
+  for (const auto &[name, saved] : states) {
+    CheckpointTensor &tensor = manifest.tensors[name];
+    tensor.parameter = saved.rounded ? "" : saved.state->parameter();
+    tensor.isStepState = isStepState(saved.state->kind());
+  }
   writingStep = manifest.position.step;
   isDone = false;
   thread = startThread("the checkpoint", [this, manifest = std::move(manifest)]() mutable {

@@ -21,10 +21,14 @@ namespace {
 
 /// The names of tensors that only one of the two has.
 struct Difference {
-  std::vector<std::string> parameters, adapters, optimizer;
+  std::vector<std::string> parameters, adapters, optimizer, stepState;
 
-  void add(const std::string &name, const std::string &parameter) {
-    (!parameter.empty() ? optimizer : isAdapterName(name) ? adapters : parameters).push_back(name);
+  void add(const std::string &name, const std::string &parameter, bool isStepState) {
+    (isStepState           ? stepState
+     : !parameter.empty()  ? optimizer
+     : isAdapterName(name) ? adapters
+                           : parameters)
+        .push_back(name);
   }
 };
 
@@ -45,7 +49,8 @@ compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint
   for (const auto &[name, saved] : states) {
     auto tensor = tensors.find(name);
     if (tensor == tensors.end())
-      missing.add(name, saved.rounded ? "" : saved.state->parameter());
+      missing.add(name, saved.rounded ? "" : saved.state->parameter(),
+                  isStepState(saved.state->kind()));
     else if (TensorType type = fileTypeOf(*saved.state); tensor->second.type.shape != type.shape)
       return Error{fmt::format("{}: tensor \"{}\" is {}, but the plan has {}; give the plan of the "
                                "same model",
@@ -53,7 +58,7 @@ compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint
   }
   for (const auto &[name, tensor] : tensors)
     if (!states.count(name))
-      extra.add(name, tensor.parameter);
+      extra.add(name, tensor.parameter, tensor.isStepState);
   std::vector<std::string> notes, problems;
   auto add = [&](const std::vector<std::string> &names, const char *what, bool allowed) {
     if (!names.empty())
@@ -73,6 +78,8 @@ compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint
   add(missing.optimizer, "tensors of optimizer state are not in the checkpoint and start as zeros",
       true);
   add(extra.optimizer, "tensors of optimizer state are not in the plan", true);
+  add(missing.stepState, "tensors of step state are not in the checkpoint and start anew", true);
+  add(extra.stepState, "tensors of step state are not in the plan", true);
   if (!problems.empty())
     return Error{fmt::format("{}: the checkpoint is of another model: {}; give the plan of the "
                              "same model, or allow the change with --allow-change model",

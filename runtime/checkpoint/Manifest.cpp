@@ -39,16 +39,10 @@ static Json toJson(const RunIdentity &identity) {
 }
 
 static Json toJson(const RunPosition &position) {
-  Json json = {{"step", position.step},
-               {"skipped_steps", position.skippedSteps},
-               {"skipped_in_a_row", position.skippedInARow},
-               {"last_finite_step", position.lastFiniteStep},
-               {"next_batch", position.nextBatch}};
-  if (position.lossScale) {
-    json["loss_scale"] = *position.lossScale;
-    json["good_steps"] = position.goodSteps;
-  }
-  return json;
+  return {{"step", position.step},
+          {"skipped_in_a_row", position.skippedInARow},
+          {"last_finite_step", position.lastFiniteStep},
+          {"next_batch", position.nextBatch}};
 }
 
 static Json toJson(const CheckpointTensor &tensor) {
@@ -62,6 +56,8 @@ static Json toJson(const CheckpointTensor &tensor) {
       {"file", tensor.file}, {"dtype", name(tensor.type.dtype)}, {"shape", tensor.type.shape}};
   if (!tensor.parameter.empty())
     json["parameter"] = tensor.parameter;
+  if (tensor.isStepState)
+    json["step_state"] = true;
   json["regions"] = regions;
   return json;
 }
@@ -105,18 +101,10 @@ static RunIdentity parseIdentity(const Json &json) {
 }
 
 static RunPosition parsePosition(const Json &json) {
-  RunPosition position{.step = json.at("step").get<int64_t>(),
-                       .skippedSteps = json.at("skipped_steps").get<int64_t>(),
-                       .skippedInARow = json.at("skipped_in_a_row").get<int64_t>(),
-                       .lastFiniteStep = json.at("last_finite_step").get<int64_t>(),
-                       .lossScale = std::nullopt,
-                       .goodSteps = 0,
-                       .nextBatch = json.at("next_batch").get<int64_t>()};
-  if (json.contains("loss_scale")) {
-    position.lossScale = json.at("loss_scale").get<double>();
-    position.goodSteps = json.at("good_steps").get<int64_t>();
-  }
-  return position;
+  return {.step = json.at("step").get<int64_t>(),
+          .skippedInARow = json.at("skipped_in_a_row").get<int64_t>(),
+          .lastFiniteStep = json.at("last_finite_step").get<int64_t>(),
+          .nextBatch = json.at("next_batch").get<int64_t>()};
 }
 
 static Expected<DType> parseDType(const std::string &text) {
@@ -133,6 +121,7 @@ static Expected<CheckpointTensor> parseTensor(const Json &json, size_t numFiles)
   CheckpointTensor tensor{.file = json.at("file").get<size_t>(),
                           .type = {*dtype, json.at("shape").get<std::vector<int64_t>>()},
                           .parameter = json.value("parameter", ""),
+                          .isStepState = json.value("step_state", false),
                           .regions = {}};
   if (tensor.file >= numFiles)
     return Error{fmt::format("is in file {} of {}", tensor.file, numFiles)};

@@ -12,15 +12,15 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dtc::runtime {
 
-/// Increment when an older reader could misread a checkpoint.
-inline constexpr int64_t kCheckpointVersion = 1;
+/// Increment when an older reader could misread a checkpoint. Version 1 had the loss scale and the
+/// counters of steps in the manifest; they are tensors now.
+inline constexpr int64_t kCheckpointVersion = 2;
 
 /// What must not change unnoticed from one part of a run to the next.
 struct RunIdentity {
@@ -33,15 +33,13 @@ struct RunIdentity {
   std::string model;                  // a checksum of the names and shapes of the parameters
 };
 
-/// Where a run is in its training. Beside the states, this is all that the next step needs.
+/// Where a run is in its training. Beside the states, the step state among them, this is all that
+/// the next step needs.
 struct RunPosition {
   int64_t step = 0; // the last one that is done, skipped ones included
-  int64_t skippedSteps = 0;
   int64_t skippedInARow = 0;
   int64_t lastFiniteStep = 0;
-  std::optional<double> lossScale; // absent where the plan does not scale its loss
-  int64_t goodSteps = 0;           // in a row, since the loss scale changed
-  int64_t nextBatch = 0;           // the number of the first batch that no step has had, from 0
+  int64_t nextBatch = 0; // the number of the first batch that no step has had, from 0
 };
 
 /// A box of a tensor that one writer has written, with the checksum of its elements in row-major
@@ -57,6 +55,7 @@ struct CheckpointTensor {
   size_t file = 0; // in CheckpointManifest::files
   TensorType type;
   std::string parameter; // of optimizer state: the parameter that it belongs to; else empty
+  bool isStepState = false;
   /// Disjoint, and together the whole tensor.
   std::vector<CheckpointRegion> regions;
 };

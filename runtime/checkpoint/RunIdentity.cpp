@@ -59,7 +59,7 @@ static std::vector<std::string> optimizersOf(const plan::Plan &plan) {
 static std::string modelFingerprint(const plan::Plan &plan) {
   std::set<std::string> lines;
   for (const plan::State *state : distinctStates(plan))
-    if (state->parameter().empty() && !state->cache() && !isAdapterName(state->name()))
+    if (state->kind() == plan::State::PARAMETER && !isAdapterName(state->name()))
       lines.insert(fmt::format("{} [{}]\n", state->name(), fmt::join(state->file_shape(), ", ")));
   return checksumOf(std::string_view(fmt::format("{}", fmt::join(lines, ""))));
 }

@@ -10,17 +10,30 @@
 
 namespace dtc::runtime {
 
+/// Whether a state is saved under its own name.
+static bool isSaved(plan::State::Kind kind) {
+  switch (kind) {
+  case plan::State::MASTER_WEIGHTS:
+  case plan::State::CACHE:
+  case plan::State::GROWTH_INTERVAL:
+  case plan::State::RANDOM_KEY:
+    return false;
+  default:
+    return true;
+  }
+}
+
 std::map<std::string, SavedState> savedStatesOf(const plan::Plan &plan) {
   std::map<std::string, const plan::State *> parameters;
   for (const plan::State *state : distinctStates(plan))
-    if (state->parameter().empty())
+    if (state->kind() == plan::State::PARAMETER)
       parameters[state->name()] = state;
   std::map<std::string, SavedState> saved;
   for (const plan::State *state : distinctStates(plan))
-    if (state->master())
+    if (state->kind() == plan::State::MASTER_WEIGHTS)
       saved[state->parameter()] = {state, parameters.at(state->parameter())};
   for (const plan::State *state : distinctStates(plan))
-    if (!state->master() && !state->cache())
+    if (isSaved(state->kind()))
       saved.try_emplace(state->name(), SavedState{state, nullptr});
   return saved;
 }

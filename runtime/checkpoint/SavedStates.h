@@ -24,7 +24,8 @@ struct SavedState {
 /// What a checkpoint of a plan holds, by the names of the tensors: every state under its own name,
 /// except that master weights have the name of their parameter and stand for it, which is what they
 /// round to. So a plan that computes in 16 bits and one that does not have the same tensors.
-/// Caches, which hold nothing between steps, are in no checkpoint. The plan must stay.
+/// Caches, which hold nothing between steps, are in no checkpoint, nor is what the options of each
+/// part of a run decide: the growth interval and the random key. The plan must stay.
 std::map<std::string, SavedState> savedStatesOf(const plan::Plan &plan);
 
 /// The types of the tensors in the files.

@@ -23,6 +23,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 namespace dtc::runtime {
@@ -47,12 +48,7 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
                                                    SessionOptions options) {
   if (MaybeError error = validatePlan(*plan, /*repeatsLoop=*/options.batches > 1))
     return *error;
-  auto trains = [](const plan::Program &program) {
-    return std::any_of(program.inputs().begin(), program.inputs().end(), [](const auto &input) {
-      return input.role() == plan::Input::LEARNING_RATE;
-    });
-  };
-  if (options.batches > 1 && std::none_of(plan->programs().begin(), plan->programs().end(), trains))
+  if (options.batches > 1 && !trains(*plan))
     return Error{"the plan does not train, so that a step has one batch"};
   if (options.batches > 1)
     for (const plan::Program &program : plan->programs())
@@ -63,9 +59,8 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
   Expected<std::shared_ptr<Fabric>> fabric = openFabric(options, meshOf(*plan));
   if (!fabric)
     return fabric.error();
-  Expected<std::shared_ptr<const PreparedPlan>> prepared =
-      PreparedPlan::create(std::move(plan), *backend, std::max(options.threadsPerDevice, 1),
-                           (*fabric)->devices());
+  Expected<std::shared_ptr<const PreparedPlan>> prepared = PreparedPlan::create(
+      std::move(plan), *backend, std::max(options.threadsPerDevice, 1), (*fabric)->devices());
   if (!prepared)
     return prepared.error();
   return create(std::move(*prepared), std::move(backend), std::move(*fabric), options);
@@ -125,9 +120,8 @@ MaybeError Session::openResources(const SessionOptions &options) {
   shared->threads = std::make_unique<DeviceThreads>(
       held.size(), [fabric = shared->fabric.get()](const Error &error) { fabric->abort(error); },
       std::vector(held.begin(), held.end()));
-  return shared->threads->run([&](size_t i) {
-    return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i)));
-  });
+  return shared->threads->run(
+      [&](size_t i) { return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i))); });
 }
 
 /// Devices that share a memory have it together.
@@ -149,18 +143,18 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
     holder.needed += prepared->arenaBytes(program) +
                      std::min<uint64_t>(prepared->workspaceBytes(program), maxArenaBytes);
     if (options.traceSteps > 0 && device.isHostMemory())
-      holder.traces += std::min(DeviceTrace::bytesFor(prepared->programs[program],
-                                                      options.traceSteps, options.batches),
-                                maxArenaBytes);
+      holder.traces += std::min(
+          DeviceTrace::bytesFor(prepared->programs[program], options.traceSteps, options.batches),
+          maxArenaBytes);
   }
   for (const auto &[name, holder] : holders) {
     if (holder.needed > holder.available)
-      return Error{fmt::format(
-          "the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
-          "but {} has {}; compile for more or smaller shards, or a smaller batch",
-          formatBytes(holder.needed), holder.devices,
-          prepared->programs.size() > 1 ? "at most " : "", formatBytes(peakBytes()),
-          formatBytes(workspaceBytes()), name, formatBytes(holder.available))};
+      return Error{
+          fmt::format("the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
+                      "but {} has {}; compile for more or smaller shards, or a smaller batch",
+                      formatBytes(holder.needed), holder.devices,
+                      prepared->programs.size() > 1 ? "at most " : "", formatBytes(peakBytes()),
+                      formatBytes(workspaceBytes()), name, formatBytes(holder.available))};
     if (holder.needed + holder.traces > holder.available)
       return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but {} "
                                "has {}; trace fewer steps",
@@ -197,8 +191,8 @@ MaybeError Session::open(const SessionOptions &options) {
   std::span<const int64_t> held = fabric().devices();
   for (size_t i = 0; i < held.size(); ++i) {
     deviceOptions.injections = (*injections)[i];
-    auto device = DeviceExecutor::create(prepared, held[i], *shared->resources[i], fabric(),
-                                         deviceOptions);
+    auto device =
+        DeviceExecutor::create(prepared, held[i], *shared->resources[i], fabric(), deviceOptions);
     if (!device)
       return device.error().inContext(fmt::format("device {}", held[i]));
     devices.push_back(std::move(*device));
@@ -378,9 +372,9 @@ MaybeError Session::initializeStates(uint64_t seed) {
     return error;
   return run([&](size_t position, const plan::State &state) -> MaybeError {
     size_t drawer = drawerOf(position, state);
-    size_t bytes = typeOf(devices[position]->getProgram().program->buffers(
-                              static_cast<int>(state.buffer())))
-                       .numBytes();
+    size_t bytes =
+        typeOf(devices[position]->getProgram().program->buffers(static_cast<int>(state.buffer())))
+            .numBytes();
     if (drawer != position && bytes > 0)
       std::memcpy(devices[position]->buffer(state.buffer()),
                   devices[drawer]->buffer(state.buffer()), bytes);
@@ -441,12 +435,11 @@ Expected<HostTensor> Session::gather(const plan::Program &program, const T &bind
     if (device.getProgram().program != &program || firstHere(i, binding) != i)
       continue;
     ShardRegion region = regionOf(prepared->mesh, binding, device.index());
-    missing -= std::accumulate(region.size.begin(), region.size.end(), int64_t{1},
-                               std::multiplies<>());
-    if (MaybeError error =
-            readBuffer(device, binding.buffer(), [&](const std::byte *shard) {
-              copyFromShard(region, byteWidth(whole.type.dtype), shard, whole.bytes.data());
-            }))
+    missing -=
+        std::accumulate(region.size.begin(), region.size.end(), int64_t{1}, std::multiplies<>());
+    if (MaybeError error = readBuffer(device, binding.buffer(), [&](const std::byte *shard) {
+          copyFromShard(region, byteWidth(whole.type.dtype), shard, whole.bytes.data());
+        }))
       return *error;
   }
   if (missing > 0)
@@ -574,9 +567,8 @@ MaybeError Session::setInput(const std::string &name, HostTensor value, int64_t 
   return std::nullopt;
 }
 
-/// Sets all inputs of the role to these elements.
-MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double> values,
-                            int64_t batch) {
+/// Sets all inputs of the role to these elements, and those for which there are none to 0.
+MaybeError Session::setRole(plan::Input::Role role, std::span<const double> values) {
   for (const plan::Input *input : distinctInputs(plan())) {
     if (input->role() != role)
       continue;
@@ -584,23 +576,34 @@ MaybeError Session::setRole(plan::Input::Role role, std::initializer_list<double
     int64_t next = 0;
     for (double value : values)
       setElement(tensor, next++, value);
-    if (MaybeError error = setInput(input->name(), std::move(tensor), batch))
+    if (MaybeError error = setInput(input->name(), std::move(tensor)))
       return error;
   }
   return std::nullopt;
 }
 
-MaybeError Session::setLossScale(double scale) { return setRole(plan::Input::LOSS_SCALE, {scale}); }
+int64_t Session::numLearningRates() const {
+  const plan::Input *input = findInput(plan::Input::LEARNING_RATES);
+  return input ? typeOf(*input).numElements() : 0;
+}
 
-MaybeError Session::setRandomKey(std::array<uint32_t, 2> key, int64_t batch) {
-  // Of a plan without random masks too.
-  if (MaybeError error = checkBatch("the key of random masks", batch))
+MaybeError Session::setLearningRates(int64_t stepsDone, std::span<const double> rates) {
+  auto given = static_cast<int64_t>(rates.size()), most = numLearningRates();
+  if (most == 0)
+    return std::nullopt;
+  if (given == 0 || given > most)
+    return Error{fmt::format("{} learning rates are given; the plan takes 1 to {}", given, most)};
+  if (stepsDone < 0 || stepsDone > std::numeric_limits<int32_t>::max() - given)
+    return Error{fmt::format("learning rates are given for the steps after step {}; a run has at "
+                             "most {} steps",
+                             stepsDone, std::numeric_limits<int32_t>::max())};
+  if (MaybeError error = setRole(plan::Input::LEARNING_RATES, rates))
     return error;
-  // The plan's words are signed; the bits are the same.
-  return setRole(plan::Input::RANDOM_KEY,
-                 {static_cast<double>(static_cast<int32_t>(key[0])),
-                  static_cast<double>(static_cast<int32_t>(key[1]))},
-                 batch);
+  const double first[] = {static_cast<double>(stepsDone)};
+  if (MaybeError error = setRole(plan::Input::FIRST_STEP, first))
+    return error;
+  ratesLeft = given;
+  return std::nullopt;
 }
 
 MaybeError Session::loadInputs(DeviceExecutor &device, int64_t batch) const {
@@ -619,16 +622,16 @@ MaybeError Session::loadInputs(DeviceExecutor &device, int64_t batch) const {
   return std::nullopt;
 }
 
-MaybeError Session::step(double learningRate, int64_t stepNumber) {
-  if (MaybeError error = setRole(plan::Input::LEARNING_RATE, {learningRate}))
+MaybeError Session::step() {
+  const double batches[] = {static_cast<double>(inputs.size())};
+  if (MaybeError error = setRole(plan::Input::BATCHES, batches))
     return error;
-  if (MaybeError error = setRole(plan::Input::BATCHES, {static_cast<double>(inputs.size())}))
-    return error;
-  if (MaybeError error = setRole(plan::Input::STEP, {static_cast<double>(stepNumber)}))
-    return error;
+  if (numLearningRates() > 0 && ratesLeft == 0)
+    return Error{"there is no learning rate for the step: all that were given have been used"};
   for (const plan::Input *input : distinctInputs(plan()))
     if (!inputs.front().count(input->name()))
       return Error{fmt::format("input \"{}\" has no value", input->name())};
+  ratesLeft -= ratesLeft > 0;
   hasRun = true;
   shared->lastRun = this;
   MaybeError error = runOnDevices(

@@ -18,10 +18,8 @@
 #include "support/Error.h"
 #include "support/Tensor.h"
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -143,16 +141,19 @@ public:
   /// Of several batches of a step (SessionOptions::batches), each has its own.
   MaybeError setInput(const std::string &name, HostTensor value, int64_t batch = 0);
 
-  /// Sets what the loss is multiplied by, and what random masks are drawn from: the run's seed and
-  /// a number that no two iterations share, as unsigned words. Like data inputs, they keep their
-  /// values until they are set again; plans without these inputs ignore them.
-  MaybeError setLossScale(double scale);
-  MaybeError setRandomKey(std::array<uint32_t, 2> key, int64_t batch = 0);
+  /// How many learning rates the plan takes at once; 0 for a plan that does not train.
+  int64_t numLearningRates() const;
+  /// Gives the learning rates of the next steps, at most numLearningRates(): the first is for the
+  /// step before which the run has done `stepsDone` steps, as the step state counts them. Plans
+  /// that do not train ignore them.
+  MaybeError setLearningRates(int64_t stepsDone, std::span<const double> rates);
+  /// For how many steps there are learning rates.
+  int64_t learningRatesLeft() const { return ratesLeft; }
 
-  /// Runs the schedule once on all devices. `stepNumber` is 1 for the first optimizer step that is
-  /// applied; it and the learning rate are ignored by plans without these inputs. After an error
-  /// the session can only be destroyed, all its entry points with it.
-  MaybeError step(double learningRate, int64_t stepNumber);
+  /// Runs the schedule once on all devices. What changes from step to step besides the inputs, such
+  /// as the loss scale, is a state that the step updates. After an error the session can only be
+  /// destroyed, all its entry points with it.
+  MaybeError step();
 
   /// The whole tensor that the last step computed. An error once another entry point has run, which
   /// may have put other values in its place.
@@ -210,8 +211,7 @@ private:
   size_t positionOf(int64_t device) const;
   template <typename T> int64_t firstHolder(int64_t device, const T &binding) const;
   template <typename T> size_t firstHere(size_t position, const T &binding) const;
-  MaybeError setRole(plan::Input::Role role, std::initializer_list<double> values,
-                     int64_t batch = 0);
+  MaybeError setRole(plan::Input::Role role, std::span<const double> values);
   MaybeError checkBatch(const std::string &what, int64_t batch) const;
   MaybeError loadInputs(DeviceExecutor &device, int64_t batch) const;
   template <typename T>
@@ -238,6 +238,7 @@ private:
   PipelineTime pipeline;
   std::unique_ptr<StallDetector> stallDetector; // null without a timeout
   bool hasRun = false;
+  int64_t ratesLeft = 0; // learning rates for steps to come
   std::vector<std::unique_ptr<Session>> companions;
 };
 

@@ -73,7 +73,7 @@ MaybeError Generator::step(Session &session, HostTensor tokens, HostTensor posit
     if (input.name == "positions")
       if (MaybeError error = session.setInput("positions", positions))
         return error;
-  return session.step(0, 1);
+  return session.step();
 }
 
 /// Adds a token to each sequence that is not done.

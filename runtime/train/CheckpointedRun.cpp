@@ -17,18 +17,11 @@
 
 namespace dtc::runtime {
 
-static bool hasLearningRate(const plan::Plan &plan) {
-  std::vector<const plan::Input *> inputs = distinctInputs(plan);
-  return std::any_of(inputs.begin(), inputs.end(), [](const plan::Input *input) {
-    return input->role() == plan::Input::LEARNING_RATE;
-  });
-}
-
 Expected<std::unique_ptr<CheckpointedRun>>
 CheckpointedRun::open(const plan::Plan &plan, const TrainOptions &options, Note note) {
   if (options.checkpointPath.empty())
     return std::unique_ptr<CheckpointedRun>();
-  if (!hasLearningRate(plan))
+  if (!trains(plan))
     return Error{"--checkpoint: the plan does not train, so that there is nothing to save; leave "
                  "the flag out"};
   Expected<CheckpointFolder> folder = CheckpointFolder::open(options.checkpointPath);

@@ -79,7 +79,7 @@ Expected<std::optional<EvaluationResult>> Evaluation::run(const std::atomic<bool
     for (auto &[name, tensor] : *batch)
       if (MaybeError error = session.setInput(name, std::move(tensor)))
         return *error;
-    if (MaybeError error = session.step(0, 1))
+    if (MaybeError error = session.step())
       return *error;
     Expected<HostTensor> loss = session.getOutput("loss");
     if (!loss)

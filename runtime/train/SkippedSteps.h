@@ -11,8 +11,8 @@
 
 namespace dtc::runtime {
 
-/// Counts the steps that a program skipped because their gradient was not finite, and tells when
-/// it is of no use to go on.
+/// Counts the steps in a row that a program skipped because their gradient was not finite, and
+/// tells when it is of no use to go on.
 class SkippedSteps {
 public:
   /// So many in a row that no smaller loss scale can mend, and there is no hope.
@@ -20,20 +20,17 @@ public:
 
   SkippedSteps() = default;
   /// Goes on where another has ended.
-  SkippedSteps(int64_t total, int64_t inARow) : count(total), inARow(inARow) {}
+  explicit SkippedSteps(int64_t inARow) : inARow(inARow) {}
 
   /// Takes in the outcome of a step; `scaleCanFall` where the next one has a smaller loss scale.
   void stepDone(bool skipped, bool scaleCanFall) {
-    count += skipped;
     inARow = skipped && !scaleCanFall ? inARow + 1 : 0;
   }
 
-  int64_t total() const { return count; }
   int64_t lastInARow() const { return inARow; }
   bool hopeless() const { return inARow >= mostInARow; }
 
 private:
-  int64_t count = 0;
   int64_t inARow = 0;
 };
 

@@ -8,9 +8,9 @@
 #define DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
 
 #include "runtime/checkpoint/Manifest.h"
-#include "runtime/train/LossScale.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/SkippedSteps.h"
+#include "runtime/train/StepState.h"
 #include "support/Error.h"
 
 #include <cstdint>
@@ -18,29 +18,25 @@
 
 namespace dtc::runtime {
 
-/// Follows which steps a program skipped, and the loss scale with them. Its optimizers skip a step,
-/// on all devices, whose gradient has no finite norm.
+/// Follows which steps a program skipped, by its step state. Its optimizers skip a step, on all
+/// devices, whose gradient has no finite norm.
 class StepOutcomes {
 public:
   StepOutcomes() = default;
-  /// `lossScale` is absent where the plan does not scale its loss.
-  explicit StepOutcomes(std::optional<LossScale> lossScale) : scale(lossScale) {}
+  /// Of a run whose step state is `state` before its next step, which goes on after `position`.
+  StepOutcomes(const StepState &state, const RunPosition &position)
+      : state(state), skipped(position.skippedInARow), lastFinite(position.lastFiniteStep) {}
 
-  /// Of a run that goes on after the position of another. The scale is that of the position, where
-  /// both have one.
-  StepOutcomes(std::optional<LossScale> lossScale, const RunPosition &position);
-  /// Puts what a run needs to go on into its position.
+  /// Puts what a run needs to go on into its position, besides the states.
   void addTo(RunPosition &position) const;
 
-  /// The scale for the next step, if the plan scales its loss.
-  std::optional<double> lossScale() const;
-  int64_t skippedSteps() const { return skipped.total(); }
+  int64_t skippedSteps() const { return state.skippedSteps; }
   /// The last step whose loss and gradient were finite, 0 if none were: the weights that it began
   /// with were.
   int64_t lastFiniteStep() const { return lastFinite; }
 
-  /// Takes in a step that ran with lossScale(), and completes its metrics.
-  void stepDone(StepMetrics &metrics);
+  /// Takes in a step, after which the step state is `after`, and completes its metrics.
+  void stepDone(StepMetrics &metrics, const StepState &after);
 
   /// Why a run should not go on after this step, the last one that stepDone() got: too many were
   /// skipped in a row, or one was not although its loss is not finite. `learningRate` is that of
@@ -48,7 +44,10 @@ public:
   MaybeError check(const StepMetrics &metrics, double learningRate) const;
 
 private:
-  std::optional<LossScale> scale;
+  StepState state; // after the last step
+  bool wasSkipped = false;
+  /// With which the last step ran.
+  std::optional<double> lossScale;
   SkippedSteps skipped;
   int64_t lastFinite = 0;
 };

@@ -21,6 +21,7 @@
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/SavedFiles.h"
 #include "runtime/train/StepOutcomes.h"
+#include "runtime/train/StepState.h"
 #include "runtime/train/Weights.h"
 #include "simulator/PlanSimulation.h"
 #include "support/AtomicFile.h"
@@ -71,6 +72,7 @@ private:
   MaybeError openData();
   MaybeError loadCheckpoint();
   MaybeError checkOptions();
+  MaybeError beginOutcomes();
   MaybeError startLoader();
   MaybeError checkData(const DataSource &source, const std::string &name);
   std::string describeEpochs() const;
@@ -78,7 +80,8 @@ private:
   MaybeError runSteps();
   MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
   MaybeError beginMetrics();
-  Expected<StepMetrics> runStep(int64_t step, double rate);
+  Expected<StepMetrics> runStep(int64_t step);
+  MaybeError giveLearningRates(int64_t step);
   MaybeError giveInputs(int64_t step);
   MaybeError saveCheckpoint(MaybeError failure);
   MaybeError copyCheckpoint(StepMetrics &metrics);
@@ -87,7 +90,7 @@ private:
   MaybeError finish();
   template <typename Work> static MaybeError guarded(const Work &work);
   Expected<std::optional<double>> scalarOutput(const std::string &name) const;
-  bool trains() const { return session->findInput(plan::Input::LEARNING_RATE) != nullptr; }
+  bool trains() const { return runtime::trains(*plan); }
   void note(const std::string &text) const {
     printTo(notes, "note: {}\n", printable(text));
     std::fflush(notes);
@@ -108,6 +111,7 @@ private:
   SavedFiles savedFiles;
   std::optional<MetricsWriter> metricsWriter;
   LearningRateSchedule schedule;
+  std::optional<LossScaling> lossScale; // none if the plan does not scale its loss
   StepOutcomes outcomes;
   bool saidNoLabelCounts = false;
   int64_t steps = 0;
@@ -126,11 +130,7 @@ private:
 
 /// Finds where the run begins, and how many steps it has.
 MaybeError TrainLoop::openCheckpoints() {
-  std::vector<const plan::Input *> inputs = distinctInputs(*plan);
-  bool trains = std::any_of(inputs.begin(), inputs.end(), [](const plan::Input *input) {
-    return input->role() == plan::Input::LEARNING_RATE;
-  });
-  steps = options.steps.value_or(trains ? defaultTrainSteps : 1);
+  steps = options.steps.value_or(trains() ? defaultTrainSteps : 1);
   auto opened =
       CheckpointedRun::open(*plan, options, [this](const std::string &text) { note(text); });
   if (!opened)
@@ -139,7 +139,6 @@ MaybeError TrainLoop::openCheckpoints() {
   if (checkpoints)
     begin = checkpoints->begin();
   result.stepsDone = begin.step;
-  result.stepsSkipped = begin.skippedSteps;
   return std::nullopt;
 }
 
@@ -183,11 +182,10 @@ MaybeError TrainLoop::checkOptions() {
   if (!rates)
     return rates.error();
   schedule = *rates;
-  Expected<std::optional<LossScale>> scale =
-      initialLossScale(options, session->findInput(plan::Input::LOSS_SCALE) != nullptr);
-  if (!scale)
-    return scale.error();
-  outcomes = StepOutcomes(*scale, begin);
+  auto scaling = lossScaling(options, findState(*plan, plan::State::LOSS_SCALE) != nullptr);
+  if (!scaling)
+    return scaling.error();
+  lossScale = *scaling;
   Expected<std::unique_ptr<Evaluation>> opened = Evaluation::open(*session, options);
   if (!opened)
     return opened.error();
@@ -234,9 +232,13 @@ MaybeError TrainLoop::prepare(std::shared_ptr<const Backend> backend) {
   savedFiles = std::move(*files);
   if (MaybeError error = startStates(*session, options, notes, begin.step > 0))
     return error;
+  if (MaybeError error = startStepState(*session, lossScale, options.seed, begin.nextBatch))
+    return error;
   if (checkpoints)
     if (MaybeError error = loadCheckpoint())
       return error;
+  if (MaybeError error = beginOutcomes())
+    return error;
   // Last, as it takes longest.
   if (data)
     if (MaybeError error = checkData(*data, describeFiles(options.dataPaths)))
@@ -256,6 +258,20 @@ MaybeError TrainLoop::loadCheckpoint() {
   if (MaybeError error = checkpoints->load(*session, *identity, schedule, hasSteps))
     return error;
   return checkpoints->prepareToSave(*session);
+}
+
+/// Reads the step state that the run begins with.
+MaybeError TrainLoop::beginOutcomes() {
+  Expected<StepState> state = readStepState(*session);
+  if (!state)
+    return state.error();
+  if (trains() && state->stepsDone() != begin.step)
+    return Error{fmt::format("--resume: the checkpoint is of step {}, but its step state counts {} "
+                             "applied and {} skipped steps; it is damaged",
+                             begin.step, state->appliedSteps, state->skippedSteps)};
+  outcomes = StepOutcomes(*state, begin);
+  result.stepsSkipped = state->skippedSteps;
+  return std::nullopt;
 }
 
 /// Batches are read while the devices compute.
@@ -299,7 +315,7 @@ void TrainLoop::describe() const {
         fmt::format("{}={}{}", axis.name(), axis.size(), axis.temporal() ? " temporal" : ""));
   int64_t parameters = 0;
   for (const plan::State *state : distinctStates(*plan))
-    if (state->parameter().empty() && !state->cache())
+    if (state->kind() == plan::State::PARAMETER)
       parameters += typeOf(*state).numElements();
   std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
   printTo(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
@@ -329,15 +345,22 @@ Expected<std::optional<double>> TrainLoop::scalarOutput(const std::string &name)
   return std::optional<double>(elementAt(*value, 0));
 }
 
-/// The batches, what their random masks are drawn from, and the loss scale.
+/// Those of this step and the next ones, once for as many steps as the plan takes.
+MaybeError TrainLoop::giveLearningRates(int64_t step) {
+  if (session->learningRatesLeft() > 0)
+    return std::nullopt;
+  std::vector<double> rates;
+  for (int64_t i = 0; i < std::min(session->numLearningRates(), steps - step + 1); ++i)
+    rates.push_back(schedule.at(step + i));
+  return session->setLearningRates(step - 1, rates);
+}
+
+/// The batches, and now and then the learning rates.
 MaybeError TrainLoop::giveInputs(int64_t step) {
-  // Batches count, not updates: a step after a skipped one has masks of its own.
-  for (int64_t index = 0; index < options.batches; ++index) {
+  if (MaybeError error = giveLearningRates(step))
+    return error;
+  for (int64_t index = 0; data && index < options.batches; ++index) {
     int64_t number = begin.nextBatch + (step - 1 - begin.step) * options.batches + index;
-    if (MaybeError error = session->setRandomKey(randomMaskKey(options.seed, number), index))
-      return error;
-    if (!data)
-      continue;
     Expected<Batch> batch = loader->take(number + 1);
     if (!batch)
       return batch.error();
@@ -345,19 +368,15 @@ MaybeError TrainLoop::giveInputs(int64_t step) {
       if (MaybeError error = session->setInput(name, std::move(tensor), index))
         return error;
   }
-  if (std::optional<double> scale = outcomes.lossScale())
-    if (MaybeError error = session->setLossScale(*scale))
-      return error;
   return std::nullopt;
 }
 
-Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
+Expected<StepMetrics> TrainLoop::runStep(int64_t step) {
   auto start = std::chrono::steady_clock::now();
   if (MaybeError error = giveInputs(step))
     return *error;
-  // Skipped steps were none to the optimizer.
   statesAreWhole = false;
-  if (MaybeError error = session->step(rate, step - outcomes.skippedSteps()))
+  if (MaybeError error = session->step())
     return error->inContext(fmt::format("step {}", step));
   statesAreWhole = true;
   result.stepsDone = step;
@@ -367,7 +386,7 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
   metrics.tokensPerSecond = static_cast<double>(unitsPerStep) / std::max(metrics.seconds, 1e-9);
   metrics.peakBytes = session->peakBytes();
   if (trains())
-    metrics.learningRate = rate;
+    metrics.learningRate = schedule.at(step);
   Expected<std::optional<double>> loss = scalarOutput("loss");
   if (!loss)
     return loss.error();
@@ -376,7 +395,10 @@ Expected<StepMetrics> TrainLoop::runStep(int64_t step, double rate) {
   if (!gradNorm)
     return gradNorm.error();
   metrics.gradNorm = *gradNorm;
-  outcomes.stepDone(metrics);
+  Expected<StepState> state = readStepState(*session);
+  if (!state)
+    return state.error();
+  outcomes.stepDone(metrics, *state);
   return metrics;
 }
 
@@ -429,7 +451,7 @@ MaybeError TrainLoop::runSteps() {
       return error;
   }
   for (int64_t step = begin.step + 1; step <= steps && !stop; ++step) {
-    Expected<StepMetrics> metrics = runStep(step, schedule.at(step));
+    Expected<StepMetrics> metrics = runStep(step);
     if (!metrics)
       return metrics.error();
     result.stepsSkipped = outcomes.skippedSteps();

@@ -34,11 +34,11 @@ struct TrainResult {
 /// An error that comes later saves the states of the last complete step, unless it has left them
 /// incomplete. The error says what became of them.
 ///
-/// A step whose output "grad_norm" is not finite was skipped by the program: it is counted, and the
-/// number that the plan's input STEP gets does not advance. SkippedSteps::mostInARow in a row are
-/// an error; so is a loss that is not finite in a step that was not skipped. Both name the step,
-/// and nothing is saved then. Neither is an error with TrainOptions::allowNonfinite. Weights that
-/// are not finite at the end are an error, and are never saved.
+/// A step whose gradient has no finite norm was skipped by the program, which counts it in its step
+/// state. SkippedSteps::mostInARow in a row are an error; so is a loss that is not finite in a step
+/// that was not skipped. Both name the step, and nothing is saved then. Neither is an error with
+/// TrainOptions::allowNonfinite. Weights that are not finite at the end are an error, and are never
+/// saved.
 Expected<TrainResult> train(const TrainOptions &options, std::shared_ptr<const Backend> backend,
                             std::FILE *out, std::FILE *notes, const std::atomic<bool> &stop);
 

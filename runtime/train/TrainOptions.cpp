@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 
 namespace dtc::runtime {
 
@@ -56,7 +57,7 @@ Expected<LearningRateSchedule> learningRateSchedule(const TrainOptions &options,
   return LearningRateSchedule{options.decay, options.learningRate, minimum, warmup, steps};
 }
 
-Expected<std::optional<LossScale>> initialLossScale(const TrainOptions &options, bool planScales) {
+Expected<std::optional<LossScaling>> lossScaling(const TrainOptions &options, bool planScales) {
   const char *given = options.lossScale                 ? "--loss-scale"
                       : options.lossScaleGrowthInterval ? "--loss-scale-growth-interval"
                                                         : nullptr;
@@ -65,16 +66,19 @@ Expected<std::optional<LossScale>> initialLossScale(const TrainOptions &options,
       return Error{fmt::format("{}: the plan does not scale its loss; compile with --dtype f16 for "
                                "one that does, or leave the flag out",
                                given)};
-    return std::optional<LossScale>();
+    return std::optional<LossScaling>();
   }
-  double scale = options.lossScale.value_or(65536);
-  if (!(scale >= LossScale::lowest && scale <= LossScale::highest))
-    return Error{fmt::format("--loss-scale is {}; expected a number from {} to {}", scale,
-                             LossScale::lowest, LossScale::highest)};
-  int64_t interval = options.lossScaleGrowthInterval.value_or(2000);
-  if (interval < 1)
-    return Error{fmt::format("--loss-scale-growth-interval is {}; expected 1 or more", interval)};
-  return std::optional<LossScale>(LossScale(scale, interval));
+  LossScaling scaling;
+  scaling.initial = options.lossScale.value_or(scaling.initial);
+  if (!(scaling.initial >= LossScaling::kLowest && scaling.initial <= LossScaling::kHighest))
+    return Error{fmt::format("--loss-scale is {}; expected a number from {} to {}", scaling.initial,
+                             LossScaling::kLowest, LossScaling::kHighest)};
+  scaling.growthInterval = options.lossScaleGrowthInterval.value_or(scaling.growthInterval);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (scaling.growthInterval < 1 || scaling.growthInterval > kMost)
+    return Error{fmt::format("--loss-scale-growth-interval is {}; expected 1 to {}",
+                             scaling.growthInterval, kMost)};
+  return std::optional<LossScaling>(scaling);
 }
 
 } // namespace dtc::runtime

@@ -10,7 +10,6 @@
 #include "runtime/data/Sampling.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/train/LearningRate.h"
-#include "runtime/train/LossScale.h"
 #include "support/Error.h"
 
 #include <cstddef>
@@ -76,7 +75,7 @@ struct TrainOptions {
   /// Of the batches to train on.
   Sampling sampling = Sampling::Random;
 
-  /// Of plans that scale their loss; see LossScale.h. Absent: 65536 and 2000.
+  /// Of plans that scale their loss; see LossScaling. Absent: 65536 and 2000.
   std::optional<double> lossScale;
   std::optional<int64_t> lossScaleGrowthInterval;
 
@@ -98,8 +97,18 @@ struct TrainOptions {
 /// contradicts another.
 Expected<LearningRateSchedule> learningRateSchedule(const TrainOptions &options, int64_t steps);
 
+/// What a run decides about the factor that keeps small gradients within the range of a 16-bit
+/// type. The step updates it: see dtc-build-train-step.
+struct LossScaling {
+  static constexpr double kLowest = 1;
+  static constexpr double kHighest = 16777216; // 2^24
+
+  double initial = 65536;        // from kLowest to kHighest
+  int64_t growthInterval = 2000; // steps in a row that are not skipped and double it; 1 or more
+};
+
 /// How the loss is scaled; nullopt for a plan that does not scale it. An error names the flag.
-Expected<std::optional<LossScale>> initialLossScale(const TrainOptions &options, bool planScales);
+Expected<std::optional<LossScaling>> lossScaling(const TrainOptions &options, bool planScales);
 
 } // namespace dtc::runtime
 

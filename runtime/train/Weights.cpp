@@ -82,7 +82,7 @@ private:
 static std::map<std::string, const plan::State *> mastersOf(const plan::Plan &plan) {
   std::map<std::string, const plan::State *> masters;
   for (const plan::State *state : distinctStates(plan))
-    if (state->master())
+    if (state->kind() == plan::State::MASTER_WEIGHTS)
       masters[state->parameter()] = state;
   return masters;
 }
@@ -90,9 +90,8 @@ static std::map<std::string, const plan::State *> mastersOf(const plan::Plan &pl
 /// The states that are no part of the optimizer's, and no caches.
 static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
   std::vector<const plan::State *> states = distinctStates(plan);
-  std::erase_if(states, [](const plan::State *state) {
-    return !state->parameter().empty() || state->cache();
-  });
+  std::erase_if(states,
+                [](const plan::State *state) { return state->kind() != plan::State::PARAMETER; });
   return states;
 }
 

@@ -11,6 +11,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
@@ -80,14 +81,14 @@ TrainingRun run(const Case &example, const CompileOptions &options, int64_t batc
         EXPECT_FALSE(session->setInput(name, std::move(part), index));
       }
     if (options.dtype == ComputeType::F16)
-      EXPECT_FALSE(session->setLossScale(1024));
-    auto problem = session->step(1e-2, step);
+      EXPECT_FALSE(setLossScale(*session, 1024));
+    auto problem = trainStep(*session, 1e-2);
     EXPECT_FALSE(problem) << problem->message;
     result.losses.push_back(element(*session->getOutput("loss")));
     result.norms.push_back(element(*session->getOutput("grad_norm")));
   }
   for (const plan::State *state : runtime::distinctStates(session->plan()))
-    if (state->parameter().empty())
+    if (state->kind() == plan::State::PARAMETER)
       result.parameters.emplace(state->name(), *session->getState(state->name()));
   return result;
 }

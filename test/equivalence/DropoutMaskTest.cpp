@@ -13,6 +13,7 @@
 
 #include "plan/plan.pb.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -172,9 +173,11 @@ void setParameters(runtime::Session &session, const Sizes &sizes, bool oneHot) {
 /// The masks of one run forward: of dropout [B, S, D], of attention [B, S, H, keys].
 Masks masksOf(runtime::Session &session, const Key &key) {
   Masks masks;
-  auto problem = session.setRandomKey(key);
+  // The words as they are, signed.
+  auto problem = setStepState(session, plan::State::RANDOM_KEY,
+                              {double(int32_t(key[0])), double(int32_t(key[1]))});
   if (!problem)
-    problem = session.step(0, 1);
+    problem = trainStep(session, 0);
   EXPECT_FALSE(problem) << problem->message;
   if (problem)
     return masks;
@@ -236,8 +239,8 @@ void expectMasksInGradients(const std::string &text, int threads) {
   for (int64_t b = 0; b < kSmall.batch; ++b)
     setElement(places, b, std::pow(16, b));
   ASSERT_FALSE(session->setInput("c", places));
-  ASSERT_FALSE(session->setRandomKey(kKey));
-  auto problem = session->step(/*learningRate=*/0, 1);
+  ASSERT_FALSE(setStepState(*session, plan::State::RANDOM_KEY, {double(kKey[0]), double(kKey[1])}));
+  auto problem = trainStep(*session, 0);
   ASSERT_FALSE(problem) << problem->message;
   for (int i = 0; i < kNumOps; ++i) {
     bool attention = kOps[i].isAttention;

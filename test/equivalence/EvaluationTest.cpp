@@ -12,6 +12,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
 
@@ -62,7 +63,7 @@ double forwardLoss(const Model &model, const States &states, uint64_t seed) {
   for (const plan::State *state : runtime::distinctStates(session->plan()))
     EXPECT_FALSE(session->setState(state->name(), states.at(state->name())));
   setBatch(model, *session, seed);
-  EXPECT_FALSE(session->step(0, 1));
+  EXPECT_FALSE(trainStep(*session, 0));
   return element(*session->getOutput("result0"));
 }
 
@@ -76,11 +77,11 @@ TEST_P(Evaluation, IsTheForwardLossAndChangesNothing) {
   ASSERT_FALSE(session->initializeStates(/*seed=*/7));
   for (int step = 1; step <= 2; ++step) {
     setBatch(model, *session, step);
-    ASSERT_FALSE(session->setRandomKey({7, uint32_t(step)}));
-    ASSERT_FALSE(session->step(1e-2, step));
+    ASSERT_FALSE(setStepState(*session, plan::State::RANDOM_KEY, {7, double(step)}));
+    ASSERT_FALSE(trainStep(*session, 1e-2));
     States before = statesOf(*session);
     setBatch(model, *evaluate, 100 + step);
-    auto problem = evaluate->step(0, 1);
+    auto problem = trainStep(*evaluate, 0);
     ASSERT_FALSE(problem) << problem->message;
     double loss = element(*evaluate->getOutput("loss"));
     EXPECT_NEAR(loss, forwardLoss(model, before, 100 + step), 1e-5 * loss);

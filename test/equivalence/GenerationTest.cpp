@@ -12,6 +12,7 @@
 #include "plan/plan.pb.h"
 #include "runtime/generate/Generator.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -97,7 +98,7 @@ Tokens generateAgainAndAgain(const Model &model, const Tokens &prompts) {
       last.as<int32_t>()[0] = int32_t(tokens.size()) - 1;
       EXPECT_FALSE(session->setInput("tokens", std::move(all)));
       EXPECT_FALSE(session->setInput("positions", std::move(last)));
-      EXPECT_FALSE(session->step(0, 1));
+      EXPECT_FALSE(trainStep(*session, 0));
       auto logits = session->getOutput("logits");
       const float *first = logits->as<float>();
       tokens.push_back(int32_t(std::max_element(first, first + logits->type.shape[2]) - first));

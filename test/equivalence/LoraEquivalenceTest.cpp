@@ -13,6 +13,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
 
@@ -90,14 +91,14 @@ TEST(Lora, AdaptersAloneTrain) {
       ASSERT_FALSE(session->initializeStates(/*seed=*/7));
       std::map<std::string, runtime::HostTensor> before;
       for (const plan::State *state : runtime::distinctStates(session->plan()))
-        if (state->parameter().empty())
+        if (state->kind() == plan::State::PARAMETER)
           before.emplace(state->name(), *session->getState(state->name()));
       // The same batch each time, which even a few steps learn.
       ASSERT_FALSE(setRandomInputs(*session, /*seed=*/1));
-      ASSERT_FALSE(session->setRandomKey({7, 1}));
+      ASSERT_FALSE(setStepState(*session, plan::State::RANDOM_KEY, {7, 1}));
       std::vector<double> losses;
       for (int step = 1; step <= kSteps; ++step) {
-        auto problem = session->step(/*learningRate=*/1e-2, step);
+        auto problem = trainStep(*session, 1e-2);
         ASSERT_FALSE(problem) << problem->message;
         losses.push_back(element(*session->getOutput("loss")));
       }
@@ -133,7 +134,7 @@ TEST(Lora, StateIsThatOfTheAdapters) {
         if (state->parameter().empty())
           (runtime::isAdapterName(state->name()) ? adapters : base) += elements;
         else
-          (state->master() ? masters : moments) += elements;
+          (state->kind() == plan::State::MASTER_WEIGHTS ? masters : moments) += elements;
         if (!state->parameter().empty()) {
           EXPECT_TRUE(runtime::isAdapterName(state->parameter())) << state->name();
           EXPECT_EQ(state->dtype(), plan::F32);
@@ -147,7 +148,7 @@ TEST(Lora, StateIsThatOfTheAdapters) {
       int64_t bytes = 0, buffers = 0;
       const plan::Program &program = session->plan().programs(0);
       for (const plan::State &state : program.states())
-        if (!state.parameter().empty() && !state.master()) {
+        if (state.kind() == plan::State::OPTIMIZER) {
           bytes += runtime::typeOf(program.buffers(state.buffer())).numBytes();
           ++buffers;
           EXPECT_EQ(program.buffers(state.buffer()).kind(), plan::Buffer::OPTIMIZER_STATE);

@@ -20,6 +20,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
 
@@ -92,7 +93,7 @@ std::optional<Results> execute(std::shared_ptr<const plan::Plan> plan, int64_t b
         if ((*session)->setInput(name, randomTensor(type, uint64_t(10 * step + batch), name, 8),
                                  batch))
           return std::nullopt;
-    if ((*session)->step(1e-2, step))
+    if (trainStep(**session, 1e-2))
       return std::nullopt;
     for (const plan::Output *output : runtime::distinctOutputs(*plan))
       keep(output->name() + std::to_string(step), *(*session)->getOutput(output->name()));

@@ -17,6 +17,7 @@
 #include "plan/plan.pb.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
 
@@ -88,7 +89,7 @@ Results train(const Case &example) {
         EXPECT_FALSE(session->setInput(name, std::move(part), index));
       }
     }
-    auto problem = session->step(1e-2, step);
+    auto problem = trainStep(*session, 1e-2);
     EXPECT_FALSE(problem) << problem->message;
     if (problem)
       return results;

@@ -14,6 +14,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/train/StepOutcomes.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -59,27 +60,29 @@ bool isFaulty(int64_t step) {
                      [&](const Fault &fault) { return fault.step == step; });
 }
 
-/// The bytes of all states of all devices.
+/// The bytes of states of all devices.
 using Snapshot = std::vector<std::string>;
 
-Snapshot takeSnapshot(const runtime::Session &session) {
+/// Of all states but the step state, unless that is wanted too.
+Snapshot takeSnapshot(const runtime::Session &session, bool withStepState = false) {
   Snapshot bytes;
   for (int64_t d = 0; d < session.numDevices(); ++d) {
-    const runtime::Device &device = session.device(d);
+    const auto &device = session.device(d);
     const plan::Program &program = *device.getProgram().program;
     for (const plan::State &state : program.states())
-      bytes.emplace_back(reinterpret_cast<const char *>(device.buffer(state.buffer())),
-                         runtime::typeOf(program.buffers(int(state.buffer()))).numBytes());
+      if (withStepState || !runtime::isStepState(state.kind()))
+        bytes.emplace_back(reinterpret_cast<const char *>(device.buffer(state.buffer())),
+                           runtime::typeOf(program.buffers(int(state.buffer()))).numBytes());
   }
   return bytes;
 }
 
-/// Every two devices that hold the same shard of a state hold the same bytes.
+/// Every two devices that hold the same shard of a state, or the step state, hold the same bytes.
 void expectEqualReplicas(const runtime::Session &session) {
   const runtime::Mesh &mesh = session.getPrepared().mesh;
   std::map<std::pair<std::string, int64_t>, std::string> shards;
   int64_t copies = 0;
-  Snapshot snapshot = takeSnapshot(session);
+  Snapshot snapshot = takeSnapshot(session, /*withStepState=*/true);
   auto bytes = snapshot.begin();
   for (int64_t d = 0; d < session.numDevices(); ++d)
     for (const plan::State &state : session.device(d).getProgram().program->states()) {
@@ -120,17 +123,20 @@ public:
     session = std::move(*created);
     EXPECT_FALSE(session->initializeStates(/*seed=*/7));
   }
-  /// Trains on a batch as the optimizer's step of that number.
-  void step(int64_t batch, int64_t number, std::optional<double> scale) {
+  /// What the run decides. After that the step decides.
+  void start(int64_t firstBatch, double scale, int64_t growthInterval) {
+    EXPECT_FALSE(setStepState(*session, plan::State::RANDOM_KEY, {7, double(firstBatch)}));
+    EXPECT_FALSE(setStepState(*session, plan::State::LOSS_SCALE, {scale}));
+    EXPECT_FALSE(setStepState(*session, plan::State::GROWTH_INTERVAL, {double(growthInterval)}));
+  }
+  /// Trains on a batch.
+  void step(int64_t batch) {
     auto problem = setRandomInputs(*session, /*seed=*/uint64_t(batch));
     if (!problem)
-      problem = session->setRandomKey({7, uint32_t(batch)});
-    if (!problem && scale)
-      problem = session->setLossScale(*scale);
-    if (!problem)
-      problem = session->step(/*learningRate=*/1e-2, number);
+      problem = trainStep(*session, 1e-2);
     ASSERT_FALSE(problem) << problem->message;
   }
+  runtime::StepState state() const { return *runtime::readStepState(*session); }
   double output(const char *name) const { return element(*session->getOutput(name)); }
 
   std::unique_ptr<runtime::Session> session;
@@ -168,34 +174,37 @@ TEST_P(SkippedSteps, AreSkippedByAllAndChangeNothing) {
     return;
 
   bool scales = std::string(dtype) == "f16";
-  runtime::StepOutcomes outcomes(
-      scales ? std::optional<runtime::LossScale>({kScales[0], /*growthInterval=*/2})
-             : std::nullopt);
   Trainer run(plan, backend, injections), leftOut(plan, backend, {});
+  run.start(/*firstBatch=*/1, kScales[0], /*growthInterval=*/2);
+  runtime::StepOutcomes outcomes(run.state(), {});
   int64_t skipped = 0;
   for (int64_t step = 1; step <= kLastStep; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
-    std::optional<double> scale = outcomes.lossScale();
-    EXPECT_EQ(scale, scales ? std::optional<double>(kScales[step - 1]) : std::nullopt);
+    EXPECT_EQ(run.state().lossScale,
+              scales ? std::optional<double>(kScales[step - 1]) : std::nullopt);
     Snapshot before = takeSnapshot(*run.session);
-    run.step(step, step - skipped, scale);
+    run.step(step);
     runtime::StepMetrics metrics;
     metrics.step = step;
     metrics.learningRate = 1e-2;
     metrics.loss = run.output("loss");
     metrics.gradNorm = run.output("grad_norm");
-    outcomes.stepDone(metrics);
+    outcomes.stepDone(metrics, run.state());
     EXPECT_FALSE(outcomes.check(metrics, 1e-2)) << "the run goes on";
     expectEqualReplicas(*run.session);
 
     skipped += isFaulty(step);
     EXPECT_EQ(metrics.skippedSteps, skipped);
+    EXPECT_EQ(run.state().appliedSteps, step - skipped);
     EXPECT_EQ(std::isfinite(*metrics.gradNorm), !isFaulty(step));
     EXPECT_EQ(takeSnapshot(*run.session) == before, isFaulty(step));
     if (isFaulty(step))
       continue;
     // The other run knows nothing of the batches of faulty steps.
-    leftOut.step(step, step - skipped, scale);
+    leftOut.start(step, kScales[step - 1], /*growthInterval=*/100);
+    leftOut.step(step);
+    EXPECT_EQ(leftOut.state().appliedSteps, step - skipped);
+    EXPECT_EQ(leftOut.state().skippedSteps, 0);
     EXPECT_EQ(leftOut.output("loss"), *metrics.loss);
     EXPECT_EQ(leftOut.output("grad_norm"), *metrics.gradNorm);
     EXPECT_TRUE(takeSnapshot(*leftOut.session) == takeSnapshot(*run.session));
@@ -252,15 +261,16 @@ TEST_P(FaultsInCopies, AreSeenByAll) {
   EXPECT_GE(biases, 1);
 
   Trainer run(plan, backend, injections);
+  run.start(/*firstBatch=*/1, kScales[0], /*growthInterval=*/100);
   const Snapshot initial = takeSnapshot(*run.session);
   for (const Injection &injection : injections) {
     SCOPED_TRACE(injection.op + " " + injection.kernel + " " + std::to_string(injection.match) +
                  " on device " + std::to_string(injection.device));
-    run.step(injection.step, /*number=*/1, std::nullopt);
+    run.step(injection.step);
     EXPECT_FALSE(std::isfinite(run.output("grad_norm"))) << "the run does not know of it";
     ASSERT_TRUE(takeSnapshot(*run.session) == initial) << "some device did not skip the step";
   }
-  run.step(int64_t(injections.size() + 1), /*number=*/1, std::nullopt);
+  run.step(int64_t(injections.size() + 1));
   EXPECT_TRUE(std::isfinite(run.output("grad_norm")));
   EXPECT_FALSE(takeSnapshot(*run.session) == initial);
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/equivalence/Training.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
@@ -49,16 +50,15 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
     return run;
   EXPECT_EQ(session->numDevices(), devicesOf(options));
   EXPECT_FALSE(session->initializeStates(/*seed=*/7));
+  // The step counts on from there.
+  EXPECT_FALSE(setStepState(*session, plan::State::RANDOM_KEY, {7, 1}));
+  EXPECT_FALSE(setLossScale(*session, 1024));
   for (int step = 1; step <= kSteps; ++step) {
     auto problem = setRandomInputs(*session, /*seed=*/step);
     if (!problem && model.losses)
       problem = session->setInput("labels", unevenLabels(model, step));
     if (!problem)
-      problem = session->setRandomKey({7, uint32_t(step)});
-    if (!problem && options.dtype == ComputeType::F16)
-      problem = session->setLossScale(1024);
-    if (!problem)
-      problem = session->step(/*learningRate=*/1e-2, step);
+      problem = trainStep(*session, 1e-2);
     EXPECT_FALSE(problem) << problem->message;
     if (problem)
       return run;
@@ -66,7 +66,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
     run.norms.push_back(element(*session->getOutput("grad_norm")));
   }
   for (const plan::State *state : runtime::distinctStates(session->plan()))
-    if (state->parameter().empty())
+    if (state->kind() == plan::State::PARAMETER)
       run.parameters.emplace(state->name(), *session->getState(state->name()));
   return run;
 }

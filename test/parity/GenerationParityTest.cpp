@@ -11,6 +11,7 @@
 
 #include "runtime/generate/Generator.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/plans/TrainStep.h"
 #include "test/parity/Reference.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +73,7 @@ TEST_P(GenerationParity, FirstLogits) {
   }
   ASSERT_FALSE(session->setInput("tokens", std::move(tokens)));
   ASSERT_FALSE(session->setInput("positions", std::move(positions)));
-  ASSERT_FALSE(session->step(0, 1));
+  ASSERT_FALSE(trainStep(*session, 0));
   auto logits = session->getOutput("logits");
   ASSERT_TRUE(bool(logits)) << logits.error().message;
   int64_t width = logits->type.shape[2];

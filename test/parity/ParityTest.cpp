@@ -14,6 +14,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/plans/TrainStep.h"
 #include "test/parity/Reference.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +70,7 @@ TEST_P(GradientParity, Gradients) {
   auto session = open(CompileMode::Gradients);
   ASSERT_TRUE(session);
   reference.setBatch(*session, "samples.safetensors", 0);
-  ASSERT_FALSE(session->step(0, 1));
+  ASSERT_FALSE(trainStep(*session, 0));
   expectOutput(*session, "loss", reference.expected["loss"][0]);
   int trained = 0, frozen = 0;
   for (const plan::State *state : runtime::distinctStates(session->plan())) {
@@ -98,13 +99,13 @@ TEST_P(Parity, Training) {
   for (int step = 1; step <= expected["steps"]; ++step) {
     SCOPED_TRACE(testing::Message() << "step " << step);
     reference.setBatch(*session, "samples.safetensors", step - 1);
-    ASSERT_FALSE(session->step(expected["optimizer"]["lr"], step));
+    ASSERT_FALSE(trainStep(*session, expected["optimizer"]["lr"]));
     expectOutput(*session, "loss", expected["loss"][step - 1]);
     expectOutput(*session, "grad_norm", expected["grad_norm"][step - 1]);
   }
   for (const plan::State *each : runtime::distinctStates(session->plan())) {
     const plan::State &state = *each;
-    if (!state.parameter().empty())
+    if (state.kind() != plan::State::PARAMETER)
       continue;
     runtime::HostTensor wanted = reference.tensor("parameters.safetensors", state.name());
     runtime::HostTensor actual = *session->getState(state.name());
@@ -135,7 +136,7 @@ TEST_P(EvaluationParity, Loss) {
     for (size_t i = 0; i < batches.size(); ++i) {
       SCOPED_TRACE(testing::Message() << "batch " << i);
       reference.setBatch(*evaluate, "held_out.safetensors", int64_t(i));
-      ASSERT_FALSE(evaluate->step(0, 1));
+      ASSERT_FALSE(trainStep(*evaluate, 0));
       expectOutput(*evaluate, "loss", batches[i]["loss"]);
       double count = batches[i]["counted"];
       total += count * element(*evaluate->getOutput("loss"));
@@ -147,7 +148,7 @@ TEST_P(EvaluationParity, Loss) {
   expectLosses("before");
   for (int step = 1; step <= reference.expected["steps"]; ++step) {
     reference.setBatch(*session, "samples.safetensors", step - 1);
-    ASSERT_FALSE(session->step(reference.expected["optimizer"]["lr"], step));
+    ASSERT_FALSE(trainStep(*session, reference.expected["optimizer"]["lr"]));
   }
   expectLosses("after");
 }

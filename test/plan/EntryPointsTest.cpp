@@ -71,7 +71,7 @@ TEST(EntryPoints, ShareStates) {
   EXPECT_ERROR_AFTER("entry point \"again\": program 0: state 1 is \"other\"",
                      companion.mutable_programs(0)->mutable_states(1)->set_name("other"));
   // One that the plan does not use.
-  EXPECT_ERROR_AFTER("entry point \"again\": program 0 has 2 states; expected 3",
+  EXPECT_ERROR_AFTER("entry point \"again\": program 0 has 4 states; expected 5",
                      plan::Program &program = *plan.mutable_programs(0);
                      plan::State &state = *program.add_states(); state = program.states(1);
                      state.set_name("unused"); state.clear_update();
@@ -89,9 +89,10 @@ TEST(EntryPoints, ShareStates) {
 }
 
 TEST(EntryPoints, CachesAreNoParameters) {
-  EXPECT_ERROR_AFTER("is a cache; expected no parameter",
+  EXPECT_ERROR_AFTER("is a cache; expected that it starts as zeros",
                      plan::State &state = *companion.mutable_programs(0)->mutable_states(0);
-                     state.set_cache(true); state.mutable_init()->set_kind(plan::Init::ONES));
+                     state.set_kind(plan::State::CACHE);
+                     state.mutable_init()->set_kind(plan::Init::ONES));
 }
 
 namespace {

@@ -118,7 +118,7 @@ TEST(PipelineValidator, AcceptsAValidPlanAndSaysWhatItFound) {
   EXPECT_EQ(second.sends, 4);
   EXPECT_EQ(second.receives, 3);
   EXPECT_EQ(first.entries, 13);
-  EXPECT_EQ(first.instructions, 3 * (3 + 3 + 1 + 1) + 8);
+  EXPECT_EQ(first.instructions, 3 * (3 + 3 + 1 + 1) + 8 + 11);
   ASSERT_TRUE(first.slots && second.slots);
   EXPECT_EQ(first.slots->alive, 2u);
   EXPECT_EQ(first.slots->reserved, 2u);
@@ -243,9 +243,10 @@ TEST(PipelineValidator, WhatProgramsShareIsAlike) {
   EXPECT_TRUE(contains(
       errorOf([](plan::State &s) { s.mutable_sharding()->mutable_dims(0)->add_axes("dp"); }),
       "state \"w0\" has another sharding"));
-  EXPECT_ERROR_AFTER("input \"lr\" has another role in program 1 than in program 0",
-                     second.mutable_inputs(0)->set_role(plan::Input::STEP));
-  EXPECT_ERROR_AFTER("inputs \"lr\" and \"rate\" of two programs have the same role",
+  EXPECT_ERROR_AFTER("input \"learning_rates\" has another role in program 1 than in program 0",
+                     second.mutable_inputs(0)->set_role(plan::Input::DATA);
+                     second.mutable_inputs(1)->set_role(plan::Input::DATA));
+  EXPECT_ERROR_AFTER("inputs \"learning_rates\" and \"rate\" of two programs have the same role",
                      second.mutable_inputs(0)->set_name("rate"));
   EXPECT_ERROR_AFTER("programs 0 and 1 both have an output \"loss\"",
                      first.mutable_outputs(0)->set_name("loss"));
@@ -290,7 +291,7 @@ TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
       "written since by task \"forward.1\", instruction 3 (kernel reduce)",
       bufferOf(second, output(second, "forward.1", 3))
           .set_offset(bufferOf(second, output(second, "forward.1", 1)).offset()));
-  EXPECT_ERROR_AFTER("does not hold its value any more: buffer 19, f32[1,4], copy 0 of 1 for "
+  EXPECT_ERROR_AFTER("does not hold its value any more: buffer 33, f32[1,4], copy 0 of 1 for "
                      "microbatch 0, which shares bytes of the arena with it, was written since by "
                      "task \"forward.1\", instruction 5 (kernel fill), microbatch 0",
                      fillPlaceOf(second, output(second, "forward.1", 1), "forward.1"));
@@ -308,13 +309,13 @@ TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
   };
   EXPECT_EQ(errorOfAlias(true), "");
   EXPECT_TRUE(contains(errorOfAlias(false),
-                       "input 0 (buffer 19, f32[1,4], copy 0 of 1 for microbatch 0) is read before "
+                       "input 0 (buffer 33, f32[1,4], copy 0 of 1 for microbatch 0) is read before "
                        "it is written"));
 }
 
 TEST(PipelineValidator, StatesAndOutputsSurviveTheStep) {
-  EXPECT_ERROR_AFTER("state \"w0\", after the step: its tensor (buffer 15, f32[1,4]) does not hold "
-                     "its value any more: buffer 17, f32[1,4]",
+  EXPECT_ERROR_AFTER("state \"w0\", after the step: its tensor (buffer 27, f32[1,4]) does not hold "
+                     "its value any more: buffer 31, f32[1,4]",
                      fillPlaceOf(first, first.states(0).buffer(), "update"));
   EXPECT_ERROR_AFTER("output \"grad_sum\", after the step: its tensor",
                      fillPlaceOf(first, first.outputs(0).buffer(), "update"));
@@ -373,12 +374,16 @@ TEST(PipelineValidator, ScheduleEntries) {
       "1 (buffer 5, f32[1,4], copy 0 of 2 for microbatch 0) is read before it is "
       "written",
       removeEntry(first, entryOf(first, "forward.0", 0)));
-  EXPECT_ERROR_AFTER("output \"loss\" (buffer 15) is never written", {
+  EXPECT_ERROR_AFTER("output \"loss\" (buffer 27) is never written", {
     second.clear_schedule();
     second.clear_loop_begin();
     second.clear_loop_end();
-    for (plan::State &state : *second.mutable_states())
+    for (plan::State &state : *second.mutable_states()) {
       state.clear_update();
+      state.set_name("second." + state.name()); // else it would be that of the first program
+      if (!state.parameter().empty())
+        state.set_parameter("second." + state.parameter());
+    }
   });
   // The second program expects the microbatches in their order.
   EXPECT_ERROR_AFTER("message 1 of channel 0 is sent for microbatch 2 by program 0 (task "

@@ -13,6 +13,7 @@
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
 #include <limits>
@@ -82,7 +83,7 @@ CommunicatorBytes bytesOfAStep(std::shared_ptr<const plan::Plan> plan) {
     if (input.role() == plan::Input::DATA) {
       EXPECT_OK((*session)->setInput(input.name(), HostTensor(typeOf(input))));
     }
-  EXPECT_OK((*session)->step(0.1, 1));
+  EXPECT_OK(trainStep(**session, 0.1));
   return (*session)->communicatorBytes();
 }
 
@@ -97,7 +98,7 @@ TEST(PlanSummary, Mesh) {
   EXPECT_EQ(summary.microbatches, 8);
   EXPECT_EQ(summary.model, "a square");
   EXPECT_EQ(summary.producer, "a test");
-  EXPECT_EQ(summary.version, 7u);
+  EXPECT_EQ(summary.version, 8u);
 
   summary = summarizePlan(*forwardPlan());
   EXPECT_TRUE(summary.axes.empty());

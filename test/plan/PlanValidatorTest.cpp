@@ -8,6 +8,7 @@
 
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/StepStatePlan.h"
 #include "test/lib/plans/TestPlans.h"
 
 #include <cmath>
@@ -49,7 +50,7 @@ TEST(PlanValidator, AcceptsValidPlans) {
 }
 
 TEST(PlanValidator, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (7)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (8)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 
@@ -305,10 +306,10 @@ TEST(PlanValidator, EveryElementType) {
     state.mutable_init()->set_kind(plan::Init::NORMAL);
     expectFloatAsked("random initial values need a float type, found");
     state.mutable_init()->set_kind(plan::Init::ZEROS);
-    plan::Input &rate = builder.input("lr", dtype, {}, {});
+    plan::Input &batches = builder.input("batches", dtype, {}, {});
     EXPECT_OK(validatePlan(*builder.build()));
-    rate.set_role(plan::Input::LEARNING_RATE);
-    expectFloatAsked("are scalars of a float type, found");
+    batches.set_role(plan::Input::BATCHES);
+    expectFloatAsked("the number of batches is a scalar of a float type, found");
   }
 }
 
@@ -365,7 +366,7 @@ static std::string masterError(const std::function<void(plan::State &)> &change,
   builder.state("w", parameter, {4, 6}, {{}, {}});
   plan::State &master = builder.state("w.master", dtype, shape, DimAxes(shape.size()));
   master.set_parameter("w");
-  master.set_master(true);
+  master.set_kind(plan::State::MASTER_WEIGHTS);
   change(master);
   return messageOf(validatePlan(*builder.build()));
 }
@@ -376,7 +377,7 @@ TEST(PlanValidator, MasterWeights) {
   EXPECT_EQ(masterError(asItIs, DType::F64), "");
   EXPECT_EQ(masterError(asItIs, DType::F32, {4, 6}, DType::F16), "");
   EXPECT_TRUE(contains(masterError([](plan::State &master) { master.clear_parameter(); }),
-                       "state \"w.master\" holds master weights, but names no parameter"));
+                       "state \"w.master\" is of kind MASTER_WEIGHTS, but names no parameter"));
   EXPECT_TRUE(contains(masterError([](plan::State &master) { master.set_parameter("v"); }),
                        "belongs to parameter \"v\", which does not exist"));
   for (DType dtype : {DType::BF16, DType::F16, DType::I32})
@@ -407,7 +408,7 @@ TEST(PlanValidator, MasterWeightsMayLieInAnotherWay) {
   auto addMaster = [&](const std::string &name) {
     plan::State &master = builder.state(name, DType::F32, {4, 6}, {{}, {"a"}});
     master.set_parameter("w");
-    master.set_master(true);
+    master.set_kind(plan::State::MASTER_WEIGHTS);
   };
   addMaster("w.master");
   EXPECT_OK(validatePlan(*builder.build()));
@@ -423,17 +424,101 @@ TEST(PlanValidator, RolesOfInputs) {
     builder.input("x", dtype, shape, DimAxes(shape.size())).set_role(role);
     return messageOf(validatePlan(*builder.build()));
   };
-  for (auto role : {plan::Input::LEARNING_RATE, plan::Input::STEP, plan::Input::LOSS_SCALE}) {
-    EXPECT_EQ(errorOf(role, DType::F32, {}), "");
-    EXPECT_EQ(errorOf(role, DType::F64, {}), "");
-    EXPECT_TRUE(contains(errorOf(role, DType::I32, {}), "scalars of a float type, found i32[]"));
-    EXPECT_TRUE(contains(errorOf(role, DType::F32, {1}), "scalars of a float type, found f32[1]"));
+  EXPECT_EQ(errorOf(plan::Input::BATCHES, DType::F32, {}), "");
+  EXPECT_EQ(errorOf(plan::Input::BATCHES, DType::F64, {}), "");
+  EXPECT_TRUE(contains(errorOf(plan::Input::BATCHES, DType::F32, {1}),
+                       "the number of batches is a scalar of a float type, found f32[1]"));
+  for (auto [dtype, shape] : {std::pair(DType::F32, Shape{}), std::pair(DType::I32, Shape{4}),
+                              std::pair(DType::BF16, Shape{4}), std::pair(DType::F32, Shape{0}),
+                              std::pair(DType::F32, Shape{2, 2})})
+    EXPECT_TRUE(contains(errorOf(plan::Input::LEARNING_RATES, dtype, shape),
+                         "learning rates are a vector of f32 or f64, found " +
+                             TensorType{dtype, shape}.str()));
+  for (auto [dtype, shape] : {std::pair(DType::I32, Shape{1}), std::pair(DType::F32, Shape{})})
+    EXPECT_TRUE(contains(errorOf(plan::Input::FIRST_STEP, dtype, shape),
+                         "the step of the first learning rate is a scalar of i32, found"));
+  for (auto [role, type] : {std::pair(plan::Input::LEARNING_RATES, TensorType{DType::F32, {4}}),
+                            std::pair(plan::Input::FIRST_STEP, TensorType{DType::I32, {}})})
+    EXPECT_TRUE(contains(errorOf(role, type.dtype, type.shape),
+                         "the program has one of LEARNING_RATES and FIRST_STEP; expected both"));
+}
+
+TEST(PlanValidator, LearningRatesAreOnEveryDeviceAndGoWithCounters) {
+  auto errorOf = [](const std::function<void(PlanBuilder &)> &change) {
+    PlanBuilder builder;
+    builder.axis("a", 2);
+    StepStatePlan stepState(builder, /*scalesLoss=*/true);
+    builder.task("t");
+    builder.schedule(0);
+    stepState.computeScalars();
+    change(builder);
+    return messageOf(validatePlan(*builder.build()));
+  };
+  EXPECT_EQ(errorOf([](PlanBuilder &) {}), "");
+  EXPECT_TRUE(
+      contains(errorOf([](PlanBuilder &b) {
+                 b.program().mutable_inputs(0)->mutable_sharding()->mutable_dims(0)->add_axes("a");
+                 b.program().mutable_buffers(0)->set_shape(0, numTestRates / 2);
+               }),
+               "input \"learning_rates\": is split over devices; expected all of it"));
+  for (plan::State::Kind kind : {plan::State::APPLIED_STEPS, plan::State::SKIPPED_STEPS})
+    EXPECT_TRUE(contains(errorOf([&](PlanBuilder &b) {
+                           for (int i = 0; i < b.program().states_size(); ++i)
+                             if (b.program().states(i).kind() == kind)
+                               b.program().mutable_states()->DeleteSubrange(i, 1);
+                         }),
+                         "the program has learning rates and no state of kind " +
+                             plan::State::Kind_Name(kind)));
+}
+
+TEST(PlanValidator, StepStates) {
+  auto errorOf = [](plan::State::Kind kind, DType dtype, const Shape &shape,
+                    const std::function<void(plan::State &)> &change = {}) {
+    PlanBuilder builder;
+    plan::State &state = builder.state("s", dtype, shape, DimAxes(shape.size()));
+    state.set_kind(kind);
+    if (change)
+      change(state);
+    return messageOf(validatePlan(*builder.build()));
+  };
+  for (auto kind : {plan::State::APPLIED_STEPS, plan::State::SKIPPED_STEPS, plan::State::GOOD_STEPS,
+                    plan::State::GROWTH_INTERVAL}) {
+    EXPECT_EQ(errorOf(kind, DType::I32, {}), "");
+    EXPECT_TRUE(contains(errorOf(kind, DType::F32, {}), "of step state is i32[], found f32[]"));
+    EXPECT_TRUE(contains(errorOf(kind, DType::I32, {1}), "of step state is i32[], found i32[1]"));
   }
-  EXPECT_EQ(errorOf(plan::Input::RANDOM_KEY, DType::I32, {2}), "");
-  EXPECT_TRUE(contains(errorOf(plan::Input::RANDOM_KEY, DType::I32, {}),
-                       "a random key is i32[2], found i32[]"));
-  EXPECT_TRUE(contains(errorOf(plan::Input::RANDOM_KEY, DType::F32, {2}),
-                       "a random key is i32[2], found f32[2]"));
+  EXPECT_EQ(errorOf(plan::State::LOSS_SCALE, DType::F32, {}), "");
+  EXPECT_EQ(errorOf(plan::State::LOSS_SCALE, DType::F64, {}), "");
+  EXPECT_TRUE(contains(errorOf(plan::State::LOSS_SCALE, DType::F16, {}),
+                       "LOSS_SCALE of step state is f32[] or f64[], found f16[]"));
+  EXPECT_EQ(errorOf(plan::State::RANDOM_KEY, DType::I32, {2}), "");
+  EXPECT_TRUE(contains(errorOf(plan::State::RANDOM_KEY, DType::I32, {}),
+                       "RANDOM_KEY of step state is i32[2], found i32[]"));
+  EXPECT_TRUE(contains(
+      errorOf(plan::State::LOSS_SCALE, DType::F32, {},
+              [](plan::State &state) { state.mutable_init()->set_kind(plan::Init::NORMAL); }),
+      "is step state and starts as random numbers"));
+  EXPECT_TRUE(contains(errorOf(plan::State::GROWTH_INTERVAL, DType::I32, {},
+                               [](plan::State &state) { state.set_update(state.buffer()); }),
+                       "is a growth interval and updated by the step"));
+  EXPECT_TRUE(contains(errorOf(plan::State::GOOD_STEPS, DType::I32, {},
+                               [](plan::State &state) { state.set_parameter("w"); }),
+                       "state \"s\" is of kind GOOD_STEPS and belongs to parameter \"w\"; only "
+                       "OPTIMIZER and MASTER_WEIGHTS do"));
+  EXPECT_TRUE(contains(errorOf(plan::State::OPTIMIZER, DType::F32, {}),
+                       "is of kind OPTIMIZER, but names no parameter"));
+  EXPECT_TRUE(contains(errorOf(static_cast<plan::State::Kind>(77), DType::F32, {}),
+                       "state \"s\" is of the unknown kind 77"));
+  PlanBuilder twice;
+  for (const char *name : {"a", "b"})
+    twice.state(name, DType::I32, {}, {}).set_kind(plan::State::GOOD_STEPS);
+  EXPECT_ERROR(validatePlan(*twice.build()),
+               "states \"a\" and \"b\" are both of kind GOOD_STEPS; expected one at most");
+  PlanBuilder split;
+  split.axis("a", 2);
+  split.state("key", DType::I32, {2}, {{"a"}}).set_kind(plan::State::RANDOM_KEY);
+  EXPECT_ERROR(validatePlan(*split.build()),
+               "state \"key\": is step state and split over devices; expected all of it on each");
 }
 
 TEST(PlanValidator, InitialValues) {
@@ -465,13 +550,12 @@ TEST(PlanValidator, Shardings) {
 
 TEST(PlanValidator, Inputs) {
   EXPECT_ERROR_AFTER("input 0 has no name", program.mutable_inputs(0)->clear_name());
-  EXPECT_ERROR_AFTER("two inputs are named \"lr\"", program.mutable_inputs(0)->set_name("lr"));
-  EXPECT_ERROR_AFTER("input \"tokens\": unknown role 6",
-                     program.mutable_inputs(0)->set_role(static_cast<plan::Input::Role>(6)));
-  EXPECT_ERROR_AFTER("the learning rate, the step, the loss scale and the number of batches are "
-                     "scalars of a float "
-                     "type, found i32[8,6]",
-                     program.mutable_inputs(0)->set_role(plan::Input::STEP));
+  EXPECT_ERROR_AFTER("two inputs are named \"first_step\"",
+                     program.mutable_inputs(0)->set_name("first_step"));
+  EXPECT_ERROR_AFTER("input \"tokens\": unknown role 1",
+                     program.mutable_inputs(0)->set_role(static_cast<plan::Input::Role>(1)));
+  EXPECT_ERROR_AFTER("the number of batches is a scalar of a float type, found i32[8,6]",
+                     program.mutable_inputs(0)->set_role(plan::Input::BATCHES));
   EXPECT_ERROR_AFTER("index_limit is -1", program.mutable_inputs(0)->set_index_limit(-1));
   EXPECT_ERROR_AFTER("index_limit is", program.mutable_inputs(0)->set_index_limit(INT64_MAX));
   EXPECT_ERROR_AFTER("index_limit is for elements of type i32, found f32",
@@ -513,7 +597,7 @@ TEST(PlanValidator, ReadsComeAfterWrites) {
                        program.set_loop_begin(1);
                        program.set_loop_end(3);
                      });
-  EXPECT_ERROR_AFTER("state \"w\", after the step: its tensor (buffer 20, f32[8,4]) is read before "
+  EXPECT_ERROR_AFTER("state \"w\", after the step: its tensor (buffer 32, f32[8,4]) is read before "
                      "it is written",
                      program.mutable_schedule()->RemoveLast());
   EXPECT_ERROR_AFTER("output \"loss\" (buffer 5) is never written", {

@@ -206,13 +206,34 @@ TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
                        "behind the loop"));
 }
 
+TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
+  // "prepare" makes a value of the random key, of which the loop makes another one.
+  auto errorOf = [](const char *kernel, bool repeatsLoop) {
+    SumPlan plan(2, {0, 1});
+    plan::State &key = plan.state("key", DType::I32, {2}, {{}});
+    key.set_kind(plan::State::RANDOM_KEY);
+    plan.addTo(0, kernel, plan.s, plan.prepared);
+    plan.program().mutable_tasks(0)->mutable_instructions(0)->mutable_kernel()->add_inputs(
+        key.buffer());
+    plan.addTo(1, "neg", plan.prepared, plan.used);
+    return messageOf(validatePlan(plan.plan, repeatsLoop));
+  };
+  for (const char *kernel : {"dropout", "attention", "attention_grad"}) {
+    EXPECT_EQ(errorOf(kernel, false), "");
+    EXPECT_TRUE(contains(errorOf(kernel, true),
+                         "is made from the data of one run of the loop over microbatches, written "
+                         "by task \"prepare\", instruction 0"));
+  }
+  EXPECT_EQ(errorOf("add", true), "");
+}
+
 TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
   // "prepare" makes a value of `from`, of which the loop makes another one.
   auto errorOf = [](uint32_t SumPlan::*from, bool repeatsLoop,
                     plan::Input::Role role = plan::Input::DATA) {
     SumPlan plan(2, {0, 1});
     plan.program().mutable_inputs(0)->set_role(role);
-    if (role == plan::Input::LEARNING_RATE) {
+    if (role == plan::Input::BATCHES) {
       plan.program().mutable_inputs(0)->clear_shape();
       plan.program().mutable_inputs(0)->clear_sharding();
       plan.program().mutable_buffers(static_cast<int>(plan.x))->clear_shape();
@@ -223,7 +244,7 @@ TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
   };
   EXPECT_EQ(errorOf(&SumPlan::x, false), "");
   EXPECT_EQ(errorOf(&SumPlan::s, true), "");
-  EXPECT_EQ(errorOf(&SumPlan::x, true, plan::Input::LEARNING_RATE), "");
+  EXPECT_EQ(errorOf(&SumPlan::x, true, plan::Input::BATCHES), "");
   std::string error = errorOf(&SumPlan::x, true);
   EXPECT_TRUE(contains(error,
                        "when the loop over microbatches runs again: task \"add\", "

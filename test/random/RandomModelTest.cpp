@@ -17,6 +17,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/lib/RandomCases.h"
+#include "test/lib/plans/TrainStep.h"
 #include "test/random/RunProgram.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +93,7 @@ std::map<std::string, runtime::HostTensor> ModelCase::stepAlone(Mode mode, int64
   if (!problem)
     problem = setInputs(*session, model.indexLimits, seed + batch);
   if (!problem)
-    problem = session->step(/*learningRate=*/0.1, 1);
+    problem = trainStep(*session, 0.1);
   EXPECT_FALSE(problem) << problem->message << model.loss;
   return problem ? std::map<std::string, runtime::HostTensor>() : resultsOf(*session);
 }
@@ -121,7 +122,7 @@ void ModelCase::compareTwoBatches(runtime::Session &actual) {
   for (int64_t batch = 0; batch < 2 && !problem; ++batch)
     problem = setInputs(actual, model.indexLimits, seed + batch, batch);
   if (!problem)
-    problem = actual.step(/*learningRate=*/0.1, 1);
+    problem = trainStep(actual, 0.1);
   ASSERT_FALSE(problem) << problem->message << model.loss;
   auto first = stepAlone(Mode::Gradients, 0), second = stepAlone(Mode::Gradients, 1);
   ASSERT_FALSE(first.empty() || second.empty());

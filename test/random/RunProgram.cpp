@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/random/RunProgram.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
@@ -35,10 +36,13 @@ runtime::MaybeError dtc::test::setInputs(runtime::Session &session,
 
 runtime::MaybeError dtc::test::setStates(runtime::Session &session, uint64_t seed) {
   for (const plan::State *state : runtime::distinctStates(session.plan()))
-    if (auto problem = session.setState(
-            state->name(), randomTensor({runtime::DType::F64,
-                                         {state->file_shape().begin(), state->file_shape().end()}},
-                                        seed, state->name())))
+    if (runtime::isStepState(state->kind()))
+      continue;
+    else if (auto problem = session.setState(
+                 state->name(),
+                 randomTensor({runtime::DType::F64,
+                               {state->file_shape().begin(), state->file_shape().end()}},
+                              seed, state->name())))
       return problem;
   return {};
 }
@@ -51,7 +55,7 @@ runtime::MaybeError dtc::test::runProgram(runtime::Session &session,
   for (int step = 1; step <= (mode == CompileMode::Train ? 2 : 1); ++step) {
     auto problem = setInputs(session, indexLimits, seed + step);
     if (!problem)
-      problem = session.step(/*learningRate=*/0.1, step);
+      problem = trainStep(session, 0.1);
     if (problem)
       return problem;
   }

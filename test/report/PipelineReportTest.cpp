@@ -57,7 +57,7 @@ TEST(PipelineReport, SummaryAsText) {
   std::string text = formatSummary(summarizePlan(*plan));
   EXPECT_TRUE(contains(text, "pipeline    2 programs over pp, 2 stages, schedule 1f1b; counts"));
   EXPECT_TRUE(
-      contains(text, "  pp=0               512 B       512 B     1.0 KiB       320 B       2\n"));
+      contains(text, "  pp=0               512 B       512 B     1.8 KiB       320 B       2\n"));
   EXPECT_TRUE(contains(text, "       2  largest\n"));
   EXPECT_TRUE(contains(text, "  send over pp                      3          3              7"));
   EXPECT_TRUE(contains(text, "sent by all in a step: 272 B; by the device that sends most: 72 B"));

@@ -16,6 +16,7 @@
 #include "plan/plan.pb.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/plans/TrainStep.h"
 #include "test/reshard/RandomReshards.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +104,7 @@ static void runCase(uint64_t seed, bool verbose, std::map<int, int> &kinds) {
     ASSERT_FALSE(problem) << problem->message;
     expected.push_back(expectedElements(value, input, weights));
   }
-  auto problem = session->step(0, 1);
+  auto problem = trainStep(*session, 0);
   ASSERT_FALSE(problem) << problem->message << program.text;
   for (size_t index = 0; index < expected.size(); ++index)
     for (const std::string &name : {program.values[index].result, program.values[index].witness}) {

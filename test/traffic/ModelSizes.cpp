@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/traffic/ModelSizes.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
 
@@ -154,7 +155,7 @@ bool dtc::test::runStep(runtime::Session &session) {
   if (!problem)
     problem = setRandomInputs(session, /*seed=*/1);
   if (!problem)
-    problem = session.step(/*learningRate=*/1e-3, /*stepNumber=*/1);
+    problem = trainStep(session, 1e-3);
   EXPECT_FALSE(problem) << problem->message;
   return !problem;
 }

@@ -20,11 +20,12 @@ LogicalResult Lowering::lowerArguments() {
     auto slot = function.getArgAttrOfType<StringAttr>(index, "dtc.slot");
     auto cache = function.getArgAttrOfType<StringAttr>(index, "dtc.cache");
     auto input = function.getArgAttrOfType<StringAttr>(index, "dtc.input");
+    auto stepState = function.getArgAttrOfType<StringAttr>(index, DtcDialect::kStepStateAttrName);
     auto scalar = function.getArgAttrOfType<StringAttr>(index, "dtc.scalar");
     if (!shape || !sharding)
       return function.emitOpError() << "is not partitioned: argument " << index
                                     << " has no global shape; run dtc-spmd-partition first";
-    if (!param && !slot && !cache && !input && !scalar)
+    if (!param && !slot && !cache && !stepState && !input && !scalar)
       return function.emitOpError() << "argument " << index
                                     << " is neither a parameter nor an input; give "
                                        "it dtc.param or dtc.input";
@@ -39,16 +40,22 @@ LogicalResult Lowering::lowerArguments() {
                 : cache    ? exec::BufferKind::Cache
                            : exec::BufferKind::Input;
     Value buffer = allocate(arg, kind, /*reusable=*/false);
-    if (param || slot || cache) {
+    if (param || slot || cache || stepState) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
       StringAttr of =
           slot ? function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of") : StringAttr();
-      auto name = slot    ? builder.getStringAttr(of.getValue() + "." + slot.getValue())
-                  : cache ? cache
-                          : param;
+      auto name = slot        ? builder.getStringAttr(of.getValue() + "." + slot.getValue())
+                  : cache     ? cache
+                  : stepState ? builder.getStringAttr("dtc." + stepState.getValue())
+                              : param;
+      // Set when a run starts; 0 is no scale, and no interval.
+      Attribute init = function.getArgAttr(index, "dtc.init");
+      if (stepState &&
+          (stepState.getValue() == "loss_scale" || stepState.getValue() == "growth_interval"))
+        init = OnesAttr::get(function.getContext());
       exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
-                            fileShape ? fileShape : shape, sharding,
-                            function.getArgAttr(index, "dtc.init"), isMaster, bool(cache));
+                            fileShape ? fileShape : shape, sharding, init, isMaster, bool(cache),
+                            stepState);
       stateNames[arg] = name;
     } else {
       exec::InputOp::create(declare, arg.getLoc(), buffer, input ? input : scalar,

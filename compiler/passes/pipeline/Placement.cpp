@@ -20,6 +20,7 @@ Placement::Placement(func::FuncOp function, dist::MicrobatchLoopOp loop,
                      const PipelineProgram &program, int64_t devices)
     : function(function), loop(loop), program(program), devices(devices) {
   findHomes();
+  findCommon();
   findNeeds();
   place();
 }
@@ -28,11 +29,24 @@ DeviceSet &Placement::needOf(Value value) {
   return needed.try_emplace(value, none()).first->second;
 }
 
-/// Whether the op makes fewer elements than the largest thing that it reads has, or what all stages
-/// agree on. Elements, not bytes: what is a scalar in and out is made again rather than sent.
-static bool runsOnce(Operation &op) {
+void Placement::findCommon() {
+  auto isCommon = [&](Value value) { return common.contains(value); };
+  for (BlockArgument arg : function.getArguments())
+    if (available(arg).all())
+      common.insert(arg);
+  for (Operation &op : function.front().without_terminator())
+    if (&op != loop.getOperation() && llvm::all_of(op.getOperands(), isCommon))
+      common.insert(op.result_begin(), op.result_end());
+}
+
+/// Whether the op makes fewer elements than the largest thing that it reads has, and not from what
+/// all devices have, or what all stages agree on. Elements, not bytes: what is a scalar in and out
+/// is made again rather than sent.
+bool Placement::runsOnce(Operation &op) const {
   if (op.hasAttr(kAgreedAttrName))
     return true;
+  if (llvm::all_of(op.getOperands(), [&](Value operand) { return common.contains(operand); }))
+    return false;
   auto elements = [](Type type) { return cast<RankedTensorType>(type).getNumElements(); };
   int64_t results = 0, largest = 0;
   for (Type type : op.getResultTypes())

@@ -32,7 +32,8 @@ struct StepMessage {
 /// A parameter lives on each device whose stages use it, and with it the optimizer's state for it.
 /// An op runs where its results are needed; operands that are made elsewhere are sent. An op that
 /// makes less than what it reads, such as the square sum of a gradient, runs once, where its
-/// operands are, and its result is sent; so does one on whose result all devices agree.
+/// operands are, and its result is sent, unless all devices have what it reads; so does one on
+/// whose result all devices agree.
 class Placement {
 public:
   Placement(mlir::func::FuncOp function, dist::MicrobatchLoopOp loop,
@@ -50,6 +51,8 @@ public:
 
 private:
   void findHomes();
+  void findCommon();
+  bool runsOnce(mlir::Operation &op) const;
   void findNeeds();
   void place();
   void placeOp(mlir::Operation &op);
@@ -63,6 +66,8 @@ private:
   const PipelineProgram &program;
   unsigned devices;
   llvm::DenseMap<mlir::Value, DeviceSet> inLoop; ///< where the loop reads the value
+  /// What each device can compute from what all of them have, such as the step state.
+  llvm::DenseSet<mlir::Value> common;
   llvm::DenseMap<mlir::Value, DeviceSet> needed;
   llvm::DenseMap<mlir::Value, DeviceSet> made;
   llvm::DenseMap<mlir::Operation *, DeviceSet> places;

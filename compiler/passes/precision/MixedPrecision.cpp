@@ -113,7 +113,8 @@ void PrecisionAssigner::demand() {
 void PrecisionAssigner::retypeParameters() {
   for (BlockArgument arg : function.getArguments())
     if (isStateArgument(function, arg.getArgNumber()) &&
-        !function.getArgAttr(arg.getArgNumber(), "dtc.slot"))
+        !function.getArgAttr(arg.getArgNumber(), "dtc.slot") &&
+        !isStepState(function, arg.getArgNumber()))
       arg.setType(cast<RankedTensorType>(arg.getType()).clone(low));
 }
 
@@ -227,7 +228,7 @@ LogicalResult PrecisionAssigner::inferResults(Operation *op) {
 
 LogicalResult PrecisionAssigner::retype(Operation *op) {
   auto precision = cast<PrecisionOpInterface>(op);
-  if (isa<ConvertOp>(op) && isFloat(op->getResult(0)))
+  if (isa<ConvertOp>(op))
     return success(); // the model's own: it says what it gives
   bool anyLow = false, anyWide = false, staysWide = false;
   for (OpOperand &operand : op->getOpOperands()) {

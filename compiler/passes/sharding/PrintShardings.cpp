@@ -269,7 +269,7 @@ void Printer::printInputs() {
   Table table({"input", "shape", "sharding", "local shape", "bytes", "padding", ""});
   for (BlockArgument arg : function.getArguments()) {
     StringRef name = attributeOf(arg, "dtc.input");
-    for (StringRef other : {"dtc.scalar", "dtc.cache"})
+    for (StringRef other : {"dtc.scalar", "dtc.cache", "dtc.step_state"})
       if (name.empty())
         name = attributeOf(arg, other);
     // What is neither is a value of a function that is no model.

@@ -26,7 +26,8 @@ DictionaryAttr dtc::describeReason(const Mesh &mesh, Value value, const Layout &
   const bool isAgreed = value.getDefiningOp() && value.getDefiningOp()->hasAttr(kAgreedAttrName);
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto function = cast<func::FuncOp>(arg.getOwner()->getParentOp());
-    for (StringRef key : {"dtc.param", "dtc.slot", "dtc.cache", "dtc.input", "dtc.scalar"})
+    for (StringRef key :
+         {"dtc.param", "dtc.slot", "dtc.cache", "dtc.input", "dtc.scalar", "dtc.step_state"})
       if (auto name = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), key)) {
         isParameter = key == "dtc.param";
         what = ((isParameter ? "parameter " : "argument ") + name.getValue()).str();

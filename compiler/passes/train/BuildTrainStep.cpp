@@ -43,15 +43,23 @@ private:
   Value countOncePerBatch(Value term);
   void sumOverBatches(MutableArrayRef<Value> gradients);
   void buildArguments();
+  void buildScalars();
   void buildUpdates(ArrayRef<Value> gradients);
+  void updateStepState();
   void buildOutputs(ArrayRef<Value> gradients);
   Value scalar(double value) {
     return ConstantOp::create(builder, function.getLoc(), RankedTensorType::get({}, elementType),
                               value);
   }
+  Value integer(int64_t value) {
+    return ConstantOp::create(builder, function.getLoc(),
+                              RankedTensorType::get({}, builder.getI32Type()),
+                              static_cast<double>(value));
+  }
   Value gradientNorm(ArrayRef<Value> gradients);
   void declareSlot(BlockArgument param, StringRef slot);
-  void declareScalar(StringRef role);
+  /// Declares an argument that has the attribute `key` with the value `name`.
+  void declare(StringRef key, StringRef name, Type element, ArrayRef<int64_t> shape = {});
   /// Appends what was declared to the function's arguments, all at once, and returns them.
   SmallVector<BlockArgument> insertArguments();
   void addResult(Value value, StringRef key, Attribute attr) {
@@ -73,7 +81,9 @@ private:
   Value differentiated, divisor;
   SmallVector<BlockArgument> params; ///< that train
   OptimizerScalars scalars;
-  BlockArgument lossScale; ///< null: the loss is not scaled
+  BlockArgument learningRates, firstStep, appliedSteps, skippedSteps;
+  /// Null: the loss is not scaled.
+  BlockArgument lossScale, goodSteps, growthInterval;
   /// How many batches the sums of a step are over; null: one, or sums whose quotient does not say.
   BlockArgument batches;
   SmallVector<BlockArgument> slots; ///< those of the first parameter, then of the next
@@ -264,11 +274,12 @@ void TrainStepBuilder::declareSlot(BlockArgument param, StringRef slot) {
       {param.getType(), attrs.getDictionary(builder.getContext()), param.getLoc()});
 }
 
-void TrainStepBuilder::declareScalar(StringRef role) {
+void TrainStepBuilder::declare(StringRef key, StringRef name, Type element,
+                               ArrayRef<int64_t> shape) {
   newArguments.push_back(
-      {RankedTensorType::get({}, elementType),
-       builder.getDictionaryAttr(builder.getNamedAttr("dtc.scalar", builder.getStringAttr(role))),
-       NameLoc::get(builder.getStringAttr(role))});
+      {RankedTensorType::get(shape, element),
+       builder.getDictionaryAttr(builder.getNamedAttr(key, builder.getStringAttr(name))),
+       NameLoc::get(builder.getStringAttr(name))});
 }
 
 SmallVector<BlockArgument> TrainStepBuilder::insertArguments() {
@@ -285,17 +296,27 @@ SmallVector<BlockArgument> TrainStepBuilder::insertArguments() {
   return SmallVector<BlockArgument>(function.getArguments().drop_front(first));
 }
 
-/// Adds the arguments of a train step: scalars, then the state of each parameter.
+/// How many learning rates the caller gives at once: more than the steps that can be under way, as
+/// each needs its data, and few enough to be copied to the device with these.
+static constexpr int64_t kNumLearningRates = 64;
+
+/// Adds the arguments of a train step: scalars, the step state, then the state of each parameter.
 void TrainStepBuilder::buildArguments() {
-  declareScalar("learning_rate");
-  if (optimizer->countsSteps)
-    declareScalar("step");
-  if (options.lossScale)
-    declareScalar("loss_scale");
+  StringRef stepState = DtcDialect::kStepStateAttrName;
+  Type i32 = builder.getI32Type();
+  declare("dtc.scalar", "learning_rates", elementType, kNumLearningRates);
+  declare("dtc.scalar", "first_step", i32);
   // A divisor is summed over the batches as the gradients are.
   bool countsBatches = options.accumulates && !divisor;
   if (countsBatches)
-    declareScalar("batches");
+    declare("dtc.scalar", "batches", elementType);
+  declare(stepState, "applied_steps", i32);
+  declare(stepState, "skipped_steps", i32);
+  if (options.lossScale) {
+    declare(stepState, "loss_scale", elementType);
+    declare(stepState, "good_steps", i32);
+    declare(stepState, "growth_interval", i32);
+  }
   for (BlockArgument param : params)
     for (StringRef slot : optimizer->slots)
       declareSlot(param, slot);
@@ -306,18 +327,65 @@ void TrainStepBuilder::buildArguments() {
     next = next.drop_front();
     return argument;
   };
-  scalars.learningRate = take();
-  if (optimizer->countsSteps)
-    scalars.step = take();
-  if (options.lossScale)
-    lossScale = take();
+  learningRates = take();
+  firstStep = take();
   if (countsBatches)
     batches = take();
+  appliedSteps = take();
+  skippedSteps = take();
+  if (options.lossScale) {
+    lossScale = take();
+    goodSteps = take();
+    growthInterval = take();
+  }
   slots.assign(next.begin(), next.end());
+}
+
+/// Computes the scalars that all updates share from the step state.
+void TrainStepBuilder::buildScalars() {
+  Location loc = NameLoc::get(builder.getStringAttr("step_state"));
+  Value steps = AddOp::create(builder, loc, appliedSteps, skippedSteps);
+  Value index = SubOp::create(builder, loc, steps, firstStep);
+  scalars.learningRate = PickOp::create(builder, loc, learningRates, index);
+  if (optimizer->countsSteps) {
+    // Skipped steps were none to the optimizer. Its first one is 1.
+    Value step = AddOp::create(builder, loc, appliedSteps, integer(1));
+    scalars.step = ConvertOp::create(builder, loc, step, elementType);
+  }
+}
+
+/// Adds the new step state. The loss scale halves after each step that was skipped, because a
+/// gradient overflowed, and doubles after `growthInterval` steps in a row that were not; it stays
+/// within [1, 2^24].
+///
+/// Source: Micikevicius et al., "Mixed precision training" (ICLR 2018), section 3.2.
+void TrainStepBuilder::updateStepState() {
+  Location loc = NameLoc::get(builder.getStringAttr("step_state"));
+  Value one = integer(1);
+  Value applied = ConvertOp::create(builder, loc, scalars.apply, builder.getI32Type());
+  Value skipped = SubOp::create(builder, loc, one, applied);
+  update(appliedSteps, AddOp::create(builder, loc, appliedSteps, applied));
+  update(skippedSteps, AddOp::create(builder, loc, skippedSteps, skipped));
+  if (!lossScale)
+    return;
+  Value good = AddOp::create(builder, loc, goodSteps, one);
+  good = MulOp::create(builder, loc, good, applied); // 0 after a skipped step
+  Value grows =
+      CompareOp::create(builder, loc, good, growthInterval, ComparePredicate::GreaterOrEqual);
+  Value grown = ConvertOp::create(builder, loc, grows, builder.getI32Type());
+  Value stays = SubOp::create(builder, loc, one, grown);
+  update(goodSteps, MulOp::create(builder, loc, good, stays));
+  Value twice = MulOp::create(builder, loc, lossScale, scalar(2));
+  twice = MinimumOp::create(builder, loc, twice, scalar(16777216));
+  Value half = MulOp::create(builder, loc, lossScale, scalar(0.5));
+  half = MaximumOp::create(builder, loc, half, scalar(1));
+  Value kept = SelectOp::create(builder, loc, grows, twice, lossScale);
+  update(lossScale, SelectOp::create(builder, loc, scalars.apply, kept, half));
 }
 
 /// Adds the norm of the gradients, of which `gradients` are a known multiple, and all updates.
 void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
+  buildScalars();
   Value norm = gradientNorm(gradients);
   Location loc = norm.getLoc();
   Value factor = divisor;
@@ -364,6 +432,7 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
     for (auto [slot, value] : llvm::zip_equal(parts, updated.drop_front()))
       update(slot, value);
   }
+  updateStepState();
 }
 
 /// Returns the gradients themselves.

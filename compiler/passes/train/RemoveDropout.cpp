@@ -39,7 +39,8 @@ void dtc::eraseUnusedInputs(func::FuncOp function) {
   int64_t next = 0;
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
-    unused[index] = arg.use_empty() && !isStateArgument(function, index);
+    unused[index] =
+        arg.use_empty() && (!isStateArgument(function, index) || isStepState(function, index));
     numbers.push_back(next);
     next += !unused[index];
   }

@@ -14,8 +14,8 @@ namespace dtc {
 /// Has the ops of the function that draw a mask for training give what they would without it.
 void removeDropout(mlir::func::FuncOp function);
 
-/// Erases the arguments that nothing reads, but for states. Results keep the arguments that they
-/// update.
+/// Erases the arguments that nothing reads, but for states other than the step state. Results keep
+/// the arguments that they update.
 void eraseUnusedInputs(mlir::func::FuncOp function);
 
 } // namespace dtc

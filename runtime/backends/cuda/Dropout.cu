@@ -41,13 +41,13 @@ inline constexpr int elementsPerThread = 4;
 
 /// A thread has neighbouring elements, which mostly have one block of words. `loops` lead from the
 /// elements of the device's block to those of the whole tensor, whose first is `origin`; the key
-/// holds the seed and the iteration. y may be x.
+/// holds the seed and the iteration of the step's first batch, from which `mask` counts. y may be x.
 template <typename F>
 __global__ void __launch_bounds__(256)
     dropoutKernel(const __grid_constant__ DeviceLoops<1> loops, MaskWords mask, int64_t origin,
                   const int32_t *key, const F *x, F *y, Wide<F> scale) {
   mask.seed = static_cast<uint32_t>(key[0]);
-  mask.iteration = static_cast<uint32_t>(key[1]);
+  mask.iteration += static_cast<uint32_t>(key[1]);
   int64_t step = int64_t{gridDim.x} * blockDim.x * elementsPerThread;
   int64_t first = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elementsPerThread;
   for (; first < loops.count; first += step) {

@@ -38,6 +38,8 @@ LocalMask RandomMask::at(std::span<const AxisPosition> position, const int32_t *
   LocalMask local{words, &nest, 0};
   local.words.seed = static_cast<uint32_t>(key[0]);
   local.words.iteration = static_cast<uint32_t>(key[1]);
+  for (const AxisPosition &axis : position)
+    local.words.iteration += static_cast<uint32_t>(axis.repetition);
   for (const SplitDim &dim : splitDims)
     local.origin += extentAt(position, dim.axes, dim.size).offset * dim.stride;
   return local;

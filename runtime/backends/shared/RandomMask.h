@@ -57,7 +57,8 @@ public:
   double rate() const { return share; }
   /// What kept elements are multiplied by: 1 / (1 - rate).
   double scale() const { return 1 / (1 - share); }
-  /// The mask of the device at `position`; `key` holds the seed and the iteration.
+  /// The mask of the device at `position`. `key` holds the seed and the iteration of the step's
+  /// first batch; each further run of the loop over microbatches in the step is the next iteration.
   LocalMask at(std::span<const AxisPosition> position, const int32_t *key) const;
 
 private:

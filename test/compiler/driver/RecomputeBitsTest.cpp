@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/compiler/driver/SearchedPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
@@ -50,7 +51,7 @@ static Trained train(const plan::Plan &plan) {
   for (int step = 1; step <= kSteps; ++step) {
     auto problem = setRandomInputs(**session, /*seed=*/step);
     if (!problem)
-      problem = (*session)->step(/*learningRate=*/1e-2, step);
+      problem = trainStep(**session, 1e-2);
     EXPECT_FALSE(problem) << problem->message;
     if (problem)
       return run;

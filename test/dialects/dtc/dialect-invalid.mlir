@@ -207,3 +207,33 @@ func.func @agreed(%x: tensor<f32>) {
   %0 = dtc.neg %x {dtc.agreed = true} : tensor<f32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{argument #0 is the step state "speed", expected applied_steps, skipped_steps, loss_scale, good_steps, growth_interval or random_key}}
+func.func private @unknown_step_state(tensor<i32> {dtc.step_state = "speed"})
+
+// -----
+
+// expected-error@+1 {{argument #0 is the step state "applied_steps" of type 'tensor<f32>', expected tensor<i32>}}
+func.func private @counter_of_floats(tensor<f32> {dtc.step_state = "applied_steps"})
+
+// -----
+
+// expected-error@+1 {{argument #0 is the step state "growth_interval" of type 'tensor<1xi32>', expected tensor<i32>}}
+func.func private @counters(tensor<1xi32> {dtc.step_state = "growth_interval"})
+
+// -----
+
+// expected-error@+1 {{argument #0 is the step state "loss_scale" of type 'tensor<f16>', expected tensor<f32> or tensor<f64>}}
+func.func private @narrow_scale(tensor<f16> {dtc.step_state = "loss_scale"})
+
+// -----
+
+// expected-error@+1 {{argument #0 is the step state "random_key" of type 'tensor<i32>', expected tensor<2xi32>}}
+func.func private @short_key(tensor<i32> {dtc.step_state = "random_key"})
+
+// -----
+
+// expected-error@+1 {{argument #1 is the step state "good_steps", as argument #0 is already; expected one of each kind}}
+func.func private @twice(tensor<i32> {dtc.step_state = "good_steps"}, tensor<i32> {dtc.step_state = "good_steps"})

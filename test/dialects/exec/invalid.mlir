@@ -298,7 +298,7 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
-  // expected-error@+1 {{'exec.input' op has the role 'weights', expected data, learning_rate, step, loss_scale, random_key or batches}}
+  // expected-error@+1 {{'exec.input' op has the role 'weights', expected data, learning_rates, first_step or batches}}
   exec.input "weights" "x" = %a shape [4, 8] sharding <@mesh, [{}, {}]> : memref<4x8xf32>
 }
 

@@ -20,12 +20,12 @@ exec.program @step on @mesh {
   exec.input "data" "tokens" = %x shape [16] sharding <@mesh, [{"dp"}]> limit 256 : memref<8xi32>
   // CHECK: %[[RATE:.*]] = exec.buffer input : memref<f32>
   %rate = exec.buffer input : memref<f32>
-  // CHECK: exec.input "learning_rate" "learning_rate" = %[[RATE]] shape [] sharding <@mesh, []> : memref<f32>
-  exec.input "learning_rate" "learning_rate" = %rate shape [] sharding <@mesh, []> : memref<f32>
+  // CHECK: exec.input "batches" "batches" = %[[RATE]] shape [] sharding <@mesh, []> : memref<f32>
+  exec.input "batches" "batches" = %rate shape [] sharding <@mesh, []> : memref<f32>
   // CHECK: %[[STEP:.*]] = exec.buffer input : memref<f32>
   %step = exec.buffer input : memref<f32>
-  // CHECK: exec.input "step" "step" = %[[STEP]]
-  exec.input "step" "step" = %step shape [] sharding <@mesh, []> : memref<f32>
+  // CHECK: exec.input "batches" "another" = %[[STEP]]
+  exec.input "batches" "another" = %step shape [] sharding <@mesh, []> : memref<f32>
 
   // CHECK: %[[G:.*]] = exec.buffer gradient : memref<8x8xf64>
   %g = exec.buffer gradient : memref<8x8xf64>

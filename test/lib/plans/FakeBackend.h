@@ -14,9 +14,10 @@
 namespace dtc::runtime::testing {
 
 /// Enough of docs/kernels.md for the plans of these tests, in the simplest way that is right, for
-/// f32 only. Adds kernels that the contract does not have: `test_throw` (no operands) throws on the
-/// device that is last on every axis, `test_position` (-> i32[n]) writes the coordinates, and
-/// `test_sleep` (no operands) does so for 50 milliseconds.
+/// f32 only, and what the CPU has for the scalars of a step state. Adds kernels that the contract
+/// does not have: `test_throw` (no operands) throws on the device that is last on every axis,
+/// `test_position` (-> i32[n]) writes the coordinates, and `test_sleep` (no operands) does so for
+/// 50 milliseconds.
 std::shared_ptr<const Backend> createFakeBackend();
 
 } // namespace dtc::runtime::testing

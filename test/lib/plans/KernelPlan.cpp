@@ -23,7 +23,6 @@ public:
     y = random("y", {4, 6});
     ids = input("ids", DType::I32, {4}, {{}}).buffer();
     step = input("step", DType::F32, {}, {}).buffer();
-    program().mutable_inputs(1)->set_role(plan::Input::STEP);
     task("kernels");
     addElementwise();
     addMovement();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/StepStatePlan.h"
 #include "test/lib/plans/TestPlans.h"
 
 namespace dtc::runtime::testing {
@@ -35,7 +36,9 @@ private:
 
   /// The parameter, its gradient and what an update needs.
   struct Weights {
-    uint32_t w, momentum, lr, gradient;
+    uint32_t w, momentum;
+    StepStatePlan stepState;
+    uint32_t gradient;
   };
 
   Weights addWeights(const std::string &name) {
@@ -45,11 +48,9 @@ private:
     uint32_t w = parameter.buffer();
     plan::State &momentum = state(name + ".momentum", f32, {1, 4}, {{}, {}});
     momentum.set_parameter(name);
+    momentum.set_kind(plan::State::OPTIMIZER);
     uint32_t m = momentum.buffer();
-    plan::Input &rate = input("lr", f32, {}, {});
-    rate.set_role(plan::Input::LEARNING_RATE);
-    uint32_t lr = rate.buffer();
-    return {w, m, lr, buffer(f32, {1, 4}, plan::Buffer::GRADIENT)};
+    return {w, m, StepStatePlan(*this), buffer(f32, {1, 4}, plan::Buffer::GRADIENT)};
   }
 
   void accumulate(uint32_t from, uint32_t to) {
@@ -62,16 +63,19 @@ private:
     (*call.mutable_attributes())["dims"] = intsAttribute({0, 1});
   }
 
-  void update(const Weights &weights) {
+  void update(Weights &weights) {
     uint32_t one = buffer(f32, {}, plan::Buffer::CONSTANT);
     uint32_t apply = buffer(DType::Bool, {}, plan::Buffer::CONSTANT);
     for (uint32_t constant : {one, apply})
       (*kernel("fill", {}, {constant}).mutable_attributes())["value"] = floatAttribute(1);
-    plan::KernelCall &sgd =
-        kernel("sgd", {weights.w, weights.gradient, weights.momentum, weights.lr, one, apply},
-               {weights.w, weights.momentum});
+    weights.stepState.computeScalars();
+    plan::KernelCall &sgd = kernel("sgd",
+                                   {weights.w, weights.gradient, weights.momentum,
+                                    weights.stepState.learningRate(), one, apply},
+                                   {weights.w, weights.momentum});
     (*sgd.mutable_attributes())["momentum"] = floatAttribute(0);
     (*sgd.mutable_attributes())["weight_decay"] = floatAttribute(0);
+    weights.stepState.update(apply);
   }
 
   /// h = x * w0; the gradient of w0 is dh * x.

@@ -7,6 +7,7 @@
 #include "test/lib/plans/TestPlans.h"
 
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/StepStatePlan.h"
 
 #include <limits>
 
@@ -41,13 +42,13 @@ private:
     parameter.mutable_init()->set_scale(1);
     plan::State &slot = state("w.momentum", DType::F32, {16, 4}, {{"tp"}, {}});
     slot.set_parameter("w");
+    slot.set_kind(plan::State::OPTIMIZER);
     plan::Input &tokensInput = input("tokens", DType::I32, {8, 6}, {{"dp"}, {}});
     tokensInput.set_index_limit(256);
-    input("lr", DType::F32, {}, {}).set_role(plan::Input::LEARNING_RATE);
     w = parameter.buffer();
     momentum = slot.buffer();
     tokens = tokensInput.buffer();
-    lr = program().inputs(1).buffer();
+    stepState.emplace(*this);
     tokenSum = buffer(DType::F32, {}, plan::Buffer::OUTPUT);
     loss = buffer(DType::F32, {}, plan::Buffer::OUTPUT);
     gradNorm = buffer(DType::F32, {}, plan::Buffer::OUTPUT);
@@ -96,9 +97,12 @@ private:
         floatAttribute(std::numeric_limits<float>::max());
     plan::KernelCall &isFinite = kernel("compare", {gradNorm, largest}, {apply});
     (*isFinite.mutable_attributes())["predicate"] = stringAttribute("le");
-    plan::KernelCall &sgd = kernel("sgd", {w, gradient, momentum, lr, one, apply}, {w, momentum});
+    stepState->computeScalars();
+    plan::KernelCall &sgd = kernel(
+        "sgd", {w, gradient, momentum, stepState->learningRate(), one, apply}, {w, momentum});
     (*sgd.mutable_attributes())["momentum"] = floatAttribute(0.5);
     (*sgd.mutable_attributes())["weight_decay"] = floatAttribute(0);
+    stepState->update(apply);
   }
 
   void addSum(uint32_t from, uint32_t to, const std::vector<int64_t> &dims) {
@@ -108,7 +112,8 @@ private:
   }
 
   TrainingLayout layout;
-  uint32_t w = 0, momentum = 0, tokens = 0, lr = 0, tokenSum = 0, loss = 0, gradNorm = 0;
+  std::optional<StepStatePlan> stepState;
+  uint32_t w = 0, momentum = 0, tokens = 0, tokenSum = 0, loss = 0, gradNorm = 0;
 };
 
 } // namespace

@@ -11,8 +11,11 @@
 #include "support/Float16.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/StepStatePlan.h"
 #include "test/lib/plans/TempDir.h"
 #include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
 
@@ -86,6 +89,8 @@ TEST_F(Load, AnyLayoutFromAnyOther) {
     for (int64_t i = 0; i < 64; ++i)
       momentum.as<float>()[i] = float(3 * i);
     ASSERT_OK(source->setState("w.momentum", momentum));
+    ASSERT_OK(setStepState(*source, plan::State::APPLIED_STEPS, {16777217}));
+    ASSERT_OK(setStepState(*source, plan::State::SKIPPED_STEPS, {3}));
     Checkpoint checkpoint = save(*source);
     for (const TrainingLayout &to : layouts) {
       auto session = open(trainingPlan(to), 8);
@@ -148,11 +153,67 @@ TEST_F(Load, OptimizerStateMayBeMissingOrExtra) {
   EXPECT_EQ(session->getState("w")->bytes, source->getState("w")->bytes);
 }
 
+TEST_F(Load, StepStateOfPlansThatScaleTheirLossAndOfOthers) {
+  auto makePlan = [](bool scalesLoss) {
+    PlanBuilder builder;
+    StepStatePlan stepState(builder, scalesLoss);
+    builder.task("t");
+    builder.schedule(0);
+    stepState.computeScalars();
+    builder.state("dtc.random_key", DType::I32, {2}, {{}}).set_kind(plan::State::RANDOM_KEY);
+    return builder.build();
+  };
+  auto set = [](Session &session, double base) {
+    for (int kind = plan::State::APPLIED_STEPS; kind <= plan::State::GROWTH_INTERVAL; ++kind)
+      EXPECT_OK(setStepState(session, static_cast<plan::State::Kind>(kind), {base + kind}));
+    EXPECT_OK(setStepState(session, plan::State::RANDOM_KEY, {base, base + 1}));
+  };
+  auto expect = [](const Session &session, plan::State::Kind kind, double base) {
+    EXPECT_EQ(*stepStateOf(session, kind), base + kind) << plan::State::Kind_Name(kind);
+  };
+  auto scaling = open(makePlan(true), 1), plain = open(makePlan(false), 1);
+  set(*scaling, 100);
+  Checkpoint scaled = save(*scaling);
+  // What the options decide is not in it.
+  EXPECT_EQ(scaled.manifest().tensors.size(), 4u);
+  for (const auto &[name, tensor] : scaled.manifest().tensors)
+    EXPECT_TRUE(tensor.isStepState) << name;
+  set(*scaling, 200);
+  auto notes = loadCheckpoint(*scaling, scaled, false);
+  ASSERT_OK(notes);
+  EXPECT_TRUE(notes->empty());
+  for (auto kind : {plan::State::APPLIED_STEPS, plan::State::SKIPPED_STEPS, plan::State::LOSS_SCALE,
+                    plan::State::GOOD_STEPS})
+    expect(*scaling, kind, 100);
+  expect(*scaling, plan::State::GROWTH_INTERVAL, 200);
+  EXPECT_EQ(*stepStateOf(*scaling, plan::State::RANDOM_KEY, 1), 201);
+
+  set(*plain, 300);
+  notes = loadCheckpoint(*plain, scaled, false);
+  ASSERT_OK(notes);
+  ASSERT_EQ(notes->size(), 1u);
+  EXPECT_TRUE(contains(notes->at(0), "2 tensors of step state are not in the plan: dtc.good_steps, "
+                                     "dtc.loss_scale"));
+  expect(*plain, plan::State::SKIPPED_STEPS, 100);
+
+  set(*plain, 400);
+  set(*scaling, 500);
+  notes = loadCheckpoint(*scaling, save(*plain), false);
+  ASSERT_OK(notes);
+  ASSERT_EQ(notes->size(), 1u);
+  EXPECT_TRUE(contains(notes->at(0), "2 tensors of step state are not in the checkpoint and start "
+                                     "anew: dtc.good_steps, dtc.loss_scale"));
+  expect(*scaling, plan::State::APPLIED_STEPS, 400);
+  expect(*scaling, plan::State::LOSS_SCALE, 500);
+}
+
 TEST_F(Load, OtherShapesAreAnError) {
   auto source = open(trainingPlan(), 7);
   Checkpoint checkpoint = save(*source);
   auto plan = trainingPlan();
   for (plan::State &state : *plan->mutable_programs(0)->mutable_states()) {
+    if (isStepState(state.kind()))
+      continue;
     state.clear_file_shape();
     state.add_file_shape(4);
     state.add_file_shape(16);

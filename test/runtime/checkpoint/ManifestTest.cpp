@@ -25,13 +25,7 @@ CheckpointManifest fullManifest() {
                        .optimizer = {"adamw beta1=0.9", "sgd \"checksum\": \"x"},
                        .data = "a \"checksum\": \"0\" b",
                        .model = "abc"};
-  manifest.position = {.step = 12,
-                       .skippedSteps = 3,
-                       .skippedInARow = 1,
-                       .lastFiniteStep = 11,
-                       .lossScale = 0.1,
-                       .goodSteps = 7,
-                       .nextBatch = 24};
+  manifest.position = {.step = 12, .skippedInARow = 1, .lastFiniteStep = 11, .nextBatch = 24};
   manifest.learningRate = "constant at 0.1";
   manifest.model = "m";
   manifest.producer = "p";
@@ -41,9 +35,18 @@ CheckpointManifest fullManifest() {
   manifest.tensors["w"] = {.file = 0,
                            .type = {DType::BF16, {4, 3}},
                            .parameter = "",
+                           .isStepState = false,
                            .regions = {{{12}, {0}, {5}, "one"}, {{12}, {5}, {7}, "two"}}};
-  manifest.tensors["w.m"] = {
-      .file = 0, .type = {DType::F32, {}}, .parameter = "w", .regions = {{{}, {}, {}, "three"}}};
+  manifest.tensors["w.m"] = {.file = 0,
+                             .type = {DType::F32, {}},
+                             .parameter = "w",
+                             .isStepState = false,
+                             .regions = {{{}, {}, {}, "three"}}};
+  manifest.tensors["steps"] = {.file = 0,
+                               .type = {DType::I32, {}},
+                               .parameter = "",
+                               .isStepState = true,
+                               .regions = {{{}, {}, {}, "four"}}};
   return manifest;
 }
 
@@ -57,10 +60,13 @@ TEST(Manifest, ReadsWhatItWrites) {
   EXPECT_EQ(toJson(*read), text);
   EXPECT_EQ(read->identity.seed, written.identity.seed);
   EXPECT_EQ(read->identity.optimizer, written.identity.optimizer);
-  EXPECT_EQ(read->position.lossScale, written.position.lossScale);
+  EXPECT_EQ(read->position.skippedInARow, 1);
+  EXPECT_EQ(read->position.lastFiniteStep, 11);
   EXPECT_EQ(read->position.nextBatch, 24);
   EXPECT_EQ(read->tensors.at("w").regions, written.tensors.at("w").regions);
   EXPECT_EQ(read->tensors.at("w.m").parameter, "w");
+  EXPECT_TRUE(read->tensors.at("steps").isStepState);
+  EXPECT_FALSE(read->tensors.at("w").isStepState);
   EXPECT_EQ(read->numBytes(), 1000u);
 }
 
@@ -83,9 +89,9 @@ TEST(Manifest, RefusesEveryTruncation) {
 TEST(Manifest, SaysWhatIsWrong) {
   EXPECT_ERROR(parseManifest("[]"), "is no manifest of a checkpoint");
   EXPECT_ERROR(parseManifest(R"({"format": "x", "version": 1})"), "is no manifest of a checkpoint");
-  EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 2})"),
-               "the checkpoint has version 2, expected 1; use the dtc-run that wrote it");
   EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 1})"),
+               "the checkpoint has version 1, expected 2; use the dtc-run that wrote it");
+  EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 2})"),
                "is damaged: its checksum is another");
 }
 

@@ -10,6 +10,7 @@
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ std::vector<std::vector<float>> sumsOf(const std::vector<std::string> &injection
   std::fill_n(x.as<float>(), 6, 1.0f);
   EXPECT_OK((*session)->setInput("x", x));
   for (int step = 0; step < 3; ++step) {
-    EXPECT_OK((*session)->step(0, 1));
+    EXPECT_OK(trainStep(**session, 0));
     auto sum = (*session)->getOutput("sum");
     EXPECT_OK(sum);
     sums.emplace_back(sum->as<float>(), sum->as<float>() + 6);

@@ -10,6 +10,7 @@
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ static std::unique_ptr<Session> makeSession(std::shared_ptr<const plan::Plan> pl
 static std::vector<std::vector<std::byte>> resultsOf(Session &session) {
   EXPECT_OK(session.initializeStates(3));
   for (int step = 1; step <= 4; ++step)
-    EXPECT_OK(session.step(0, step));
+    EXPECT_OK(trainStep(session, 0));
   auto w = session.getState("w");
   EXPECT_OK(w);
   std::vector<std::vector<std::byte>> results{w->bytes};
@@ -92,7 +93,7 @@ TEST(Overlap, PermuteExchangesTheOrderOfAxes) {
   builder.output("moved", DType::F32, {12}, {{"b", "a"}}, moved);
   auto session = makeSession(builder.build());
   ASSERT_OK(session->initializeStates(1));
-  ASSERT_OK(session->step(0, 1));
+  ASSERT_OK(trainStep(*session, 0));
   auto before = session->getState("s"), after = session->getOutput("moved");
   ASSERT_OK(before);
   ASSERT_OK(after);
@@ -118,8 +119,8 @@ TEST(Overlap, AFailingKernelEndsTheCollectivesThatRun) {
   builder.schedule(0);
   for (int repeat = 0; repeat < 10; ++repeat) {
     auto session = makeSession(builder.build());
-    EXPECT_ERROR(session->step(0, 1), "device 15: the kernel failed");
-    EXPECT_ERROR(session->step(0, 2), "device 15: the kernel failed");
+    EXPECT_ERROR(trainStep(*session, 0), "device 15: the kernel failed");
+    EXPECT_ERROR(trainStep(*session, 0), "device 15: the kernel failed");
   }
 }
 
@@ -166,7 +167,7 @@ TEST(Overlap, ACollectiveThatEndsBeforeItsWaitIsHidden) {
       builder.wait(started);
     builder.schedule(0);
     auto session = makeSession(builder.build(), {.threadsPerDevice = 1, .profile = true});
-    EXPECT_OK(session->step(0, 1));
+    EXPECT_OK(trainStep(*session, 0));
     return session->collectiveTime();
   };
   // On a busy machine the pauses may fall where they hurt, but not every time.

@@ -13,6 +13,7 @@
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <algorithm>
 #include <array>
@@ -87,7 +88,7 @@ TEST(Pipeline, TrainsAsOneDeviceWould) {
         w0[c] -= static_cast<float>(rate * g0[c]);
         w1[c] -= static_cast<float>(rate * g1[c]);
       }
-      ASSERT_OK(session->step(rate, step));
+      ASSERT_OK(trainStep(*session, rate));
       EXPECT_NEAR(values(session->getOutput("loss"))[0], loss, 1e-5 * loss);
       EXPECT_NEAR(values(session->getOutput("grad_sum"))[0], sum, 1e-4);
       std::vector<float> found0 = values(session->getState("w0"));
@@ -105,7 +106,7 @@ TEST(Pipeline, ManyStagesAndMicrobatches) {
        {ChainLayout{2, 1, 1, ""}, {2, 2, 5, ""}, {3, 1, 2, ""}, {3, 2, 8, ""}, {8, 2, 20, ""}}) {
     auto session = makeSession(chainPlan(layout));
     for (int step = 1; step <= 20; ++step) {
-      ASSERT_OK(session->step(0, step));
+      ASSERT_OK(trainStep(*session, 0));
       ASSERT_EQ(values(session->getOutput("sum")), chainSum(layout))
           << layout.stages << " x " << layout.dp << ", step " << step;
     }
@@ -116,7 +117,7 @@ TEST(Pipeline, StressWithKernelsOfRandomLength) {
   ChainLayout layout{3, 2, 1000, ""};
   auto session = makeSession(chainPlan(layout), {}, createJitterBackend(createFakeBackend()));
   for (int step = 1; step <= 2; ++step) {
-    ASSERT_OK(session->step(0, step));
+    ASSERT_OK(trainStep(*session, 0));
     EXPECT_EQ(values(session->getOutput("sum")), chainSum(layout));
   }
 }
@@ -126,7 +127,7 @@ TEST(Pipeline, SessionsComeAndGo) {
   auto backend = createJitterBackend(createFakeBackend());
   for (int repeat = 0; repeat < 50; ++repeat) {
     auto session = makeSession(chainPlan(layout), {}, backend);
-    ASSERT_OK(session->step(0, 1));
+    ASSERT_OK(trainStep(*session, 0));
     ASSERT_EQ(values(session->getOutput("sum")), chainSum(layout));
   }
 }
@@ -136,8 +137,8 @@ TEST(Pipeline, AFailingKernelEndsTheStepOnAllDevices) {
   for (int repeat = 0; repeat < 20; ++repeat) {
     auto session = makeSession(chainPlan({3, 2, 6, "test_throw"}), {},
                                createJitterBackend(createFakeBackend()));
-    EXPECT_ERROR(session->step(0, 1), "device 5: the kernel failed");
-    EXPECT_ERROR(session->step(0, 2), "device 5: the kernel failed");
+    EXPECT_ERROR(trainStep(*session, 0), "device 5: the kernel failed");
+    EXPECT_ERROR(trainStep(*session, 0), "device 5: the kernel failed");
     EXPECT_ERROR(session->getOutput("sum"), "device 5: the kernel failed");
   }
 }
@@ -146,7 +147,7 @@ TEST(Pipeline, MessagesOfTheWrongSize) {
   auto wrong = chainPlan({2, 1, 2, ""});
   plan::Transfer *receive = wrong->mutable_programs(1)->mutable_transfers(0);
   receive->add_buffers(receive->buffers(0));
-  MaybeError error = makeUnchecked(wrong)->step(0, 1);
+  MaybeError error = trainStep(*makeUnchecked(wrong), 0);
   EXPECT_ERROR(error,
                "device 0 on channel 2, microbatch 0: the message has 1 tensors, its receiver "
                "expects 2");
@@ -157,13 +158,13 @@ TEST(Pipeline, TransfersThatDoNotComeInPairs) {
   plan::Program *program = twice->mutable_programs(0);
   *program->add_schedule() = program->schedule(program->schedule_size() - 1);
   program->set_loop_end(program->loop_end() + 1);
-  EXPECT_ERROR(makeUnchecked(twice)->step(0, 1),
+  EXPECT_ERROR(trainStep(*makeUnchecked(twice), 0),
                "send to device 1 on channel 2, microbatch 1: is finished, but was not started");
   auto open = chainPlan({2, 1, 2, ""});
   program = open->mutable_programs(0);
   program->mutable_schedule()->RemoveLast();
   program->set_loop_end(program->loop_end() - 1);
-  EXPECT_ERROR(makeUnchecked(open)->step(0, 1), "was started, but is not finished");
+  EXPECT_ERROR(trainStep(*makeUnchecked(open), 0), "was started, but is not finished");
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,7 +208,7 @@ TEST(Pipeline, CollectivesSeeTheSlotsOfTheirMicrobatch) {
                                                                               {add, 4}})
       builder.schedule(task, microbatch);
     auto session = makeSession(builder.build());
-    ASSERT_OK(session->step(0, 1));
+    ASSERT_OK(trainStep(*session, 0));
     // Of both devices: 0 + 1, and the microbatch twice.
     EXPECT_EQ(::values(session->getOutput("sum")), (std::vector<float>{5, 20}));
   }
@@ -251,7 +252,7 @@ TEST(Pipeline, AStateOfTwoPrograms) {
   auto session = makeSession(tiedPlan());
   ASSERT_OK(session->setInput("x", tensorOf({4}, {1, 2, 3, 4})));
   ASSERT_OK(session->initializeStates(3));
-  ASSERT_OK(session->step(0, 1));
+  ASSERT_OK(trainStep(*session, 0));
   std::vector<float> initial = values(session->getOutput("tied0"));
   EXPECT_EQ(values(session->getOutput("tied1")), initial);
   EXPECT_NE(initial, std::vector<float>(8));
@@ -266,7 +267,7 @@ TEST(Pipeline, AStateOfTwoPrograms) {
   std::vector<float> set = {1, 2, 3, 4, 5, 6, 7, 8};
   ASSERT_OK(session->setState("tied", tensorOf({8}, set)));
   ASSERT_OK(session->setState("own1", tensorOf({4}, {9, 9, 8, 8})));
-  ASSERT_OK(session->step(0, 2));
+  ASSERT_OK(trainStep(*session, 0));
   EXPECT_EQ(values(session->getOutput("tied0")), set);
   EXPECT_EQ(values(session->getOutput("tied1")), set);
   EXPECT_EQ(values(session->getState("own0")), std::vector<float>(4));
@@ -307,8 +308,8 @@ TEST(Pipeline, MemoryIsThatOfEachProgram) {
 TEST(Pipeline, CountsBytesAndTime) {
   ChainLayout layout{3, 2, 4, ""};
   auto session = makeSession(chainPlan(layout), {.threadsPerDevice = 1, .profile = true});
-  ASSERT_OK(session->step(0, 1));
-  ASSERT_OK(session->step(0, 2));
+  ASSERT_OK(trainStep(*session, 0));
+  ASSERT_OK(trainStep(*session, 0));
   // Three floats, both ways between three stages, twice.
   uint64_t messages = 2u * 2 * 2 * 4 * 2;
   EXPECT_EQ(session->communicatorBytes().transfers, messages * 12);
@@ -346,7 +347,7 @@ TEST(Pipeline, ATransferThatEndsBeforeItsFinishIsHidden) {
     }
     auto session = makeSession(builder.build(), {.threadsPerDevice = 1, .profile = true});
     EXPECT_OK(session->initializeStates(1));
-    EXPECT_OK(session->step(0, 1));
+    EXPECT_OK(trainStep(*session, 0));
     return session->transferTime();
   };
   // On a busy machine the pauses may fall where they hurt, but not every time.
@@ -364,7 +365,7 @@ TEST(Pipeline, MeasuresItsBubble) {
   auto session = makeSession(chainPlan({2, 1, 4, "test_sleep"}));
   EXPECT_EQ(session->pipelineTime().bubbleShare(), 0);
   for (int step = 1; step <= 2; ++step)
-    ASSERT_OK(session->step(0, step));
+    ASSERT_OK(trainStep(*session, 0));
   PipelineTime time = session->pipelineTime();
   EXPECT_GT(time.busySeconds, 2 * 4 * 0.05);
   EXPECT_GT(time.deviceSeconds, time.busySeconds);
@@ -372,6 +373,6 @@ TEST(Pipeline, MeasuresItsBubble) {
   EXPECT_LT(time.bubbleShare(), 0.6);
   auto plain = makeSession(overlapPlan(true));
   ASSERT_OK(plain->initializeStates(1));
-  ASSERT_OK(plain->step(0, 1));
+  ASSERT_OK(trainStep(*plain, 0));
   EXPECT_EQ(plain->pipelineTime().deviceSeconds, 0);
 }

@@ -12,6 +12,7 @@
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/lib/plans/TimeGuard.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ bool readAndRun(const std::string &bytes, const std::shared_ptr<const Backend> &
     if ((*session)->setInput(input.name(), HostTensor(type)))
       return false;
   }
-  if ((*session)->step(0.1, 1))
+  if (trainStep(**session, 0.1))
     return false;
   for (const dtc::plan::Output &output : (*plan)->programs(0).outputs())
     EXPECT_TRUE(static_cast<bool>((*session)->getOutput(output.name())));

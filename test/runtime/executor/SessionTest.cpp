@@ -6,12 +6,13 @@
 
 #include "runtime/executor/Session.h"
 
-#include "support/Memory.h"
 #include "runtime/fabrics/local/LocalFabric.h"
+#include "support/Memory.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <cmath>
 #include <cstring>
@@ -62,7 +63,7 @@ TEST(Session, TrainsAndMatchesOneDeviceOnEveryLayout) {
     ASSERT_OK(session->setInput("tokens", someTokens()));
     std::vector<float> seen;
     for (int step = 1; step <= 5; ++step) {
-      ASSERT_OK(session->step(0.1, step));
+      ASSERT_OK(trainStep(*session, 0.1));
       seen.push_back(scalar(*session, "loss"));
       EXPECT_EQ(scalar(*session, "token_sum"), 47 * 48 / 2);
       EXPECT_NEAR(scalar(*session, "grad_norm"), 2 * std::sqrt(seen.back()), 1e-3);
@@ -88,7 +89,7 @@ TEST(Session, RepeatsWithTheSameBits) {
     auto session = makeSession(trainingPlan({4, 4, 2}), {.threadsPerDevice = 2});
     ASSERT_OK(session->initializeStates(5));
     ASSERT_OK(session->setInput("tokens", someTokens()));
-    ASSERT_OK(session->step(0.1, 1));
+    ASSERT_OK(trainStep(*session, 0.1));
     auto loss = session->getOutput("loss");
     ASSERT_OK(loss);
     if (first.empty())
@@ -124,11 +125,11 @@ TEST(Session, ChecksWhatCallersGive) {
   EXPECT_ERROR(session->setInput("tokens", someTokens(250)),
                "input \"tokens\": element 6 is 256; expected an index from 0 to 255");
   EXPECT_ERROR(session->setInput("tokens", someTokens(-1)), "element 0 is -1");
-  EXPECT_ERROR(session->step(0.1, 1), "input \"tokens\" has no value");
+  EXPECT_ERROR(trainStep(*session, 0.1), "input \"tokens\" has no value");
   ASSERT_OK(session->setInput("tokens", someTokens()));
   EXPECT_ERROR(session->getOutput("loss"), "has no value before the first step");
   EXPECT_ERROR(session->getOutput("gain"), "the plan has no output \"gain\"");
-  EXPECT_OK(session->step(0.1, 1));
+  EXPECT_OK(trainStep(*session, 0.1));
 }
 
 TEST(Session, InputsSurviveThePlanThatOverwritesThem) {
@@ -145,55 +146,9 @@ TEST(Session, InputsSurviveThePlanThatOverwritesThem) {
   auto session = makeSession(builder.build());
   ASSERT_OK(session->setInput("x", tensorOf<float>({DType::F32, {4}}, {1, 2, 3, 4})));
   for (int step = 1; step <= 2; ++step) {
-    ASSERT_OK(session->step(0, step));
+    ASSERT_OK(trainStep(*session, 0));
     EXPECT_EQ(scalar(*session, "sum"), 10);
   }
-}
-
-TEST(Session, GivesLearningRateAndStepToThePlan) {
-  for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16}) {
-    PlanBuilder builder;
-    plan::Input &lr = builder.input("lr", dtype, {}, {});
-    lr.set_role(plan::Input::LEARNING_RATE);
-    plan::Input &step = builder.input("step", dtype, {}, {});
-    step.set_role(plan::Input::STEP);
-    builder.output("lr_out", dtype, {}, {}, lr.buffer());
-    builder.output("step_out", dtype, {}, {}, step.buffer());
-    auto session = makeSession(builder.build());
-    ASSERT_OK(session->step(0.25, 7));
-    auto rate = session->getOutput("lr_out"), number = session->getOutput("step_out");
-    ASSERT_OK(rate);
-    ASSERT_OK(number);
-    EXPECT_EQ(elementAt(*rate, 0), 0.25);
-    EXPECT_EQ(elementAt(*number, 0), 7);
-  }
-}
-
-TEST(Session, GivesLossScaleAndRandomKeyToThePlan) {
-  PlanBuilder builder;
-  plan::Input &scale = builder.input("scale", DType::F32, {}, {});
-  scale.set_role(plan::Input::LOSS_SCALE);
-  plan::Input &key = builder.input("key", DType::I32, {2}, {{}});
-  key.set_role(plan::Input::RANDOM_KEY);
-  builder.output("scale_out", DType::F32, {}, {}, scale.buffer());
-  builder.output("key_out", DType::I32, {2}, {{}}, key.buffer());
-  auto session = makeSession(builder.build());
-  EXPECT_ERROR(session->step(0, 1), "input \"scale\" has no value");
-  ASSERT_OK(session->setLossScale(4096));
-  EXPECT_ERROR(session->step(0, 1), "input \"key\" has no value");
-  ASSERT_OK(session->setRandomKey({0xFFFFFFFE, 7}));
-  for (int step = 1; step <= 2; ++step) {
-    ASSERT_OK(session->step(0, step));
-    EXPECT_EQ(scalar(*session, "scale_out"), 4096);
-    auto words = session->getOutput("key_out");
-    ASSERT_OK(words);
-    EXPECT_EQ(words->as<int32_t>()[0], -2);
-    EXPECT_EQ(words->as<int32_t>()[1], 7);
-  }
-  // A plan without these inputs does not ask.
-  auto other = makeSession(trainingPlan());
-  EXPECT_OK(other->setLossScale(2));
-  EXPECT_OK(other->setRandomKey({1, 2}));
 }
 
 TEST(Session, KernelsSeeTheirPlaceOnTheMesh) {
@@ -213,7 +168,7 @@ TEST(Session, KernelsSeeTheirPlaceOnTheMesh) {
     builder.schedule(0, microbatch);
   builder.output("sum", DType::F32, {12}, {{"a", "b"}}, sum);
   auto session = makeSession(builder.build());
-  ASSERT_OK(session->step(0, 1));
+  ASSERT_OK(trainStep(*session, 0));
   auto output = session->getOutput("sum");
   ASSERT_OK(output);
   // Only microbatches 0, 1 and 2 have squares that are 5 together.
@@ -231,8 +186,8 @@ TEST(Session, AFailingKernelEndsTheStepOnAllDevices) {
   builder.collective(plan::Collective::ALL_REDUCE, {"a"}, x, x);
   builder.schedule(0);
   auto session = makeSession(builder.build());
-  EXPECT_ERROR(session->step(0, 1), "device 7: the kernel failed");
-  EXPECT_ERROR(session->step(0, 2), "device 7: the kernel failed");
+  EXPECT_ERROR(trainStep(*session, 0), "device 7: the kernel failed");
+  EXPECT_ERROR(trainStep(*session, 0), "device 7: the kernel failed");
   EXPECT_ERROR(session->getState("x"), "device 7: the kernel failed");
 }
 
@@ -272,8 +227,8 @@ TEST(Session, CountsBytesAndTime) {
   plan->mutable_programs(0)->mutable_tasks(1)->mutable_instructions(1)->set_flops(32);
   auto session = makeSession(plan, {.threadsPerDevice = 1, .profile = true});
   ASSERT_OK(session->setInput("tokens", someTokens()));
-  ASSERT_OK(session->step(0.1, 1));
-  ASSERT_OK(session->step(0.1, 2));
+  ASSERT_OK(trainStep(*session, 0.1));
+  ASSERT_OK(trainStep(*session, 0.1));
   // Three scalars over groups of two, on four devices, twice: 2 * (1/2) * 4 bytes each.
   EXPECT_EQ(session->communicatorBytes().of(CollectiveKind::AllReduce), 3u * 4 * 2 * 4);
   EXPECT_EQ(session->peakBytes(), plan->programs(0).arena_bytes());
@@ -306,12 +261,10 @@ TEST(Session, ABatchThatAStepDoesNotHaveIsAnError) {
     ASSERT_OK(created);
     Session *session = created->get();
     EXPECT_OK(session->setInput("tokens", someTokens(), batches - 1));
-    EXPECT_OK(session->setRandomKey({1, 2}, batches - 1));
     for (int64_t batch : {batches, int64_t{-1}, INT64_MAX, INT64_MIN}) {
       std::string part = "is set for batch " + std::to_string(batch) + "; a step has " +
                          std::to_string(batches) + (batches == 1 ? " batch," : " batches,");
       EXPECT_ERROR(session->setInput("tokens", someTokens(), batch), "input \"tokens\" " + part);
-      EXPECT_ERROR(session->setRandomKey({1, 2}, batch), "the key of random masks " + part);
     }
   }
 }
@@ -326,17 +279,17 @@ TEST(Session, OutputsAreThoseOfTheEntryPointThatRanLast) {
   ASSERT_OK(session->initializeStates(5));
   ASSERT_OK(session->setInput("tokens", someTokens()));
   ASSERT_OK(again->setInput("tokens", someTokens(100)));
-  ASSERT_OK(session->step(0, 1));
+  ASSERT_OK(trainStep(*session, 0));
   EXPECT_EQ(scalar(*session, "token_sum"), 47 * 48 / 2);
   EXPECT_ERROR(again->getOutput("token_sum"), "has no value before the first step");
   // The companion's values lie where the plan's were.
-  ASSERT_OK(again->step(0, 1));
+  ASSERT_OK(trainStep(*again, 0));
   EXPECT_EQ(scalar(*again, "token_sum"), 47 * 48 / 2 + 48 * 100);
   EXPECT_ERROR(
       session->getOutput("token_sum"),
       "output \"token_sum\" is of a step before the last one, which was of the entry point "
       "\"again\" and uses the same memory; read it before that");
-  ASSERT_OK(session->step(0, 1));
+  ASSERT_OK(trainStep(*session, 0));
   EXPECT_EQ(scalar(*session, "token_sum"), 47 * 48 / 2);
   EXPECT_ERROR(again->getOutput("token_sum"), "which was of the plan's own entry point");
 }
@@ -357,14 +310,14 @@ TEST(Session, AFailureOfOneEntryPointIsKnownToTheOthers) {
   *plan->add_companions() = *build("test_sleep");
   plan->mutable_companions(1)->set_entry("other");
   auto session = makeSession(plan);
-  ASSERT_OK(session->step(0, 1));
+  ASSERT_OK(trainStep(*session, 0));
   const char *failure = "device 1: the kernel failed";
-  EXPECT_ERROR(session->findEntry("broken")->step(0, 1), failure);
-  EXPECT_ERROR(session->step(0, 2), failure);
+  EXPECT_ERROR(trainStep(*session->findEntry("broken"), 0), failure);
+  EXPECT_ERROR(trainStep(*session, 0), failure);
   // Neither of them changes it.
   EXPECT_OK(session->getState("x"));
   EXPECT_ERROR(session->setState("x", HostTensor(TensorType{DType::F32, {4}})), failure);
-  EXPECT_ERROR(session->findEntry("other")->step(0, 1), failure);
+  EXPECT_ERROR(trainStep(*session->findEntry("other"), 0), failure);
 }
 
 TEST(Session, StatesAreLostWhereAStepThatChangesThemFails) {
@@ -377,6 +330,6 @@ TEST(Session, StatesAreLostWhereAStepThatChangesThemFails) {
   builder.schedule(0);
   auto session = makeSession(builder.build());
   EXPECT_OK(session->getState("x"));
-  EXPECT_ERROR(session->step(0, 1), "the kernel failed");
+  EXPECT_ERROR(trainStep(*session, 0), "the kernel failed");
   EXPECT_ERROR(session->getState("x"), "the kernel failed");
 }

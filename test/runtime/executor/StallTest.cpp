@@ -11,6 +11,7 @@
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -59,8 +60,8 @@ MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, SessionOptions options
   EXPECT_OK(prepared);
   auto session = Session::create(std::move(*prepared), backend, std::move(options));
   EXPECT_OK(session);
-  MaybeError error = (*session)->step(0, 1);
-  EXPECT_EQ(messageOf((*session)->step(0, 2)), messageOf(error));
+  MaybeError error = trainStep(**session, 0);
+  EXPECT_EQ(messageOf(trainStep(**session, 0)), messageOf(error));
   return error;
 }
 
@@ -164,7 +165,7 @@ TEST(Stall, SlowStepsAreNoStalls) {
       Session::create(chainPlan(layout), createFakeBackend(), SessionOptions{.stallTimeout = 0.8});
   ASSERT_OK(session);
   auto start = std::chrono::steady_clock::now();
-  EXPECT_OK((*session)->step(0, 1));
+  EXPECT_OK(trainStep(**session, 0));
   EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1200));
 }
 
@@ -173,5 +174,5 @@ TEST(Stall, WithoutALimitASessionWaits) {
   auto session =
       Session::create(chainPlan(layout), createFakeBackend(), SessionOptions{.stallTimeout = 0});
   ASSERT_OK(session);
-  EXPECT_OK((*session)->step(0, 1));
+  EXPECT_OK(trainStep(**session, 0));
 }

@@ -11,6 +11,7 @@
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/TempDir.h"
 #include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ std::vector<Json> trace(std::shared_ptr<const plan::Plan> plan, int steps, size_
   EXPECT_OK(session);
   EXPECT_OK((*session)->initializeStates(1));
   for (int step = 1; step <= steps; ++step)
-    EXPECT_OK((*session)->step(0, step));
+    EXPECT_OK(trainStep(**session, 0));
   TempDir dir;
   EXPECT_OK(writeChromeTrace(**session, dir.path("t.json")));
   Json file = Json::parse(dir.read("t.json"));

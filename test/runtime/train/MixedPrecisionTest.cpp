@@ -13,6 +13,7 @@
 #include "support/Float16.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/StepStatePlan.h"
 #include "test/lib/plans/TempDir.h"
 
 #include <cmath>
@@ -63,17 +64,14 @@ std::shared_ptr<plan::Plan> mixedPlan() {
   uint32_t w = parameter.buffer();
   plan::State &master = addState("w.master", DType::F32, {{"dp"}, {}});
   master.set_parameter("w");
-  master.set_master(true);
+  master.set_kind(plan::State::MASTER_WEIGHTS);
   uint32_t m = master.buffer();
   plan::State &slot = b.state("w.momentum", DType::F32, {4, 6}, {{"dp"}, {}});
   slot.set_parameter("w");
+  slot.set_kind(plan::State::OPTIMIZER);
   uint32_t momentum = slot.buffer();
-  plan::Input &lrInput = b.input("lr", DType::F32, {}, {});
-  lrInput.set_role(plan::Input::LEARNING_RATE);
-  uint32_t lr = lrInput.buffer();
-  plan::Input &scaleInput = b.input("scale", DType::F32, {}, {});
-  scaleInput.set_role(plan::Input::LOSS_SCALE);
-  uint32_t scale = scaleInput.buffer();
+  StepStatePlan stepState(b, /*scalesLoss=*/true);
+  uint32_t scale = stepState.lossScale();
 
   b.task("step");
   b.schedule(0);
@@ -91,12 +89,14 @@ std::shared_ptr<plan::Plan> mixedPlan() {
   uint32_t apply = b.buffer(DType::Bool, {});
   (*b.kernel("compare", {norm, fill(std::numeric_limits<float>::max())}, {apply})
         .mutable_attributes())["predicate"] = stringAttribute("le");
-  plan::KernelCall &sgd =
-      b.kernel("sgd", {m, gradient, momentum, lr, inverse, apply}, {m, momentum});
+  stepState.computeScalars();
+  plan::KernelCall &sgd = b.kernel(
+      "sgd", {m, gradient, momentum, stepState.learningRate(), inverse, apply}, {m, momentum});
   (*sgd.mutable_attributes())["momentum"] = floatAttribute(0);
   (*sgd.mutable_attributes())["weight_decay"] = floatAttribute(0);
   uint32_t half = call("convert", {m}, {2, 6}, DType::F16);
   b.collective(plan::Collective::ALL_GATHER, {"dp"}, half, w);
+  stepState.update(apply);
   b.output("loss", DType::F32, {}, {}, loss);
   b.output("grad_norm", DType::F32, {}, {}, norm);
   return b.build();

@@ -5,18 +5,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/PlanReader.h"
+#include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/data/Sampling.h"
 #include "runtime/train/TrainLoop.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/StepStatePlan.h"
 #include "test/lib/plans/TempDir.h"
 
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -43,19 +46,23 @@ protected:
     PlanBuilder builder;
     uint32_t x = builder.input("x", DType::F32, {1}, {{}}).buffer();
     uint32_t y = builder.input("y", DType::F32, {1}, {{}}).buffer();
-    builder.input("lr", DType::F32, {}, {}).set_role(plan::Input::LEARNING_RATE);
-    plan::Input &step = builder.input("step", DType::F32, {}, {});
-    step.set_role(plan::Input::STEP);
-    uint32_t stepBuffer = step.buffer();
-    if (scalesLoss)
-      builder.input("scale", DType::F32, {}, {}).set_role(plan::Input::LOSS_SCALE);
+    StepStatePlan stepState(builder, scalesLoss);
     uint32_t norm = builder.buffer(DType::F32, {}), loss = builder.buffer(DType::F32, {});
+    uint32_t size = builder.buffer(DType::F32, {}), infinity = builder.buffer(DType::F32, {});
+    uint32_t apply = builder.buffer(DType::Bool, {});
     builder.task("t");
     builder.kernel("copy", {x}, {norm});
     builder.kernel("copy", {y}, {loss});
+    stepState.computeScalars();
+    builder.kernel("mul", {norm, norm}, {size});
+    (*builder.kernel("fill", {}, {infinity}).mutable_attributes())["value"] =
+        floatAttribute(std::numeric_limits<float>::max());
+    (*builder.kernel("compare", {size, infinity}, {apply}).mutable_attributes())["predicate"] =
+        stringAttribute("le");
+    stepState.update(apply);
     builder.schedule(0);
     builder.output("grad_norm", DType::F32, {}, {}, norm);
-    builder.output("loss", DType::F32, {}, {}, lossFromFile ? loss : stepBuffer);
+    builder.output("loss", DType::F32, {}, {}, lossFromFile ? loss : stepState.step());
     EXPECT_OK(writePlan(*builder.build(), options.planPath));
   }
 
@@ -188,9 +195,17 @@ TEST_F(SkippedStep, LossScaleFlagsNeedAPlanThatScales) {
 TEST(RandomKey, IsOfTheSeedAndTheBatch) {
   TempDir dir;
   PlanBuilder builder;
-  plan::Input &key = builder.input("key", DType::I32, {2}, {{}});
-  key.set_role(plan::Input::RANDOM_KEY);
-  builder.output("key", DType::I32, {2}, {{}}, key.buffer());
+  plan::State &state = builder.state("dtc.random_key", DType::I32, {2}, {{}});
+  state.set_kind(plan::State::RANDOM_KEY);
+  uint32_t key = state.buffer(), given = builder.buffer(DType::I32, {2});
+  uint32_t step = builder.buffer(DType::I32, {2});
+  builder.task("t");
+  builder.kernel("copy", {key}, {given});
+  (*builder.kernel("constant", {}, {step}).mutable_attributes())["data"].set_data(
+      std::string("\0\0\0\0\1\0\0\0", 8));
+  builder.kernel("add", {key, step}, {key});
+  builder.schedule(0);
+  builder.output("key", DType::I32, {2}, {{}}, given);
   TrainOptions options;
   options.planPath = dir.path("m.plan");
   ASSERT_OK(writePlan(*builder.build(), options.planPath));
@@ -199,7 +214,7 @@ TEST(RandomKey, IsOfTheSeedAndTheBatch) {
       options.seed = seed;
       options.steps = steps;
       std::FILE *out = std::fopen(dir.path("out.log").c_str(), "w");
-      EXPECT_OK(train(options, createFakeBackend(), out, out, false));
+      EXPECT_OK(train(options, createCpuBackend(), out, out, false));
       std::fclose(out);
       // Tensors are shown with nine digits.
       double word = static_cast<int32_t>(randomMaskKey(seed, 0)[0]);

@@ -7,6 +7,8 @@
 #include "runtime/train/TrainLoop.h"
 
 #include "plan/PlanReader.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/CheckpointSaver.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/train/ProgressReport.h"
 #include "test/lib/plans/Expect.h"
@@ -14,6 +16,7 @@
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TempDir.h"
 #include "test/lib/plans/TestPlans.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -457,6 +460,29 @@ TEST_F(ResumedRun, WhatChangesIsAnErrorOrANote) {
   ASSERT_OK(run());
   EXPECT_TRUE(contains(dir.read("notes.log"), "the seed was 0, and is 3"));
   EXPECT_TRUE(contains(dir.read("notes.log"), "the learning rate was cosine from 0.1 to 0 in 5"));
+}
+
+TEST_F(ResumedRun, RefusesCountersOfAnotherStep) {
+  {
+    auto session = Session::create(trainingPlan(), createFakeBackend());
+    ASSERT_OK(session);
+    ASSERT_OK((*session)->initializeStates(1));
+    ASSERT_OK(setStepState(**session, plan::State::APPLIED_STEPS, {3}));
+    auto folder = CheckpointFolder::open(dir.path("ckpt"));
+    ASSERT_OK(folder);
+    auto saver = CheckpointSaver::create(**session, *folder, 0);
+    ASSERT_OK(saver);
+    ASSERT_OK((*saver)->copy());
+    CheckpointManifest manifest;
+    manifest.position.step = 5;
+    (*saver)->write(std::move(manifest));
+    ASSERT_OK((*saver)->finish());
+  }
+  options.checkpointPath = dir.path("ckpt");
+  options.resume = true;
+  options.steps = 5;
+  EXPECT_ERROR(run(), "the checkpoint is of step 5, but its step state counts 3 applied and 0 "
+                      "skipped steps");
 }
 
 TEST_F(ResumedRun, AnInterruptedRunHasACheckpoint) {

@@ -55,44 +55,43 @@ TEST(TrainOptions, LearningRatesThatContradictEachOther) {
 
 TEST(TrainOptions, LossScaleOfAPlanThatScales) {
   TrainOptions options;
-  auto scale = initialLossScale(options, true);
+  auto scale = lossScaling(options, true);
   ASSERT_OK(scale);
   ASSERT_TRUE(scale->has_value());
-  EXPECT_EQ((*scale)->value(), 65536);
-  for (int i = 0; i < 1999; ++i)
-    (*scale)->stepDone(false);
-  EXPECT_EQ((*scale)->value(), 65536);
-  (*scale)->stepDone(false);
-  EXPECT_EQ((*scale)->value(), 131072);
+  EXPECT_EQ((*scale)->initial, 65536);
+  EXPECT_EQ((*scale)->growthInterval, 2000);
   options.lossScale = 8;
   options.lossScaleGrowthInterval = 1;
-  scale = initialLossScale(options, true);
+  scale = lossScaling(options, true);
   ASSERT_OK(scale);
-  (*scale)->stepDone(false);
-  EXPECT_EQ((*scale)->value(), 16);
+  EXPECT_EQ((*scale)->initial, 8);
+  EXPECT_EQ((*scale)->growthInterval, 1);
 }
 
 TEST(TrainOptions, LossScalesThatCannotBe) {
   TrainOptions options;
   for (double scale : {0.5, 16777217.0, -1.0, double(NAN), double(INFINITY)}) {
     options.lossScale = scale;
-    EXPECT_ERROR(initialLossScale(options, true), "; expected a number from 1 to 16777216");
+    EXPECT_ERROR(lossScaling(options, true), "; expected a number from 1 to 16777216");
   }
   options.lossScale = 1;
   options.lossScaleGrowthInterval = 0;
-  EXPECT_ERROR(initialLossScale(options, true),
-               "--loss-scale-growth-interval is 0; expected 1 or more");
+  EXPECT_ERROR(lossScaling(options, true),
+               "--loss-scale-growth-interval is 0; expected 1 to 2147483647");
+  options.lossScaleGrowthInterval = int64_t{1} << 31;
+  EXPECT_ERROR(lossScaling(options, true),
+               "--loss-scale-growth-interval is 2147483648; expected 1 to 2147483647");
 }
 
 TEST(TrainOptions, LossScaleOfAPlanThatDoesNotScale) {
   TrainOptions options;
-  auto scale = initialLossScale(options, false);
+  auto scale = lossScaling(options, false);
   ASSERT_OK(scale);
   EXPECT_FALSE(scale->has_value());
   options.lossScaleGrowthInterval = 100;
-  EXPECT_ERROR(initialLossScale(options, false),
+  EXPECT_ERROR(lossScaling(options, false),
                "--loss-scale-growth-interval: the plan does not scale its loss; compile with "
                "--dtype f16");
   options.lossScale = 1024;
-  EXPECT_ERROR(initialLossScale(options, false), "--loss-scale: the plan does not scale its loss");
+  EXPECT_ERROR(lossScaling(options, false), "--loss-scale: the plan does not scale its loss");
 }

@@ -26,7 +26,9 @@ std::unique_ptr<Session> sessionWith(const std::vector<std::string> &names, int6
   builder.axis("a", devices);
   for (const std::string &name : names)
     builder.state(name, DType::F32, {2, 3}, {{}, {"a"}});
-  builder.state("slot", DType::F32, {4}, {{}}).set_parameter(names.front());
+  dtc::plan::State &slot = builder.state("slot", DType::F32, {4}, {{}});
+  slot.set_parameter(names.front());
+  slot.set_kind(dtc::plan::State::OPTIMIZER);
   auto session = Session::create(builder.build(), createFakeBackend());
   EXPECT_OK(session);
   return std::move(*session);

@@ -48,7 +48,7 @@ TEST_F(DtcPlan, HelpAndVersion) {
   EXPECT_EQ(run({"show", "--help"}), 0);
   EXPECT_TRUE(contains(out(), "--json"));
   EXPECT_EQ(run({"--version"}), 0);
-  EXPECT_TRUE(contains(out(), "(plan version 7)"));
+  EXPECT_TRUE(contains(out(), "(plan version 8)"));
   EXPECT_EQ(err(), "");
 }
 

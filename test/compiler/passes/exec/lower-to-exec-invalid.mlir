@@ -100,7 +100,7 @@ func.func @nested_loops() {
 
 // The new value of a state is a state.
 dist.mesh @mesh <>
-// expected-error@+1 {{'func.func' op result 0 updates argument 0, expected a parameter, a part of the optimizer's state or a cache}}
+// expected-error@+1 {{'func.func' op result 0 updates argument 0, expected a parameter, a part of the optimizer's state, a cache or a step state}}
 func.func @updates(%x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<4xf32> {dtc.updates = 0, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
   return %x : tensor<4xf32>

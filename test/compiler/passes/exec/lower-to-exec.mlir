@@ -38,7 +38,7 @@ func.func @in_place(%x: tensor<4xf32> {dtc.input = "x", dtc.index_limit = 7 : i6
 // CHECK-NEXT: %[[V0:[^ :]*]] = exec.buffer input : memref<4xf32>
 // CHECK-NEXT: exec.input "data" "p" = %[[V0]] shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer input : memref<f32>
-// CHECK-NEXT: exec.input "learning_rate" "learning_rate" = %[[V1]] shape [] sharding <@mesh, []>
+// CHECK-NEXT: exec.input "batches" "batches" = %[[V1]] shape [] sharding <@mesh, []>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer constant : memref<i1>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<4xf32>
@@ -54,7 +54,7 @@ func.func @in_place(%x: tensor<4xf32> {dtc.input = "x", dtc.index_limit = 7 : i6
 // CHECK: exec.run @step
 dist.mesh @mesh <>
 func.func @one_buffer_once(%p: tensor<4xf32> {dtc.input = "p", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
-                           %s: tensor<f32> {dtc.scalar = "learning_rate", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>})
+                           %s: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>})
     -> (tensor<4xf32> {dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
   %m = dtc.exp %p : tensor<4xf32>
   %ap = dtc.constant dense<true> : tensor<i1>
@@ -100,7 +100,7 @@ func.func @views(%x: tensor<4x2xf32> {dtc.input = "x", dtc.global_shape = array<
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: exec.state "b" = %[[V1]] shape [4] file_shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer input : memref<f32>
-// CHECK-NEXT: exec.input "step" "step" = %[[V2]] shape [] sharding <@mesh, []>
+// CHECK-NEXT: exec.input "batches" "batches" = %[[V2]] shape [] sharding <@mesh, []>
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
 // CHECK-NEXT: %[[V5:[^ :]*]] = exec.buffer activation : memref<2x4xf32>
@@ -121,7 +121,7 @@ func.func @views(%x: tensor<4x2xf32> {dtc.input = "x", dtc.global_shape = array<
 dist.mesh @mesh <>
 func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 2, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>},
                       %b: tensor<4xf32> {dtc.param = "b", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
-                      %s: tensor<f32> {dtc.scalar = "step", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>})
+                      %s: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>})
     -> (tensor<2x4xf32> {dtc.global_shape = array<i64: 2, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>}) {
   %0 = dtc.broadcast %b dims [1] : (tensor<4xf32>) -> tensor<2x4xf32>
   %1 = dtc.add %x, %0 : tensor<2x4xf32>
@@ -144,7 +144,7 @@ func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = a
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer input : memref<4xf32>
 // CHECK-NEXT: exec.input "data" "g" = %[[V1]] shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer input : memref<f32>
-// CHECK-NEXT: exec.input "learning_rate" "learning_rate" = %[[V2]] shape [] sharding <@mesh, []>
+// CHECK-NEXT: exec.input "batches" "batches" = %[[V2]] shape [] sharding <@mesh, []>
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer optimizer_state : memref<4xf32>
 // CHECK-NEXT: exec.state "p.momentum_buffer" of "p" = %[[V3]] shape [8] file_shape [8] sharding <@mesh, [{"tp"}]>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer gradient : memref<4xf32>
@@ -166,7 +166,7 @@ func.func @broadcasts(%x: tensor<2x4xf32> {dtc.input = "x", dtc.global_shape = a
 dist.mesh @mesh <"tp"=2>
 func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.file_shape = array<i64: 2, 4>, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
                   %g: tensor<4xf32> {dtc.input = "g", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
-                  %lr: tensor<f32> {dtc.scalar = "learning_rate", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
+                  %lr: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
                   %m: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "p", dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>})
     -> (tensor<4xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
         tensor<4xf32> {dtc.updates = 3 : i64, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
@@ -314,7 +314,7 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 // CHECK-NEXT: %[[V1:[^ :]*]] = exec.buffer input : memref<6x4xf32>
 // CHECK-NEXT: exec.input "data" "x" = %[[V1]] shape [6, 4] sharding <@mesh, [{}, {}]>
 // CHECK-NEXT: %[[V2:[^ :]*]] = exec.buffer input : memref<f32>
-// CHECK-NEXT: exec.input "learning_rate" "learning_rate" = %[[V2]] shape [] sharding <@mesh, []>
+// CHECK-NEXT: exec.input "batches" "batches" = %[[V2]] shape [] sharding <@mesh, []>
 // CHECK-NEXT: %[[V3:[^ :]*]] = exec.buffer optimizer_state : memref<4xf32>
 // CHECK-NEXT: exec.state "w.momentum_buffer" of "w" = %[[V3]] shape [4] file_shape [4] sharding <@mesh, [{}]>
 // CHECK-NEXT: %[[V4:[^ :]*]] = exec.buffer activation : memref<4xf32>
@@ -354,7 +354,7 @@ func.func @collectives(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = 
 dist.mesh @mesh <"micro"=3 temporal>
 func.func @tasks(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                  %x: tensor<6x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 6, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>},
-                 %lr: tensor<f32> {dtc.scalar = "learning_rate", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
+                 %lr: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
                  %m: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
         tensor<4xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},

@@ -8,13 +8,14 @@
 // CHECK-SAME: %[[X:[^:]*]]: tensor<8x4xf32> {{[^%]*}}dtc.input = "x"}
 // CHECK-SAME: %[[V:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.param = "v"}
 // CHECK-SAME: %[[U:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.param = "unused"}
-// CHECK-SAME: %[[RATE:[^:]*]]: tensor<f32> {{[^%]*}}dtc.scalar = "learning_rate"}, %[[STEP:[^:]*]]: tensor<f32> {{[^%]*}}dtc.scalar = "step"}
+// CHECK-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {{[^%]*}}dtc.scalar = "learning_rates"}, %{{[^:]*}}: tensor<i32> {{[^%]*}}dtc.scalar = "first_step"}
+// CHECK-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {{[^%]*}}dtc.step_state = "applied_steps"}, %[[SKIPPED:[^:]*]]: tensor<i32> {{[^%]*}}dtc.step_state = "skipped_steps"}
 // CHECK-SAME: %[[VM:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg", dtc.slot_of = "v"}
 // CHECK-SAME: %[[VV:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "v"}
 // CHECK-SAME: %[[UM:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.slot = "exp_avg", dtc.slot_of = "unused"}
 // CHECK-SAME: %[[UV:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "unused"}
 // CHECK-NOT: dtc.output
-// CHECK-SAME: dtc.updates = 1 : i64}{{.*}}dtc.updates = 5 : i64}{{.*}}dtc.updates = 6 : i64}{{.*}}dtc.updates = 2 : i64}{{.*}}dtc.updates = 7 : i64}{{.*}}dtc.updates = 8 : i64})
+// CHECK-SAME: dtc.updates = 1 : i64}{{.*}}dtc.updates = 7 : i64}{{.*}}dtc.updates = 8 : i64}{{.*}}dtc.updates = 2 : i64}{{.*}}dtc.updates = 9 : i64}{{.*}}dtc.updates = 10 : i64}{{.*}}dtc.updates = 5 : i64}{{.*}}dtc.updates = 6 : i64})
 // CHECK: %[[GRADIENT:.*]] = dist.microbatch_loop
 // CHECK: %[[SQUARES:.*]] = dtc.einsum "ab,ab->" %[[GRADIENT]], %[[GRADIENT]]
 // CHECK: %[[MINE:.*]] = dtc.reshape %[[SQUARES]]
@@ -23,18 +24,22 @@
 // CHECK: %[[SUM:.*]] = dtc.reduce sum %[[ALL]] dims [0] : (tensor<3xf32>) -> tensor<f32>
 // CHECK-NEXT: %[[NORM:.*]] = dtc.sqrt %[[SUM]] {dtc.agreed}
 // CHECK: dist.send %[[NORM]] to 1 channel 3 : tensor<f32>
+// CHECK-NOT: dist.send
 // CHECK: %[[SCALE:.*]] = dtc.minimum
-// CHECK: dtc.adamw %[[V]], %[[GRADIENT]], %[[VM]], %[[VV]], %[[RATE]], %[[STEP]], %[[SCALE]]
-// CHECK: dtc.adamw %[[U]], %{{.*}}, %[[UM]], %[[UV]], %[[RATE]], %[[STEP]], %[[SCALE]]
+// CHECK: dtc.adamw %[[V]], %[[GRADIENT]], %[[VM]], %[[VV]], %{{[^,]*}}, %{{[^,]*}}, %[[SCALE]]
+// CHECK: dtc.adamw %[[U]], %{{.*}}, %[[UM]], %[[UV]], %{{[^,]*}}, %{{[^,]*}}, %[[SCALE]]
 // CHECK-NOT: dtc.adamw
 // CHECK: return
 
 // CHECK-LABEL: func.func @train_step.1(
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.param = "w"}
-// CHECK-SAME: %[[RATE:[^:]*]]: tensor<f32> {{[^%]*}}dtc.scalar = "learning_rate"}
-// CHECK-SAME: dtc.scalar = "step"}, %[[WM:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg", dtc.slot_of = "w"}, %[[WV:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "w"})
-// CHECK-SAME: -> (tensor<f32> {{[^%]*}}dtc.output = "loss"}, tensor<f32> {{[^%]*}}dtc.output = "grad_norm"}, tensor<4x4xf32> {{[^%]*}}dtc.updates = 0 : i64}{{.*}}dtc.updates = 3 : i64}{{.*}}dtc.updates = 4 : i64})
+// CHECK-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {{[^%]*}}dtc.scalar = "learning_rates"}
+// CHECK-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {{[^%]*}}dtc.step_state = "applied_steps"}
+// CHECK-SAME: dtc.step_state = "skipped_steps"}, %[[WM:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg", dtc.slot_of = "w"}, %[[WV:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "w"})
+// CHECK-SAME: -> (tensor<f32> {{[^%]*}}dtc.output = "loss"}, tensor<f32> {{[^%]*}}dtc.output = "grad_norm"}, tensor<4x4xf32> {{[^%]*}}dtc.updates = 0 : i64}{{.*}}dtc.updates = 5 : i64}{{.*}}dtc.updates = 6 : i64}{{.*}}dtc.updates = 3 : i64}{{.*}}dtc.updates = 4 : i64})
 // CHECK: %[[SUMS:.*]]:2 = dist.microbatch_loop
+// Each device takes the learning rate and counts the step by itself.
+// CHECK: %[[RATE:.*]] = dtc.pick %[[RATES]],
 // CHECK: %[[SQUARES:.*]] = dtc.einsum "ab,ab->"
 // CHECK: %[[MINE:.*]] = dtc.reshape %[[SQUARES]]
 // CHECK-NEXT: dist.send %[[MINE]] to 0 channel 2 : tensor<1xf32>
@@ -42,6 +47,7 @@
 // CHECK-NOT: dtc.sqrt
 // CHECK: %[[SCALE:.*]] = dtc.minimum
 // CHECK: dtc.adamw %[[W]], %{{.*}}, %[[WM]], %[[WV]], %[[RATE]], %{{.*}}, %[[SCALE]]
+// CHECK: dtc.add %[[APPLIED]],
 // CHECK-NOT: dist.{{send|receive}}
 // CHECK: return %{{[^,]*}}, %[[NORM]],
 dist.mesh @mesh <"dp"=1, "pp"=2 pipeline, "micro"=2 temporal>
@@ -67,7 +73,7 @@ func.func @loss(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
 // CHECK: dist.send %[[MINE]] to 1 channel 2 : tensor<4x4xf32>
 // CHECK-NEXT: %[[THEIRS:.*]] = dist.receive from 1 channel 3 : tensor<4x4xf32>
 // CHECK-NEXT: %[[SUM:.*]] = dtc.add %[[THEIRS]], %[[MINE]]
-// CHECK-NEXT: %[[COMPLETE:.*]] = dist.all_reduce sum %[[SUM]] over @mesh ["dp"]
+// CHECK: %[[COMPLETE:.*]] = dist.all_reduce sum %[[SUM]] over @mesh ["dp"]
 // CHECK: dist.all_reduce max %{{.*}} over @mesh ["dp"] {{.*}} : tensor<f32>
 // CHECK: dtc.adamw %[[W]], %[[COMPLETE]],
 
@@ -81,7 +87,7 @@ func.func @loss(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
 // CHECK: %[[THEIRS:.*]] = dist.receive from 0 channel 2 : tensor<4x4xf32>
 // CHECK-NEXT: dist.send %[[MINE:.*]] to 0 channel 3 : tensor<4x4xf32>
 // CHECK-NEXT: %[[SUM:.*]] = dtc.add %[[MINE]], %[[THEIRS]]
-// CHECK-NEXT: %[[COMPLETE:.*]] = dist.all_reduce sum %[[SUM]] over @mesh ["dp"]
+// CHECK: %[[COMPLETE:.*]] = dist.all_reduce sum %[[SUM]] over @mesh ["dp"]
 // CHECK: dist.all_reduce max %{{.*}} over @mesh ["dp"] {{.*}} : tensor<f32>
 // CHECK: dtc.adamw %[[W]], %[[COMPLETE]],
 dist.mesh @mesh <"dp"=2, "pp"=2 pipeline, "micro"=2 temporal>

@@ -11,7 +11,8 @@
 // CHECK-SAME: %[[W:[^:]*]]: tensor<8x16xbf16> {dtc.axes = ["embed", "mlp"], dtc.param = "w"},
 // CHECK-SAME: %[[B:[^:]*]]: tensor<16xbf16> {dtc.param = "b"},
 // CHECK-SAME: %[[F:[^:]*]]: tensor<16x16xbf16> {dtc.frozen, dtc.param = "f"},
-// CHECK-SAME: %[[RATE:[^:]*]]: tensor<f32> {dtc.scalar = "learning_rate"},
+// CHECK-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {dtc.scalar = "learning_rates"},
+// CHECK-SAME: tensor<i32> {dtc.step_state = "applied_steps"}
 // CHECK-SAME: %[[NORMM:[^:]*]]: tensor<8xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "norm"},
 // CHECK-SAME: %[[WM:[^:]*]]: tensor<8x16xf32> {dtc.axes = ["embed", "mlp"], dtc.slot = "momentum_buffer", dtc.slot_of = "w"},
 // CHECK-SAME: %[[BM:[^:]*]]: tensor<16xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "b"},
@@ -19,10 +20,11 @@
 // CHECK-SAME: %[[WMASTER:[^:]*]]: tensor<8x16xf32> {dtc.axes = ["embed", "mlp"], dtc.slot = "master", dtc.slot_of = "w"},
 // CHECK-SAME: %[[BMASTER:[^:]*]]: tensor<16xf32> {dtc.slot = "master", dtc.slot_of = "b"})
 // CHECK-SAME: -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"},
-// CHECK-SAME: tensor<8xbf16> {dtc.updates = 2 : i64}, tensor<8xf32> {dtc.updates = 7 : i64},
-// CHECK-SAME: tensor<8x16xbf16> {dtc.updates = 3 : i64}, tensor<8x16xf32> {dtc.updates = 8 : i64},
-// CHECK-SAME: tensor<16xbf16> {dtc.updates = 4 : i64}, tensor<16xf32> {dtc.updates = 9 : i64},
-// CHECK-SAME: tensor<8xf32> {dtc.updates = 10 : i64}, tensor<8x16xf32> {dtc.updates = 11 : i64}, tensor<16xf32> {dtc.updates = 12 : i64})
+// CHECK-SAME: tensor<8xbf16> {dtc.updates = 2 : i64}, tensor<8xf32> {dtc.updates = 10 : i64},
+// CHECK-SAME: tensor<8x16xbf16> {dtc.updates = 3 : i64}, tensor<8x16xf32> {dtc.updates = 11 : i64},
+// CHECK-SAME: tensor<16xbf16> {dtc.updates = 4 : i64}, tensor<16xf32> {dtc.updates = 12 : i64},
+// CHECK-SAME: tensor<i32> {dtc.updates = 8 : i64}, tensor<i32> {dtc.updates = 9 : i64},
+// CHECK-SAME: tensor<8xf32> {dtc.updates = 13 : i64}, tensor<8x16xf32> {dtc.updates = 14 : i64}, tensor<16xf32> {dtc.updates = 15 : i64})
 // The input is rounded once. Activations have 16 bits, the statistic of the norm f32.
 // CHECK: %[[XLOW:.*]] = dtc.convert %[[X]] : (tensor<4x8xf32>) -> tensor<4x8xbf16>
 // CHECK-NEXT: %[[N:[^,]*]], %[[RSTD:.*]] = dtc.rms_norm %[[XLOW]], %[[NORM]] {{.*}} -> (tensor<4x8xbf16>, tensor<4xf32>)
@@ -44,6 +46,8 @@
 // CHECK-NEXT: %[[DW:.*]] = dtc.einsum "bi,bo->io" %[[N]], %[[DS]] {wide} : (tensor<4x8xbf16>, tensor<4x16xbf16>) -> tensor<8x16xf32>
 // CHECK-NEXT: %[[DX:[^,]*]], %[[DNORM:.*]] = dtc.rms_norm_grad %[[XLOW]], %[[NORM]], %[[RSTD]], %[[DN]] : {{.*}} -> (tensor<4x8xbf16>, tensor<8xf32>)
 // CHECK-NOT: dtc.convert
+// CHECK: %[[RATE:.*]] = dtc.pick %[[RATES]], %{{.*}} -> tensor<f32>
+// CHECK-NOT: dtc.convert
 // CHECK: %[[TOTAL:.*]] = dtc.sqrt %{{.*}} : tensor<f32>
 // The optimizer updates the masters; a parameter is its master, rounded.
 // CHECK: %[[NEWNORM:[^,]*]], %[[NEWNORMM:.*]] = dtc.sgd %[[NORMMASTER]], %[[DNORM]], %[[NORMM]], %[[RATE]],
@@ -52,12 +56,12 @@
 // CHECK-NEXT: %[[LOWW:.*]] = dtc.convert %[[NEWW]] : (tensor<8x16xf32>) -> tensor<8x16xbf16>
 // CHECK-NEXT: %[[NEWB:[^,]*]], %[[NEWBM:.*]] = dtc.sgd %[[BMASTER]], %[[DB]], %[[BM]], %[[RATE]],
 // CHECK-NEXT: %[[LOWB:.*]] = dtc.convert %[[NEWB]] : (tensor<16xf32>) -> tensor<16xbf16>
-// CHECK-NEXT: return %[[LOSS]], %[[TOTAL]], %[[LOWNORM]], %[[NEWNORMM]], %[[LOWW]], %[[NEWWM]], %[[LOWB]], %[[NEWBM]], %[[NEWNORM]], %[[NEWW]], %[[NEWB]] :
+// CHECK: return %[[LOSS]], %[[TOTAL]], %[[LOWNORM]], %[[NEWNORMM]], %[[LOWW]], %[[NEWWM]], %[[LOWB]], %[[NEWBM]], %{{[^,]*}}, %{{[^,]*}}, %[[NEWNORM]], %[[NEWW]], %[[NEWB]] :
 
 // In f16 the same, and the scale of the loss and what it goes into are f32 up to the gradient of the logits.
 // F16-LABEL: func.func @train_step(
 // F16-SAME: tensor<8x16xf16> {dtc.axes = ["embed", "mlp"], dtc.param = "w"}
-// F16-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.scalar = "loss_scale"}
+// F16-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}
 // F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.slot = "exp_avg", dtc.slot_of = "w"}
 // F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "w"}
 // F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.slot = "master", dtc.slot_of = "w"}
@@ -68,6 +72,10 @@
 // F16: dtc.einsum {{.*}} {wide} : (tensor<4x8xf16>, tensor<4x16xf16>) -> tensor<8x16xf32>
 // F16: dtc.adamw {{.*}} -> (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>)
 // F16-NEXT: dtc.convert {{.*}} : (tensor<16xf32>) -> tensor<16xf16>
+// The scale and its rule stay in f32.
+// F16: dtc.minimum {{.*}} : tensor<f32>
+// F16: dtc.maximum {{.*}} : tensor<f32>
+// F16: dtc.select {{.*}}, %[[SCALE]] : tensor<f32>
 
 // Without an optimizer there are no masters; gradients are given out in f32.
 // NONE-LABEL: func.func @gradients(
@@ -214,4 +222,24 @@ func.func @squares(%x: tensor<4x8xf32> {dtc.input = "x"}, %y: tensor<4x8xf32> {d
 // CHECK: dtc.sgd %[[MASTER]], {{.*}} : (tensor<f32>, tensor<f32>, tensor<f32>,
 func.func @returned(%w: tensor<f32> {dtc.param = "w"}) -> tensor<f32> {
   return %w : tensor<f32>
+}
+
+// -----
+
+// A float that becomes an integer is one whatever its own type.
+// FORWARD-LABEL: func.func @integers(
+// FORWARD: %[[H:.*]] = dtc.mul %{{.*}} : tensor<4xbf16>
+// FORWARD: %[[I:.*]] = dtc.convert %[[H]] : (tensor<4xbf16>) -> tensor<4xi32>
+// FORWARD-NEXT: dtc.add %[[I]], %[[I]] : tensor<4xi32>
+// CHECK-LABEL: func.func @train_step(
+// F16-LABEL: func.func @train_step(
+// NONE-LABEL: func.func @gradients(
+func.func @integers(%w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
+  %0 = dtc.mul %w, %w : tensor<4xf32>
+  %1 = dtc.convert %0 : (tensor<4xf32>) -> tensor<4xi32>
+  %2 = dtc.add %1, %1 : tensor<4xi32>
+  %3 = dtc.convert %2 : (tensor<4xi32>) -> tensor<4xf32>
+  %4 = dtc.add %0, %3 : tensor<4xf32>
+  %5 = dtc.reduce sum %4 dims [0] : (tensor<4xf32>) -> tensor<f32>
+  return %5 : tensor<f32>
 }

@@ -165,7 +165,7 @@ func.func @updates_type(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<8xf32>) 
 // -----
 
 dist.mesh @mesh <"dp"=2>
-// expected-error@+1 {{'func.func' op result 0 updates argument 1, expected a parameter, a part of the optimizer's state or a cache}}
+// expected-error@+1 {{'func.func' op result 0 updates argument 1, expected a parameter, a part of the optimizer's state, a cache or a step state}}
 func.func @updates_input(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"}) -> (tensor<4xf32> {dtc.updates = 1}) {
   return %w : tensor<4xf32>
 }

@@ -12,6 +12,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/plans/TrainStep.h"
 
 #include "dialects/dtc/DtcOps.h"
 
@@ -215,12 +216,12 @@ TEST_P(Gradient, EqualsFiniteDifferences) {
     runtime::HostTensor moved = parameters[name];
     setElement(moved, index, element(moved, index) + delta);
     EXPECT_FALSE(session->setState(name, moved));
-    EXPECT_FALSE(session->step(0, 1));
+    EXPECT_FALSE(trainStep(*session, 0));
     EXPECT_FALSE(session->setState(name, parameters[name]));
     return element(*session->getOutput("loss"));
   };
   for (auto &[name, value] : parameters) {
-    ASSERT_FALSE(session->step(0, 1));
+    ASSERT_FALSE(trainStep(*session, 0));
     runtime::HostTensor gradient = *session->getOutput("grad:" + name);
     for (int64_t i = 0; i < value.type.numElements(); ++i) {
       double difference = (lossAt(name, i, h) - lossAt(name, i, -h)) / (2 * h);

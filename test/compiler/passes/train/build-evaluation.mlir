@@ -13,7 +13,7 @@
 dist.mesh @mesh <>
 func.func @train_step(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                       %x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
-                      %rate: tensor<f32> {dtc.scalar = "learning_rate", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
+                      %rate: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
                       %key: tensor<2xi32> {dtc.scalar = "random_key", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                       %m: tensor<4xf32> {dtc.slot = "m", dtc.slot_of = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<4xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},

@@ -9,8 +9,8 @@
 // ADAMW-SAME: %[[B:[^:]*]]: tensor<4xf32> {dtc.param = "b"}
 // ADAMW-SAME: %[[C:[^:]*]]: tensor<2x2xf32> {dtc.file_shape = array<i64: 4>, dtc.param = "c"}
 // ADAMW-SAME: %[[X:[^:]*]]: tensor<2x8xf32> {dtc.axes = ["batch", "mlp"], dtc.input = "x"}
-// ADAMW-SAME: %[[RATE:[^:]*]]: tensor<f32> {dtc.scalar = "learning_rate"}
-// ADAMW-SAME: %[[STEP:[^:]*]]: tensor<f32> {dtc.scalar = "step"}
+// ADAMW-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {dtc.scalar = "learning_rates"}, %[[FIRST:[^:]*]]: tensor<i32> {dtc.scalar = "first_step"}
+// ADAMW-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {dtc.step_state = "applied_steps"}, %[[SKIPPED:[^:]*]]: tensor<i32> {dtc.step_state = "skipped_steps"}
 // ADAMW-SAME: %[[WM:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.slot = "exp_avg", dtc.slot_of = "w"}
 // ADAMW-SAME: %[[WV:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.slot = "exp_avg_sq", dtc.slot_of = "w"}
 // ADAMW-SAME: %[[BM:[^:]*]]: tensor<4xf32> {dtc.slot = "exp_avg", dtc.slot_of = "b"}
@@ -18,23 +18,24 @@
 // ADAMW-SAME: %[[CM:[^:]*]]: tensor<2x2xf32> {dtc.file_shape = array<i64: 4>, dtc.slot = "exp_avg", dtc.slot_of = "c"}
 // ADAMW-SAME: %[[CV:[^:]*]]: tensor<2x2xf32> {dtc.file_shape = array<i64: 4>, dtc.slot = "exp_avg_sq", dtc.slot_of = "c"}
 // ADAMW-SAME: -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"},
-// ADAMW-SAME: tensor<8x4xf32> {dtc.updates = 0 : i64}, tensor<8x4xf32> {dtc.updates = 6 : i64}, tensor<8x4xf32> {dtc.updates = 7 : i64},
-// ADAMW-SAME: tensor<4xf32> {dtc.updates = 1 : i64}, tensor<4xf32> {dtc.updates = 8 : i64}, tensor<4xf32> {dtc.updates = 9 : i64},
-// ADAMW-SAME: tensor<2x2xf32> {dtc.updates = 2 : i64}, tensor<2x2xf32> {dtc.updates = 10 : i64}, tensor<2x2xf32> {dtc.updates = 11 : i64})
+// ADAMW-SAME: tensor<8x4xf32> {dtc.updates = 0 : i64}, tensor<8x4xf32> {dtc.updates = 8 : i64}, tensor<8x4xf32> {dtc.updates = 9 : i64},
+// ADAMW-SAME: tensor<4xf32> {dtc.updates = 1 : i64}, tensor<4xf32> {dtc.updates = 10 : i64}, tensor<4xf32> {dtc.updates = 11 : i64},
+// ADAMW-SAME: tensor<2x2xf32> {dtc.updates = 2 : i64}, tensor<2x2xf32> {dtc.updates = 12 : i64}, tensor<2x2xf32> {dtc.updates = 13 : i64}, tensor<i32> {dtc.updates = 6 : i64}, tensor<i32> {dtc.updates = 7 : i64})
 
 // SGD-LABEL: func.func @train_step(
 // SGD-SAME: %[[W:[^:]*]]: tensor<8x4xf32>
 // SGD-SAME: %[[B:[^:]*]]: tensor<4xf32>
 // SGD-SAME: %[[C:[^:]*]]: tensor<2x2xf32>
 // SGD-SAME: %[[X:[^:]*]]: tensor<2x8xf32>
-// SGD-SAME: %[[RATE:[^:]*]]: tensor<f32> {dtc.scalar = "learning_rate"}
+// SGD-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {dtc.scalar = "learning_rates"}, %[[FIRST:[^:]*]]: tensor<i32> {dtc.scalar = "first_step"}
+// SGD-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {dtc.step_state = "applied_steps"}, %[[SKIPPED:[^:]*]]: tensor<i32> {dtc.step_state = "skipped_steps"}
 // SGD-SAME: %[[WM:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.slot = "momentum_buffer", dtc.slot_of = "w"}
 // SGD-SAME: %[[BM:[^:]*]]: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "b"}
 // SGD-SAME: %[[CM:[^:]*]]: tensor<2x2xf32>
 // SGD-SAME: -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"},
-// SGD-SAME: tensor<8x4xf32> {dtc.updates = 0 : i64}, tensor<8x4xf32> {dtc.updates = 5 : i64},
-// SGD-SAME: tensor<4xf32> {dtc.updates = 1 : i64}, tensor<4xf32> {dtc.updates = 6 : i64},
-// SGD-SAME: tensor<2x2xf32> {dtc.updates = 2 : i64}, tensor<2x2xf32> {dtc.updates = 7 : i64})
+// SGD-SAME: tensor<8x4xf32> {dtc.updates = 0 : i64}, tensor<8x4xf32> {dtc.updates = 8 : i64},
+// SGD-SAME: tensor<4xf32> {dtc.updates = 1 : i64}, tensor<4xf32> {dtc.updates = 9 : i64},
+// SGD-SAME: tensor<2x2xf32> {dtc.updates = 2 : i64}, tensor<2x2xf32> {dtc.updates = 10 : i64}, tensor<i32> {dtc.updates = 6 : i64}, tensor<i32> {dtc.updates = 7 : i64})
 
 // The gradients: that of %w is an einsum, that of %b sums over the rows, %c has none.
 // CHECK: %[[LOSS:.*]] = dtc.reduce sum %{{.*}} dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
@@ -42,6 +43,13 @@
 // CHECK: %[[DB:.*]] = dtc.reduce sum %[[DY]] dims [0]
 // CHECK: %[[DW:.*]] = dtc.einsum "{{.*}}" %{{.*}} -> tensor<8x4xf32>
 // CHECK: %[[DC:.*]] = dtc.constant dense<0.000000e+00> : tensor<2x2xf32>
+// The learning rate is that of the step, skipped ones counted; Adam's number is that of the applied ones.
+// CHECK: %[[STEPS:.*]] = dtc.add %[[APPLIED]], %[[SKIPPED]] : tensor<i32>
+// CHECK-NEXT: %[[INDEX:.*]] = dtc.sub %[[STEPS]], %[[FIRST]] : tensor<i32>
+// CHECK-NEXT: %[[RATE:.*]] = dtc.pick %[[RATES]], %[[INDEX]] : (tensor<64xf32>, tensor<i32>) -> tensor<f32>
+// ADAMW-NEXT: %[[NEXT:.*]] = dtc.constant dense<1> : tensor<i32>
+// ADAMW-NEXT: %[[NUMBER:.*]] = dtc.add %[[APPLIED]], %[[NEXT]] : tensor<i32>
+// ADAMW-NEXT: %[[STEP:.*]] = dtc.convert %[[NUMBER]] : (tensor<i32>) -> tensor<f32>
 // The norm of all of them: the squares of each, side by side, so that what is summed over devices is one tensor.
 // CHECK: %[[NW:.*]] = dtc.einsum "ab,ab->" %[[DW]], %[[DW]]
 // CHECK: %[[SW:.*]] = dtc.reshape %[[NW]] : (tensor<f32>) -> tensor<1xf32>
@@ -68,7 +76,12 @@
 // ADAMW: %[[NEWW:.*]], %[[NEWWM:.*]], %[[NEWWV:.*]] = dtc.adamw %[[W]], %[[DW]], %[[WM]], %[[WV]], %[[RATE]], %[[STEP]], %[[SCALE]], %[[APPLY]] {beta1 = 9.000000e-01 : f64, beta2 = 0.94999999999999996 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64}
 // ADAMW: dtc.adamw %[[B]], %[[DB]], %[[BM]], %[[BV]], %[[RATE]], %[[STEP]], %[[SCALE]], %[[APPLY]] {{.*}}weight_decay = 0.000000e+00 : f64}
 // ADAMW: dtc.adamw %[[C]], %[[DC]], %[[CM]], %[[CV]], %[[RATE]], %[[STEP]], %[[SCALE]], %[[APPLY]] {{.*}}weight_decay = 0.000000e+00 : f64}
-// ADAMW: return %[[LOSS]], %[[NORM]], %[[NEWW]], %[[NEWWM]], %[[NEWWV]],
+// ADAMW: %[[UNIT:.*]] = dtc.constant dense<1> : tensor<i32>
+// ADAMW-NEXT: %[[ISAPPLIED:.*]] = dtc.convert %[[APPLY]] : (tensor<i1>) -> tensor<i32>
+// ADAMW-NEXT: %[[ISSKIPPED:.*]] = dtc.sub %[[UNIT]], %[[ISAPPLIED]] : tensor<i32>
+// ADAMW-NEXT: %[[NEWAPPLIED:.*]] = dtc.add %[[APPLIED]], %[[ISAPPLIED]] : tensor<i32>
+// ADAMW-NEXT: %[[NEWSKIPPED:.*]] = dtc.add %[[SKIPPED]], %[[ISSKIPPED]] : tensor<i32>
+// ADAMW-NEXT: return %[[LOSS]], %[[NORM]], %[[NEWW]], %[[NEWWM]], %[[NEWWV]], {{.*}}, %[[NEWAPPLIED]], %[[NEWSKIPPED]] :
 // SGD: %[[NEWW:.*]], %[[NEWWM:.*]] = dtc.sgd %[[W]], %[[DW]], %[[WM]], %[[RATE]], %[[SCALE]], %[[APPLY]] {momentum = 5.000000e-01 : f64, weight_decay = 2.500000e-01 : f64}
 // SGD: dtc.sgd %[[B]], %[[DB]], %[[BM]], %[[RATE]], %[[SCALE]], %[[APPLY]] {momentum = 5.000000e-01 : f64, weight_decay = 0.000000e+00 : f64}
 // SGD: dtc.sgd %[[C]], %[[DC]], {{.*}}weight_decay = 0.000000e+00 : f64}

@@ -19,11 +19,11 @@
 // CHECK: %[[CLIP:.*]] = dtc.minimum
 // CHECK-NEXT: %[[FACTOR:.*]] = dtc.div %[[CLIP]], %[[COUNT]]
 // CHECK-NEXT: dtc.sgd %{{[^,]*}}, %[[G]], %{{[^,]*}}, %{{[^,]*}}, %[[FACTOR]],
-// CHECK-NEXT: return %[[LOSS]], %[[NORM]],
+// CHECK: return %[[LOSS]], %[[NORM]],
 
 // With a scale of the loss the two are one factor.
 // SCALE-LABEL: func.func @train_step(
-// SCALE-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.scalar = "loss_scale"}
+// SCALE-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}
 // SCALE: %[[LOSS:.*]] = dtc.div %{{.*}}, %[[COUNT:.*]] : tensor<f32>
 // SCALE: dtc.broadcast %[[SCALE]] dims []
 // SCALE: %[[SUMNORM:.*]] = dtc.sqrt

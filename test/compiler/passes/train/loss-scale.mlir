@@ -3,9 +3,9 @@
 // RUN: dtc-opt %s --dtc-build-train-step=optimizer=sgd | FileCheck %s --check-prefix=WITHOUT --implicit-check-not loss_scale
 // RUN: dtc-opt %s --dtc-build-train-step="optimizer=none loss-scale=true" | FileCheck %s --check-prefix=NONE --implicit-check-not loss_scale
 
-// The scale is one more argument, and what the gradients start with. The loss that is given out is without it.
+// The scale is a state, and what the gradients start with. The loss that is given out is without it.
 // CHECK-LABEL: func.func @train_step(
-// CHECK-SAME: %{{[^:]*}}: tensor<f32> {dtc.scalar = "learning_rate"}, %[[SCALE:[^:]*]]: tensor<f32> {dtc.scalar = "loss_scale"}, %{{[^:]*}}: tensor<8xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w"}) -> (tensor<f32> {dtc.output = "loss"}
+// CHECK-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}, %[[GOOD:[^:]*]]: tensor<i32> {dtc.step_state = "good_steps"}, %[[INTERVAL:[^:]*]]: tensor<i32> {dtc.step_state = "growth_interval"}, %{{[^:]*}}: tensor<8xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w"}) -> (tensor<f32> {dtc.output = "loss"}
 // CHECK: %[[LOSS:.*]] = dtc.reduce sum
 // CHECK: dtc.broadcast %[[SCALE]] dims []
 // CHECK: %[[G:.*]] = dtc.einsum "bi,b->i"
@@ -21,7 +21,26 @@
 // FREE-NEXT: %[[ONE:.*]] = dtc.constant dense<1.000000e+00> : tensor<f32>
 // FREE-NEXT: %[[FACTOR:.*]] = dtc.div %[[ONE]], %[[SCALE]]
 // CHECK-NEXT: %[[NEW:[^,]*]], %[[NEWM:.*]] = dtc.sgd %{{[^,]*}}, %[[G]], %{{[^,]*}}, %{{[^,]*}}, %[[FACTOR]], %[[APPLY]]
-// CHECK-NEXT: return %[[LOSS]], %[[NORM]], %[[NEW]], %[[NEWM]]
+// It doubles after so many applied steps in a row, up to 2^24, and halves after a skipped one, down to 1.
+// CHECK-NEXT: %[[UNIT:.*]] = dtc.constant dense<1> : tensor<i32>
+// CHECK-NEXT: %[[APPLIED:.*]] = dtc.convert %[[APPLY]] : (tensor<i1>) -> tensor<i32>
+// CHECK: %[[MORE:.*]] = dtc.add %[[GOOD]], %[[UNIT]] : tensor<i32>
+// CHECK-NEXT: %[[STREAK:.*]] = dtc.mul %[[MORE]], %[[APPLIED]] : tensor<i32>
+// CHECK-NEXT: %[[GROWS:.*]] = dtc.compare ge %[[STREAK]], %[[INTERVAL]] : tensor<i32>
+// CHECK-NEXT: %[[GROWN:.*]] = dtc.convert %[[GROWS]] : (tensor<i1>) -> tensor<i32>
+// CHECK-NEXT: %[[STAYS:.*]] = dtc.sub %[[UNIT]], %[[GROWN]] : tensor<i32>
+// CHECK-NEXT: %[[NEWGOOD:.*]] = dtc.mul %[[STREAK]], %[[STAYS]] : tensor<i32>
+// CHECK-NEXT: %[[TWO:.*]] = dtc.constant dense<2.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[TWICE:.*]] = dtc.mul %[[SCALE]], %[[TWO]] : tensor<f32>
+// CHECK-NEXT: %[[HIGHEST:.*]] = dtc.constant dense<0x4B800000> : tensor<f32>
+// CHECK-NEXT: %[[LARGER:.*]] = dtc.minimum %[[TWICE]], %[[HIGHEST]] : tensor<f32>
+// CHECK-NEXT: %[[HALF:.*]] = dtc.constant dense<5.000000e-01> : tensor<f32>
+// CHECK-NEXT: %[[HALVED:.*]] = dtc.mul %[[SCALE]], %[[HALF]] : tensor<f32>
+// CHECK-NEXT: %[[LOWEST:.*]] = dtc.constant dense<1.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[SMALLER:.*]] = dtc.maximum %[[HALVED]], %[[LOWEST]] : tensor<f32>
+// CHECK-NEXT: %[[KEPT:.*]] = dtc.select %[[GROWS]], %[[LARGER]], %[[SCALE]] : tensor<f32>
+// CHECK-NEXT: %[[NEWSCALE:.*]] = dtc.select %[[APPLY]], %[[KEPT]], %[[SMALLER]] : tensor<f32>
+// CHECK-NEXT: return %[[LOSS]], %[[NORM]], %[[NEW]], %[[NEWM]], %{{[^,]*}}, %{{[^,]*}}, %[[NEWGOOD]], %[[NEWSCALE]] :
 
 // Without a scale a step applies on the same condition.
 // WITHOUT-LABEL: func.func @train_step(

@@ -7,12 +7,12 @@
 // Frozen parameters have no state and are not updated; nothing is computed for their gradients. Here they come before all that
 // trains, so the backward pass ends early: there is no gradient of tanh.
 // FREEZE-LABEL: func.func @train_step(
-// FREEZE-SAME: tensor<8x8xf32> {dtc.param = "layers.0.weight"}, %{{[^:]*}}: tensor<8xf32> {dtc.param = "layers.0.bias"}, %[[W:[^:]*]]: tensor<8x4xf32> {dtc.param = "layers.1.weight"}, %[[B:[^:]*]]: tensor<4xf32> {dtc.param = "layers.1.bias"}, %{{[^:]*}}: tensor<4xf32> {dtc.frozen, dtc.param = "scale"}, %{{[^:]*}}: tensor<f32> {dtc.scalar = "learning_rate"},
+// FREEZE-SAME: tensor<8x8xf32> {dtc.param = "layers.0.weight"}, %{{[^:]*}}: tensor<8xf32> {dtc.param = "layers.0.bias"}, %[[W:[^:]*]]: tensor<8x4xf32> {dtc.param = "layers.1.weight"}, %[[B:[^:]*]]: tensor<4xf32> {dtc.param = "layers.1.bias"}, %{{[^:]*}}: tensor<4xf32> {dtc.frozen, dtc.param = "scale"}, %{{[^:]*}}: tensor<64xf32> {dtc.scalar = "learning_rates"},
 // FREEZE-SAME: tensor<8x4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "layers.1.weight"}, %{{[^:]*}}: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "layers.1.bias"}) ->
-// FREEZE-SAME: (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"}, tensor<8x4xf32> {dtc.updates = 3 : i64}, tensor<8x4xf32> {dtc.updates = 7 : i64}, tensor<4xf32> {dtc.updates = 4 : i64}, tensor<4xf32> {dtc.updates = 8 : i64})
+// FREEZE-SAME: (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"}, tensor<8x4xf32> {dtc.updates = 3 : i64}, tensor<8x4xf32> {dtc.updates = 10 : i64}, tensor<4xf32> {dtc.updates = 4 : i64}, tensor<4xf32> {dtc.updates = 11 : i64}, tensor<i32> {dtc.updates = 8 : i64}, tensor<i32> {dtc.updates = 9 : i64})
 // FREEZE: dtc.tanh
 // FREEZE-NOT: tensor<8x8xf32>
-// FREEZE-NOT: dtc.sub
+// FREEZE-NOT: dtc.sub {{.*}}f32>
 // The norm is that of the gradients that are there.
 // FREEZE: dtc.concat {{.*}} -> tensor<2xf32>
 // FREEZE: dtc.sgd %[[W]]
@@ -37,8 +37,9 @@
 // decay leaves them as they are. Its scale goes into the learning rate.
 // GROUPS-LABEL: func.func @train_step(
 // GROUPS-SAME: %[[W0:[^:]*]]: tensor<8x8xf32> {dtc.param = "layers.0.weight"}, %[[B0:[^:]*]]: tensor<8xf32> {dtc.param = "layers.0.bias"}, %[[W1:[^:]*]]: tensor<8x4xf32> {dtc.param = "layers.1.weight"}, %[[B1:[^:]*]]: tensor<4xf32> {dtc.param = "layers.1.bias"},
-// GROUPS-SAME: %[[RATE:[^:]*]]: tensor<f32> {dtc.scalar = "learning_rate"}, %[[STEP:[^:]*]]: tensor<f32> {dtc.scalar = "step"},
 // GROUPS-SAME: tensor<8x8xf32> {dtc.slot = "exp_avg", dtc.slot_of = "layers.0.weight"}, %{{[^:]*}}: tensor<8x8xf32> {dtc.slot = "exp_avg_sq", dtc.slot_of = "layers.0.weight"}
+// GROUPS: %[[RATE:.*]] = dtc.pick
+// GROUPS: %[[STEP:.*]] = dtc.convert {{.*}} : (tensor<i32>) -> tensor<f32>
 // GROUPS: dtc.adam %[[W0]], %{{.*}}, %[[RATE]], %[[STEP]], {{.*}} weight_decay = 0.000000e+00 : f64}
 // GROUPS-NEXT: %[[HALF:.*]] = dtc.constant dense<5.000000e-01> : tensor<f32>
 // GROUPS-NEXT: %[[RATE0:.*]] = dtc.mul %[[RATE]], %[[HALF]] : tensor<f32>
@@ -50,9 +51,9 @@
 
 // Lion has one buffer for each parameter, and does not count steps.
 // LION-LABEL: func.func @train_step(
-// LION-NOT: dtc.scalar = "step"
 // LION-SAME: tensor<8x8xf32> {dtc.slot = "exp_avg", dtc.slot_of = "layers.0.weight"}
 // LION-NOT: exp_avg_sq
+// LION-NOT: dtc.convert {{.*}} -> tensor<f32>
 // LION: dtc.lion {{.*}} {beta1 = 9.000000e-01 : f64, beta2 = 7.500000e-01 : f64, weight_decay = 1.000000e-01 : f64}
 func.func @loss(%x: tensor<2x8xf32> {dtc.input = "x"}, %w0: tensor<8x8xf32> {dtc.param = "layers.0.weight"}, %b0: tensor<8xf32> {dtc.param = "layers.0.bias"},
                 %w1: tensor<8x4xf32> {dtc.param = "layers.1.weight"}, %b1: tensor<4xf32> {dtc.param = "layers.1.bias"},

@@ -27,7 +27,10 @@ bool keeps(double rate, int64_t element) {
          static_cast<uint64_t>(std::llround(rate * 0x1p32));
 }
 
-HostTensor key() { return makeTensor(DType::I32, {2}, {seed, iteration}); }
+/// Of a step in which the loop over microbatches has run so often before.
+HostTensor key(int64_t repetition = 0) {
+  return makeTensor(DType::I32, {2}, {seed, static_cast<double>(iteration - repetition)});
+}
 
 HostTensor randomTensor(DType dtype, const Shape &shape) {
   Values values = valuesOf(Random(130).floats(DType::F64, shape, -4, 4));
@@ -60,12 +63,15 @@ TEST(Dropout, KeepsWhatTheMaskKeepsOnEveryDevice) {
         for (int64_t b = 0; b < 2; ++b)
           for (int64_t micro = 0; micro < 3; ++micro) {
             HostTensor x = randomTensor(dtype, {3, 4});
-            KernelCall call{"dropout",
-                            {x, key()},
-                            {x.type},
-                            attributes(rate, whole, {"a", "b,micro"}),
-                            {{"a", 2, a, false}, {"b", 2, b, false}, {"micro", 3, micro, true}},
-                            {{0, 0}}};
+            // More than the iteration at times: the number of the first one wraps around.
+            int64_t repetition = 10 * a + 3 * b;
+            KernelCall call{
+                "dropout",
+                {x, key(repetition)},
+                {x.type},
+                attributes(rate, whole, {"a", "b,micro"}),
+                {{"a", 2, a, false}, {"b", 2, b, false}, {"micro", 3, micro, true, repetition}},
+                {{0, 0}}};
             std::vector<std::vector<std::pair<size_t, size_t>>> ways{{}, call.inPlace};
             for (const auto &shared : ways)
               for (int threads : {1, 3}) {
