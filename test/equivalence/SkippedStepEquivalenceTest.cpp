@@ -65,7 +65,7 @@ using Snapshot = std::vector<std::string>;
 Snapshot takeSnapshot(const runtime::Session &session) {
   Snapshot bytes;
   for (int64_t d = 0; d < session.numDevices(); ++d) {
-    const runtime::Device &device = session.device(d);
+    const runtime::DeviceExecutor &device = session.device(d);
     const plan::Program &program = *device.getProgram().program;
     for (const plan::State &state : program.states())
       bytes.emplace_back(reinterpret_cast<const char *>(device.buffer(state.buffer())),
