@@ -15,6 +15,7 @@
 
 #include <benchmark/benchmark.h>
 #include <cstring>
+#include <deque>
 
 using namespace dtc::runtime;
 
@@ -24,7 +25,7 @@ namespace {
 struct Devices {
   Devices(int64_t devices, int64_t count)
       : world(std::make_shared<LocalWorld>(Mesh({{"dp", devices, false}}))),
-        threads(static_cast<size_t>(devices), [this] { world->abort(); }) {
+        threads(static_cast<size_t>(devices), [this](const Error &error) { world->abort(error); }) {
     for (int64_t device = 0; device < devices; ++device) {
       communicators.emplace_back(world, device);
       (void)communicators.back().openGroup({"dp"});
@@ -40,7 +41,7 @@ struct Devices {
   }
 
   std::shared_ptr<LocalWorld> world;
-  std::vector<LocalCommunicator> communicators;
+  std::deque<LocalCommunicator> communicators;
   std::vector<std::vector<float>> inputs, outputs;
   DeviceThreads threads;
 };

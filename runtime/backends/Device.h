@@ -19,7 +19,8 @@
 // record, wait, finish) returns the first error of the queue. A failed queue stays failed.
 //
 // All functions of a device may be called from any thread. Those of one queue or one event are for
-// one thread at a time.
+// one thread at a time, except where they say something else. A queue outlives the events that were
+// recorded on it last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,8 @@ namespace dtc::runtime {
 class Kernel;
 struct KernelArguments;
 
-/// A range of bytes that a device owns. Its bytes have no meaning before they are written.
+/// A range of bytes that a device owns. Unless isZeroed(), its bytes have no meaning before they
+/// are written.
 class DeviceMemory {
 public:
   virtual ~DeviceMemory() = default;
@@ -47,6 +49,8 @@ public:
   /// it only where Device::isHostMemory(), and in staging memory.
   virtual std::byte *data() const = 0;
   virtual size_t bytes() const = 0;
+  /// Whether the bytes were zero when the memory was allocated.
+  virtual bool isZeroed() const { return false; }
 };
 
 /// A moment in the work of a queue: when all that the queue held at record() is done. It may be
@@ -56,7 +60,8 @@ public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
   virtual ~Event() = default;
-  /// Whether the moment has come; true before the first record(). Does not wait.
+  /// Whether the moment has come; true before the first record(). Does not wait, and may be called
+  /// while another thread records the event: it then speaks of the moment before or of the new one.
   virtual Expected<bool> isDone() const = 0;
   /// Blocks the calling thread until the moment has come.
   virtual MaybeError wait() const = 0;
@@ -123,6 +128,8 @@ public:
   /// Memory of the host from and to which copy() is asynchronous and fast.
   virtual Expected<std::unique_ptr<DeviceMemory>> allocateStaging(size_t bytes) = 0;
 
+  /// A compute queue is opened by the thread that will use it: where kernels run in that thread,
+  /// it gets the threads that they use beside it.
   virtual Expected<std::unique_ptr<Queue>> openQueue(QueueKind kind) = 0;
   /// `timed`: time() will be asked for.
   virtual Expected<std::unique_ptr<Event>> createEvent(bool timed) = 0;

@@ -6,14 +6,14 @@
 //
 // The executor prepares every kernel call of a plan once, when the plan is loaded. Preparing checks
 // the call against its signature in docs/kernels.md and does what depends on shapes alone (GEMM
-// descriptors, index tables). Running touches only the operands and the workspace, allocates
-// nothing and cannot fail.
+// descriptors, index tables). What is prepared is enqueued on the queues of a device (Device.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DTC_RUNTIME_BACKENDS_KERNEL_H
 #define DTC_RUNTIME_BACKENDS_KERNEL_H
 
+#include "runtime/backends/Device.h"
 #include "support/Error.h"
 #include "support/Tensor.h"
 
@@ -55,27 +55,26 @@ struct KernelSignature {
   std::vector<AxisPosition> mesh;
 };
 
-/// What a kernel gets when it runs.
+/// What a kernel gets when it runs: addresses of memory of its device.
 struct KernelArguments {
   std::span<void *const> inputs;
   std::span<void *const> outputs;
   std::span<const AxisPosition> position;
-  /// At least workspaceBytes(), aligned to 64 bytes; its contents mean nothing before and after.
+  /// At least workspaceBytes(), aligned as Device::alignment() says; its contents mean nothing
+  /// before and after.
   void *workspace = nullptr;
-  /// Threads that the kernel may use, at least 1.
-  int threads = 1;
 };
 
-/// A prepared kernel call. Immutable: one object may run on many devices at once.
+/// A prepared kernel call, which queues of its backend's devices run (Queue::enqueue). Immutable:
+/// one object may run on many devices at once.
 class Kernel {
 public:
   virtual ~Kernel() = default;
-  /// Scratch memory that a run with `threads` threads needs.
-  virtual size_t workspaceBytes(int threads) const { return 0; }
-  virtual void run(const KernelArguments &args) const = 0;
+  /// Scratch memory that a run needs.
+  virtual size_t workspaceBytes() const { return 0; }
 };
 
-/// The kernels of one kind of device.
+/// The kernels of one kind of device, and the devices.
 class Backend {
 public:
   virtual ~Backend() = default;
@@ -83,9 +82,12 @@ public:
   /// Checks the call and prepares it. The error names the kernel, the operand and what was
   /// expected.
   virtual Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const = 0;
-  /// Takes what kernels need that will run on the calling thread with so many threads, so that a
-  /// lack of it is found before the first of them runs.
-  virtual MaybeError startThreads(int threads) const { return std::nullopt; }
+  /// Opens the device for the process's device number `index`, from 0. Several may share the same
+  /// hardware.
+  virtual Expected<std::unique_ptr<Device>> openDevice(int64_t index) const = 0;
+  /// This backend with so many threads of the host for each kernel, at least 1; null if its kernels
+  /// use none. What it prepares is for its own devices.
+  virtual std::shared_ptr<const Backend> withThreads(int threads) const { return nullptr; }
 };
 
 } // namespace dtc::runtime

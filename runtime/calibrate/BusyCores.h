@@ -24,7 +24,7 @@ public:
   using Work = std::function<void()>;
 
   BusyCores(size_t threads, CoreSpeed &speed)
-      : speed(speed), threads(threads, [] {}), count(threads) {}
+      : speed(speed), threads(threads, [](const Error &) {}), count(threads) {}
 
   /// What passes while a call runs: all time, or the time in which its thread has a core. The
   /// latter does not count what other programs do meanwhile, and is for work that no other thread

@@ -82,7 +82,8 @@ double CoreSpeed::probe() {
 }
 
 CoreWatch::CoreWatch(CoreSpeed &speed)
-    : speed(speed), seconds(static_cast<size_t>(usableCores())), threads(seconds.size(), [] {}) {
+    : speed(speed), seconds(static_cast<size_t>(usableCores())),
+      threads(seconds.size(), [](const Error &) {}) {
   std::vector<int> cpus = usableCpus();
   if (cpus.empty())
     return; // the threads go where the system puts them

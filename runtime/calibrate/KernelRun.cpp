@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 
@@ -54,13 +55,16 @@ static std::vector<std::optional<size_t>> placesOf(const KernelSignature &signat
 
 Expected<KernelRun> KernelRun::create(const Backend &backend, const KernelSignature &signature,
                                       const KernelRunOptions &options) {
-  Expected<std::unique_ptr<Kernel>> prepared = backend.prepare(signature);
+  KernelRun run;
+  run.backend = backend.withThreads(options.threads);
+  const Backend &threaded = run.backend ? *run.backend : backend;
+  Expected<std::unique_ptr<Kernel>> prepared = threaded.prepare(signature);
   if (!prepared)
     return prepared.error();
-  KernelRun run;
   run.kernel = std::move(*prepared);
+  if (MaybeError error = run.openQueue(threaded))
+    return *error;
   run.position = signature.mesh;
-  run.threads = options.threads;
   run.inputs = signature.inputs.size();
   run.operandsPerSet = run.inputs + signature.outputs.size();
 
@@ -79,7 +83,7 @@ Expected<KernelRun> KernelRun::create(const Backend &backend, const KernelSignat
 
   run.memory = options.memory ? options.memory : std::make_shared<OperandMemory>();
   Expected<std::byte *> memory =
-      run.memory->take(sets * setBytes + run.kernel->workspaceBytes(options.threads));
+      run.memory->take(sets * setBytes + run.kernel->workspaceBytes());
   if (!memory)
     return memory.error();
   std::map<DType, HostTensor> patterns;
@@ -106,9 +110,26 @@ Expected<KernelRun> KernelRun::create(const Backend &backend, const KernelSignat
   return run;
 }
 
+MaybeError KernelRun::openQueue(const Backend &backend) {
+  Expected<std::unique_ptr<Device>> opened = backend.openDevice(0);
+  if (!opened)
+    return opened.error();
+  device = std::move(*opened);
+  if (!device->isHostMemory())
+    return Error{fmt::format("kernels are measured in the memory of the host, but {} has a memory "
+                             "of its own",
+                             device->describe())};
+  Expected<std::unique_ptr<Queue>> compute = device->openQueue(QueueKind::Compute);
+  if (!compute)
+    return compute.error();
+  queue = std::move(*compute);
+  return std::nullopt;
+}
+
 void KernelRun::run() {
   std::span<void *const> set(operands.data() + nextSet, operandsPerSet);
-  kernel->run({set.first(inputs), set.subspan(inputs), position, workspace, threads});
+  // A queue whose kernels cannot fail, and run at once.
+  (void)queue->enqueue(*kernel, {set.first(inputs), set.subspan(inputs), position, workspace});
   nextSet += operandsPerSet;
   if (nextSet >= operands.size())
     nextSet = 0;

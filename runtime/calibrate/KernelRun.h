@@ -46,15 +46,18 @@ public:
 
 private:
   KernelRun() = default;
+  MaybeError openQueue(const Backend &backend);
 
+  std::shared_ptr<const Backend> backend; // of the kernel; null: the caller's
   std::unique_ptr<Kernel> kernel;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Queue> queue;
   std::vector<AxisPosition> position;
   std::shared_ptr<OperandMemory> memory;
   std::vector<void *> operands; // of one set behind the other: inputs, outputs
   size_t inputs = 0, operandsPerSet = 0;
   size_t nextSet = 0; // where its operands begin
   void *workspace = nullptr;
-  int threads = 1;
   int64_t operandBytes = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/fabrics/local/LocalTransfers.h"
 
 #include <algorithm>
+#include <deque>
 #include <chrono>
 #include <fmt/format.h>
 #include <numeric>
@@ -32,7 +33,7 @@ public:
         world(std::make_shared<LocalWorld>(Mesh({{"device", count, false}}))),
         inputs(this->count, std::vector<float>(inputBytes / 4, 1.0f)),
         outputs(this->count, std::vector<float>(outputBytes / 4)),
-        threads(this->count, [this] { world->abort(); }) {
+        threads(this->count, [this](const Error &error) { world->abort(error); }) {
     for (int64_t device = 0; device < count; ++device) {
       communicators.emplace_back(world, device);
       transfers.emplace_back(world, device);
@@ -103,8 +104,8 @@ public:
   CoreWatch &watch;
   const size_t count;
   std::shared_ptr<LocalWorld> world;
-  std::vector<LocalCommunicator> communicators;
-  std::vector<LocalTransfers> transfers;
+  std::deque<LocalCommunicator> communicators;
+  std::deque<LocalTransfers> transfers;
   std::vector<std::vector<float>> inputs, outputs;
 
 private:

@@ -13,13 +13,16 @@
 
 namespace dtc::runtime {
 
-DeviceThreads::DeviceThreads(size_t devices, std::function<void()> onFailure)
-    : onFailure(std::move(onFailure)) {
+DeviceThreads::DeviceThreads(size_t devices, std::function<void(const Error &)> onFailure,
+                             std::vector<int64_t> names)
+    : onFailure(std::move(onFailure)), names(std::move(names)) {
+  for (size_t device = this->names.size(); device < devices; ++device)
+    this->names.push_back(static_cast<int64_t>(device));
   threads.reserve(devices);
   try {
     for (size_t device = 0; device < devices; ++device)
       threads.push_back(
-          startThread(fmt::format("device {}", device), [this, device] { loop(device); }));
+          startThread(fmt::format("device {}", this->names[device]), [this, device] { loop(device); }));
   } catch (...) {
     stop();
     throw;
@@ -75,7 +78,7 @@ void DeviceThreads::fail(const Error &error) {
     if (!firstError)
       firstError = error;
   }
-  onFailure();
+  onFailure(error);
 }
 
 void DeviceThreads::loop(size_t device) {
@@ -90,7 +93,7 @@ void DeviceThreads::loop(size_t device) {
     lock.unlock();
     MaybeError error = runGuarded(work, device);
     if (error)
-      fail(error->inContext(fmt::format("device {}", device)));
+      fail(error->inContext(fmt::format("device {}", names[device])));
     lock.lock();
     if (--running == 0)
       workDone.notify_one();

@@ -24,9 +24,10 @@ namespace dtc::runtime {
 class DeviceThreads {
 public:
   /// `onFailure` is called, from the failing device's thread, when work fails: it must make the
-  /// other devices return.
+  /// other devices return. Errors name a device by its entry of `names`, or by its number.
   /// Throws ThreadStartError.
-  DeviceThreads(size_t devices, std::function<void()> onFailure);
+  DeviceThreads(size_t devices, std::function<void(const Error &)> onFailure,
+                std::vector<int64_t> names = {});
   ~DeviceThreads();
   DeviceThreads(const DeviceThreads &) = delete;
   DeviceThreads &operator=(const DeviceThreads &) = delete;
@@ -49,7 +50,8 @@ private:
   void loop(size_t device);
   MaybeError runGuarded(const std::function<MaybeError(size_t)> &work, size_t device);
 
-  std::function<void()> onFailure;
+  std::function<void(const Error &)> onFailure;
+  std::vector<int64_t> names;
   std::mutex mutex;
   std::condition_variable workReady;
   std::condition_variable workDone;

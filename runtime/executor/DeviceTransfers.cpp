@@ -13,27 +13,44 @@ namespace dtc::runtime {
 
 DeviceTransfers::DeviceTransfers(const PreparedPlan &plan, int64_t device, std::byte *arena,
                                  std::unique_ptr<Transfers> network)
-    : program(plan.programOf(device)), arena(arena), network(std::move(network)) {
+    : program(plan.programOf(device)), network(std::move(network)) {
   std::vector<int64_t> pipeline; // the devices that differ only on the pipeline axis
   if (const MeshAxis *axis = plan.mesh.pipelineAxis())
     pipeline = plan.mesh.group(device, {axis->name});
+  uint32_t microbatches = 1;
+  for (const PreparedProgram::Entry &entry : program.schedule)
+    microbatches = std::max(microbatches, entry.microbatch + 1);
   for (const PreparedTransfer &transfer : program.transfers) {
     Channel &channel = channels.emplace_back();
     channel.peer = pipeline[static_cast<size_t>(transfer.peer)];
     channel.started.resize(transfer.maxStarted);
-    for (Started &started : channel.started)
-      started.tensors.resize(transfer.tensors.size());
+    for (uint32_t microbatch = 0; microbatch < microbatches; ++microbatch)
+      for (const PreparedTransfer::Tensor &tensor : transfer.tensors)
+        channel.tensors.push_back({arena + tensor.range.offsetFor(microbatch), tensor.bytes});
   }
 }
 
-Error DeviceTransfers::inContext(const MaybeError &error, size_t index, uint32_t microbatch) const {
-  const PreparedTransfer &transfer = program.transfers[index];
-  return error->inContext(fmt::format("{} device {} on channel {}, microbatch {}",
-                                      transfer.sends ? "send to" : "receive from",
-                                      channels[index].peer, transfer.channel, microbatch));
+std::span<const TransferTensor> DeviceTransfers::tensorsOf(size_t index,
+                                                           uint32_t microbatch) const {
+  size_t count = program.transfers[index].tensors.size();
+  return std::span(channels[index].tensors).subspan(microbatch * count, count);
 }
 
-MaybeError DeviceTransfers::start(size_t index, uint32_t microbatch) {
+Error DeviceTransfers::inContext(const Error &error, size_t index, uint32_t microbatch) const {
+  const PreparedTransfer &transfer = program.transfers[index];
+  return error.inContext(fmt::format("{} device {} on channel {}, microbatch {}",
+                                     transfer.sends ? "send to" : "receive from",
+                                     channels[index].peer, transfer.channel, microbatch));
+}
+
+Error DeviceTransfers::locate(const Error &error) const {
+  for (const Wait &wait : waits)
+    if (wait.result->error && wait.result->error->message == error.message)
+      return inContext(error, wait.transfer, wait.microbatch);
+  return error;
+}
+
+MaybeError DeviceTransfers::start(Queue &queue, size_t index, uint32_t microbatch) {
   const PreparedTransfer &transfer = program.transfers[index];
   Channel &channel = channels[index];
   auto unused = std::find_if(channel.started.begin(), channel.started.end(),
@@ -41,28 +58,27 @@ MaybeError DeviceTransfers::start(size_t index, uint32_t microbatch) {
   if (unused == channel.started.end())
     return inContext(Error{"more transfers are on their way than the schedule starts"}, index,
                      microbatch);
-  unused->inUse = true;
-  unused->microbatch = microbatch;
-  for (size_t i = 0; i < transfer.tensors.size(); ++i)
-    unused->tensors[i] = {arena + transfer.tensors[i].range.offsetFor(microbatch),
-                          transfer.tensors[i].bytes};
-  unused->ticket = transfer.sends
-                       ? network->startSend(channel.peer, transfer.channel, unused->tensors)
-                       : network->startReceive(channel.peer, transfer.channel, unused->tensors);
+  std::span<const TransferTensor> tensors = tensorsOf(index, microbatch);
+  Expected<Transfers::Ticket> ticket =
+      transfer.sends ? network->startSend(queue, channel.peer, transfer.channel, tensors)
+                     : network->startReceive(queue, channel.peer, transfer.channel, tensors);
+  if (!ticket)
+    return inContext(ticket.error(), index, microbatch);
+  *unused = {true, microbatch, *ticket};
   return std::nullopt;
 }
 
-TransferResult DeviceTransfers::finish(size_t index, uint32_t microbatch) {
+MaybeError DeviceTransfers::finish(Queue &queue, size_t index, uint32_t microbatch,
+                                   TransferResult &result) {
   for (Started &started : channels[index].started) {
     if (!started.inUse || started.microbatch != microbatch)
       continue;
-    TransferResult result = network->wait(started.ticket);
-    if (result.error)
-      result.error = inContext(result.error, index, microbatch);
     started.inUse = false;
-    return result;
+    result.error.reset();
+    waits.push_back({index, microbatch, &result});
+    return network->enqueueWait(queue, started.ticket, result);
   }
-  return {inContext(Error{"is finished, but was not started"}, index, microbatch), {}, {}};
+  return inContext(Error{"is finished, but was not started"}, index, microbatch);
 }
 
 MaybeError DeviceTransfers::checkAllFinished() const {

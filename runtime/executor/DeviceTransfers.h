@@ -21,11 +21,17 @@ public:
   DeviceTransfers(const PreparedPlan &plan, int64_t device, std::byte *arena,
                   std::unique_ptr<Transfers> network);
 
-  MaybeError start(size_t transfer, uint32_t microbatch);
-  /// Waits for the transfer that was started for the microbatch.
-  TransferResult finish(size_t transfer, uint32_t microbatch);
+  /// Enqueues the start of a transfer.
+  MaybeError start(Queue &queue, size_t transfer, uint32_t microbatch);
+  /// Lets the queue wait for the transfer that was started for the microbatch. `result` is written
+  /// before the queue goes on, and lives until the step is over.
+  MaybeError finish(Queue &queue, size_t transfer, uint32_t microbatch, TransferResult &result);
+  /// `error` of the queue, and the transfer that it is the error of, if it is one's.
+  Error locate(const Error &error) const;
   /// An error if something that was started has not been finished.
   MaybeError checkAllFinished() const;
+  /// Begins another step.
+  void begin() { waits.clear(); }
 
   /// The device at the other end.
   int64_t peer(size_t transfer) const { return channels[transfer].peer; }
@@ -37,19 +43,27 @@ private:
     bool inUse = false;
     uint32_t microbatch = 0;
     Transfers::Ticket ticket = 0;
-    std::vector<TransferTensor> tensors;
+  };
+  /// A wait that was enqueued, to tell whose error a queue has.
+  struct Wait {
+    size_t transfer = 0;
+    uint32_t microbatch = 0;
+    const TransferResult *result = nullptr;
   };
   struct Channel {
     int64_t peer = 0;
     std::vector<Started> started; // as many as the schedule ever has at one time
+    /// For each microbatch, one behind the other. They never change: the device may be far behind.
+    std::vector<TransferTensor> tensors;
   };
 
-  Error inContext(const MaybeError &error, size_t transfer, uint32_t microbatch) const;
+  Error inContext(const Error &error, size_t transfer, uint32_t microbatch) const;
+  std::span<const TransferTensor> tensorsOf(size_t transfer, uint32_t microbatch) const;
 
   const PreparedProgram &program;
-  std::byte *arena;
   std::unique_ptr<Transfers> network;
   std::vector<Channel> channels; // for each transfer
+  std::vector<Wait> waits;       // of this step
 };
 
 } // namespace dtc::runtime

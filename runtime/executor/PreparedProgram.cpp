@@ -43,15 +43,23 @@ namespace {
 /// Prepares the programs of a plan, one after the other.
 class Preparer {
 public:
-  Preparer(PreparedPlan &plan, const Backend &backend, int threads)
-      : plan(plan), backend(backend), threads(threads) {
+  Preparer(PreparedPlan &plan, const Backend &backend) : plan(plan), backend(backend) {
     for (const MeshAxis &axis : plan.mesh.axes())
       position.push_back({axis.name, axis.size, 0, axis.temporal});
   }
 
-  MaybeError run(const plan::Program &program) {
-    result = &plan.programs.emplace_back();
-    result->program = &program;
+  /// The groups of all collectives of a program.
+  void addGroups(const plan::Program &program) {
+    for (const plan::Task &task : program.tasks())
+      for (const plan::Instruction &instruction : task.instructions())
+        if (instruction.has_collective())
+          groupOf(toVector(instruction.collective().axes()));
+  }
+
+  MaybeError run(PreparedProgram &prepared) {
+    result = &prepared;
+    result->isPrepared = true;
+    const plan::Program &program = *result->program;
     for (const plan::Transfer &transfer : program.transfers())
       prepareTransfer(transfer);
     for (const plan::Task &task : program.tasks()) {
@@ -154,7 +162,7 @@ private:
         return kernel.error();
       shared = std::move(*kernel);
     }
-    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes(threads));
+    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
     prepared.kernel = shared;
     result->instructions.push_back(std::move(prepared));
     return std::nullopt;
@@ -188,9 +196,8 @@ private:
 
   void prepareCollective(const plan::Collective &collective) {
     AxisNames axes = toVector(collective.axes());
-    auto group = std::find(plan.groups.begin(), plan.groups.end(), axes);
     PreparedCollective prepared;
-    prepared.group = static_cast<size_t>(group - plan.groups.begin());
+    prepared.group = groupOf(axes);
     prepared.firstOperand = result->operands.size();
     if (collective.async()) {
       prepared.asyncIndex = asyncInTask++;
@@ -211,8 +218,6 @@ private:
       prepared.hasSlots |= operands.input.slots > 0 || operands.output.slots > 0;
       result->operands.push_back(operands);
     }
-    if (group == plan.groups.end())
-      plan.groups.push_back(std::move(axes));
     result->instructions.push_back(std::move(prepared));
   }
 
@@ -229,10 +234,17 @@ private:
     return shared;
   }
 
+  /// The number of the group over `axes`.
+  size_t groupOf(const AxisNames &axes) {
+    auto group = std::find(plan.groups.begin(), plan.groups.end(), axes);
+    if (group == plan.groups.end())
+      group = plan.groups.insert(group, axes);
+    return static_cast<size_t>(group - plan.groups.begin());
+  }
+
   PreparedPlan &plan;
   PreparedProgram *result = nullptr; // the one being prepared
   const Backend &backend;
-  int threads;
   std::vector<AxisPosition> position;
   std::map<std::string, std::shared_ptr<const Kernel>> kernels; // of all programs
   std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
@@ -267,25 +279,52 @@ uint64_t PreparedPlan::workspaceBytes(size_t index) const {
   return most;
 }
 
-Expected<std::shared_ptr<const PreparedPlan>>
-PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads) {
+bool PreparedPlan::hasAsync(size_t index) const {
+  return programs[index].maxAsync > 0 ||
+         std::any_of(companions.begin(), companions.end(),
+                     [&](const auto &companion) { return companion->hasAsync(index); });
+}
+
+/// With the kernels of a backend that has the right number of threads.
+static Expected<std::shared_ptr<PreparedPlan>>
+createWith(std::shared_ptr<const plan::Plan> plan, const Backend &backend,
+           std::span<const int64_t> devices) {
   auto result = std::make_shared<PreparedPlan>();
   result->plan = std::move(plan);
   result->mesh = meshOf(*result->plan);
   int count = result->plan->programs_size();
-  result->programs.reserve(static_cast<size_t>(count));
-  Preparer preparer(*result, backend, threads);
-  for (int p = 0; p < count; ++p)
-    if (MaybeError error = preparer.run(result->plan->programs(p)))
-      return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
+  result->programs.resize(static_cast<size_t>(count));
+  std::vector<bool> isHeld(static_cast<size_t>(count), devices.empty());
+  for (int64_t device : devices)
+    isHeld[static_cast<size_t>(result->mesh.programOf(device))] = true;
+  Preparer preparer(*result, backend);
+  for (int p = 0; p < count; ++p) {
+    result->programs[static_cast<size_t>(p)].program = &result->plan->programs(p);
+    preparer.addGroups(result->plan->programs(p));
+  }
+  for (size_t p = 0; p < isHeld.size(); ++p)
+    if (isHeld[p])
+      if (MaybeError error = preparer.run(result->programs[p]))
+        return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
   for (const plan::Plan &companion : result->plan->companions()) {
     // It lives as long as the plan that it is a part of.
-    auto prepared = create({result->plan, &companion}, backend, threads);
+    auto prepared = createWith({result->plan, &companion}, backend, devices);
     if (!prepared)
       return prepared.error().inContext(fmt::format("entry point \"{}\"", companion.entry()));
     result->companions.push_back(std::move(*prepared));
   }
-  return std::shared_ptr<const PreparedPlan>(std::move(result));
+  return result;
+}
+
+Expected<std::shared_ptr<const PreparedPlan>>
+PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads,
+                     std::span<const int64_t> devices) {
+  std::shared_ptr<const Backend> threaded = backend.withThreads(threads);
+  auto prepared = createWith(std::move(plan), threaded ? *threaded : backend, devices);
+  if (!prepared)
+    return prepared.error();
+  (*prepared)->backend = std::move(threaded);
+  return std::shared_ptr<const PreparedPlan>(std::move(*prepared));
 }
 
 } // namespace dtc::runtime

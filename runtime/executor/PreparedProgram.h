@@ -96,6 +96,8 @@ struct PreparedProgram {
   };
 
   const plan::Program *program = nullptr; // of the plan
+  /// Whether what follows is there: programs of no device of this process are not prepared.
+  bool isPrepared = false;
   /// All instructions; task t is [taskBegin[t], taskBegin[t + 1]).
   std::vector<PreparedInstruction> instructions;
   std::vector<size_t> taskBegin;
@@ -118,24 +120,30 @@ struct PreparedPlan {
   std::shared_ptr<const plan::Plan> plan;
   Mesh mesh;
   /// The axes of each group that a collective of any program names, in the order of their first
-  /// use: all devices open all of them.
+  /// use in the plan: all devices of all processes open all of them.
   std::vector<std::vector<std::string>> groups;
   std::vector<PreparedProgram> programs;
+  /// That made the kernels, if it is not the caller's.
+  std::shared_ptr<const Backend> backend;
   /// The plan's other entry points, in its order.
   std::vector<std::shared_ptr<const PreparedPlan>> companions;
 
   /// What a device that runs program `index` needs for all entry points, in bytes.
   uint64_t arenaBytes(size_t index) const;
   uint64_t workspaceBytes(size_t index) const;
+  /// Whether program `index` has async collectives in any entry point.
+  bool hasAsync(size_t index) const;
 
   const PreparedProgram &programOf(int64_t device) const {
     return programs[static_cast<size_t>(mesh.programOf(device))];
   }
 
-  /// Prepares all kernels of a valid plan and its companions for runs with `threads` threads. The
-  /// error names the task, the instruction and where in the model it came from.
+  /// Prepares the kernels of a valid plan and its companions, of the programs that `devices` run
+  /// (all, if it is empty), for runs with `threads` threads. The error names the task, the
+  /// instruction and where in the model it came from.
   static Expected<std::shared_ptr<const PreparedPlan>>
-  create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads);
+  create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads,
+         std::span<const int64_t> devices = {});
 };
 
 } // namespace dtc::runtime

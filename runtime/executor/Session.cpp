@@ -8,20 +8,22 @@
 
 #include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
+#include "runtime/executor/HostView.h"
 #include "runtime/executor/InitialValues.h"
 #include "runtime/executor/ShardRegion.h"
 #include "runtime/executor/StallDetector.h"
-#include "runtime/fabrics/local/LocalCommunicator.h"
-#include "runtime/fabrics/local/LocalTransfers.h"
+#include "runtime/fabrics/local/LocalFabric.h"
 #include "support/CheckedMath.h"
 #include "support/Format.h"
+#include "support/Memory.h"
 #include "support/StartThread.h"
 
 #include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <fmt/format.h>
-#include <set>
+#include <functional>
+#include <numeric>
 
 namespace dtc::runtime {
 
@@ -30,11 +32,15 @@ namespace dtc::runtime {
 //===----------------------------------------------------------------------===//
 
 Session::Session(std::shared_ptr<const Backend> backend,
-                 std::shared_ptr<const PreparedPlan> prepared)
-    : backend(std::move(backend)), prepared(std::move(prepared)),
-      shared(std::make_shared<Shared>()) {}
+                 std::shared_ptr<const PreparedPlan> prepared, std::shared_ptr<Shared> shared)
+    : backend(std::move(backend)), prepared(std::move(prepared)), shared(std::move(shared)) {}
 
 Session::~Session() = default;
+
+static Expected<std::shared_ptr<Fabric>> openFabric(const SessionOptions &options,
+                                                    const Mesh &mesh) {
+  return options.openFabric ? options.openFabric(mesh) : openLocalFabric(mesh);
+}
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan,
                                                    std::shared_ptr<const Backend> backend,
@@ -54,28 +60,42 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
         return Error{"the plan does not sum gradients over microbatches, so that a step has one "
                      "batch; compile with --accumulate, or with --microbatches 2 or more"};
   // Before anything is prepared: what is prepared for a collective grows with its members.
-  if (int64_t count = meshOf(*plan).numDevices(); count > maxLocalDevices)
-    return Error{fmt::format("the plan is for {} devices; at most {} run in one process", count,
-                             maxLocalDevices)};
-  options.threadsPerDevice = std::max(options.threadsPerDevice, 1);
+  Expected<std::shared_ptr<Fabric>> fabric = openFabric(options, meshOf(*plan));
+  if (!fabric)
+    return fabric.error();
   Expected<std::shared_ptr<const PreparedPlan>> prepared =
-      PreparedPlan::create(std::move(plan), *backend, options.threadsPerDevice);
+      PreparedPlan::create(std::move(plan), *backend, std::max(options.threadsPerDevice, 1),
+                           (*fabric)->devices());
   if (!prepared)
     return prepared.error();
-  return create(std::move(*prepared), std::move(backend), std::move(options));
+  return create(std::move(*prepared), std::move(backend), std::move(*fabric), options);
 }
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const PreparedPlan> prepared,
                                                    std::shared_ptr<const Backend> backend,
                                                    SessionOptions options) {
-  options.threadsPerDevice = std::max(options.threadsPerDevice, 1);
-  std::unique_ptr<Session> session(new Session(std::move(backend), std::move(prepared)));
-  if (MaybeError error = session->checkMemory(options))
-    return *error;
-  if (MaybeError error = session->allocate())
-    return *error;
+  Expected<std::shared_ptr<Fabric>> fabric = openFabric(options, prepared->mesh);
+  if (!fabric)
+    return fabric.error();
+  return create(std::move(prepared), std::move(backend), std::move(*fabric), options);
+}
+
+Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const PreparedPlan> prepared,
+                                                   std::shared_ptr<const Backend> backend,
+                                                   std::shared_ptr<Fabric> fabric,
+                                                   const SessionOptions &options) {
+  if (auto threaded = backend->withThreads(std::max(options.threadsPerDevice, 1)))
+    backend = std::move(threaded);
+  auto shared = std::make_shared<Shared>();
+  shared->fabric = std::move(fabric);
+  std::unique_ptr<Session> session(
+      new Session(std::move(backend), std::move(prepared), std::move(shared)));
   try {
+    if (MaybeError error = session->openResources(options))
+      return *error;
     if (MaybeError error = session->open(options))
+      return *error;
+    if (MaybeError error = session->clearStates())
       return *error;
   } catch (const ThreadStartError &error) {
     return Error{error.what()};
@@ -83,57 +103,88 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Prepare
   return session;
 }
 
-MaybeError Session::checkMemory(const SessionOptions &options) const {
-  auto count = static_cast<uint64_t>(numDevices());
-  auto [available, holder] = memoryLimit();
-  // At most 2^10 devices with three times 2^46 bytes each; what is more is beyond all memory too.
-  uint64_t needed = 0, traces = 0;
-  for (size_t i = 0; i < prepared->programs.size(); ++i) {
-    uint64_t devices = count / prepared->programs.size();
-    needed += devices * (prepared->arenaBytes(i) +
-                         std::min<uint64_t>(prepared->workspaceBytes(i), maxArenaBytes));
-    if (options.traceSteps > 0)
-      traces += devices * std::min(DeviceTrace::bytesFor(prepared->programs[i], options.traceSteps,
-                                                         options.batches),
-                                   maxArenaBytes);
+/// Opens the devices of this process, with the memory that all entry points need.
+MaybeError Session::openResources(const SessionOptions &options) {
+  std::span<const int64_t> held = fabric().devices();
+  auto inContext = [&](size_t i, const Error &error) {
+    return error.inContext(fmt::format("device {}", held[i]));
+  };
+  for (size_t i = 0; i < held.size(); ++i) {
+    auto opened = DeviceResources::open(*backend, static_cast<int64_t>(i));
+    if (!opened)
+      return inContext(i, opened.error());
+    shared->resources.push_back(std::move(*opened));
   }
-  if (needed <= available && needed + traces > available)
-    return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but {} "
-                             "has {}; trace fewer steps",
-                             options.traceSteps, formatBytes(traces), formatBytes(needed), holder,
-                             formatBytes(available))};
-  if (needed <= available)
-    return std::nullopt;
-  return Error{fmt::format(
-      "the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
-      "but {} has {}; compile for more or smaller shards, or a smaller batch",
-      formatBytes(needed), count, prepared->programs.size() > 1 ? "at most " : "",
-      formatBytes(peakBytes()), formatBytes(workspaceBytes()), holder, formatBytes(available))};
+  if (MaybeError error = checkMemory(options))
+    return error;
+  auto programOf = [&](size_t i) { return static_cast<size_t>(prepared->mesh.programOf(held[i])); };
+  for (size_t i = 0; i < held.size(); ++i)
+    if (MaybeError error = shared->resources[i]->allocate(prepared->arenaBytes(programOf(i)),
+                                                          prepared->workspaceBytes(programOf(i))))
+      return inContext(i, *error);
+  shared->threads = std::make_unique<DeviceThreads>(
+      held.size(), [fabric = shared->fabric.get()](const Error &error) { fabric->abort(error); },
+      std::vector(held.begin(), held.end()));
+  return shared->threads->run([&](size_t i) {
+    return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i)));
+  });
 }
 
-/// By device.
+/// Devices that share a memory have it together.
+MaybeError Session::checkMemory(const SessionOptions &options) const {
+  struct Holder {
+    uint64_t available = 0, needed = 0, traces = 0, devices = 0;
+  };
+  std::map<std::string, Holder> holders;
+  for (size_t i = 0; i < shared->resources.size(); ++i) {
+    auto program = static_cast<size_t>(prepared->mesh.programOf(fabric().devices()[i]));
+    Device &device = shared->resources[i]->getDevice();
+    Expected<Device::FreeMemory> free = device.freeMemory();
+    if (!free)
+      return free.error();
+    Holder &holder = holders[free->limitedBy];
+    holder.available = free->bytes;
+    ++holder.devices;
+    // Programs of at most 2^46 bytes, and at most 2^16 devices of a process: no sum overflows.
+    holder.needed += prepared->arenaBytes(program) +
+                     std::min<uint64_t>(prepared->workspaceBytes(program), maxArenaBytes);
+    if (options.traceSteps > 0 && device.isHostMemory())
+      holder.traces += std::min(DeviceTrace::bytesFor(prepared->programs[program],
+                                                      options.traceSteps, options.batches),
+                                maxArenaBytes);
+  }
+  for (const auto &[name, holder] : holders) {
+    if (holder.needed > holder.available)
+      return Error{fmt::format(
+          "the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
+          "but {} has {}; compile for more or smaller shards, or a smaller batch",
+          formatBytes(holder.needed), holder.devices,
+          prepared->programs.size() > 1 ? "at most " : "", formatBytes(peakBytes()),
+          formatBytes(workspaceBytes()), name, formatBytes(holder.available))};
+    if (holder.needed + holder.traces > holder.available)
+      return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but {} "
+                               "has {}; trace fewer steps",
+                               options.traceSteps, formatBytes(holder.traces),
+                               formatBytes(holder.needed), name, formatBytes(holder.available))};
+  }
+  return std::nullopt;
+}
+
+/// By device of this process.
 Expected<std::vector<std::vector<PreparedInjection>>>
 Session::prepareInjections(const SessionOptions &options) const {
-  std::vector<std::vector<PreparedInjection>> byDevice(static_cast<size_t>(numDevices()));
+  std::span<const int64_t> held = fabric().devices();
+  std::vector<std::vector<PreparedInjection>> byDevice(held.size());
   for (const Injection &injection : options.injections) {
+    auto device = std::find(held.begin(), held.end(), injection.device);
+    if (device == held.end() && injection.device >= 0 && injection.device < numDevices())
+      continue; // another process's
     Expected<PreparedInjection> place = prepareInjection(*prepared, injection);
     if (!place)
       return place.error().inContext("what is to be injected");
-    byDevice[static_cast<size_t>(injection.device)].push_back(*place);
+    byDevice[static_cast<size_t>(device - held.begin())].push_back(*place);
   }
   return byDevice;
-}
-
-MaybeError Session::allocate() {
-  for (int64_t i = 0; i < numDevices(); ++i) {
-    auto program = static_cast<size_t>(prepared->mesh.programOf(i));
-    auto allocated =
-        DeviceMemory::allocate(prepared->arenaBytes(program), prepared->workspaceBytes(program));
-    if (!allocated)
-      return allocated.error().inContext(fmt::format("device {}", i));
-    memory.push_back(std::move(*allocated));
-  }
-  return std::nullopt;
 }
 
 /// Opens the devices of this entry point and of all others.
@@ -141,38 +192,54 @@ MaybeError Session::open(const SessionOptions &options) {
   Expected<std::vector<std::vector<PreparedInjection>>> injections = prepareInjections(options);
   if (!injections)
     return injections.error();
-  world = std::make_shared<LocalWorld>(prepared->mesh);
   inputs.resize(static_cast<size_t>(options.batches));
-  DeviceOptions deviceOptions{
-      options.threadsPerDevice, options.profile, options.traceSteps, options.batches, {}};
-  for (int64_t i = 0; i < numDevices(); ++i) {
-    deviceOptions.injections = (*injections)[static_cast<size_t>(i)];
-    auto device = Device::create(prepared, i, memory[static_cast<size_t>(i)],
-                                 std::make_unique<LocalCommunicator>(world, i),
-                                 std::make_unique<LocalTransfers>(world, i), deviceOptions);
+  DeviceOptions deviceOptions{options.profile, options.traceSteps, options.batches, {}};
+  std::span<const int64_t> held = fabric().devices();
+  for (size_t i = 0; i < held.size(); ++i) {
+    deviceOptions.injections = (*injections)[i];
+    auto device = DeviceExecutor::create(prepared, held[i], *shared->resources[i], fabric(),
+                                         deviceOptions);
     if (!device)
-      return device.error().inContext(fmt::format("device {}", i));
+      return device.error().inContext(fmt::format("device {}", held[i]));
     devices.push_back(std::move(*device));
   }
   if (options.stallTimeout > 0)
     stallDetector =
         std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);
-  threads = std::make_unique<DeviceThreads>(devices.size(), [this] { world->abort(); });
-  if (MaybeError error =
-          runOnDevices([&](Device &) { return backend->startThreads(options.threadsPerDevice); }))
-    return error;
   SessionOptions others = options;
   others.traceSteps = 0;
   others.batches = 1;
   others.injections.clear();
   for (const std::shared_ptr<const PreparedPlan> &companion : prepared->companions) {
-    std::unique_ptr<Session> &added = companions.emplace_back(new Session(backend, companion));
-    added->memory = memory;
-    added->shared = shared;
+    std::unique_ptr<Session> &added =
+        companions.emplace_back(new Session(backend, companion, shared));
     if (MaybeError error = added->open(others))
       return error->inContext(fmt::format("entry point \"{}\"", companion->plan->entry()));
   }
   return std::nullopt;
+}
+
+/// Memory of the system is zero already.
+MaybeError Session::clearStates() {
+  return runOnDevices([](DeviceExecutor &device) -> MaybeError {
+    const DeviceResources &resources = device.getResources();
+    const plan::Program &program = *device.getProgram().program;
+    if (resources.arena().isZeroed())
+      return std::nullopt;
+    for (const plan::State &state : program.states())
+      if (MaybeError error = resources.compute().clear(
+              device.buffer(state.buffer()),
+              typeOf(program.buffers(static_cast<int>(state.buffer()))).numBytes()))
+        return error;
+    return resources.compute().finish();
+  });
+}
+
+size_t Session::positionOf(int64_t device) const {
+  std::span<const int64_t> held = fabric().devices();
+  auto found = std::lower_bound(held.begin(), held.end(), device);
+  assert(found != held.end() && *found == device && "a device of this process");
+  return static_cast<size_t>(found - held.begin());
 }
 
 Session *Session::findEntry(const std::string &name) const {
@@ -190,16 +257,16 @@ static bool updatesStates(const plan::Plan &plan) {
       });
 }
 
-MaybeError Session::runOnDevices(const std::function<MaybeError(Device &)> &work,
+MaybeError Session::runOnDevices(const std::function<MaybeError(DeviceExecutor &)> &work,
                                  const DeviceThreads::Watch *watch) {
   MaybeError &failure = shared->failure;
   if (failure)
     return failure;
-  failure = threads->run([&](size_t device) { return work(*devices[device]); }, watch);
+  failure = shared->threads->run([&](size_t device) { return work(*devices[device]); }, watch);
   // The failing device has aborted the network, so this ends. Until then one device's communication
   // may still use the memory of the others.
   if (failure) {
-    for (const std::unique_ptr<Device> &device : devices)
+    for (const std::unique_ptr<DeviceExecutor> &device : devices)
       device->drain();
     shared->statesAreWhole &= !updatesStates(plan());
   }
@@ -225,13 +292,51 @@ static ShardRegion regionOf(const Mesh &mesh, const T &binding, int64_t device) 
 
 /// The first of the devices with the same program that hold the same shard of a state or an output
 /// as `device`, which has it.
-template <typename T> int64_t Session::firstHolder(const Device &device, const T &binding) const {
+template <typename T> int64_t Session::firstHolder(int64_t device, const T &binding) const {
   std::vector<std::string> axes;
   for (const plan::DimSharding &dim : binding.sharding().dims())
     axes.insert(axes.end(), dim.axes().begin(), dim.axes().end());
   if (const MeshAxis *pipelineAxis = prepared->mesh.pipelineAxis())
     axes.push_back(pipelineAxis->name);
-  return prepared->mesh.firstReplica(device.index(), axes);
+  return prepared->mesh.firstReplica(device, axes);
+}
+
+/// The position of the first of those in this process.
+template <typename T> size_t Session::firstHere(size_t position, const T &binding) const {
+  std::span<const int64_t> held = fabric().devices();
+  int64_t first = firstHolder(held[position], binding);
+  if (std::binary_search(held.begin(), held.end(), first))
+    return positionOf(first);
+  size_t found = 0;
+  while (firstHolder(held[found], binding) != first)
+    ++found;
+  return found;
+}
+
+/// Reads a buffer of a device's program.
+static MaybeError readBuffer(const DeviceExecutor &device, uint32_t buffer,
+                             const std::function<void(const std::byte *)> &read) {
+  const DeviceResources &resources = device.getResources();
+  TensorType type = typeOf(device.getProgram().program->buffers(static_cast<int>(buffer)));
+  Expected<HostView> view = HostView::read(resources.getDevice(), resources.compute(),
+                                           device.buffer(buffer), type.numBytes());
+  if (!view)
+    return view.error();
+  read(view->data());
+  return std::nullopt;
+}
+
+/// Writes all of a buffer.
+static MaybeError writeBuffer(const DeviceExecutor &device, uint32_t buffer,
+                              const std::function<void(std::byte *)> &write) {
+  const DeviceResources &resources = device.getResources();
+  TensorType type = typeOf(device.getProgram().program->buffers(static_cast<int>(buffer)));
+  Expected<HostView> view =
+      HostView::overwrite(resources.getDevice(), device.buffer(buffer), type.numBytes());
+  if (!view)
+    return view.error();
+  write(view->data());
+  return view->write(resources.compute());
 }
 
 /// The state with the name and the kind of the values that it starts with: master weights have
@@ -246,28 +351,39 @@ static plan::State asItStarts(const plan::Program &program, const plan::State &s
 }
 
 MaybeError Session::initializeStates(uint64_t seed) {
-  // Drawing numbers takes longer than copying them, so that only one device of those with the same
-  // shard draws.
-  MaybeError error = runOnDevices([&](Device &device) -> MaybeError {
-    const plan::Program &program = *device.getProgram().program;
-    for (const plan::State &state : program.states())
-      if (firstHolder(device, state) == device.index())
-        writeInitialValues(asItStarts(program, state),
-                           regionOf(prepared->mesh, state, device.index()), seed,
-                           device.buffer(state.buffer()));
-    return std::nullopt;
+  // Drawing numbers takes longer than copying them: of the devices with the same shard only one
+  // draws, where the others can read its memory.
+  auto drawerOf = [&](size_t position, const plan::State &state) {
+    bool canRead = shared->resources[position]->getDevice().isHostMemory();
+    return canRead ? firstHere(position, state) : position;
+  };
+  auto run = [&](const std::function<MaybeError(size_t, const plan::State &)> &work) {
+    return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
+      for (const plan::State &state : device.getProgram().program->states())
+        if (MaybeError error = work(positionOf(device.index()), state))
+          return error;
+      return std::nullopt;
+    });
+  };
+  MaybeError error = run([&](size_t position, const plan::State &state) -> MaybeError {
+    if (drawerOf(position, state) != position)
+      return std::nullopt;
+    const DeviceExecutor &device = *devices[position];
+    return writeBuffer(device, state.buffer(), [&](std::byte *shard) {
+      writeInitialValues(asItStarts(*device.getProgram().program, state),
+                         regionOf(prepared->mesh, state, device.index()), seed, shard);
+    });
   });
   if (error)
     return error;
-  return runOnDevices([&](Device &device) -> MaybeError {
-    const plan::Program &program = *device.getProgram().program;
-    for (const plan::State &state : program.states()) {
-      int64_t first = firstHolder(device, state);
-      size_t bytes = typeOf(program.buffers(static_cast<int>(state.buffer()))).numBytes();
-      if (first != device.index() && bytes > 0)
-        std::memcpy(device.buffer(state.buffer()),
-                    devices[static_cast<size_t>(first)]->buffer(state.buffer()), bytes);
-    }
+  return run([&](size_t position, const plan::State &state) -> MaybeError {
+    size_t drawer = drawerOf(position, state);
+    size_t bytes = typeOf(devices[position]->getProgram().program->buffers(
+                              static_cast<int>(state.buffer())))
+                       .numBytes();
+    if (drawer != position && bytes > 0)
+      std::memcpy(devices[position]->buffer(state.buffer()),
+                  devices[drawer]->buffer(state.buffer()), bytes);
     return std::nullopt;
   });
 }
@@ -294,11 +410,14 @@ MaybeError Session::setState(const std::string &name, const HostTensor &value) {
   }
   if (!found)
     return Error{fmt::format("the plan has no state \"{}\"", name)};
-  return runOnDevices([&](Device &device) -> MaybeError {
-    if (const plan::State *shard = findByName(device.getProgram().program->states(), name))
-      copyToShard(regionOf(prepared->mesh, *shard, device.index()), byteWidth(value.type.dtype),
-                  value.bytes.data(), device.buffer(shard->buffer()));
-    return std::nullopt;
+  return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
+    const plan::State *state = findByName(device.getProgram().program->states(), name);
+    if (!state)
+      return std::nullopt;
+    return writeBuffer(device, state->buffer(), [&](std::byte *shard) {
+      copyToShard(regionOf(prepared->mesh, *state, device.index()), byteWidth(value.type.dtype),
+                  value.bytes.data(), shard);
+    });
   });
 }
 
@@ -307,22 +426,38 @@ Expected<HostTensor> Session::getState(const std::string &name) const {
     return *shared->failure;
   for (const plan::Program &program : plan().programs())
     if (const plan::State *state = findByName(program.states(), name))
-      return gather(program, *state, fileTypeOf(*state));
+      return gather(program, *state, fileTypeOf(*state), "state");
   return Error{fmt::format("the plan has no state \"{}\"", name)};
 }
 
-/// Reads a binding of a program, the devices of which hold all of it.
+/// Reads a binding of a program.
 template <typename T>
 Expected<HostTensor> Session::gather(const plan::Program &program, const T &binding,
-                                     TensorType type) const {
+                                     TensorType type, const char *what) const {
   HostTensor whole(std::move(type));
-  for (const std::unique_ptr<Device> &device : devices)
-    if (device->getProgram().program == &program &&
-        firstHolder(*device, binding) == device->index())
-      copyFromShard(regionOf(prepared->mesh, binding, device->index()), byteWidth(whole.type.dtype),
-                    device->buffer(binding.buffer()), whole.bytes.data());
+  int64_t missing = whole.type.numElements();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const DeviceExecutor &device = *devices[i];
+    if (device.getProgram().program != &program || firstHere(i, binding) != i)
+      continue;
+    ShardRegion region = regionOf(prepared->mesh, binding, device.index());
+    missing -= std::accumulate(region.size.begin(), region.size.end(), int64_t{1},
+                               std::multiplies<>());
+    if (MaybeError error =
+            readBuffer(device, binding.buffer(), [&](const std::byte *shard) {
+              copyFromShard(region, byteWidth(whole.type.dtype), shard, whole.bytes.data());
+            }))
+      return *error;
+  }
+  if (missing > 0)
+    return Error{fmt::format("{} of the {} elements of {} \"{}\" are in other processes", missing,
+                             whole.type.numElements(), what, binding.name())};
   return whole;
 }
+
+//===----------------------------------------------------------------------===//
+// Shards
+//===----------------------------------------------------------------------===//
 
 std::vector<StateShard> Session::stateShards() const {
   // A state that several programs have is that of the first one.
@@ -331,12 +466,12 @@ std::vector<StateShard> Session::stateShards() const {
     for (const plan::State &state : program.states())
       programOf.try_emplace(state.name(), &program);
   std::vector<StateShard> shards;
-  for (const std::unique_ptr<Device> &device : devices) {
+  for (const std::unique_ptr<DeviceExecutor> &device : devices) {
     const plan::Program &program = *device->getProgram().program;
     for (const plan::State &state : program.states())
       shards.push_back({&state, device->index(), regionOf(prepared->mesh, state, device->index()),
                         programOf.at(state.name()) == &program &&
-                            firstHolder(*device, state) == device->index()});
+                            firstHolder(device->index(), state) == device->index()});
   }
   return shards;
 }
@@ -344,28 +479,38 @@ std::vector<StateShard> Session::stateShards() const {
 MaybeError Session::readShards(std::span<const HostShard> shards) {
   if (shared->failure && !shared->statesAreWhole)
     return *shared->failure;
-  auto read = [&](const Device &device) {
-    for (const HostShard &host : shards)
-      if (host.shard.device == device.index())
-        copyFromShard(host.shard.region, byteWidth(toDType(host.shard.state->dtype())),
-                      device.buffer(host.shard.state->buffer()), host.box);
-    return MaybeError();
+  auto read = [&](const DeviceExecutor &device) -> MaybeError {
+    for (const HostShard &host : shards) {
+      const plan::State &state = *host.shard.state;
+      if (host.shard.device != device.index())
+        continue;
+      if (MaybeError error = readBuffer(device, state.buffer(), [&](const std::byte *from) {
+            copyFromShard(host.shard.region, byteWidth(toDType(state.dtype())), from, host.box);
+          }))
+        return error;
+    }
+    return std::nullopt;
   };
   if (!shared->failure)
     return runOnDevices(read);
   // The devices do nothing more together, but what they hold can be read.
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     if (MaybeError error = read(*device))
       return error;
   return std::nullopt;
 }
 
 MaybeError Session::writeShards(std::span<const HostShard> shards) {
-  return runOnDevices([&](Device &device) -> MaybeError {
-    for (const HostShard &host : shards)
-      if (host.shard.device == device.index())
-        copyToShard(host.shard.region, byteWidth(toDType(host.shard.state->dtype())), host.box,
-                    device.buffer(host.shard.state->buffer()));
+  return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
+    for (const HostShard &host : shards) {
+      const plan::State &state = *host.shard.state;
+      if (host.shard.device != device.index())
+        continue;
+      if (MaybeError error = writeBuffer(device, state.buffer(), [&](std::byte *to) {
+            copyToShard(host.shard.region, byteWidth(toDType(state.dtype())), host.box, to);
+          }))
+        return error;
+    }
     return std::nullopt;
   });
 }
@@ -458,15 +603,20 @@ MaybeError Session::setRandomKey(std::array<uint32_t, 2> key, int64_t batch) {
                  batch);
 }
 
-void Session::loadInputs(const Device &device, int64_t batch) const {
+MaybeError Session::loadInputs(DeviceExecutor &device, int64_t batch) const {
   const auto &own = inputs[static_cast<size_t>(batch)];
+  const plan::Program &program = *device.getProgram().program;
   // Every step, because the plan may use the bytes for other things once an input is not needed.
-  for (const plan::Input &input : device.getProgram().program->inputs()) {
+  for (size_t i = 0; i < static_cast<size_t>(program.inputs_size()); ++i) {
+    const plan::Input &input = program.inputs(static_cast<int>(i));
     auto found = own.find(input.name());
     const HostTensor &value = found != own.end() ? found->second : inputs.front().at(input.name());
     copyToShard(regionOf(prepared->mesh, input, device.index()), byteWidth(value.type.dtype),
-                value.bytes.data(), device.buffer(input.buffer()));
+                value.bytes.data(), device.inputPlace(i, batch));
+    if (MaybeError error = device.enqueueInput(i, batch))
+      return error;
   }
+  return std::nullopt;
 }
 
 MaybeError Session::step(double learningRate, int64_t stepNumber) {
@@ -482,8 +632,8 @@ MaybeError Session::step(double learningRate, int64_t stepNumber) {
   hasRun = true;
   shared->lastRun = this;
   MaybeError error = runOnDevices(
-      [&](Device &device) {
-        return device.runSchedule([&](int64_t batch) { loadInputs(device, batch); });
+      [&](DeviceExecutor &device) {
+        return device.runSchedule([&](int64_t batch) { return loadInputs(device, batch); });
       },
       stallDetector ? &stallDetector->begin() : nullptr);
   if (!error)
@@ -506,7 +656,7 @@ Expected<HostTensor> Session::getOutput(const std::string &name) const {
                         last->plan().entry().empty()
                             ? "the plan's own entry point"
                             : fmt::format("the entry point \"{}\"", last->plan().entry()))};
-      return gather(program, *output, typeOf(*output));
+      return gather(program, *output, typeOf(*output), "output");
     }
   return Error{fmt::format("the plan has no output \"{}\"", name)};
 }

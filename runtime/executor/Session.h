@@ -9,12 +9,12 @@
 
 #include "plan/plan.pb.h"
 #include "runtime/backends/Kernel.h"
-#include "runtime/executor/Device.h"
+#include "runtime/executor/DeviceExecutor.h"
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/executor/ShardRegion.h"
-#include "runtime/fabrics/Communicator.h"
+#include "runtime/fabrics/Fabric.h"
 #include "support/Error.h"
 #include "support/Tensor.h"
 
@@ -24,18 +24,18 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace dtc::runtime {
 
-class LocalWorld;
 class StallDetector;
 
 struct SessionOptions {
-  /// Threads that each device's kernels may use, at least 1.
+  /// Threads of the host that each device's kernels may use, at least 1.
   int threadsPerDevice = 1;
+  /// The network that the devices have; null: openLocalFabric(), all devices in this process.
+  OpenFabric openFabric = nullptr;
   /// Take the time of every instruction.
   bool profile = false;
   /// A step in which no device comes to another instruction for so many seconds is given up, with
@@ -86,12 +86,13 @@ struct PipelineTime {
   }
 };
 
-/// The shard of a state that a device holds.
+/// The shard of a state that a device of this process holds.
 struct StateShard {
   const plan::State *state = nullptr;
   int64_t device = 0;
   ShardRegion region;
-  /// Of the devices that hold the same elements, in whatever program, the one that stands for all.
+  /// Of the devices that hold the same elements, in whatever program or process, the one that
+  /// stands for all.
   bool isFirst = false;
 };
 
@@ -103,11 +104,9 @@ struct HostShard {
   std::byte *box = nullptr;
 };
 
-/// Most devices that run as threads of one process.
-inline constexpr int64_t maxLocalDevices = 1024;
-
-/// A plan with the memory and the threads of all its devices, in this process. Callers see whole
-/// tensors; the session knows how they are split. Not thread-safe.
+/// A plan with the memory and the threads of its devices in this process. Callers see whole
+/// tensors; the session knows how they are split. Where other processes have devices of the plan,
+/// all make the same calls in the same order. Not thread-safe.
 class Session {
 public:
   /// Checks the plan, prepares all its kernels, and then allocates what the devices need. States
@@ -166,7 +165,9 @@ public:
 
   const plan::Plan &plan() const { return *prepared->plan; }
   const PreparedPlan &getPrepared() const { return *prepared; }
+  /// Of the plan, in all processes.
   int64_t numDevices() const { return prepared->mesh.numDevices(); }
+  Fabric &fabric() const { return *shared->fabric; }
   /// The first input of that role, or null.
   const plan::Input *findInput(plan::Input::Role role) const;
   const plan::Output *findOutput(const std::string &name) const;
@@ -184,47 +185,59 @@ public:
   TransferTime transferTime() const;
   /// Of all steps; zeros for a plan whose tasks are not those of a pipeline.
   PipelineTime pipelineTime() const { return pipeline; }
-  /// With its trace, if there is one.
-  const Device &device(int64_t index) const { return *devices[static_cast<size_t>(index)]; }
+  /// The devices of this process.
+  std::span<const std::unique_ptr<DeviceExecutor>> heldDevices() const { return devices; }
+  /// A device of this process; with its trace, if there is one.
+  const DeviceExecutor &device(int64_t index) const { return *devices[positionOf(index)]; }
 
 private:
-  Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedPlan> prepared);
+  struct Shared;
+
+  Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedPlan> prepared,
+          std::shared_ptr<Shared> shared);
+  static Expected<std::unique_ptr<Session>> create(std::shared_ptr<const PreparedPlan> prepared,
+                                                   std::shared_ptr<const Backend> backend,
+                                                   std::shared_ptr<Fabric> fabric,
+                                                   const SessionOptions &options);
+  MaybeError openResources(const SessionOptions &options);
   MaybeError checkMemory(const SessionOptions &options) const;
   Expected<std::vector<std::vector<PreparedInjection>>>
   prepareInjections(const SessionOptions &options) const;
-  MaybeError allocate();
   MaybeError open(const SessionOptions &options);
-  MaybeError runOnDevices(const std::function<MaybeError(Device &)> &work,
+  MaybeError clearStates();
+  MaybeError runOnDevices(const std::function<MaybeError(DeviceExecutor &)> &work,
                           const DeviceThreads::Watch *watch = nullptr);
-  template <typename T> int64_t firstHolder(const Device &device, const T &binding) const;
+  size_t positionOf(int64_t device) const;
+  template <typename T> int64_t firstHolder(int64_t device, const T &binding) const;
+  template <typename T> size_t firstHere(size_t position, const T &binding) const;
   MaybeError setRole(plan::Input::Role role, std::initializer_list<double> values,
                      int64_t batch = 0);
   MaybeError checkBatch(const std::string &what, int64_t batch) const;
-  void loadInputs(const Device &device, int64_t batch) const;
+  MaybeError loadInputs(DeviceExecutor &device, int64_t batch) const;
   template <typename T>
-  Expected<HostTensor> gather(const plan::Program &program, const T &binding,
-                              TensorType type) const;
+  Expected<HostTensor> gather(const plan::Program &program, const T &binding, TensorType type,
+                              const char *what) const;
   void addPipelineTime();
 
   std::shared_ptr<const Backend> backend; // outlives the kernels
   std::shared_ptr<const PreparedPlan> prepared;
-  std::shared_ptr<LocalWorld> world;
-  std::vector<std::shared_ptr<const DeviceMemory>> memory; // of each device
-  std::vector<std::unique_ptr<Device>> devices;
-  /// For each batch of a step the values of the inputs that were set, by name. What a later batch
-  /// does not set it has from the first.
-  std::vector<std::map<std::string, HostTensor>> inputs;
-  PipelineTime pipeline;
-  std::unique_ptr<StallDetector> stallDetector; // null without a timeout
-  /// What all entry points know of each other.
+  /// What all entry points share.
   struct Shared {
+    std::shared_ptr<Fabric> fabric;
+    std::vector<std::unique_ptr<DeviceResources>> resources; // of each device of this process
+    std::unique_ptr<DeviceThreads> threads;                  // they end before what they use
     MaybeError failure;
     bool statesAreWhole = true;       // also after a failure: no step that changes them has failed
     const Session *lastRun = nullptr; // the one that made the last step
   };
   std::shared_ptr<Shared> shared;
+  std::vector<std::unique_ptr<DeviceExecutor>> devices; // of this process
+  /// For each batch of a step the values of the inputs that were set, by name. What a later batch
+  /// does not set it has from the first.
+  std::vector<std::map<std::string, HostTensor>> inputs;
+  PipelineTime pipeline;
+  std::unique_ptr<StallDetector> stallDetector; // null without a timeout
   bool hasRun = false;
-  std::unique_ptr<DeviceThreads> threads; // they end before what they use
   std::vector<std::unique_ptr<Session>> companions;
 };
 

@@ -14,7 +14,7 @@ namespace dtc::runtime {
 
 void Session::addPipelineTime() {
   std::optional<PipelineSpan> all;
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     if (const std::optional<PipelineSpan> &span = device->pipelineSpan()) {
       if (!all)
         all = PipelineSpan{span->begin, span->end, 0};
@@ -45,7 +45,7 @@ uint64_t Session::workspaceBytes() const {
 
 CommunicatorBytes Session::communicatorBytes() const {
   CommunicatorBytes total;
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     total += device->sent();
   return total;
 }
@@ -59,7 +59,7 @@ std::vector<ProfileEntry> Session::profile() const {
     entry.seconds += seconds;
     entry.flops += static_cast<double>(calls) * flops;
   };
-  for (const std::unique_ptr<Device> &device : devices) {
+  for (const std::unique_ptr<DeviceExecutor> &device : devices) {
     for (size_t i = 0; i < device->times().size(); ++i) {
       const InstructionTime &time = device->times()[i];
       const plan::Instruction &instruction = device->getProgram().source(i);
@@ -86,7 +86,7 @@ std::vector<ProfileEntry> Session::profile() const {
 
 CollectiveTime Session::collectiveTime() const {
   CollectiveTime total;
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     for (size_t i = 0; i < device->times().size(); ++i)
       if (std::holds_alternative<PreparedCollective>(device->getProgram().instructions[i])) {
         total.seconds += device->times()[i].seconds;
@@ -97,7 +97,7 @@ CollectiveTime Session::collectiveTime() const {
 
 TransferTime Session::transferTime() const {
   TransferTime total;
-  for (const std::unique_ptr<Device> &device : devices)
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
     for (const TransferTime &time : device->transferTimes())
       total += time;
   return total;

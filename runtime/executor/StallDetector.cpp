@@ -21,7 +21,7 @@ static constexpr double longestInterval = 1;
 static constexpr double longestGrace = 10;
 
 StallDetector::StallDetector(const PreparedPlan &plan,
-                             const std::vector<std::unique_ptr<Device>> &devices, double timeout,
+                             const std::vector<std::unique_ptr<DeviceExecutor>> &devices, double timeout,
                              std::function<void(const Error &)> onHang)
     : plan(plan), devices(devices), timeout(timeout), onHang(std::move(onHang)) {
   double interval = std::clamp(timeout / 8, 1e-3, longestInterval);
@@ -37,8 +37,8 @@ StallDetector::StallDetector(const PreparedPlan &plan,
 }
 
 const DeviceThreads::Watch &StallDetector::begin() {
-  for (const std::unique_ptr<Device> &device : devices)
-    device->getProgress().begin();
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
+    device->beginWatch();
   idleLooks = 0;
   hasHung = false;
   hasAdvanced();
@@ -47,8 +47,8 @@ const DeviceThreads::Watch &StallDetector::begin() {
 
 bool StallDetector::hasAdvanced() {
   uint64_t advances = 0;
-  for (const std::unique_ptr<Device> &device : devices)
-    advances += device->getProgress().advances();
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
+    advances += device->advances();
   return std::exchange(lastAdvances, advances) != advances;
 }
 
@@ -80,7 +80,7 @@ static std::string listDevices(const std::vector<int64_t> &devices) {
   return fmt::format("[{}{}]", fmt::join(some, ", "), devices.size() > shown ? ", ..." : "");
 }
 
-std::string StallDetector::describeWait(const Device &device, size_t index) const {
+std::string StallDetector::describeWait(const DeviceExecutor &device, size_t index) const {
   const PreparedProgram &program = device.getProgram();
   const PreparedInstruction &instruction = program.instructions[index];
   auto describeTransfer = [&](const char *does, size_t transfer) {
@@ -104,20 +104,22 @@ std::string StallDetector::describeWait(const Device &device, size_t index) cons
   return describeTransfer("waits to", std::get<PreparedFinishTransfer>(instruction).transfer);
 }
 
-std::string StallDetector::describe(const Device &device) const {
-  if (device.getProgress().hasFinished())
+std::string StallDetector::describe(const DeviceExecutor &device) const {
+  if (device.hasFinished())
     return "has finished the step";
-  std::optional<DeviceProgress::Position> position = device.getProgress().position();
+  std::optional<DeviceExecutor::Position> position = device.position();
   if (!position)
     return "has not begun the step";
   const PreparedProgram &program = device.getProgram();
   const PreparedProgram::Entry &entry = program.schedule[position->entry];
   const plan::Task &task = program.program->tasks(static_cast<int>(entry.task));
+  if (!position->instruction)
+    return fmt::format("runs task \"{}\" for microbatch {}", task.name(), entry.microbatch);
   std::string text =
       fmt::format("{}, in task \"{}\" for microbatch {}, instruction {}",
-                  describeWait(device, position->instruction), task.name(), entry.microbatch,
-                  position->instruction - program.taskBegin[entry.task]);
-  auto source = static_cast<int>(program.source(position->instruction).source());
+                  describeWait(device, *position->instruction), task.name(), entry.microbatch,
+                  *position->instruction - program.taskBegin[entry.task]);
+  auto source = static_cast<int>(program.source(*position->instruction).source());
   if (source > 0 && source < plan.plan->sources_size())
     text += ", from " + plan.plan->sources(source);
   return text;
@@ -128,7 +130,7 @@ Error StallDetector::describeStall() const {
       fmt::format("no device has come to another instruction for {} s; if a kernel of this plan "
                   "can take so long, raise the limit (--stall-timeout); the devices:",
                   timeout);
-  for (const std::unique_ptr<Device> &device : devices) {
+  for (const std::unique_ptr<DeviceExecutor> &device : devices) {
     std::vector<std::string> place;
     std::vector<int64_t> coordinates = plan.mesh.coordinates(device->index());
     for (size_t i = 0; i < coordinates.size(); ++i)

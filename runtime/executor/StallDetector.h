@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_EXECUTOR_STALLDETECTOR_H
 #define DTC_RUNTIME_EXECUTOR_STALLDETECTOR_H
 
-#include "runtime/executor/Device.h"
+#include "runtime/executor/DeviceExecutor.h"
 #include "runtime/executor/DeviceThreads.h"
 
 #include <functional>
@@ -16,13 +16,13 @@
 
 namespace dtc::runtime {
 
-/// Watches the devices of a session during a step. If none comes to another instruction for a time,
-/// the step is given up: devices that wait for each other are woken and return. A kernel cannot be
+/// Watches the devices of a session during a step, by the events that they have come to. If none
+/// comes to another instruction for a time, the step is given up: devices that wait for each other are woken and return. A kernel cannot be
 /// woken; if one does not return then, `onHang` is called with the error of the step.
 class StallDetector {
 public:
   /// `timeout` in seconds, above 0.
-  StallDetector(const PreparedPlan &plan, const std::vector<std::unique_ptr<Device>> &devices,
+  StallDetector(const PreparedPlan &plan, const std::vector<std::unique_ptr<DeviceExecutor>> &devices,
                 double timeout, std::function<void(const Error &)> onHang);
 
   /// Begins a step. The watch is valid as long as the detector.
@@ -32,11 +32,11 @@ private:
   MaybeError look(const MaybeError &failure);
   bool hasAdvanced();
   Error describeStall() const;
-  std::string describe(const Device &device) const;
-  std::string describeWait(const Device &device, size_t instruction) const;
+  std::string describe(const DeviceExecutor &device) const;
+  std::string describeWait(const DeviceExecutor &device, size_t instruction) const;
 
   const PreparedPlan &plan;
-  const std::vector<std::unique_ptr<Device>> &devices;
+  const std::vector<std::unique_ptr<DeviceExecutor>> &devices;
   double timeout;
   std::function<void(const Error &)> onHang;
   DeviceThreads::Watch watch;

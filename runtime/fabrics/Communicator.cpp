@@ -10,22 +10,16 @@
 
 namespace dtc::runtime {
 
-MaybeError Communicator::run(Group group, std::span<const CollectiveSpec> specs,
-                             std::span<const CollectiveOperands> operands) {
+MaybeError Communicator::enqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
+                                 std::span<const CollectiveOperands> operands) {
   assert(specs.size() == operands.size() && "operands for each tensor");
   if (specs.empty())
     return std::nullopt;
-  if (MaybeError error = doRun(group, specs, operands))
+  if (MaybeError error = doEnqueue(queue, group, specs, operands))
     return error;
   for (const CollectiveSpec &spec : specs)
     bytesSent.byKind[static_cast<size_t>(spec.kind) - 1] += spec.ringBytes();
   return std::nullopt;
-}
-
-MaybeError Communicator::run(Group group, const CollectiveSpec &spec, const void *input,
-                             void *output) {
-  CollectiveOperands operands{input, output};
-  return run(group, {&spec, 1}, {&operands, 1});
 }
 
 } // namespace dtc::runtime

@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_FABRICS_COMMUNICATOR_H
 #define DTC_RUNTIME_FABRICS_COMMUNICATOR_H
 
+#include "runtime/backends/Device.h"
 #include "support/Collective.h"
 #include "support/Error.h"
 
@@ -23,9 +24,8 @@ struct CollectiveOperands {
   void *output = nullptr;
 };
 
-/// One device's end of the network. All members of a group call run() for the same collectives in
-/// the same order. Not thread-safe, except abort(): it is used by one thread at a time, which need
-/// not be the same one.
+/// One device's end of the network for collectives. All members of a group enqueue the same
+/// collectives in the same order. Not thread-safe: it is used by one thread at a time.
 class Communicator {
 public:
   /// A group of devices, valid for the communicator that opened it.
@@ -38,28 +38,24 @@ public:
   /// the same order.
   virtual Expected<Group> openGroup(const std::vector<std::string> &axes) = 0;
 
-  /// Runs one collective on a bucket of tensors and waits for its end. `specs` differ only in what
-  /// they say of their tensors: kind, reduction, members and sources are the same in all.
-  /// operands[i] belongs to specs[i]. An output may equal its own input for AllReduce, and must not
-  /// overlap any other operand. The bits of a result do not depend on what else is in the bucket.
-  /// An error means that another member failed or that the members disagree; the communicator
+  /// Enqueues one collective on a bucket of tensors. `specs` differ only in what they say of their
+  /// tensors: kind, reduction, members and sources are the same in all. operands[i] belongs to
+  /// specs[i] and is not used after the call; the specs live as long as the communicator. An output may equal its own input for
+  /// AllReduce, and must not overlap any other operand. The bits of a result do not depend on what
+  /// else is in the bucket. The collectives of a communicator run in the order in which they were
+  /// enqueued: who enqueues on several queues orders these by events. An error, which may be one of
+  /// the queue, means that another member failed or that the members disagree; the communicator
   /// cannot be used any more.
-  MaybeError run(Group group, std::span<const CollectiveSpec> specs,
-                 std::span<const CollectiveOperands> operands);
-  /// Runs a collective on one tensor.
-  MaybeError run(Group group, const CollectiveSpec &spec, const void *input, void *output);
+  MaybeError enqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
+                     std::span<const CollectiveOperands> operands);
 
-  /// Makes every collective that runs or will run on any device fail, so that nobody waits for a
-  /// device that is gone. May be called from any thread.
-  virtual void abort() = 0;
-
-  /// What this device has sent since it was made.
+  /// What this device has been given to send since it was made.
   const CommunicatorBytes &sent() const { return bytesSent; }
 
 protected:
   /// Neither span is empty, and both have the same size.
-  virtual MaybeError doRun(Group group, std::span<const CollectiveSpec> specs,
-                           std::span<const CollectiveOperands> operands) = 0;
+  virtual MaybeError doEnqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
+                               std::span<const CollectiveOperands> operands) = 0;
 
 private:
   CommunicatorBytes bytesSent;

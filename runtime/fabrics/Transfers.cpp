@@ -8,16 +8,20 @@
 
 namespace dtc::runtime {
 
-Transfers::Ticket Transfers::startSend(int64_t peer, uint32_t channel,
-                                       std::span<const TransferTensor> tensors) {
+void Transfers::countSent(std::span<const TransferTensor> tensors) {
   for (const TransferTensor &tensor : tensors)
     bytesSent += tensor.bytes;
-  return doStartSend(peer, channel, tensors);
 }
 
-Transfers::Ticket Transfers::startReceive(int64_t peer, uint32_t channel,
-                                          std::span<const TransferTensor> tensors) {
-  return doStartReceive(peer, channel, tensors);
+Expected<Transfers::Ticket> Transfers::startSend(Queue &queue, int64_t peer, uint32_t channel,
+                                                 std::span<const TransferTensor> tensors) {
+  countSent(tensors);
+  return doStartSend(queue, peer, channel, tensors);
+}
+
+Expected<Transfers::Ticket> Transfers::startReceive(Queue &queue, int64_t peer, uint32_t channel,
+                                                    std::span<const TransferTensor> tensors) {
+  return doStartReceive(queue, peer, channel, tensors);
 }
 
 } // namespace dtc::runtime

@@ -14,6 +14,7 @@
 #ifndef DTC_RUNTIME_FABRICS_TRANSFERS_H
 #define DTC_RUNTIME_FABRICS_TRANSFERS_H
 
+#include "runtime/backends/Device.h"
 #include "support/Error.h"
 
 #include <chrono>
@@ -40,8 +41,14 @@ struct TransferResult {
   double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
 };
 
-/// One device's end of the network for messages to and from single devices. Not thread-safe, except
-/// abort(): it is used by one thread at a time.
+/// One device's end of the network for messages to and from single devices. Not thread-safe: it is
+/// used by one thread at a time.
+///
+/// The messages from one device to another match in the order in which both ends start them, so
+/// that a network needs no tags: the first send meets the first receive, whatever their channels.
+/// That both ends have the same order of channels is proved of a plan when it is read; a network
+/// may use the channel to check it. Sender and receiver agree on the number and the sizes of the
+/// tensors of a message.
 class Transfers {
 public:
   /// Stands for a transfer that was started and not waited for.
@@ -53,23 +60,22 @@ public:
   /// ThreadStartError.
   virtual void prepareToReceive() {}
 
-  /// Starts to send the tensors to `peer`. Neither the tensors nor the span may change until the
-  /// transfer has been waited for. A network may wait here until the peer has started to receive;
-  /// that of one process does not. Messages from one device to another on one channel arrive in the
-  /// order in which they were started. Sender and receiver agree on the number and the sizes of the
-  /// tensors of a message.
-  Ticket startSend(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
-  /// Starts to receive into the tensors, and does not wait.
-  Ticket startReceive(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
+  /// Starts to send the tensors to `peer`, as they are after all that the queue holds. Neither the
+  /// tensors nor the span may change until the transfer has been waited for. The queue goes on; a
+  /// network may let it wait until the peer has started to receive, that of one process does not.
+  Expected<Ticket> startSend(Queue &queue, int64_t peer, uint32_t channel,
+                             std::span<const TransferTensor> tensors);
+  /// Starts to receive into the tensors after all that the queue holds; the queue goes on.
+  Expected<Ticket> startReceive(Queue &queue, int64_t peer, uint32_t channel,
+                                std::span<const TransferTensor> tensors);
 
-  /// Waits, asleep, until all bytes have moved. Each ticket is waited for once, in any order. An
-  /// error means that the ends disagree or that another device failed.
-  virtual TransferResult wait(Ticket ticket) = 0;
+  /// What the queue gets from now on begins when all bytes of a transfer have moved. Each ticket is
+  /// waited for once, in any order. `result` is written before the queue goes on, and lives until
+  /// then. An error, which is one of the queue, means that the ends disagree or that another
+  /// device failed.
+  virtual MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) = 0;
 
-  /// Makes every wait for a message that has not moved fail, on all devices and from now on. May be
-  /// called from any thread.
-  virtual void abort() = 0;
-  /// Waits until nothing writes to this device's memory any more. The network must have been
+  /// Waits until nothing writes to this device's memory any more. The fabric must have been
   /// aborted; what others send from their memory is at rest when all devices have drained.
   virtual void drain() = 0;
 
@@ -77,10 +83,11 @@ public:
   uint64_t sentBytes() const { return bytesSent; }
 
 protected:
-  virtual Ticket doStartSend(int64_t peer, uint32_t channel,
-                             std::span<const TransferTensor> tensors) = 0;
-  virtual Ticket doStartReceive(int64_t peer, uint32_t channel,
-                                std::span<const TransferTensor> tensors) = 0;
+  virtual Expected<Ticket> doStartSend(Queue &queue, int64_t peer, uint32_t channel,
+                                       std::span<const TransferTensor> tensors) = 0;
+  virtual Expected<Ticket> doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
+                                          std::span<const TransferTensor> tensors) = 0;
+  void countSent(std::span<const TransferTensor> tensors);
 
 private:
   uint64_t bytesSent = 0;

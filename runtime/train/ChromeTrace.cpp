@@ -37,15 +37,15 @@ public:
       : session(session), plan(session.plan()), file(file) {}
 
   MaybeError run() {
-    for (int64_t d = 0; d < session.numDevices(); ++d)
-      if (const DeviceTrace *trace = session.device(d).getTrace())
+    for (const std::unique_ptr<DeviceExecutor> &device : session.heldDevices())
+      if (const DeviceTrace *trace = device->getTrace())
         for (const DeviceTrace::Step *step : trace->steps())
           for (const std::vector<TraceEvent> &row : *step)
             for (const TraceEvent &event : row)
               origin = origin ? std::min(*origin, event.begin) : event.begin;
     buffer = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-    for (int64_t d = 0; d < session.numDevices(); ++d)
-      if (MaybeError error = writeDevice(session.device(d)))
+    for (const std::unique_ptr<DeviceExecutor> &device : session.heldDevices())
+      if (MaybeError error = writeDevice(*device))
         return error;
     buffer += "\n]}\n";
     return file.write(buffer);
@@ -55,7 +55,7 @@ private:
   /// Bytes that are collected for one call of the file.
   static constexpr size_t bufferBytes = size_t{1} << 16;
 
-  MaybeError writeDevice(const Device &device) {
+  MaybeError writeDevice(const DeviceExecutor &device) {
     std::vector<std::string> place;
     const Mesh &mesh = session.getPrepared().mesh;
     std::vector<int64_t> coordinates = mesh.coordinates(device.index());
@@ -94,7 +94,7 @@ private:
     return std::nullopt;
   }
 
-  void addTransfer(const Device &device, const TraceEvent &event, int64_t step) {
+  void addTransfer(const DeviceExecutor &device, const TraceEvent &event, int64_t step) {
     // The first lane in which the transfer overlaps no other.
     size_t lane = 0;
     while (lane < lanes.size() && lanes[lane] > event.begin)
@@ -127,7 +127,7 @@ private:
     add(arrow);
   }
 
-  void addSpan(const Device &device, const TraceEvent &event, int thread) {
+  void addSpan(const DeviceExecutor &device, const TraceEvent &event, int thread) {
     const PreparedProgram &program = device.getProgram();
     const PreparedProgram::Entry &entry = program.schedule[event.entry];
     Json args = {{"microbatch", entry.microbatch}};
@@ -153,15 +153,15 @@ private:
          {"args", args}});
   }
 
-  static size_t indexOf(const Device &device, size_t instruction) {
+  static size_t indexOf(const DeviceExecutor &device, size_t instruction) {
     return std::get<PreparedFinishTransfer>(device.getProgram().instructions[instruction]).transfer;
   }
-  static const PreparedTransfer &transferOf(const Device &device, size_t instruction) {
+  static const PreparedTransfer &transferOf(const DeviceExecutor &device, size_t instruction) {
     return device.getProgram().transfers[indexOf(device, instruction)];
   }
 
   /// The kernel, the collective or "send"; adds what else is worth knowing to `args`.
-  static std::string nameOf(const Device &device, size_t index, Json &args) {
+  static std::string nameOf(const DeviceExecutor &device, size_t index, Json &args) {
     const plan::Instruction &instruction = device.getProgram().source(index);
     if (instruction.has_kernel())
       return instruction.kernel().kernel();
@@ -181,7 +181,7 @@ private:
     return std::chrono::duration<double, std::micro>(duration).count();
   }
 
-  void name(const Device &device, const char *what, int thread, const std::string &text) {
+  void name(const DeviceExecutor &device, const char *what, int thread, const std::string &text) {
     add({{"name", what},
          {"ph", "M"},
          {"pid", device.index()},

@@ -11,11 +11,13 @@
 #include "runtime/data/DataFiles.h"
 #include "runtime/data/SafetensorsShards.h"
 #include "runtime/executor/Session.h"
+#include "runtime/fabrics/local/LocalFabric.h"
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/train/TrainLoop.h"
 #include "support/CommandFiles.h"
 #include "support/StartThread.h"
 #include "tools/CommandLine.h"
+#include "tools/dtc-run/ListDevices.h"
 
 #include <algorithm>
 #include <charconv>
@@ -370,8 +372,18 @@ static int runMain(int argc, char **argv) {
   addGenerateOptions(app, generateOptions);
   CalibrateCommand calibrateCommand;
   addCalibrateOptions(app, calibrateCommand);
+  bool listsDevices = false;
+  app.add_flag("--list-devices", listsDevices,
+               "Print the devices and the libraries for GPUs that dtc-run finds, and end");
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
+  if (listsDevices) {
+    if (argc > 2)
+      return fail("--list-devices runs nothing; give it alone");
+    for (const std::string &line : listDevices())
+      fmt::print("{}\n", line);
+    return 0;
+  }
   if (app.get_option("--calibrate")->count() > 0)
     return calibrateMain(app, calibrateCommand, options.threadsPerDevice);
   if (app.get_option("plan")->count() == 0)

@@ -68,10 +68,10 @@ void weigh(const AttentionShape &shape, const AttentionBlock &block,
 
 /// With `cached`, input 3 says for each sample how many keys come before the one of query 0, and
 /// there is no output lse.
-template <typename F> std::unique_ptr<Kernel> makeAttention(AttentionCall call, bool cached) {
+template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall call, bool cached) {
   using W = Wide<F>;
   AttentionShape shape = call.shape;
-  auto run = [call = std::move(call), cached](const KernelArguments &args) {
+  auto run = [call = std::move(call), cached](const CpuArguments &args) {
     const AttentionShape &shape = call.shape;
     const F *q = input<F>(args, 0), *k = input<F>(args, 1), *v = input<F>(args, 2);
     F *out = output<F>(args, 0);

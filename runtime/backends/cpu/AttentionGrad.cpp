@@ -111,9 +111,9 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
   storeRows(dv, operands.dv + key, keyStride, shape.keys, headSize);
 }
 
-template <typename F> std::unique_ptr<Kernel> makeAttentionGrad(AttentionCall call) {
+template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call) {
   AttentionShape shape = call.shape;
-  auto run = [call = std::move(call)](const KernelArguments &args) {
+  auto run = [call = std::move(call)](const CpuArguments &args) {
     const AttentionShape &shape = call.shape;
     GradOperands<F> operands = {input<F>(args, 0),  input<F>(args, 1),       input<F>(args, 2),
                                 input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),

@@ -176,7 +176,7 @@ struct AttentionCall {
   /// None if nothing is dropped.
   std::optional<RandomMask> mask;
 
-  AttentionDropout dropout(const KernelArguments &args) const {
+  AttentionDropout dropout(const CpuArguments &args) const {
     if (!mask)
       return {};
     return {mask->at(args.position, static_cast<const int32_t *>(args.inputs.back())),

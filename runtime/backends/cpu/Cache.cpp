@@ -15,9 +15,9 @@ namespace {
 // Both kernels move bytes, whatever they mean. A tensor is [samples, rows, ...]; `width` is the
 // bytes of a row.
 
-std::unique_ptr<Kernel> makeCacheUpdate(int64_t samples, int64_t places, int64_t rows,
-                                        int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+std::unique_ptr<CpuKernel> makeCacheUpdate(int64_t samples, int64_t places, int64_t rows,
+                                           int64_t width) {
+  return makeKernel([=](const CpuArguments &args) {
     const auto *cache = input<std::byte>(args, 0), *from = input<std::byte>(args, 1);
     const int32_t *positions = input<int32_t>(args, 2);
     auto *to = output<std::byte>(args, 0);
@@ -59,8 +59,8 @@ PrepareResult prepareCacheUpdate(const KernelSignature &signature) {
   return makeCacheUpdate(cache.shape[0], cache.shape[1], rows.shape[1], rowBytes(cache));
 }
 
-std::unique_ptr<Kernel> makeSelectRow(int64_t samples, int64_t rows, int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+std::unique_ptr<CpuKernel> makeSelectRow(int64_t samples, int64_t rows, int64_t width) {
+  return makeKernel([=](const CpuArguments &args) {
     const auto *x = input<std::byte>(args, 0);
     const int32_t *chosen = input<int32_t>(args, 1);
     auto *to = output<std::byte>(args, 0);

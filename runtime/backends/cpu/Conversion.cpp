@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/shared/ElementwiseCalls.h"
 
 #include <limits>
 #include <type_traits>
@@ -40,8 +41,8 @@ template <typename To, typename From> To convertElement(From value) {
   }
 }
 
-template <typename To, typename From> std::unique_ptr<Kernel> makeConvert(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename To, typename From> std::unique_ptr<CpuKernel> makeConvert(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const From *x = input<From>(args, 0);
     To *y = output<To>(args, 0);
     parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
@@ -64,16 +65,12 @@ template <typename Function> auto withType(DType dtype, const Function &function
 }
 
 PrepareResult prepareConvert(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.input(0);
-  const TensorType &out = check.output(0);
-  check.expectOutput(0, withElements(in, out.dtype));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withType(in.dtype, [&](auto from) {
-    return withType(out.dtype, [&](auto to) {
-      return makeConvert<decltype(to), decltype(from)>(in.numElements());
-    });
+  Expected<ConvertCall> call = checkConvert(signature);
+  if (!call)
+    return call.error();
+  return withType(call->from, [&](auto from) {
+    return withType(
+        call->to, [&](auto to) { return makeConvert<decltype(to), decltype(from)>(call->count); });
   });
 }
 

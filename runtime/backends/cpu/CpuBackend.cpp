@@ -6,10 +6,11 @@
 
 #include "runtime/backends/cpu/CpuBackend.h"
 
+#include "runtime/backends/cpu/CpuDevice.h"
 #include "runtime/backends/cpu/CpuKernels.h"
-#include "runtime/backends/cpu/KernelThreads.h"
 #include "runtime/backends/shared/SignatureChecker.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <string_view>
 #include <unordered_map>
@@ -22,7 +23,7 @@ using namespace cpu;
 
 class CpuBackend : public Backend {
 public:
-  CpuBackend() {
+  explicit CpuBackend(int threads) : threads(std::max(threads, 1)) {
     for (std::span<const KernelEntry> family :
          {unaryKernels(), binaryKernels(), conversionKernels(), dataMovementKernels(),
           reduceKernels(), shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(),
@@ -42,17 +43,30 @@ public:
                                signature.kernel)};
     if (MaybeError error = checkOperandSizes(signature))
       return *error;
-    return entry->second(signature);
+    PrepareResult kernel = entry->second(signature);
+    if (!kernel)
+      return kernel.error();
+    (*kernel)->setThreads(threads);
+    return std::unique_ptr<Kernel>(std::move(*kernel));
   }
 
-  MaybeError startThreads(int threads) const override { return startKernelThreads(threads); }
+  Expected<std::unique_ptr<Device>> openDevice(int64_t) const override {
+    return createCpuDevice(threads);
+  }
+
+  std::shared_ptr<const Backend> withThreads(int count) const override {
+    return createCpuBackend(count);
+  }
 
 private:
+  int threads;
   std::unordered_map<std::string_view, PrepareResult (*)(const KernelSignature &)> registry;
 };
 
 } // namespace
 
-std::unique_ptr<Backend> createCpuBackend() { return std::make_unique<CpuBackend>(); }
+std::unique_ptr<Backend> createCpuBackend(int threads) {
+  return std::make_unique<CpuBackend>(threads);
+}
 
 } // namespace dtc::runtime

@@ -13,8 +13,9 @@
 
 namespace dtc::runtime {
 
-/// The backend of CPU devices. It has every kernel of docs/kernels.md.
-std::unique_ptr<Backend> createCpuBackend();
+/// The backend of CPU devices. It has every kernel of docs/kernels.md. A kernel may use `threads`
+/// threads, at least 1.
+std::unique_ptr<Backend> createCpuBackend(int threads = 1);
 
 } // namespace dtc::runtime
 

@@ -7,14 +7,14 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_CPUKERNELS_H
 #define DTC_RUNTIME_BACKENDS_CPU_CPUKERNELS_H
 
-#include "runtime/backends/Kernel.h"
+#include "runtime/backends/cpu/CpuKernel.h"
 
 #include <memory>
 #include <span>
 
 namespace dtc::runtime::cpu {
 
-using PrepareResult = Expected<std::unique_ptr<Kernel>>;
+using PrepareResult = Expected<std::unique_ptr<CpuKernel>>;
 
 /// A row of docs/kernels.md. `prepare` is called with operands whose element counts and byte sizes
 /// fit an int64_t; it checks all else.

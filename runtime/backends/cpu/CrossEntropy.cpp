@@ -6,23 +6,11 @@
 
 #include "runtime/backends/cpu/Softmax.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-
-#include <fmt/format.h>
+#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 
 namespace {
-
-/// Optional, and 0 without it.
-double checkSmoothing(SignatureChecker &check) {
-  if (!check.hasAttribute("label_smoothing"))
-    return 0;
-  double smoothing = check.floatAttribute("label_smoothing");
-  if (!(smoothing >= 0 && smoothing < 1))
-    check.failAttribute("label_smoothing", fmt::format("{}", smoothing),
-                        "a number from 0 to less than 1");
-  return smoothing;
-}
 
 template <typename W> W meanOf(const W *x, int64_t width) {
   double sum =
@@ -31,11 +19,11 @@ template <typename W> W meanOf(const W *x, int64_t width) {
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeCrossEntropy(int64_t rows, int64_t width, double labelSmoothing) {
+std::unique_ptr<CpuKernel> makeCrossEntropy(int64_t rows, int64_t width, double labelSmoothing) {
   using W = Wide<F>;
   W smoothing = static_cast<W>(labelSmoothing);
   WideArrays<F> arrays(width, 1);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *logits = input<F>(args, 0);
     const int32_t *labels = input<int32_t>(args, 1);
     W *loss = output<W>(args, 0);
@@ -61,17 +49,12 @@ std::unique_ptr<Kernel> makeCrossEntropy(int64_t rows, int64_t width, double lab
 }
 
 PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 2);
-  const TensorType &logits = check.floatInput(0, 1);
-  TensorType row = withElements(dropLast(logits), wideType(logits.dtype));
-  check.expectInput(1, withElements(row, DType::I32));
-  check.expectOutput(0, row);
-  check.expectOutput(1, row);
-  double smoothing = checkSmoothing(check);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(logits.dtype, [&](auto zero) {
-    return makeCrossEntropy<decltype(zero)>(numRows(logits), logits.shape.back(), smoothing);
+  Expected<CrossEntropyCall> call = checkCrossEntropy(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeCrossEntropy<decltype(zero)>(call->shape.rows, call->shape.width,
+                                            call->labelSmoothing);
   });
 }
 
@@ -84,15 +67,15 @@ inline void gradientOf(const W *x, W *dx, int64_t begin, int64_t end, W lse, W s
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeCrossEntropyGrad(int64_t rows, int64_t width, double labelSmoothing,
-                                             int64_t classes) {
+std::unique_ptr<CpuKernel> makeCrossEntropyGrad(int64_t rows, int64_t width, double labelSmoothing,
+                                                int64_t classes) {
   using W = Wide<F>;
   // What the target distribution gives every class, and what more it gives the label.
   W everyClass =
       static_cast<W>(labelSmoothing / static_cast<double>(std::max<int64_t>(classes, 1)));
   W onLabel = static_cast<W>(1 - labelSmoothing);
   WideArrays<F> arrays(width, 1);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *logits = input<F>(args, 0);
     const int32_t *labels = input<int32_t>(args, 1);
     const W *lse = input<W>(args, 2);
@@ -121,25 +104,12 @@ std::unique_ptr<Kernel> makeCrossEntropyGrad(int64_t rows, int64_t width, double
 }
 
 PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 4, 1);
-  const TensorType &logits = check.floatInput(0, 1);
-  TensorType row = withElements(dropLast(logits), wideType(logits.dtype));
-  check.expectInput(1, withElements(row, DType::I32));
-  check.expectInput(2, row);
-  check.expectInput(3, row);
-  check.expectOutput(0, logits);
-  double smoothing = checkSmoothing(check);
-  int64_t width = check.failed() ? 0 : logits.shape.back(), classes = width;
-  if (check.hasAttribute("classes")) {
-    classes = check.intAttribute("classes");
-    if (classes < width)
-      check.failAttribute("classes", fmt::format("{}", classes),
-                          fmt::format("at least the {} of a shard", width));
-  }
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(logits.dtype, [&](auto zero) {
-    return makeCrossEntropyGrad<decltype(zero)>(numRows(logits), width, smoothing, classes);
+  Expected<CrossEntropyCall> call = checkCrossEntropyGrad(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeCrossEntropyGrad<decltype(zero)>(call->shape.rows, call->shape.width,
+                                                call->labelSmoothing, call->classes);
   });
 }
 

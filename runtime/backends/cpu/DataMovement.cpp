@@ -7,31 +7,13 @@
 #include "runtime/backends/cpu/DataMovement.h"
 
 #include "runtime/backends/cpu/StridedCopy.h"
-#include "support/Format.h"
+#include "runtime/backends/shared/DataMovementCalls.h"
 
-#include <cmath>
 #include <cstring>
-#include <fmt/format.h>
-#include <limits>
 
 namespace dtc::runtime::cpu {
 
 namespace {
-
-/// The bits of `value` as an element; an error of the attribute if the type cannot hold it.
-uint64_t elementBits(SignatureChecker &check, const std::string &name, double value, DType dtype) {
-  using I32 = std::numeric_limits<int32_t>;
-  const char *expected = nullptr;
-  if (dtype == DType::I32 &&
-      !(value >= I32::min() && value <= I32::max() && value == std::trunc(value)))
-    expected = "a value of i32";
-  if (dtype == DType::Bool && value != 0 && value != 1)
-    expected = "0 or 1, a value of bool";
-  if (!expected)
-    return bitsOf(value, dtype);
-  check.failAttribute(name, fmt::format("{}", value), expected);
-  return 0;
-}
 
 template <typename T> void fillElements(T *out, int64_t count, T value, int threads) {
   parallelFor(threads, count, elementGrain,
@@ -39,45 +21,32 @@ template <typename T> void fillElements(T *out, int64_t count, T value, int thre
 }
 
 PrepareResult prepareFill(const KernelSignature &signature) {
-  SignatureChecker check(signature, 0, 1);
-  TensorType type = check.output(0);
-  uint64_t bits = elementBits(check, "value", check.anyFloatAttribute("value"), type.dtype);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withElementBits(type.dtype, [&](auto zero) {
+  Expected<FillCall> call = checkFill(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([bits, count = type.numElements()](const KernelArguments &args) {
-      fillElements(output<T>(args, 0), count, static_cast<T>(bits), args.threads);
-    });
+    return makeKernel(
+        [bits = call->bits, count = call->type.numElements()](const CpuArguments &args) {
+          fillElements(output<T>(args, 0), count, static_cast<T>(bits), args.threads);
+        });
   });
 }
 
 PrepareResult prepareConstant(const KernelSignature &signature) {
-  SignatureChecker check(signature, 0, 1);
-  const TensorType &type = check.output(0);
-  const std::string &data = check.dataAttribute("data");
-  if (data.size() != type.numBytes())
-    check.failAttribute("data", fmt::format("{} bytes long", data.size()),
-                        fmt::format("the {} bytes of {}", type.numBytes(), type.str()));
-  if (type.dtype == DType::Bool &&
-      std::any_of(data.begin(), data.end(), [](char byte) { return byte != 0 && byte != 1; }))
-    check.failAttribute("data", "other bytes than 0 and 1", "elements of bool");
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeKernel([data](const KernelArguments &args) {
+  Expected<std::string> data = checkConstant(signature);
+  if (!data)
+    return data.error();
+  return makeKernel([data = std::move(*data)](const CpuArguments &args) {
     std::copy(data.begin(), data.end(), output<char>(args, 0));
   });
 }
 
 PrepareResult prepareCopy(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.input(0);
-  if (in.dtype != check.output(0).dtype || in.numElements() != check.output(0).numElements())
-    check.fail(fmt::format("output 0 is {}, expected the elements of {}", check.output(0).str(),
-                           in.str()));
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeKernel([bytes = static_cast<int64_t>(in.numBytes())](const KernelArguments &args) {
+  Expected<int64_t> bytes = checkCopy(signature);
+  if (!bytes)
+    return bytes.error();
+  return makeKernel([bytes = *bytes](const CpuArguments &args) {
     const char *from = input<char>(args, 0);
     char *to = output<char>(args, 0);
     parallelFor(args.threads, bytes, 4 * elementGrain, [=](int64_t begin, int64_t end, int) {
@@ -86,91 +55,29 @@ PrepareResult prepareCopy(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareBroadcast(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &out = check.output(0);
-  std::vector<int64_t> dims = check.dimsAttribute("dims", out.rank());
-  TensorType expected{out.dtype, {}};
-  for (int64_t dim : dims)
-    expected.shape.push_back(out.shape[static_cast<size_t>(dim)]);
-  check.expectInput(0, expected);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeStridedCopy(out.dtype, {out.shape, denseStrides(out.shape),
-                                     broadcastStrides(expected.shape, dims, out.shape.size())});
-}
-
-PrepareResult prepareTranspose(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.input(0);
-  std::vector<int64_t> permutation = check.intsAttribute("permutation");
-  std::vector<int64_t> sorted = permutation;
-  std::sort(sorted.begin(), sorted.end());
-  bool valid = sorted.size() == in.shape.size();
-  for (size_t i = 0; valid && i < sorted.size(); ++i)
-    valid = sorted[i] == static_cast<int64_t>(i);
-  if (!valid)
-    check.failAttribute("permutation", formatShape(permutation),
-                        fmt::format("a permutation of {} dimensions", in.rank()));
-  TensorType expected{in.dtype, {}};
-  std::vector<int64_t> inStrides = denseStrides(in.shape), strides;
-  for (size_t i = 0; valid && i < permutation.size(); ++i) {
-    expected.shape.push_back(in.shape[static_cast<size_t>(permutation[i])]);
-    strides.push_back(inStrides[static_cast<size_t>(permutation[i])]);
-  }
-  check.expectOutput(0, expected);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeStridedCopy(in.dtype, {expected.shape, denseStrides(expected.shape), strides});
-}
-
-/// Checks that a block of shape `block` at `offsets` lies inside `whole`; gives the distance of its
-/// first element from the first of `whole`.
-int64_t blockOffset(SignatureChecker &check, const std::string &name, const TensorType &block,
-                    const TensorType &whole) {
-  std::vector<int64_t> offsets = check.intsAttribute(name);
-  bool valid = offsets.size() == whole.shape.size() && block.shape.size() == whole.shape.size();
-  for (size_t i = 0; valid && i < offsets.size(); ++i)
-    valid = offsets[i] >= 0 && offsets[i] <= whole.shape[i] - block.shape[i];
-  if (!valid) {
-    check.failAttribute(name, formatShape(offsets),
-                        fmt::format("offsets that keep {} inside {}", block.str(), whole.str()));
-    return 0;
-  }
-  std::vector<int64_t> strides = denseStrides(whole.shape);
-  int64_t distance = 0;
-  // An empty block lies nowhere, so its distance must not be computed: it could overflow.
-  for (size_t i = 0; block.numElements() > 0 && i < offsets.size(); ++i)
-    distance += offsets[i] * strides[i];
-  return distance;
-}
-
-PrepareResult prepareSlice(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.input(0);
-  const TensorType &out = check.output(0);
-  check.expectOutput(0, withElements(out, in.dtype));
-  int64_t offset = blockOffset(check, "offsets", out, in);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeStridedCopy(in.dtype, {out.shape, denseStrides(out.shape), denseStrides(in.shape)}, 0,
-                         offset);
+template <Expected<StridedCall> (*check)(const KernelSignature &)>
+PrepareResult prepareStrided(const KernelSignature &signature) {
+  Expected<StridedCall> call = check(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return makeKernel([copy = StridedCopy(std::move(call->loops)),
+                       offset = call->offset](const CpuArguments &args) {
+      copy.run(output<T>(args, 0), input<T>(args, 0) + offset, args.threads);
+    });
+  });
 }
 
 PrepareResult preparePad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.input(0);
-  const TensorType &out = check.output(0);
-  check.expectOutput(0, withElements(out, in.dtype));
-  int64_t offset = blockOffset(check, "low", in, out);
-  uint64_t bits = elementBits(check, "value", check.anyFloatAttribute("value"), in.dtype);
-  if (MaybeError error = check.finish())
-    return *error;
-  StridedCopy copy(in.shape, denseStrides(out.shape), denseStrides(in.shape));
-  return withElementBits(in.dtype, [&](auto zero) {
+  Expected<PadCall> call = checkPad(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([copy = std::move(copy), bits, offset,
-                       count = out.numElements()](const KernelArguments &args) {
+    return makeKernel([copy = StridedCopy(std::move(call->block.loops)), bits = call->bits,
+                       offset = call->block.offset,
+                       count = call->type.numElements()](const CpuArguments &args) {
       T *to = output<T>(args, 0);
       fillElements(to, count, static_cast<T>(bits), args.threads);
       copy.run(to + offset, input<T>(args, 0), args.threads);
@@ -179,42 +86,19 @@ PrepareResult preparePad(const KernelSignature &signature) {
 }
 
 PrepareResult prepareConcat(const KernelSignature &signature) {
-  SignatureChecker check(signature);
-  const TensorType &out = check.output(0);
-  if (signature.inputs.empty())
-    check.fail("has 0 inputs, expected 1 or more");
-  if (signature.outputs.size() != 1)
-    check.fail(fmt::format("has {} outputs, expected 1", signature.outputs.size()));
-  size_t dim = static_cast<size_t>(check.dimAttribute("dim", out.rank()));
-  if (check.failed())
-    return *check.finish();
-
   struct Part {
     StridedCopy copy;
     int64_t offset;
   };
+  Expected<ConcatCall> call = checkConcat(signature);
+  if (!call)
+    return call.error();
   std::vector<Part> parts;
-  std::vector<int64_t> strides = denseStrides(out.shape);
-  int64_t begin = 0;
-  for (size_t i = 0; i < signature.inputs.size(); ++i) {
-    TensorType expected = out;
-    if (check.input(i).shape.size() == out.shape.size())
-      expected.shape[dim] = std::min(check.input(i).shape[dim], out.shape[dim] - begin);
-    check.expectInput(i, expected);
-    if (check.failed())
-      return *check.finish();
-    parts.push_back(
-        {StridedCopy(expected.shape, strides, denseStrides(expected.shape)), begin * strides[dim]});
-    begin += expected.shape[dim];
-  }
-  if (begin != out.shape[dim])
-    check.fail(fmt::format("the inputs have {} elements in dimension {}, expected the {} of {}",
-                           begin, dim, out.shape[dim], out.str()));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withElementBits(out.dtype, [&](auto zero) {
+  for (BlockWrite &block : call->blocks)
+    parts.push_back({StridedCopy(std::move(block.loops)), block.offset});
+  return withElementBits(call->dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([parts = std::move(parts)](const KernelArguments &args) {
+    return makeKernel([parts = std::move(parts)](const CpuArguments &args) {
       for (size_t i = 0; i < parts.size(); ++i)
         parts[i].copy.run(output<T>(args, 0) + parts[i].offset, input<T>(args, i), args.threads);
     });
@@ -223,24 +107,14 @@ PrepareResult prepareConcat(const KernelSignature &signature) {
 
 } // namespace
 
-std::unique_ptr<Kernel> makeStridedCopy(DType dtype, StridedCopy copy, int64_t toOffset,
-                                        int64_t fromOffset) {
-  return withElementBits(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return makeKernel([copy = std::move(copy), toOffset, fromOffset](const KernelArguments &args) {
-      copy.run(output<T>(args, 0) + toOffset, input<T>(args, 0) + fromOffset, args.threads);
-    });
-  });
-}
-
 std::span<const KernelEntry> dataMovementKernels() {
   static constexpr KernelEntry entries[] = {
       {"fill", prepareFill},
       {"constant", prepareConstant},
       {"copy", prepareCopy},
-      {"broadcast", prepareBroadcast},
-      {"transpose", prepareTranspose},
-      {"slice", prepareSlice},
+      {"broadcast", prepareStrided<checkBroadcast>},
+      {"transpose", prepareStrided<checkTranspose>},
+      {"slice", prepareStrided<checkSlice>},
       {"pad", preparePad},
       {"concat", prepareConcat},
   };

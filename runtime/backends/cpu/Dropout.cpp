@@ -6,13 +6,14 @@
 
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/MaskStretches.h"
+#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 
 namespace {
 
-template <typename F> std::unique_ptr<Kernel> makeDropout(RandomMask mask, int64_t count) {
-  return makeKernel([mask = std::move(mask), count](const KernelArguments &args) {
+template <typename F> std::unique_ptr<CpuKernel> makeDropout(RandomMask mask, int64_t count) {
+  return makeKernel([mask = std::move(mask), count](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     F *out = output<F>(args, 0);
     LocalMask local = mask.at(args.position, input<int32_t>(args, 1));
@@ -38,14 +39,11 @@ template <typename F> std::unique_ptr<Kernel> makeDropout(RandomMask mask, int64
 }
 
 PrepareResult prepareDropout(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &x = check.floatInput(0);
-  check.expectOutput(0, x);
-  RandomMask mask = checkRandomMask(check, signature, "rate", 1, x.shape);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeDropout<decltype(zero)>(std::move(mask), x.numElements());
+  Expected<DropoutCall> call = checkDropout(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->type.dtype, [&](auto zero) {
+    return makeDropout<decltype(zero)>(std::move(call->mask), call->type.numElements());
   });
 }
 

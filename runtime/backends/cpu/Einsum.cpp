@@ -77,7 +77,7 @@ private:
 };
 
 /// R is F, or float where F has 16 bits.
-template <typename F, typename R> class EinsumKernel final : public Kernel {
+template <typename F, typename R> class EinsumKernel final : public CpuKernel {
 public:
   explicit EinsumKernel(EinsumPlan given) : plan(std::move(given)), products(plan) {
     for (size_t i = 0; i < 3; ++i)
@@ -85,7 +85,7 @@ public:
         copies[i].emplace(*plan.copies[i]);
   }
 
-  size_t workspaceBytes(int threads) const override {
+  size_t workspaceBytesFor(int threads) const override {
     size_t bytes = arrayBytes<double>(numDotChunks()) + products.workspaceBytes(threads);
     for (size_t i = 0; i < 3; ++i)
       if (copies[i])
@@ -94,7 +94,7 @@ public:
     return bytes;
   }
 
-  void run(const KernelArguments &args) const override {
+  void run(const CpuArguments &args) const override {
     WorkspaceCursor workspace(args.workspace);
     double *partials = workspace.take<double>(numDotChunks());
     const F *lhs = operand(EinsumPlan::Lhs, args, workspace);
@@ -130,7 +130,7 @@ private:
                : 0;
   }
 
-  const F *operand(size_t index, const KernelArguments &args, WorkspaceCursor &workspace) const {
+  const F *operand(size_t index, const CpuArguments &args, WorkspaceCursor &workspace) const {
     const F *in = input<F>(args, index);
     if (!copies[index])
       return in;
@@ -214,7 +214,7 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
   if (!plan)
     return plan.error();
   DType operands = signature.inputs[0].dtype;
-  return withFloatType(operands, [&](auto zero) -> std::unique_ptr<Kernel> {
+  return withFloatType(operands, [&](auto zero) -> std::unique_ptr<CpuKernel> {
     using F = decltype(zero);
     if (signature.outputs[0].dtype == operands)
       return std::make_unique<EinsumKernel<F, F>>(std::move(*plan));

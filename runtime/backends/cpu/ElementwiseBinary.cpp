@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cpu/DataMovement.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/ElementwiseCalls.h"
 #include "runtime/backends/shared/LoopNest.h"
 
 #include <array>
@@ -127,8 +128,8 @@ void widenOperands(const LoopNest<2> *loops, const F *lhs, const F *rhs, int64_t
   });
 }
 
-template <typename Op, typename T> std::unique_ptr<Kernel> makeBinary(LoopNest<2> nest) {
-  return makeKernel([nest = std::move(nest)](const KernelArguments &args) {
+template <typename Op, typename T> std::unique_ptr<CpuKernel> makeBinary(LoopNest<2> nest) {
+  return makeKernel([nest = std::move(nest)](const CpuArguments &args) {
     const T *lhs = input<T>(args, 0);
     const T *rhs = input<T>(args, 1);
     T *out = output<T>(args, 0);
@@ -150,43 +151,17 @@ template <typename Op, typename T> std::unique_ptr<Kernel> makeBinary(LoopNest<2
   });
 }
 
-/// The dims attribute of an operand of `add` and its kin; checks the operand's shape against it.
-std::vector<int64_t> operandDims(SignatureChecker &check, const std::string &name, size_t operand) {
-  const TensorType &out = check.output(0);
-  std::vector<int64_t> dims;
-  if (!check.hasAttribute(name)) {
-    check.expectInput(operand, out);
-    for (int64_t i = 0; i < out.rank(); ++i)
-      dims.push_back(i);
-    return dims;
-  }
-  dims = check.dimsAttribute(name, out.rank());
-  TensorType expected{out.dtype, {}};
-  for (int64_t dim : dims)
-    expected.shape.push_back(out.shape[static_cast<size_t>(dim)]);
-  check.expectInput(operand, expected);
-  return check.failed() ? std::vector<int64_t>() : dims;
-}
-
 template <typename Op> PrepareResult prepareBinary(const KernelSignature &signature) {
   constexpr bool allowsIntegers = !std::is_same_v<Op, Div>;
-  SignatureChecker check(signature, 2, 1);
-  if (!allowsIntegers || check.input(0).dtype != DType::I32)
-    check.floatInput(0);
-  std::vector<int64_t> lhsDims = operandDims(check, "lhs_dims", 0);
-  std::vector<int64_t> rhsDims = operandDims(check, "rhs_dims", 1);
-  if (MaybeError error = check.finish())
-    return *error;
-
-  const TensorType &out = check.output(0);
-  size_t rank = out.shape.size();
-  LoopNest<2> nest(out.shape, {broadcastStrides(check.input(0).shape, lhsDims, rank),
-                               broadcastStrides(check.input(1).shape, rhsDims, rank)});
+  Expected<BinaryCall> call = checkBinary(signature, allowsIntegers);
+  if (!call)
+    return call.error();
   if constexpr (allowsIntegers)
-    if (out.dtype == DType::I32)
-      return makeBinary<Op, int32_t>(std::move(nest));
-  return withFloatType(out.dtype,
-                       [&](auto zero) { return makeBinary<Op, decltype(zero)>(std::move(nest)); });
+    if (call->dtype == DType::I32)
+      return makeBinary<Op, int32_t>(std::move(call->loops));
+  return withFloatType(call->dtype, [&](auto zero) {
+    return makeBinary<Op, decltype(zero)>(std::move(call->loops));
+  });
 }
 
 template <typename Op, typename W>
@@ -198,8 +173,8 @@ void applyCompare(const W *lhs, const W *rhs, uint8_t *out, int64_t count) {
   });
 }
 
-template <typename Op, typename T> std::unique_ptr<Kernel> makeCompare(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename Op, typename T> std::unique_ptr<CpuKernel> makeCompare(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const T *lhs = input<T>(args, 0);
     const T *rhs = input<T>(args, 1);
     uint8_t *out = output<uint8_t>(args, 0);
@@ -214,17 +189,17 @@ template <typename Op, typename T> std::unique_ptr<Kernel> makeCompare(int64_t c
   });
 }
 
-template <typename T> std::unique_ptr<Kernel> makeCompare(size_t predicate, int64_t count) {
+template <typename T> std::unique_ptr<CpuKernel> makeCompare(Predicate predicate, int64_t count) {
   switch (predicate) {
-  case 0:
+  case Predicate::Equal:
     return makeCompare<Equal, T>(count);
-  case 1:
+  case Predicate::NotEqual:
     return makeCompare<NotEqual, T>(count);
-  case 2:
+  case Predicate::Less:
     return makeCompare<Less, T>(count);
-  case 3:
+  case Predicate::LessEqual:
     return makeCompare<LessEqual, T>(count);
-  case 4:
+  case Predicate::Greater:
     return makeCompare<Greater, T>(count);
   default:
     return makeCompare<GreaterEqual, T>(count);
@@ -232,25 +207,20 @@ template <typename T> std::unique_ptr<Kernel> makeCompare(size_t predicate, int6
 }
 
 PrepareResult prepareCompare(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &lhs = check.input(0);
-  if (lhs.dtype != DType::I32)
-    check.floatInput(0);
-  check.expectInput(1, lhs);
-  check.expectOutput(0, withElements(lhs, DType::Bool));
-  size_t predicate = check.choiceAttribute("predicate", {"eq", "ne", "lt", "le", "gt", "ge"});
-  if (MaybeError error = check.finish())
-    return *error;
-  if (lhs.dtype == DType::I32)
-    return makeCompare<int32_t>(predicate, lhs.numElements());
-  return withFloatType(lhs.dtype, [&](auto zero) {
-    return makeCompare<decltype(zero)>(predicate, lhs.numElements());
+  Expected<CompareCall> call = checkCompare(signature);
+  if (!call)
+    return call.error();
+  int64_t count = call->type.numElements();
+  if (call->type.dtype == DType::I32)
+    return makeCompare<int32_t>(call->predicate, count);
+  return withFloatType(call->type.dtype, [&](auto zero) {
+    return makeCompare<decltype(zero)>(call->predicate, count);
   });
 }
 
 /// Elements of unsigned integers: they are moved, whatever they mean.
-template <typename T> std::unique_ptr<Kernel> makeSelect(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename T> std::unique_ptr<CpuKernel> makeSelect(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const uint8_t *condition = input<uint8_t>(args, 0);
     const T *whenTrue = input<T>(args, 1);
     const T *whenFalse = input<T>(args, 2);
@@ -268,15 +238,11 @@ template <typename T> std::unique_ptr<Kernel> makeSelect(int64_t count) {
 }
 
 PrepareResult prepareSelect(const KernelSignature &signature) {
-  SignatureChecker check(signature, 3, 1);
-  const TensorType &type = check.floatInput(1);
-  check.expectInput(0, withElements(type, DType::Bool));
-  check.expectInput(2, type);
-  check.expectOutput(0, type);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withElementBits(type.dtype,
-                         [&](auto zero) { return makeSelect<decltype(zero)>(type.numElements()); });
+  Expected<TensorType> type = checkSelect(signature);
+  if (!type)
+    return type.error();
+  return withElementBits(
+      type->dtype, [&](auto zero) { return makeSelect<decltype(zero)>(type->numElements()); });
 }
 
 } // namespace

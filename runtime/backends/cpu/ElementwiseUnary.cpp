@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/VectorMath.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/ElementwiseCalls.h"
 
 namespace dtc::runtime::cpu {
 
@@ -115,8 +116,8 @@ void applyGradient(const W *x, const W *dy, W *dx, int64_t count) {
   });
 }
 
-template <typename Op, typename F> std::unique_ptr<Kernel> makeUnary(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename Op, typename F> std::unique_ptr<CpuKernel> makeUnary(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
     parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
@@ -131,8 +132,8 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeUnary(int64_t cou
   });
 }
 
-template <typename Op, typename F> std::unique_ptr<Kernel> makeGradient(int64_t count) {
-  return makeKernel([count](const KernelArguments &args) {
+template <typename Op, typename F> std::unique_ptr<CpuKernel> makeGradient(int64_t count) {
+  return makeKernel([count](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     const F *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
@@ -149,57 +150,39 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeGradient(int64_t 
   });
 }
 
-template <typename Op> std::unique_ptr<Kernel> makeUnary(const TensorType &type) {
+template <typename Op> std::unique_ptr<CpuKernel> makeUnary(const TensorType &type) {
   return withFloatType(
       type.dtype, [&](auto zero) { return makeUnary<Op, decltype(zero)>(type.numElements()); });
 }
 
-template <typename Op> std::unique_ptr<Kernel> makeGradient(const TensorType &type) {
+template <typename Op> std::unique_ptr<CpuKernel> makeGradient(const TensorType &type) {
   return withFloatType(
       type.dtype, [&](auto zero) { return makeGradient<Op, decltype(zero)>(type.numElements()); });
 }
 
 template <typename Op> PrepareResult prepareUnary(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &x = check.floatInput(0);
-  check.expectOutput(0, x);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeUnary<Op>(x);
+  Expected<TensorType> type = checkUnary(signature);
+  return type ? PrepareResult(makeUnary<Op>(*type)) : PrepareResult(type.error());
 }
 
 PrepareResult prepareGelu(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &x = check.floatInput(0);
-  check.expectOutput(0, x);
-  bool approximate = check.choiceAttribute("approximate", {"none", "tanh"}) == 1;
-  if (MaybeError error = check.finish())
-    return *error;
-  return approximate ? makeUnary<GeluTanh>(x) : makeUnary<GeluErf>(x);
-}
-
-void checkGradient(SignatureChecker &check) {
-  const TensorType &x = check.floatInput(0);
-  check.expectInput(1, x);
-  check.expectOutput(0, x);
+  Expected<GeluCall> call = checkGelu(signature);
+  if (!call)
+    return call.error();
+  return call->isTanh ? makeUnary<GeluTanh>(call->type) : makeUnary<GeluErf>(call->type);
 }
 
 PrepareResult prepareGeluGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  checkGradient(check);
-  bool approximate = check.choiceAttribute("approximate", {"none", "tanh"}) == 1;
-  if (MaybeError error = check.finish())
-    return *error;
-  const TensorType &x = check.input(0);
-  return approximate ? makeGradient<GeluTanhGrad>(x) : makeGradient<GeluErfGrad>(x);
+  Expected<GeluCall> call = checkGeluGrad(signature);
+  if (!call)
+    return call.error();
+  return call->isTanh ? makeGradient<GeluTanhGrad>(call->type)
+                      : makeGradient<GeluErfGrad>(call->type);
 }
 
 PrepareResult prepareSiluGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  checkGradient(check);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeGradient<SiluGrad>(check.input(0));
+  Expected<TensorType> type = checkUnaryGrad(signature);
+  return type ? PrepareResult(makeGradient<SiluGrad>(*type)) : PrepareResult(type.error());
 }
 
 } // namespace

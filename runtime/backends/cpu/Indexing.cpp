@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/DataMovement.h"
+#include "runtime/backends/shared/IndexingCalls.h"
 
 namespace dtc::runtime::cpu {
 
@@ -16,8 +17,8 @@ bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 // wide.
 
 template <typename T>
-std::unique_ptr<Kernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t count) {
-  return makeKernel([=](const KernelArguments &args) {
+std::unique_ptr<CpuKernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t count) {
+  return makeKernel([=](const CpuArguments &args) {
     const T *table = input<T>(args, 0);
     const int32_t *ids = input<int32_t>(args, 1);
     T *out = output<T>(args, 0);
@@ -32,22 +33,18 @@ std::unique_ptr<Kernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t
 }
 
 PrepareResult prepareEmbedding(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &table = check.floatInputOfRank(0, 2);
-  const TensorType &ids = check.indexInput(1);
-  if (!check.failed())
-    check.expectOutput(0, append(withElements(ids, table.dtype), table.shape[1]));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withElementBits(table.dtype, [&](auto zero) {
-    return makeEmbedding<decltype(zero)>(table.shape[0], table.shape[1], ids.numElements());
+  Expected<EmbeddingCall> call = checkEmbedding(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->dtype, [&](auto zero) {
+    return makeEmbedding<decltype(zero)>(call->vocabulary, call->width, call->count);
   });
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int64_t count) {
+std::unique_ptr<CpuKernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int64_t count) {
   using W = Wide<F>;
-  return makeKernel([=](const KernelArguments &args) {
+  return makeKernel([=](const CpuArguments &args) {
     const int32_t *ids = input<int32_t>(args, 0);
     const F *dy = input<F>(args, 1);
     W *out = output<W>(args, 0);
@@ -73,24 +70,16 @@ std::unique_ptr<Kernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, int
 }
 
 PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &ids = check.indexInput(0);
-  const TensorType &dy = check.floatInput(1, 1);
-  const TensorType &out = check.output(0);
-  DType wide = wideType(dy.dtype);
-  if (out.dtype != wide || out.rank() != 2)
-    check.fail("output 0 is " + out.str() + ", expected 2 dimensions of " + name(wide));
-  if (!check.failed())
-    check.expectInput(1, append(withElements(ids, dy.dtype), out.shape[1]));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(dy.dtype, [&](auto zero) {
-    return makeEmbeddingGrad<decltype(zero)>(out.shape[0], out.shape[1], ids.numElements());
+  Expected<EmbeddingCall> call = checkEmbeddingGrad(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->dtype, [&](auto zero) {
+    return makeEmbeddingGrad<decltype(zero)>(call->vocabulary, call->width, call->count);
   });
 }
 
-template <typename T> std::unique_ptr<Kernel> makePick(int64_t rows, int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+template <typename T> std::unique_ptr<CpuKernel> makePick(int64_t rows, int64_t width) {
+  return makeKernel([=](const CpuArguments &args) {
     const T *x = input<T>(args, 0);
     const int32_t *ids = input<int32_t>(args, 1);
     T *out = output<T>(args, 0);
@@ -102,18 +91,15 @@ template <typename T> std::unique_ptr<Kernel> makePick(int64_t rows, int64_t wid
 }
 
 PrepareResult preparePick(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &x = check.floatInput(0, 1);
-  check.expectInput(1, withElements(dropLast(x), DType::I32));
-  check.expectOutput(0, dropLast(x));
-  if (MaybeError error = check.finish())
-    return *error;
+  Expected<PickCall> call = checkPick(signature);
+  if (!call)
+    return call.error();
   return withElementBits(
-      x.dtype, [&](auto zero) { return makePick<decltype(zero)>(numRows(x), x.shape.back()); });
+      call->dtype, [&](auto zero) { return makePick<decltype(zero)>(call->rows, call->width); });
 }
 
-template <typename T> std::unique_ptr<Kernel> makePickGrad(int64_t rows, int64_t width) {
-  return makeKernel([=](const KernelArguments &args) {
+template <typename T> std::unique_ptr<CpuKernel> makePickGrad(int64_t rows, int64_t width) {
+  return makeKernel([=](const CpuArguments &args) {
     const int32_t *ids = input<int32_t>(args, 0);
     const T *dy = input<T>(args, 1);
     T *out = output<T>(args, 0);
@@ -127,19 +113,11 @@ template <typename T> std::unique_ptr<Kernel> makePickGrad(int64_t rows, int64_t
 }
 
 PrepareResult preparePickGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &ids = check.indexInput(0);
-  const TensorType &dy = check.floatInput(1);
-  const TensorType &out = check.output(0);
-  check.expectInput(1, withElements(ids, dy.dtype));
-  if (out.rank() < 1)
-    check.fail("output 0 is " + out.str() + ", expected at least 1 dimensions");
-  if (!check.failed())
-    check.expectOutput(0, append(dy, out.shape.back()));
-  if (MaybeError error = check.finish())
-    return *error;
-  return withElementBits(dy.dtype, [&](auto zero) {
-    return makePickGrad<decltype(zero)>(ids.numElements(), out.shape.back());
+  Expected<PickCall> call = checkPickGrad(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->dtype, [&](auto zero) {
+    return makePickGrad<decltype(zero)>(call->rows, call->width);
   });
 }
 

@@ -19,10 +19,10 @@
 
 namespace dtc::runtime::cpu {
 
-template <typename T> const T *input(const KernelArguments &args, size_t index) {
+template <typename T> const T *input(const CpuArguments &args, size_t index) {
   return static_cast<const T *>(args.inputs[index]);
 }
-template <typename T> T *output(const KernelArguments &args, size_t index) {
+template <typename T> T *output(const CpuArguments &args, size_t index) {
   return static_cast<T *>(args.outputs[index]);
 }
 
@@ -50,12 +50,12 @@ private:
 
 /// A kernel from a function of the arguments and, if it needs scratch memory, a function from the
 /// number of threads to bytes.
-template <typename Run, typename Workspace> class FunctionKernel final : public Kernel {
+template <typename Run, typename Workspace> class FunctionKernel final : public CpuKernel {
 public:
   FunctionKernel(Run run, Workspace workspace)
       : function(std::move(run)), workspace(std::move(workspace)) {}
-  size_t workspaceBytes(int threads) const override { return workspace(threads); }
-  void run(const KernelArguments &args) const override { function(args); }
+  size_t workspaceBytesFor(int threads) const override { return workspace(threads); }
+  void run(const CpuArguments &args) const override { function(args); }
 
 private:
   Run function;
@@ -63,10 +63,10 @@ private:
 };
 
 template <typename Run, typename Workspace>
-std::unique_ptr<Kernel> makeKernel(Run run, Workspace workspace) {
+std::unique_ptr<CpuKernel> makeKernel(Run run, Workspace workspace) {
   return std::make_unique<FunctionKernel<Run, Workspace>>(std::move(run), std::move(workspace));
 }
-template <typename Run> std::unique_ptr<Kernel> makeKernel(Run run) {
+template <typename Run> std::unique_ptr<CpuKernel> makeKernel(Run run) {
   return makeKernel(std::move(run), [](int) { return size_t{0}; });
 }
 

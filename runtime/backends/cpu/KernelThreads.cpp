@@ -49,6 +49,10 @@ static MaybeError startLibrary() {
 }
 
 MaybeError startKernelThreads(int threads) {
+  // OpenMP keeps the threads of a thread that has had them.
+  static thread_local int started = 0;
+  if (threads <= started)
+    return std::nullopt;
   // One caller at a time, so that what was tried is what is then had.
   static std::mutex mutex;
   static bool hasLibrary = false;
@@ -57,12 +61,13 @@ MaybeError startKernelThreads(int threads) {
     if (MaybeError error = startLibrary())
       return error;
   hasLibrary = true;
-  if (threads <= 1)
-    return std::nullopt;
-  // OpenMP's library ends the process if it cannot start a thread.
-  if (MaybeError error = tryThreads(threads - 1))
-    return error;
-  forParts(threads, [](int) {});
+  if (threads > 1) {
+    // OpenMP's library ends the process if it cannot start a thread.
+    if (MaybeError error = tryThreads(threads - 1))
+      return error;
+    forParts(threads, [](int) {});
+  }
+  started = threads;
   return std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/backends/cpu/Norms.h"
 
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 
@@ -27,7 +28,7 @@ template <typename W> size_t sumsBytes(int threads, int64_t width) {
 /// one after the other from the start of the workspace and are 0 at first. `grain` is that of
 /// parallelFor.
 template <typename W, typename Rows>
-void sumOverRows(const KernelArguments &args, int64_t numRows, int64_t grain, int64_t width,
+void sumOverRows(const CpuArguments &args, int64_t numRows, int64_t grain, int64_t width,
                  const Rows &rows) {
   W *sums = static_cast<W *>(args.workspace);
   forParts(numParts(args.threads, numRows, grain), [=](int part) {
@@ -81,11 +82,11 @@ void layerNormGradRows(const W *allX, const W *gamma, const W *means, const W *r
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeLayerNormGrad(int64_t rows, int64_t width) {
+template <typename F> std::unique_ptr<CpuKernel> makeLayerNormGrad(int64_t rows, int64_t width) {
   using W = Wide<F>;
   int64_t grain = grainFor(width, 4);
   WideArrays<F> arrays(width, 3);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1), *dy = input<F>(args, 4);
     const W *means = input<W>(args, 2), *rstds = input<W>(args, 3);
     F *dx = output<F>(args, 0);
@@ -115,22 +116,11 @@ template <typename F> std::unique_ptr<Kernel> makeLayerNormGrad(int64_t rows, in
 } // namespace
 
 PrepareResult prepareLayerNormGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 5, 3);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType parameter{x.dtype, {check.failed() ? 0 : x.shape.back()}};
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  TensorType gradient = withElements(parameter, wideType(x.dtype));
-  check.expectInput(1, parameter);
-  check.expectInput(2, statistic);
-  check.expectInput(3, statistic);
-  check.expectInput(4, x);
-  check.expectOutput(0, x);
-  check.expectOutput(1, gradient);
-  check.expectOutput(2, gradient);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeLayerNormGrad<decltype(zero)>(numRows(x), x.shape.back());
+  Expected<RowShape> shape = checkLayerNormGrad(signature);
+  if (!shape)
+    return shape.error();
+  return withFloatType(shape->dtype, [&](auto zero) {
+    return makeLayerNormGrad<decltype(zero)>(shape->rows, shape->width);
   });
 }
 
@@ -160,11 +150,11 @@ void rmsNormGradRows(const W *allX, const W *gamma, const W *rstds, const W *all
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeRmsNormGrad(int64_t rows, int64_t width) {
+template <typename F> std::unique_ptr<CpuKernel> makeRmsNormGrad(int64_t rows, int64_t width) {
   using W = Wide<F>;
   int64_t grain = grainFor(width, 4);
   WideArrays<F> arrays(width, 3);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1), *dy = input<F>(args, 3);
     const W *rstds = input<W>(args, 2);
     F *dx = output<F>(args, 0);
@@ -190,20 +180,11 @@ template <typename F> std::unique_ptr<Kernel> makeRmsNormGrad(int64_t rows, int6
 } // namespace
 
 PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 4, 2);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType parameter{x.dtype, {check.failed() ? 0 : x.shape.back()}};
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  TensorType gradient = withElements(parameter, wideType(x.dtype));
-  check.expectInput(1, parameter);
-  check.expectInput(2, statistic);
-  check.expectInput(3, x);
-  check.expectOutput(0, x);
-  check.expectOutput(1, gradient);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeRmsNormGrad<decltype(zero)>(numRows(x), x.shape.back());
+  Expected<RowShape> shape = checkRmsNormGrad(signature);
+  if (!shape)
+    return shape.error();
+  return withFloatType(shape->dtype, [&](auto zero) {
+    return makeRmsNormGrad<decltype(zero)>(shape->rows, shape->width);
   });
 }
 

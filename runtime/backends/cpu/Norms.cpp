@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/RowCalls.h"
 
 #include <cmath>
 
@@ -38,10 +39,10 @@ void layerNormRows(const W *allX, const W *gamma, const W *beta, W *allY, W *mea
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeLayerNorm(int64_t rows, int64_t width, double eps) {
+std::unique_ptr<CpuKernel> makeLayerNorm(int64_t rows, int64_t width, double eps) {
   using W = Wide<F>;
   WideArrays<F> arrays(width, 3);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1), *beta = input<F>(args, 2);
     F *y = output<F>(args, 0);
     W *means = output<W>(args, 1), *rstds = output<W>(args, 2);
@@ -62,21 +63,11 @@ std::unique_ptr<Kernel> makeLayerNorm(int64_t rows, int64_t width, double eps) {
 }
 
 PrepareResult prepareLayerNorm(const KernelSignature &signature) {
-  SignatureChecker check(signature, 3, 3);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  if (!check.failed()) {
-    check.expectInput(1, TensorType{x.dtype, {x.shape.back()}});
-    check.expectInput(2, TensorType{x.dtype, {x.shape.back()}});
-  }
-  check.expectOutput(0, x);
-  check.expectOutput(1, statistic);
-  check.expectOutput(2, statistic);
-  double eps = check.floatAttribute("eps");
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeLayerNorm<decltype(zero)>(numRows(x), x.shape.back(), eps);
+  Expected<NormCall> call = checkLayerNorm(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeLayerNorm<decltype(zero)>(call->shape.rows, call->shape.width, call->eps);
   });
 }
 
@@ -97,10 +88,11 @@ void rmsNormRows(const W *allX, const W *gamma, W *allY, W *rstds, int64_t rows,
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeRmsNorm(int64_t rows, int64_t width, double eps) {
+template <typename F>
+std::unique_ptr<CpuKernel> makeRmsNorm(int64_t rows, int64_t width, double eps) {
   using W = Wide<F>;
   WideArrays<F> arrays(width, 2);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0), *gamma = input<F>(args, 1);
     F *y = output<F>(args, 0);
     W *rstds = output<W>(args, 1);
@@ -120,18 +112,11 @@ template <typename F> std::unique_ptr<Kernel> makeRmsNorm(int64_t rows, int64_t 
 }
 
 PrepareResult prepareRmsNorm(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 2);
-  const TensorType &x = check.floatInput(0, 1);
-  TensorType statistic = withElements(dropLast(x), wideType(x.dtype));
-  if (!check.failed())
-    check.expectInput(1, TensorType{x.dtype, {x.shape.back()}});
-  check.expectOutput(0, x);
-  check.expectOutput(1, statistic);
-  double eps = check.floatAttribute("eps");
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeRmsNorm<decltype(zero)>(numRows(x), x.shape.back(), eps);
+  Expected<NormCall> call = checkRmsNorm(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeRmsNorm<decltype(zero)>(call->shape.rows, call->shape.width, call->eps);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 #include "runtime/backends/shared/LoopNest.h"
+#include "runtime/backends/shared/ReduceCall.h"
 
 #include <algorithm>
 #include <cmath>
@@ -164,12 +165,12 @@ void reduceColumns(const Loops &loops, const F *in, Results<F> out, int threads)
               });
 }
 
-template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loops, bool wide) {
+template <typename Op, typename F> std::unique_ptr<CpuKernel> makeReduce(Loops loops, bool wide) {
   // A stretch that is shared must be one loop. Which outputs are few depends on the threads.
   int64_t outputs = loops.kept.elements();
   bool canShare = outputs > 0 && loops.reducesInner && loops.reduced.dims().size() == 1;
   int64_t chunks = canShare ? numReduceChunks(loops.reduced.elements()) : 0;
-  auto run = [=, loops = std::move(loops)](const KernelArguments &args) {
+  auto run = [=, loops = std::move(loops)](const CpuArguments &args) {
     const F *in = input<F>(args, 0);
     Results<F> out{args.outputs[0], wide};
     if (!loops.reducesInner)
@@ -184,11 +185,12 @@ template <typename Op, typename F> std::unique_ptr<Kernel> makeReduce(Loops loop
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeReduce(size_t kind, Loops loops, bool wide) {
+template <typename F>
+std::unique_ptr<CpuKernel> makeReduce(ReduceKind kind, Loops loops, bool wide) {
   switch (kind) {
-  case 0:
+  case ReduceKind::Sum:
     return makeReduce<Sum, F>(std::move(loops), wide);
-  case 1:
+  case ReduceKind::Max:
     return makeReduce<Max, F>(std::move(loops), wide);
   default:
     return makeReduce<Min, F>(std::move(loops), wide);
@@ -196,31 +198,13 @@ template <typename F> std::unique_ptr<Kernel> makeReduce(size_t kind, Loops loop
 }
 
 PrepareResult prepareReduce(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.floatInput(0);
-  size_t kind = check.choiceAttribute("kind", {"sum", "max", "min"});
-  std::vector<int64_t> dims = check.dimsAttribute("dims", in.rank());
-  TensorType expected{in.dtype, {}};
-  std::vector<int64_t> strides = denseStrides(in.shape);
-  std::vector<int64_t> keptStrides, reducedShape, reducedStrides;
-  bool reducesInner = true; // a single element is a row of one
-  for (size_t i = 0; i < in.shape.size(); ++i) {
-    bool reduced = std::binary_search(dims.begin(), dims.end(), static_cast<int64_t>(i));
-    (reduced ? reducedShape : expected.shape).push_back(in.shape[i]);
-    (reduced ? reducedStrides : keptStrides).push_back(strides[i]);
-    if (in.shape[i] != 1)
-      reducesInner = reduced;
-  }
-  bool wide = check.output(0).dtype == wideType(in.dtype);
-  if (wide)
-    expected.dtype = wideType(in.dtype);
-  check.expectOutput(0, expected);
-  if (MaybeError error = check.finish())
-    return *error;
-  Loops loops{LoopNest<1>(expected.shape, {keptStrides}),
-              LoopNest<1>(reducedShape, {reducedStrides}), reducesInner};
-  return withFloatType(in.dtype, [&](auto zero) {
-    return makeReduce<decltype(zero)>(kind, std::move(loops), wide);
+  Expected<ReduceCall> call = checkReduce(signature);
+  if (!call)
+    return call.error();
+  bool wide = call->out == wideType(call->in);
+  Loops loops{std::move(call->kept), std::move(call->reduced), call->reducesInner};
+  return withFloatType(call->in, [&](auto zero) {
+    return makeReduce<decltype(zero)>(call->kind, std::move(loops), wide);
   });
 }
 

@@ -39,8 +39,8 @@ void rotateHeads(const W *x, W *y, const W *cosines, const W *sines, int64_t hea
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool inverse,
-                                   bool hasPositions) {
+std::unique_ptr<CpuKernel> makeRotary(const Shape &shape, double theta, bool inverse,
+                                      bool hasPositions) {
   using W = Wide<F>;
   int64_t half = shape.headSize / 2;
   std::vector<double> frequencies(static_cast<size_t>(half));
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> makeRotary(const Shape &shape, double theta, bool invers
     return static_cast<size_t>(threads) * arrayBytes<W>(2 * half);
   };
 
-  auto run = [=, frequencies = std::move(frequencies)](const KernelArguments &args) {
+  auto run = [=, frequencies = std::move(frequencies)](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     const int32_t *positions = hasPositions ? input<int32_t>(args, 1) : nullptr;
     F *y = output<F>(args, 0);

@@ -5,29 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/DataMovement.h"
-#include "runtime/backends/shared/AxisExtent.h"
+#include "runtime/backends/cpu/StridedCopy.h"
+#include "runtime/backends/shared/ShardingCalls.h"
 
-#include <fmt/format.h>
-#include <limits>
 #include <utility>
 
 namespace dtc::runtime::cpu {
 
 namespace {
-
-/// A tensor as rows: a row is one dimension with those behind it, the rows are those before it.
-struct Rows {
-  int64_t count = 1;   // of rows
-  int64_t element = 1; // elements of the tensor for one of the dimension; 0 if it has none at all
-
-  Rows(const TensorType &type, size_t dim) {
-    for (size_t d = 0; d < type.shape.size(); ++d)
-      if (d != dim)
-        (d < dim ? count : element) *= type.shape[d];
-    if (type.numElements() == 0)
-      element = 0;
-  }
-};
 
 /// Calls body(row, first, last) for the stretches of rows of `length` elements that make up all of
 /// them, shared by the threads.
@@ -58,113 +43,53 @@ void fillRows(T *to, const T *from, int64_t rows, int64_t length, int64_t distan
 }
 
 PrepareResult prepareShardSlice(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &in = check.input(0);
-  size_t dim = static_cast<size_t>(check.dimAttribute("dim", in.rank()));
-  int64_t blocks = 1;
-  std::vector<std::string> axes = check.axesAttribute("axes", blocks);
-  if (check.failed())
-    return *check.finish();
-  int64_t size = in.shape[dim];
-  if (!paddedShardsFit(size, blocks))
-    check.fail(fmt::format("{} blocks of dimension {} of input 0 ({}) have more elements with "
-                           "their padding than 64 bits count",
-                           blocks, dim, in.str()));
-  TensorType local = in;
-  local.shape[dim] = paddedShardSize(size, blocks);
-  check.expectOutput(0, local);
-  if (MaybeError error = check.finish())
-    return *error;
-
-  Rows rows(in, dim);
-  return withElementBits(in.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+  Expected<ShardSliceCall> checked = checkShardSlice(signature);
+  if (!checked)
+    return checked.error();
+  const TensorType &in = signature.inputs[0];
+  return withElementBits(in.dtype, [&](auto zero) -> std::unique_ptr<CpuKernel> {
     using T = decltype(zero);
-    if (size % blocks == 0) {
-      StridedCopy copy(local.shape, denseStrides(local.shape), denseStrides(in.shape));
-      return makeKernel([copy = std::move(copy), axes = std::move(axes), size,
-                         element = rows.element](const KernelArguments &args) {
-        const T *from = input<T>(args, 0) + extentAt(args.position, axes, size).offset * element;
+    if (checked->isEven) {
+      const std::vector<int64_t> &local = checked->local.shape;
+      StridedCopy copy(local, denseStrides(local), denseStrides(in.shape));
+      return makeKernel([copy = std::move(copy),
+                         call = std::move(*checked)](const CpuArguments &args) {
+        const T *from = input<T>(args, 0) + call.split.at(args.position).offset * call.rows.element;
         copy.run(output<T>(args, 0), from, args.threads);
       });
     }
-    return makeKernel([axes = std::move(axes), size, rows](const KernelArguments &args) {
-      ShardExtent extent = extentAt(args.position, axes, size);
+    return makeKernel([call = std::move(*checked)](const CpuArguments &args) {
+      ShardExtent extent = call.split.at(args.position);
+      const TensorRows &rows = call.rows;
       // The offset of an empty block may lie outside of the input.
       int64_t offset = extent.count > 0 ? extent.offset : 0;
       fillRows<T>(output<T>(args, 0), input<T>(args, 0) + offset * rows.element, rows.count,
-                  extent.room * rows.element, size * rows.element, extent.count * rows.element, 0,
-                  args.threads);
+                  extent.room * rows.element, call.split.size * rows.element,
+                  extent.count * rows.element, 0, args.threads);
     });
   });
 }
 
 PrepareResult prepareShardOffset(const KernelSignature &signature) {
-  SignatureChecker check(signature, 0, 1);
-  check.expectOutput(0, TensorType{DType::I32, {}});
-  int64_t blocks = 1;
-  std::vector<std::string> axes = check.axesAttribute("axes", blocks);
-  int64_t size = check.intAttribute("size");
-  std::vector<AxisPosition> lastBlock = signature.mesh;
-  for (AxisPosition &axis : lastBlock)
-    axis.coordinate = std::max<int64_t>(axis.size, 1) - 1;
-  if (size < 0 || !paddedShardsFit(size, blocks) ||
-      extentAt(lastBlock, axes, size).offset > std::numeric_limits<int32_t>::max())
-    check.failAttribute("size", fmt::format("{}", size),
-                        fmt::format("a size whose offsets in {} blocks fit an i32", blocks));
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeKernel([axes = std::move(axes), size](const KernelArguments &args) {
-    *output<int32_t>(args, 0) = static_cast<int32_t>(extentAt(args.position, axes, size).offset);
+  Expected<SplitDimension> split = checkShardOffset(signature);
+  if (!split)
+    return split.error();
+  return makeKernel([split = std::move(*split)](const CpuArguments &args) {
+    *output<int32_t>(args, 0) = static_cast<int32_t>(split.at(args.position).offset);
   });
 }
 
-/// The values of mask_padding, in the order of its words.
-enum class Padding { Zero, Lowest, Highest };
-
-/// The bits of the element that a sum, a maximum or a minimum does not see.
-uint64_t paddingBits(DType dtype, Padding padding) {
-  if (padding == Padding::Zero)
-    return 0;
-  using I32 = std::numeric_limits<int32_t>;
-  double infinity = std::numeric_limits<double>::infinity();
-  bool isInteger = dtype == DType::I32;
-  double lowest = isInteger ? I32::min() : -infinity, highest = isInteger ? I32::max() : infinity;
-  return bitsOf(padding == Padding::Lowest ? lowest : highest, dtype);
-}
-
 PrepareResult prepareMaskPadding(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &type = check.input(0);
-  check.expectOutput(0, type);
-  size_t dim = static_cast<size_t>(check.dimAttribute("dim", type.rank()));
-  int64_t blocks = 1;
-  std::vector<std::string> axes = check.axesAttribute("axes", blocks);
-  int64_t size = check.intAttribute("size");
-  auto padding =
-      static_cast<Padding>(check.choiceAttribute("value", {"zero", "lowest", "highest"}));
-  if (type.dtype == DType::Bool && padding != Padding::Zero)
-    check.failAttribute("value", "an end of a range", "\"zero\" for elements of bool");
-  if (size < 0 || !paddedShardsFit(size, blocks))
-    check.failAttribute(
-        "size", fmt::format("{}", size),
-        fmt::format("0 or more elements that fit 64 bits when padded to {} blocks", blocks));
-  if (check.failed())
-    return *check.finish();
-  if (type.shape[dim] != paddedShardSize(size, blocks))
-    check.fail(fmt::format("dimension {} of input 0 ({}) has {} elements, expected {}: {} in {} "
-                           "blocks, rounded up",
-                           dim, type.str(), type.shape[dim], paddedShardSize(size, blocks), size,
-                           blocks));
-  if (MaybeError error = check.finish())
-    return *error;
-
-  Rows rows(type, dim);
-  return withElementBits(type.dtype, [&](auto zero) {
+  Expected<MaskPaddingCall> checked = checkMaskPadding(signature);
+  if (!checked)
+    return checked.error();
+  return withElementBits(checked->type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    T bits = static_cast<T>(paddingBits(type.dtype, padding));
-    return makeKernel([axes = std::move(axes), size, rows, bits](const KernelArguments &args) {
-      ShardExtent extent = extentAt(args.position, axes, size);
+    return makeKernel([call = std::move(*checked)](const CpuArguments &args) {
+      ShardExtent extent = call.split.at(args.position);
+      const TensorRows &rows = call.rows;
       int64_t length = extent.room * rows.element, valid = extent.count * rows.element;
+      T bits = static_cast<T>(call.bits);
       const T *from = input<T>(args, 0);
       T *to = output<T>(args, 0);
       if (from != to)
@@ -178,13 +103,11 @@ PrepareResult prepareMaskPadding(const KernelSignature &signature) {
   });
 }
 
-template <typename F>
-std::unique_ptr<Kernel> makeAccumulate(const std::string &axis, int64_t count) {
-  return makeKernel([axis, count](const KernelArguments &args) {
+template <typename F> std::unique_ptr<CpuKernel> makeAccumulate(const AccumulateCall &call) {
+  return makeKernel([call, count = call.type.numElements()](const CpuArguments &args) {
     const F *in = input<F>(args, 0);
     F *out = output<F>(args, 0);
-    const AxisPosition *position = findAxis(args.position, axis);
-    bool first = !position || (position->coordinate == 0 && position->repetition == 0);
+    bool first = call.isFirst(args.position);
     parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
       if (first) {
         std::copy(in + begin, in + end, out + begin);
@@ -200,18 +123,11 @@ std::unique_ptr<Kernel> makeAccumulate(const std::string &axis, int64_t count) {
 }
 
 PrepareResult prepareAccumulate(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  const TensorType &type = check.wideInput(0);
-  check.expectOutput(0, type);
-  std::string axis = check.stringAttribute("axis");
-  const AxisPosition *position = findAxis(signature.mesh, axis);
-  if (!position || !position->temporal)
-    check.failAttribute("axis", fmt::format("\"{}\"", axis), "the temporal axis of the mesh");
-  if (MaybeError error = check.finish())
-    return *error;
-  return withWideType(type.dtype, [&](auto zero) {
-    return makeAccumulate<decltype(zero)>(axis, type.numElements());
-  });
+  Expected<AccumulateCall> call = checkAccumulate(signature);
+  if (!call)
+    return call.error();
+  return withWideType(call->type.dtype,
+                      [&](auto zero) { return makeAccumulate<decltype(zero)>(*call); });
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/Softmax.h"
 
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/RowCalls.h"
 
 #include <algorithm>
 
@@ -26,11 +27,6 @@ struct SoftmaxShape {
   int64_t visible(int64_t row) const { return causal ? row % rows + 1 + width - rows : width; }
 };
 
-/// The scale, 1 where it is absent.
-double checkScale(SignatureChecker &check) {
-  return check.hasAttribute("scale") ? check.floatAttribute("scale") : 1;
-}
-
 template <typename W>
 void softmaxRows(const W *x, W *y, int64_t first, int64_t last, const SoftmaxShape &shape) {
   simd([=] {
@@ -43,10 +39,10 @@ void softmaxRows(const W *x, W *y, int64_t first, int64_t last, const SoftmaxSha
   });
 }
 
-template <typename F> std::unique_ptr<Kernel> makeSoftmax(int64_t rows, SoftmaxShape shape) {
+template <typename F> std::unique_ptr<CpuKernel> makeSoftmax(int64_t rows, SoftmaxShape shape) {
   int64_t width = shape.width;
   WideArrays<F> arrays(width, 1);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
     parallelFor(args.threads, rows, grainFor(width, 4), [=](int64_t begin, int64_t end, int part) {
@@ -63,19 +59,13 @@ template <typename F> std::unique_ptr<Kernel> makeSoftmax(int64_t rows, SoftmaxS
 }
 
 PrepareResult prepareSoftmax(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  bool causal = check.hasAttribute("causal") && check.boolAttribute("causal");
-  double scale = checkScale(check);
-  const TensorType &x = check.floatInput(0, causal ? 2 : 1);
-  check.expectOutput(0, x);
-  if (!check.failed() && causal && x.shape.end()[-2] > x.shape.back())
-    check.fail("input 0 is " + x.str() +
-               ", expected no more rows than columns, as 'causal' is true");
-  if (MaybeError error = check.finish())
-    return *error;
-  SoftmaxShape shape{x.shape.back(), causal ? x.shape.end()[-2] : 1, scale, causal};
-  return withFloatType(x.dtype,
-                       [&](auto zero) { return makeSoftmax<decltype(zero)>(numRows(x), shape); });
+  Expected<SoftmaxCall> call = checkSoftmax(signature);
+  if (!call)
+    return call.error();
+  SoftmaxShape shape{call->shape.width, call->matrixRows, call->scale, call->causal};
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeSoftmax<decltype(zero)>(call->shape.rows, shape);
+  });
 }
 
 template <typename W>
@@ -94,9 +84,9 @@ void softmaxGradRows(const W *allY, const W *allDy, W *allDx, int64_t rows, int6
 }
 
 template <typename F>
-std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int64_t width, double scale) {
+std::unique_ptr<CpuKernel> makeSoftmaxGrad(int64_t rows, int64_t width, double scale) {
   WideArrays<F> arrays(width, 2);
-  auto run = [=](const KernelArguments &args) {
+  auto run = [=](const CpuArguments &args) {
     const F *y = input<F>(args, 0), *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
     parallelFor(args.threads, rows, grainFor(width, 2), [=](int64_t begin, int64_t end, int part) {
@@ -116,15 +106,11 @@ std::unique_ptr<Kernel> makeSoftmaxGrad(int64_t rows, int64_t width, double scal
 }
 
 PrepareResult prepareSoftmaxGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  double scale = checkScale(check);
-  const TensorType &y = check.floatInput(0, 1);
-  check.expectInput(1, y);
-  check.expectOutput(0, y);
-  if (MaybeError error = check.finish())
-    return *error;
-  return withFloatType(y.dtype, [&](auto zero) {
-    return makeSoftmaxGrad<decltype(zero)>(numRows(y), y.shape.back(), scale);
+  Expected<SoftmaxCall> call = checkSoftmaxGrad(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto zero) {
+    return makeSoftmaxGrad<decltype(zero)>(call->shape.rows, call->shape.width, call->scale);
   });
 }
 

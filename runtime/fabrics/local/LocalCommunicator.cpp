@@ -14,11 +14,11 @@ namespace dtc::runtime {
 // Groups
 //===----------------------------------------------------------------------===//
 
-std::shared_ptr<LocalGroup> LocalWorld::openGroup(int64_t device,
-                                                  const std::vector<std::string> &axes) {
+std::shared_ptr<LocalGroup>
+LocalWorld::openGroup(int64_t device, const std::vector<std::string> &axes, int64_t lane) {
   std::vector<int64_t> members = mesh.group(device, axes);
   std::lock_guard lock(mutex);
-  std::shared_ptr<LocalGroup> &group = groups[{axes, members.front()}];
+  std::shared_ptr<LocalGroup> &group = groups[{axes, members.front(), lane}];
   if (!group) {
     group = std::make_shared<LocalGroup>(members.size());
     if (aborted)
@@ -27,19 +27,27 @@ std::shared_ptr<LocalGroup> LocalWorld::openGroup(int64_t device,
   return group;
 }
 
-void LocalWorld::abort() {
+void LocalWorld::abort(const MaybeError &reason) {
   std::lock_guard lock(mutex);
-  aborted = true;
+  if (aborted)
+    return;
+  const char *text = "another device failed";
+  aborted = reason ? reason->inContext(text) : Error{text};
   for (auto &[key, group] : groups)
     group->abort();
   for (LocalMailbox &mailbox : mailboxes)
     mailbox.abort();
   for (LocalResults &results : transferResults)
-    results.abort();
+    results.abort(*aborted);
+}
+
+MaybeError LocalWorld::failure() const {
+  std::lock_guard lock(mutex);
+  return aborted;
 }
 
 Expected<Communicator::Group> LocalCommunicator::openGroup(const std::vector<std::string> &axes) {
-  std::shared_ptr<LocalGroup> group = world->openGroup(device, axes);
+  std::shared_ptr<LocalGroup> group = world->openGroup(device, axes, lane);
   size_t members = group->size();
   groups.push_back({std::move(group), world->getMesh().blockIndex(device, axes),
                     LocalCollective::Scratch(members)});
@@ -58,8 +66,14 @@ static void copyBucket(std::span<const CollectiveSpec> specs,
       std::memcpy(operands[i].output, operands[i].input, bytes);
 }
 
-MaybeError LocalCommunicator::doRun(Group index, std::span<const CollectiveSpec> specs,
-                                    std::span<const CollectiveOperands> operands) {
+MaybeError LocalCommunicator::run(Group index, const CollectiveSpec &spec, const void *input,
+                                  void *output) {
+  CollectiveOperands operands{input, output};
+  return run(index, {&spec, 1}, {&operands, 1});
+}
+
+MaybeError LocalCommunicator::run(Group index, std::span<const CollectiveSpec> specs,
+                                  std::span<const CollectiveOperands> operands) {
   Membership &membership = groups[index];
   LocalGroup &group = *membership.group;
   if (static_cast<size_t>(specs.front().members) != group.size())
@@ -82,9 +96,9 @@ MaybeError LocalCommunicator::doRun(Group index, std::span<const CollectiveSpec>
   }
   if (ok)
     return std::nullopt;
-  world->abort();
-  return Error{std::string(name(specs.front().kind)) +
-               ": another device failed, or the members of the group called different collectives"};
+  world->abort(Error{std::string(name(specs.front().kind)) +
+                     ": the members of the group called different collectives"});
+  return world->failure()->inContext(name(specs.front().kind));
 }
 
 } // namespace dtc::runtime

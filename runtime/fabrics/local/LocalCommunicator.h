@@ -11,11 +11,13 @@
 #include "runtime/fabrics/local/LocalCollective.h"
 #include "runtime/fabrics/local/LocalGroup.h"
 #include "runtime/fabrics/local/LocalMailbox.h"
+#include "runtime/fabrics/local/WorkPool.h"
 #include "support/Mesh.h"
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 namespace dtc::runtime {
@@ -26,24 +28,28 @@ public:
   explicit LocalWorld(Mesh mesh)
       : mesh(std::move(mesh)), transferResults(devices()), mailboxes(devices()) {}
 
-  /// The group of `device` over `axes`; the same object for all its members.
-  std::shared_ptr<LocalGroup> openGroup(int64_t device, const std::vector<std::string> &axes);
+  /// The group of `device` over `axes` on a lane; the same object for all its members.
+  std::shared_ptr<LocalGroup> openGroup(int64_t device, const std::vector<std::string> &axes,
+                                        int64_t lane);
   /// The messages to a device, and the ends of its own transfers.
   LocalMailbox &mailbox(int64_t device) { return mailboxes[static_cast<size_t>(device)]; }
   LocalResults &results(int64_t device) { return transferResults[static_cast<size_t>(device)]; }
   const Mesh &getMesh() const { return mesh; }
-  /// Makes all collectives and transfers that wait or will wait fail, on all devices.
-  void abort();
+  /// Makes all collectives and transfers that wait or will wait fail, on all devices, with
+  /// failure(). Only the first call counts.
+  void abort(const MaybeError &reason = std::nullopt);
+  /// "another device failed: ..." after an abort.
+  MaybeError failure() const;
 
 private:
   size_t devices() const { return static_cast<size_t>(mesh.numDevices()); }
-  /// The axes, and the first of the devices that belong to the group.
-  using Key = std::pair<std::vector<std::string>, int64_t>;
+  /// The axes, the first of the devices that belong to the group, and the lane.
+  using Key = std::tuple<std::vector<std::string>, int64_t, int64_t>;
 
   Mesh mesh;
-  std::mutex mutex;
+  mutable std::mutex mutex;
   std::map<Key, std::shared_ptr<LocalGroup>> groups;
-  bool aborted = false;
+  MaybeError aborted;
   std::vector<LocalResults> transferResults;
   std::vector<LocalMailbox> mailboxes; // last: their threads use the results
 };
@@ -55,17 +61,31 @@ private:
 /// same bits in every run.
 class LocalCommunicator final : public Communicator {
 public:
-  LocalCommunicator(std::shared_ptr<LocalWorld> world, int64_t device)
-      : world(std::move(world)), device(device) {}
+  LocalCommunicator(std::shared_ptr<LocalWorld> world, int64_t device, int64_t lane = 0)
+      : world(std::move(world)), device(device), lane(lane) {}
 
   Expected<Group> openGroup(const std::vector<std::string> &axes) override;
-  void abort() override { world->abort(); }
+  /// Runs a collective on the calling thread, as a queue does what is enqueued.
+  MaybeError run(Group group, std::span<const CollectiveSpec> specs,
+                 std::span<const CollectiveOperands> operands);
+  MaybeError run(Group group, const CollectiveSpec &spec, const void *input, void *output);
 
 protected:
-  MaybeError doRun(Group group, std::span<const CollectiveSpec> specs,
-                   std::span<const CollectiveOperands> operands) override;
+  MaybeError doEnqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
+                       std::span<const CollectiveOperands> operands) override {
+    return calls.enqueue(queue, [&](Call &call) {
+      call.group = group;
+      call.specs = specs;
+      call.operands.assign(operands.begin(), operands.end());
+    });
+  }
 
 private:
+  struct Call {
+    Group group = 0;
+    std::span<const CollectiveSpec> specs;
+    std::vector<CollectiveOperands> operands;
+  };
   struct Membership {
     std::shared_ptr<LocalGroup> group;
     int64_t rank;
@@ -73,8 +93,10 @@ private:
   };
 
   std::shared_ptr<LocalWorld> world;
-  int64_t device;
+  int64_t device, lane;
   std::vector<Membership> groups;
+  WorkPool<Call> calls{
+      [this](const Call &call) { return run(call.group, call.specs, call.operands); }};
 };
 
 } // namespace dtc::runtime

@@ -31,16 +31,16 @@ TransferResult LocalResults::wait(Ticket ticket) {
   waitBriefly(changed, lock, [&] { return aborted || results.count(ticket) > 0; });
   auto it = results.find(ticket);
   if (it == results.end())
-    return {Error{"another device failed"}, {}, {}};
+    return {aborted, {}, {}};
   TransferResult result = std::move(it->second);
   results.erase(it);
   return result;
 }
 
-void LocalResults::abort() {
+void LocalResults::abort(const Error &reason) {
   {
     std::lock_guard lock(mutex);
-    aborted = true;
+    aborted = reason;
   }
   changed.notify_one();
 }

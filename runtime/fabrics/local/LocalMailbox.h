@@ -26,13 +26,13 @@ public:
   void report(Ticket ticket, TransferResult result);
   /// Waits until the transfer was reported or the network aborted.
   TransferResult wait(Ticket ticket);
-  void abort();
+  void abort(const Error &reason);
 
 private:
   std::mutex mutex;
   std::condition_variable changed;
   std::map<Ticket, TransferResult> results; // not waited for yet
-  bool aborted = false;
+  MaybeError aborted;
 };
 
 /// The messages to one device. The sender and the receiver leave the addresses of their tensors

@@ -8,23 +8,75 @@
 
 namespace dtc::runtime {
 
-Transfers::Ticket LocalTransfers::doStartSend(int64_t peer, uint32_t channel,
-                                              std::span<const TransferTensor> tensors) {
+//===----------------------------------------------------------------------===//
+// On the calling thread
+//===----------------------------------------------------------------------===//
+
+Transfers::Ticket LocalTransfers::startSend(int64_t peer, uint32_t channel,
+                                            std::span<const TransferTensor> tensors) {
+  countSent(tensors);
   Ticket ticket = ++lastTicket;
-  world->mailbox(peer).send(device, channel, {tensors, &world->results(device), ticket});
+  (void)run({Call::Send, peer, channel, tensors, ticket, nullptr});
   return ticket;
 }
 
-Transfers::Ticket LocalTransfers::doStartReceive(int64_t peer, uint32_t channel,
-                                                 std::span<const TransferTensor> tensors) {
+Transfers::Ticket LocalTransfers::startReceive(int64_t peer, uint32_t channel,
+                                               std::span<const TransferTensor> tensors) {
   Ticket ticket = ++lastTicket;
-  world->mailbox(device).receive(peer, channel, {tensors, &world->results(device), ticket});
+  (void)run({Call::Receive, peer, channel, tensors, ticket, nullptr});
   return ticket;
+}
+
+MaybeError LocalTransfers::run(const Call &call) {
+  LocalMailbox::End end{call.tensors, &world->results(device), call.ticket};
+  switch (call.kind) {
+  case Call::Send:
+    world->mailbox(call.peer).send(device, call.channel, end);
+    return std::nullopt;
+  case Call::Receive:
+    world->mailbox(device).receive(call.peer, call.channel, end);
+    return std::nullopt;
+  case Call::Wait:
+    *call.result = wait(call.ticket);
+    return call.result->error;
+  }
+  return std::nullopt;
 }
 
 void LocalTransfers::prepareToReceive() { world->mailbox(device).start(); }
 
 TransferResult LocalTransfers::wait(Ticket ticket) { return world->results(device).wait(ticket); }
+
+//===----------------------------------------------------------------------===//
+// On queues
+//===----------------------------------------------------------------------===//
+
+Expected<Transfers::Ticket> LocalTransfers::enqueueStart(Queue &queue, Call call) {
+  call.ticket = ++lastTicket;
+  if (MaybeError error = calls.enqueue(queue, [&](Call &to) { to = call; }))
+    return *error;
+  return call.ticket;
+}
+
+Expected<Transfers::Ticket> LocalTransfers::doStartSend(Queue &queue, int64_t peer,
+                                                        uint32_t channel,
+                                                        std::span<const TransferTensor> tensors) {
+  return enqueueStart(queue, {Call::Send, peer, channel, tensors});
+}
+
+Expected<Transfers::Ticket>
+LocalTransfers::doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
+                               std::span<const TransferTensor> tensors) {
+  return enqueueStart(queue, {Call::Receive, peer, channel, tensors});
+}
+
+MaybeError LocalTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) {
+  Call call;
+  call.kind = Call::Wait;
+  call.ticket = ticket;
+  call.result = &result;
+  return calls.enqueue(queue, [&](Call &to) { to = call; });
+}
 
 void LocalTransfers::drain() { world->mailbox(device).drain(); }
 

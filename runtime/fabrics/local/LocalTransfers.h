@@ -23,20 +23,40 @@ public:
       : world(std::move(world)), device(device) {}
 
   void prepareToReceive() override;
-  TransferResult wait(Ticket ticket) override;
-  void abort() override { world->abort(); }
+  MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) override;
   void drain() override;
 
+  using Transfers::startReceive;
+  using Transfers::startSend;
+  /// What queues do, on the calling thread: start a message, and wait for it asleep.
+  Ticket startSend(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
+  Ticket startReceive(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
+  TransferResult wait(Ticket ticket);
+  void abort() { world->abort(); }
+
 protected:
-  Ticket doStartSend(int64_t peer, uint32_t channel,
-                     std::span<const TransferTensor> tensors) override;
-  Ticket doStartReceive(int64_t peer, uint32_t channel,
-                        std::span<const TransferTensor> tensors) override;
+  Expected<Ticket> doStartSend(Queue &queue, int64_t peer, uint32_t channel,
+                               std::span<const TransferTensor> tensors) override;
+  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
+                                  std::span<const TransferTensor> tensors) override;
 
 private:
+  /// The start of one end, or the wait for it.
+  struct Call {
+    enum Kind { Send, Receive, Wait } kind = Send;
+    int64_t peer = 0;
+    uint32_t channel = 0;
+    std::span<const TransferTensor> tensors;
+    Ticket ticket = 0;
+    TransferResult *result = nullptr;
+  };
+  MaybeError run(const Call &call);
+  Expected<Ticket> enqueueStart(Queue &queue, Call call);
+
   std::shared_ptr<LocalWorld> world;
   int64_t device;
   Ticket lastTicket = 0;
+  WorkPool<Call> calls{[this](const Call &call) { return run(call); }};
 };
 
 } // namespace dtc::runtime

@@ -6,6 +6,9 @@
 
 #include "test/lib/plans/ChainPlan.h"
 
+#include "runtime/backends/Device.h"
+#include "runtime/backends/cpu/CpuKernel.h"
+
 #include "test/lib/plans/PlanBuilder.h"
 
 #include <algorithm>
@@ -159,20 +162,22 @@ private:
   uint32_t stages, microbatches;
 };
 
-class JitterKernel final : public Kernel {
+/// Runs a kernel of the CPU.
+class JitterKernel final : public cpu::CpuKernel {
 public:
-  explicit JitterKernel(std::unique_ptr<Kernel> kernel) : kernel(std::move(kernel)) {}
-  size_t workspaceBytes(int threads) const override { return kernel->workspaceBytes(threads); }
-  void run(const KernelArguments &args) const override {
+  explicit JitterKernel(std::unique_ptr<Kernel> kernel)
+      : kernel(static_cast<CpuKernel *>(kernel.release())) {}
+  size_t workspaceBytesFor(int) const override { return kernel->workspaceBytes(); }
+  void run(const cpu::CpuArguments &args) const override {
     static std::atomic<uint64_t> calls = 0;
     uint64_t random = (++calls * 0x9E3779B97F4A7C15) >> 40;
     if (random % 4 == 0)
       std::this_thread::sleep_for(std::chrono::microseconds(random / 4 % 500));
-    kernel->run(args);
+    kernel->runPrepared(args);
   }
 
 private:
-  std::unique_ptr<Kernel> kernel;
+  std::unique_ptr<CpuKernel> kernel;
 };
 
 class JitterBackend final : public Backend {
@@ -184,6 +189,13 @@ public:
     if (!kernel)
       return kernel.error();
     return std::unique_ptr<Kernel>(std::make_unique<JitterKernel>(std::move(*kernel)));
+  }
+  Expected<std::unique_ptr<Device>> openDevice(int64_t index) const override {
+    return backend->openDevice(index);
+  }
+  std::shared_ptr<const Backend> withThreads(int threads) const override {
+    std::shared_ptr<const Backend> threaded = backend->withThreads(threads);
+    return threaded ? std::make_shared<JitterBackend>(std::move(threaded)) : nullptr;
   }
 
 private:

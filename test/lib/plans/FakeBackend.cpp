@@ -6,6 +6,9 @@
 
 #include "test/lib/plans/FakeBackend.h"
 
+#include "runtime/backends/cpu/CpuDevice.h"
+#include "runtime/backends/cpu/CpuKernel.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,11 +23,11 @@ namespace {
 
 using Run = std::function<void(const KernelArguments &)>;
 
-class FakeKernel final : public Kernel {
+class FakeKernel final : public cpu::CpuKernel {
 public:
   explicit FakeKernel(Run body) : body(std::move(body)) {}
-  void run(const KernelArguments &args) const override { body(args); }
-  size_t workspaceBytes(int threads) const override { return static_cast<size_t>(threads) * 64; }
+  void run(const cpu::CpuArguments &args) const override { body(args); }
+  size_t workspaceBytesFor(int threads) const override { return static_cast<size_t>(threads) * 64; }
 
 private:
   Run body;
@@ -44,6 +47,10 @@ public:
     if (!body)
       return body.error();
     return std::unique_ptr<Kernel>(std::make_unique<FakeKernel>(std::move(*body)));
+  }
+
+  Expected<std::unique_ptr<Device>> openDevice(int64_t) const override {
+    return cpu::createCpuDevice(1);
   }
 
 private:

@@ -6,6 +6,7 @@
 
 #include "runtime/calibrate/Calibration.h"
 
+#include "runtime/backends/Device.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/calibrate/KernelCases.h"
 #include "runtime/calibrate/Measurements.h"
@@ -107,6 +108,9 @@ public:
   std::string name() const override { return "none"; }
   Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &) const override {
     return Error{"there are no kernels"};
+  }
+  Expected<std::unique_ptr<Device>> openDevice(int64_t) const override {
+    return Error{"there are no devices"};
   }
 };
 

@@ -7,6 +7,8 @@
 #include "runtime/calibrate/KernelRun.h"
 
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/backends/cpu/CpuDevice.h"
+#include "runtime/backends/cpu/CpuKernel.h"
 #include "runtime/calibrate/BusyCores.h"
 #include "runtime/calibrate/CoreSpeed.h"
 #include "simulator/cluster/KernelBytes.h"
@@ -34,9 +36,9 @@ public:
 
   std::string name() const override { return "noting"; }
   Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const override {
-    struct Noting : Kernel {
+    struct Noting : cpu::CpuKernel {
       explicit Noting(std::vector<Call> &calls) : calls(calls) {}
-      void run(const KernelArguments &args) const override {
+      void run(const cpu::CpuArguments &args) const override {
         calls.push_back({{args.inputs.begin(), args.inputs.end()},
                          {args.outputs.begin(), args.outputs.end()},
                          *static_cast<float *>(args.inputs[0])});
@@ -44,6 +46,9 @@ public:
       std::vector<Call> &calls;
     };
     return std::unique_ptr<Kernel>(std::make_unique<Noting>(calls));
+  }
+  Expected<std::unique_ptr<Device>> openDevice(int64_t) const override {
+    return cpu::createCpuDevice(1);
   }
 
   mutable std::vector<Call> calls;

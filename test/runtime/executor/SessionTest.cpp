@@ -7,6 +7,7 @@
 #include "runtime/executor/Session.h"
 
 #include "support/Memory.h"
+#include "runtime/fabrics/local/LocalFabric.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"

@@ -6,6 +6,7 @@
 
 #include "runtime/executor/Session.h"
 
+#include "runtime/backends/cpu/CpuKernel.h"
 #include "test/lib/plans/ChainPlan.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
@@ -31,13 +32,16 @@ public:
       return fake->prepare(signature);
     return std::unique_ptr<Kernel>(std::make_unique<HangingKernel>(released));
   }
+  Expected<std::unique_ptr<Device>> openDevice(int64_t index) const override {
+    return fake->openDevice(index);
+  }
   void release() { promise.set_value(); }
 
 private:
-  class HangingKernel final : public Kernel {
+  class HangingKernel final : public cpu::CpuKernel {
   public:
     explicit HangingKernel(std::shared_future<void> released) : released(std::move(released)) {}
-    void run(const KernelArguments &) const override { released.wait(); }
+    void run(const cpu::CpuArguments &) const override { released.wait(); }
 
   private:
     std::shared_future<void> released;

@@ -59,6 +59,15 @@ TEST_F(DtcRun, HelpAndVersion) {
   EXPECT_EQ(err(), "");
 }
 
+TEST_F(DtcRun, ListsDevices) {
+  EXPECT_EQ(run({"--list-devices"}), 0);
+  EXPECT_TRUE(contains(out(), "cpu: "));
+  EXPECT_TRUE(contains(out(), "cuda")); // GPUs, or why there are none
+  EXPECT_EQ(err(), "");
+  EXPECT_NE(run({"--list-devices", plan}), 0);
+  EXPECT_TRUE(contains(err(), "--list-devices runs nothing; give it alone"));
+}
+
 TEST_F(DtcRun, UsageErrors) {
   for (const std::vector<std::string> &arguments : {std::vector<std::string>{},
                                                     {plan, "--stepz", "3"},

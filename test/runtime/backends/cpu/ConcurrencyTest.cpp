@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/backends/cpu/CpuKernel.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
 
 #include <memory>
@@ -14,7 +15,8 @@ namespace dtc::runtime::test {
 namespace {
 
 /// Runs a prepared kernel into tensors and a workspace of its own.
-std::vector<HostTensor> runPrepared(const Kernel &kernel, const KernelCall &call, int threads) {
+std::vector<HostTensor> runPrepared(const Kernel &prepared, const KernelCall &call, int threads) {
+  const auto &kernel = static_cast<const cpu::CpuKernel &>(prepared);
   std::vector<HostTensor> inputs = call.inputs, outputs;
   std::vector<void *> inputPointers, outputPointers;
   for (HostTensor &tensor : inputs)
@@ -23,10 +25,10 @@ std::vector<HostTensor> runPrepared(const Kernel &kernel, const KernelCall &call
     outputs.emplace_back(type);
   for (HostTensor &tensor : outputs)
     outputPointers.push_back(tensor.bytes.data());
-  std::vector<std::byte> workspace(kernel.workspaceBytes(threads) + 64);
+  std::vector<std::byte> workspace(kernel.workspaceBytesFor(threads) + 64);
   auto address = reinterpret_cast<uintptr_t>(workspace.data());
   void *aligned = workspace.data() + (64 - address % 64) % 64;
-  kernel.run({inputPointers, outputPointers, {}, aligned, threads});
+  kernel.run({{inputPointers, outputPointers, {}, aligned}, threads});
   return outputs;
 }
 

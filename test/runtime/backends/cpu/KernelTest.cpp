@@ -6,16 +6,54 @@
 
 #include "test/runtime/backends/cpu/KernelTest.h"
 
-#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/backends/Device.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace dtc::runtime::test {
 
-static const Backend &backend() {
-  static const std::unique_ptr<Backend> instance = createCpuBackend();
+namespace {
+
+/// The backend under test with a number of threads, one of its devices, and a queue of that.
+struct Bench {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Queue> queue;
+};
+
+} // namespace
+
+static const Backend &backend(int threads = 1) {
+  static std::map<int, std::unique_ptr<Backend>> instances;
+  std::unique_ptr<Backend> &instance = instances[threads];
+  if (!instance)
+    instance = createBackendUnderTest(threads);
   return *instance;
+}
+
+/// An error if the backend has no device here.
+static Expected<Bench *> benchWith(int threads) {
+  static std::map<int, Bench> benches;
+  Bench &bench = benches[threads];
+  if (!bench.queue) {
+    bench.backend = createBackendUnderTest(threads);
+    Expected<std::unique_ptr<Device>> device = bench.backend->openDevice(0);
+    if (!device)
+      return device.error();
+    bench.device = std::move(*device);
+    Expected<std::unique_ptr<Queue>> queue = bench.device->openQueue(QueueKind::Compute);
+    if (!queue)
+      return queue.error();
+    bench.queue = std::move(*queue);
+  }
+  return &bench;
+}
+
+/// The numbers of threads that a kernel is run with: threads are a matter of the host.
+static std::vector<int> threadCounts() {
+  return backend().withThreads(1) ? std::vector{1, 2, 3} : std::vector{1};
 }
 
 HostTensor makeTensor(DType dtype, Shape shape, const Values &values) {
@@ -53,28 +91,51 @@ HostTensor Random::integers(DType dtype, Shape shape, int64_t low, int64_t high)
 }
 
 namespace {
-/// Bytes between guards, aligned as the executor aligns buffers.
-class GuardedBuffer {
+
+/// A buffer of a device that starts with garbage. Around it are guard bytes, except on devices
+/// whose accesses are checked otherwise: there an allocation ends where the buffer does.
+class TestBuffer {
 public:
-  explicit GuardedBuffer(size_t size) : size(size), storage(size + 3 * guard, garbage) {
-    auto address = reinterpret_cast<uintptr_t>(storage.data()) + guard;
-    begin = storage.data() + guard + (64 - address % 64) % 64;
+  static constexpr std::byte garbage{0xFB}; // a large negative number in every type
+
+  TestBuffer(Bench &bench, size_t size, const std::vector<std::byte> &content = {})
+      : bench(bench), size(size), guard(bench.device->isHostMemory() ? 256 : 0),
+        staging(take(bench.device->allocateStaging(size + 2 * guard))),
+        memory(take(bench.device->allocate(size + 2 * guard))) {
+    if (!staging || !memory || size + 2 * guard == 0)
+      return;
+    std::fill_n(staging->data(), size + 2 * guard, garbage);
+    std::copy(content.begin(), content.end(), staging->data() + guard);
+    check(bench.queue->copy(memory->data(), staging->data(), size + 2 * guard));
   }
-  std::byte *data() { return begin; }
+  std::byte *data() const { return memory->data() + guard; }
+
+  /// Enqueues what read() and intact() look at after the queue has finished.
+  void fetch() { check(bench.queue->copy(staging->data(), memory->data(), size + 2 * guard)); }
+  const std::byte *read() const { return staging->data() + guard; }
   bool intact() const {
     auto isGarbage = [](std::byte byte) { return byte == garbage; };
-    return std::all_of(storage.data(), static_cast<const std::byte *>(begin), isGarbage) &&
-           std::all_of(static_cast<const std::byte *>(begin) + size,
-                       storage.data() + storage.size(), isGarbage);
+    return std::all_of(staging->data(), staging->data() + guard, isGarbage) &&
+           std::all_of(read() + size, read() + size + guard, isGarbage);
   }
 
 private:
-  static constexpr size_t guard = 128;
-  static constexpr std::byte garbage{0xFB}; // a large negative number in every type
-  size_t size;
-  std::vector<std::byte> storage;
-  std::byte *begin;
+  static std::unique_ptr<DeviceMemory> take(Expected<std::unique_ptr<DeviceMemory>> allocated) {
+    if (allocated)
+      return std::move(*allocated);
+    ADD_FAILURE() << allocated.error().message;
+    return nullptr;
+  }
+  static void check(const MaybeError &error) {
+    if (error)
+      ADD_FAILURE() << error->message;
+  }
+
+  Bench &bench;
+  size_t size, guard;
+  std::unique_ptr<DeviceMemory> staging, memory;
 };
+
 } // namespace
 
 KernelSignature KernelCall::signature() const {
@@ -92,44 +153,59 @@ KernelCall::run(int threads, const std::vector<std::pair<size_t, size_t>> &share
   std::vector<HostTensor> results;
   for (const TensorType &type : outputs)
     results.emplace_back(type);
-  Expected<std::unique_ptr<Kernel>> prepared = backend().prepare(signature());
+  Expected<Bench *> bench = benchWith(threads);
+  if (!bench) {
+    ADD_FAILURE() << bench.error().message;
+    return results;
+  }
+  Expected<std::unique_ptr<Kernel>> prepared = (*bench)->backend->prepare(signature());
   if (!prepared) {
     ADD_FAILURE() << prepared.error().message;
     return results;
   }
 
-  std::vector<GuardedBuffer> buffers;
+  std::vector<TestBuffer> buffers;
   buffers.reserve(inputs.size() + outputs.size() + 1);
   std::vector<void *> inputPointers, outputPointers;
+  std::vector<size_t> outputBuffers;
   for (const HostTensor &tensor : inputs) {
-    buffers.emplace_back(tensor.bytes.size());
-    std::copy(tensor.bytes.begin(), tensor.bytes.end(), buffers.back().data());
+    buffers.emplace_back(**bench, tensor.bytes.size(), tensor.bytes);
     inputPointers.push_back(buffers.back().data());
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     auto pair = std::find_if(shared.begin(), shared.end(),
                              [&](const auto &candidate) { return candidate.second == i; });
     if (pair != shared.end()) {
-      outputPointers.push_back(inputPointers[pair->first]);
-      continue;
+      outputBuffers.push_back(pair->first);
+    } else {
+      outputBuffers.push_back(buffers.size());
+      buffers.emplace_back(**bench, outputs[i].numBytes(),
+                           i < before.size() ? before[i].bytes : std::vector<std::byte>());
     }
-    buffers.emplace_back(outputs[i].numBytes());
-    if (i < before.size())
-      std::copy(before[i].bytes.begin(), before[i].bytes.end(), buffers.back().data());
-    outputPointers.push_back(buffers.back().data());
+    outputPointers.push_back(buffers[outputBuffers[i]].data());
   }
-  buffers.emplace_back((*prepared)->workspaceBytes(threads));
-  (*prepared)->run({inputPointers, outputPointers, mesh, buffers.back().data(), threads});
+  buffers.emplace_back(**bench, (*prepared)->workspaceBytes());
+  Queue &queue = *(*bench)->queue;
+  MaybeError error =
+      queue.enqueue(**prepared, {inputPointers, outputPointers, mesh, buffers.back().data()});
+  for (TestBuffer &buffer : buffers)
+    buffer.fetch();
+  if (MaybeError late = queue.finish(); late && !error)
+    error = late;
+  if (error) {
+    ADD_FAILURE() << error->message;
+    return results;
+  }
 
   for (size_t i = 0; i < outputs.size(); ++i)
-    std::copy_n(static_cast<const std::byte *>(outputPointers[i]), results[i].bytes.size(),
+    std::copy_n(buffers[outputBuffers[i]].read(), results[i].bytes.size(),
                 results[i].bytes.begin());
   for (size_t i = 0; i < buffers.size(); ++i)
     EXPECT_TRUE(buffers[i].intact()) << "bytes around operand " << i << " were overwritten";
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool overwritten = std::any_of(shared.begin(), shared.end(),
                                    [&](const auto &pair) { return pair.first == i; });
-    bool same = std::equal(inputs[i].bytes.begin(), inputs[i].bytes.end(), buffers[i].data());
+    bool same = std::equal(inputs[i].bytes.begin(), inputs[i].bytes.end(), buffers[i].read());
     EXPECT_TRUE(same || overwritten) << "input " << i << " was changed";
   }
   return results;
@@ -168,7 +244,7 @@ static std::string describe(const KernelCall &call, int threads) {
 static void
 forAllWays(const KernelCall &call,
            const std::function<void(const std::vector<HostTensor> &, const std::string &)> &check) {
-  for (int threads : {1, 2, 3}) {
+  for (int threads : threadCounts()) {
     std::string how = describe(call, threads);
     std::vector<HostTensor> first = call.run(threads);
     check(first, how);
@@ -177,8 +253,9 @@ forAllWays(const KernelCall &call,
       EXPECT_EQ(first[i].bytes, second[i].bytes) << how << ": a rerun gives another output " << i;
   }
   for (const auto &pair : call.inPlace)
-    check(call.run(2, {pair}),
-          describe(call, 2) + ", input " + std::to_string(pair.first) + " in place");
+    check(call.run(threadCounts().back(), {pair}), describe(call, threadCounts().back()) +
+                                                       ", input " + std::to_string(pair.first) +
+                                                       " in place");
 }
 
 void expectKernel(const KernelCall &call, const std::vector<Values> &expected, double tolerance) {
@@ -226,7 +303,7 @@ void expectRounded(const KernelCall &call) {
                  call.kernel + " with " + std::to_string(threads) + " threads" +
                      (shared.empty() ? "" : ", in place"));
   };
-  for (int threads : {1, 2, 3})
+  for (int threads : threadCounts())
     check(threads, {});
   for (const auto &pair : call.inPlace)
     check(2, {pair});

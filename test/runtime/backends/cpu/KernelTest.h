@@ -17,12 +17,17 @@
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace dtc::runtime::test {
+
+/// The backend that the tests of this program run, with so many threads for each kernel where it
+/// has threads. Each program links one definition.
+std::unique_ptr<Backend> createBackendUnderTest(int threads);
 
 using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;

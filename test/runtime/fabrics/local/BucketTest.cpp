@@ -126,7 +126,7 @@ TEST(Bucket, MembersThatDisagreeOnTheBucketGetAnError) {
     std::vector<CollectiveOperands> operands;
     for (size_t i = 0; i <= device; ++i)
       operands.push_back({data[device].data() + 4 * i, data[device].data() + 4 * i});
-    return network.ends[device]->run(0, specs, operands);
+    return network.run(device, 0, specs, operands);
   });
   EXPECT_ERROR(error, "different collectives");
 }
@@ -134,7 +134,7 @@ TEST(Bucket, MembersThatDisagreeOnTheBucketGetAnError) {
 TEST(Bucket, AnEmptyBucketIsNothing) {
   Network network(Mesh({{"a", 2, false}}));
   (void)network.ends[0]->openGroup({"a"});
-  EXPECT_OK(network.ends[0]->run(0, {}, {})); // the other device need not come
+  EXPECT_OK(network.run(0, 0, std::vector<CollectiveSpec>(), {})); // the other device need not come
 }
 
 TEST(Permute, FollowsTheDefinition) {

@@ -270,7 +270,7 @@ TEST(LocalCommunicator, ManyCollectivesInARowDoNotMixUp) {
       mine.reduction = Reduction::Max;
       values[device] += i % 3;
       if (MaybeError failed =
-              network.ends[device]->run(overA ? 0 : 1, mine, &values[device], &values[device]))
+              network.run(device, overA ? 0 : 1, mine, &values[device], &values[device]))
         return failed;
     }
     return std::nullopt;
@@ -291,12 +291,12 @@ TEST(LocalCommunicator, AFailingDeviceWakesTheOthers) {
   MaybeError error = network.threads.run([&](size_t device) -> MaybeError {
     if (device == 11)
       return Error{"out of luck"};
-    return network.ends[device]->run(0, spec, data[device].data(), data[device].data());
+    return network.run(device, 0, spec, data[device].data(), data[device].data());
   });
   EXPECT_EQ(messageOf(error), "device 11: out of luck");
   // And nobody waits afterwards.
   error = network.threads.run([&](size_t device) {
-    return network.ends[device]->run(0, spec, data[device].data(), data[device].data());
+    return network.run(device, 0, spec, data[device].data(), data[device].data());
   });
   EXPECT_ERROR(error, "another device failed");
 }
@@ -311,7 +311,7 @@ TEST(LocalCommunicator, MembersThatDisagreeGetAnError) {
     auto size = static_cast<int64_t>(4 + device);
     CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {size}});
     spec.members = 2;
-    return network.ends[device]->run(0, spec, data[device].data(), data[device].data());
+    return network.run(device, 0, spec, data[device].data(), data[device].data());
   });
   EXPECT_ERROR(error, "different collectives");
 }

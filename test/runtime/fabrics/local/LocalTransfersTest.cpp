@@ -6,6 +6,7 @@
 
 #include "runtime/fabrics/local/LocalTransfers.h"
 
+#include "runtime/fabrics/local/LocalCommunicator.h"
 #include "test/lib/plans/Expect.h"
 #include "test/runtime/fabrics/local/Network.h"
 
@@ -31,7 +32,7 @@ struct Ends {
     for (auto &end : ends)
       end->drain();
   }
-  Transfers &operator[](size_t device) { return *ends[device]; }
+  LocalTransfers &operator[](size_t device) { return *ends[device]; }
 
   std::shared_ptr<LocalWorld> world;
   std::vector<std::unique_ptr<LocalTransfers>> ends;
@@ -184,7 +185,7 @@ TEST(LocalTransfers, ManyThreadsAndMessages) {
               stream.peer = peer;
               stream.channel = channel;
             }
-      Transfers &end = ends[static_cast<size_t>(device)];
+      LocalTransfers &end = ends[static_cast<size_t>(device)];
       auto finish = [&](Stream &stream, int message) {
         size_t slot = static_cast<size_t>(message) % window;
         if (end.wait(stream.tickets[slot]).error)

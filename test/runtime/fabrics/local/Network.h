@@ -7,46 +7,67 @@
 #ifndef DTC_TEST_RUNTIME_FABRICS_LOCAL_NETWORK_H
 #define DTC_TEST_RUNTIME_FABRICS_LOCAL_NETWORK_H
 
+#include "runtime/backends/cpu/CpuDevice.h"
 #include "runtime/executor/DeviceThreads.h"
-#include "runtime/fabrics/local/LocalCommunicator.h"
+#include "runtime/fabrics/local/LocalFabric.h"
 #include "test/lib/plans/Expect.h"
 
 #include <gtest/gtest.h>
+#include <list>
 #include <random>
 
 namespace dtc::runtime::testing {
 
 using Axes = std::vector<std::string>;
 
-/// All devices of a mesh with their communicators.
+/// All devices of a mesh with their communicators, each on a queue of a thread of its own.
 struct Network {
-  explicit Network(Mesh mesh)
-      : mesh(mesh), world(std::make_shared<LocalWorld>(mesh)),
-        threads(static_cast<size_t>(mesh.numDevices()), [this] { world->abort(); }) {
-    for (int64_t device = 0; device < mesh.numDevices(); ++device)
-      ends.push_back(std::make_unique<LocalCommunicator>(world, device));
+  explicit Network(const Mesh &mesh)
+      : mesh(mesh), fabric(std::move(*openLocalFabric(mesh))),
+        threads(static_cast<size_t>(mesh.numDevices()),
+                [this](const Error &reason) { fabric->abort(reason); }) {
+    for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+      ends.push_back(std::move(*fabric->openCommunicator(device, /*lane=*/0, *host)));
+      queues.push_back(std::move(*host->openQueue(QueueKind::Compute)));
+    }
+    specs.resize(ends.size());
   }
 
   /// Tensors of all devices.
   using Tensors = std::vector<HostTensor>;
 
+  /// Runs one device's part of a bucket.
+  MaybeError run(size_t device, Communicator::Group group, std::vector<CollectiveSpec> bucket,
+                 const std::vector<CollectiveOperands> &operands) {
+    // They live as long as the communicator.
+    const std::vector<CollectiveSpec> &kept = specs[device].emplace_back(std::move(bucket));
+    if (MaybeError error = ends[device]->enqueue(*queues[device], group, kept, operands))
+      return error;
+    return queues[device]->finish();
+  }
+  MaybeError run(size_t device, Communicator::Group group, CollectiveSpec spec, const void *input,
+                 void *output) {
+    return run(device, group, std::vector{std::move(spec)}, {{input, output}});
+  }
+
   /// Runs a bucket on all devices, given the tensors of each spec; `inPlace` writes over the
   /// inputs. Returns the outputs of each spec.
-  std::vector<Tensors> run(std::vector<CollectiveSpec> specs, const Axes &axes,
+  std::vector<Tensors> run(std::vector<CollectiveSpec> bucket, const Axes &axes,
                            std::vector<Tensors> inputs, bool inPlace = false) {
     std::vector<Tensors> outputs;
-    for (CollectiveSpec &spec : specs) {
+    for (CollectiveSpec &spec : bucket) {
       spec.members = mesh.groupSize(axes);
       outputs.emplace_back(ends.size(), HostTensor(spec.output()));
     }
+    Communicator::Group group = 0;
     for (auto &end : ends)
       group = *end->openGroup(axes);
     MaybeError error = threads.run([&](size_t device) {
       std::vector<CollectiveOperands> operands;
-      for (size_t i = 0; i < specs.size(); ++i)
+      for (size_t i = 0; i < bucket.size(); ++i)
         operands.push_back(
             {inputs[i][device].bytes.data(), (inPlace ? inputs : outputs)[i][device].bytes.data()});
-      return ends[device]->run(group, specs, operands);
+      return run(device, group, bucket, operands);
     });
     EXPECT_OK(error);
     return inPlace ? inputs : outputs;
@@ -60,9 +81,11 @@ struct Network {
   }
 
   Mesh mesh;
-  std::shared_ptr<LocalWorld> world;
-  std::vector<std::unique_ptr<LocalCommunicator>> ends;
-  Communicator::Group group = 0;
+  std::unique_ptr<Device> host = cpu::createCpuDevice(1);
+  std::shared_ptr<Fabric> fabric;
+  std::vector<std::list<std::vector<CollectiveSpec>>> specs; // of each device's calls
+  std::vector<std::unique_ptr<Communicator>> ends;
+  std::vector<std::unique_ptr<Queue>> queues;
   DeviceThreads threads;
 };
 

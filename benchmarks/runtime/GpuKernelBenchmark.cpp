@@ -1,0 +1,182 @@
+//===- GpuKernelBenchmark.cpp - Speed of kernels on a GPU -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernels of a step of GPT-2 on GPU 0, timed by events of its queue. Of those that wait for memory
+// the counter is bytes of all operands a second, of products FLOPs a second.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/Device.h"
+#include "runtime/backends/cuda/CudaBackend.h"
+
+#include <benchmark/benchmark.h>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+using namespace dtc::runtime;
+
+namespace {
+
+struct Case {
+  KernelSignature signature;
+  double flops = 0; // 0: of no interest
+};
+using CaseOf = std::function<Case(DType)>;
+
+template <typename T> T take(Expected<T> value, benchmark::State &state) {
+  if (value)
+    return std::move(*value);
+  state.SkipWithError(value.error().message.c_str());
+  return T();
+}
+
+/// The operands of a call in memory of the device, all zeros.
+struct Operands {
+  std::vector<std::unique_ptr<DeviceMemory>> memory;
+  std::vector<void *> inputs, outputs;
+  void *workspace = nullptr;
+};
+
+MaybeError placeOperands(Operands &operands, Device &device, Queue &queue,
+                         const KernelSignature &signature, size_t workspaceBytes) {
+  auto place = [&](size_t bytes) -> Expected<void *> {
+    Expected<std::unique_ptr<DeviceMemory>> memory = device.allocate(bytes);
+    if (!memory)
+      return memory.error();
+    operands.memory.push_back(std::move(*memory));
+    if (MaybeError error = queue.clear(operands.memory.back()->data(), bytes))
+      return *error;
+    return static_cast<void *>(operands.memory.back()->data());
+  };
+  for (bool isInput : {true, false})
+    for (const TensorType &type : isInput ? signature.inputs : signature.outputs) {
+      Expected<void *> data = place(type.numBytes());
+      if (!data)
+        return data.error();
+      (isInput ? operands.inputs : operands.outputs).push_back(*data);
+    }
+  Expected<void *> scratch = place(workspaceBytes);
+  if (!scratch)
+    return scratch.error();
+  operands.workspace = *scratch;
+  return std::nullopt;
+}
+
+void runOnGpu(benchmark::State &state, const CaseOf &caseOf, DType dtype) {
+  Case kernelCase = caseOf(dtype);
+  std::unique_ptr<Backend> backend = createCudaBackend();
+  auto device = take(backend->openDevice(0), state);
+  auto kernel = take(backend->prepare(kernelCase.signature), state);
+  if (!device || !kernel)
+    return;
+  auto queue = take(device->openQueue(QueueKind::Compute), state);
+  auto begin = take(device->createEvent(true), state), end = take(device->createEvent(true), state);
+  Operands operands;
+  if (MaybeError error =
+          placeOperands(operands, *device, *queue, kernelCase.signature, kernel->workspaceBytes()))
+    return state.SkipWithError(error->message.c_str());
+  KernelArguments arguments{operands.inputs, operands.outputs, {}, operands.workspace};
+  // What happens at the first call alone, such as the choice of an algorithm.
+  MaybeError error = queue->enqueue(*kernel, arguments);
+  constexpr int callsPerIteration = 20;
+  for (auto _ : state) {
+    if (!error)
+      error = queue->record(*begin);
+    for (int i = 0; i < callsPerIteration && !error; ++i)
+      error = queue->enqueue(*kernel, arguments);
+    if (!error)
+      error = queue->record(*end);
+    if (!error)
+      error = queue->finish();
+    if (error)
+      return state.SkipWithError(error->message.c_str());
+    auto from = take(begin->time(), state), to = take(end->time(), state);
+    state.SetIterationTime(std::chrono::duration<double>(to - from).count() / callsPerIteration);
+  }
+  double bytes = 0;
+  for (const auto *types : {&kernelCase.signature.inputs, &kernelCase.signature.outputs})
+    for (const TensorType &type : *types)
+      bytes += static_cast<double>(type.numBytes());
+  auto perSecond = [&](double amount) {
+    return benchmark::Counter(amount, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  state.counters["bytes/s"] = perSecond(bytes);
+  if (kernelCase.flops > 0)
+    state.counters["FLOP/s"] = perSecond(kernelCase.flops);
+}
+
+// GPT-2 124M: 16 sequences of 1024 tokens.
+constexpr int64_t tokens = 16 * 1024, width = 768, vocabulary = 50257;
+
+Case add(DType dtype) {
+  TensorType x{dtype, {tokens, width}};
+  return {{"add", {x, x}, {x}, {}, {}}};
+}
+Case addRow(DType dtype) {
+  TensorType x{dtype, {tokens, 4 * width}}, row{dtype, {4 * width}};
+  return {{"add", {x, row}, {x}, {{"rhs_dims", std::vector<int64_t>{1}}}, {}}};
+}
+Case gelu(DType dtype) {
+  TensorType x{dtype, {tokens, 4 * width}};
+  return {{"gelu", {x}, {x}, {{"approximate", std::string("tanh")}}, {}}};
+}
+Case layerNorm(DType dtype) {
+  TensorType x{dtype, {tokens, width}}, row{dtype, {width}}, statistic{DType::F32, {tokens}};
+  return {{"layer_norm", {x, row, row}, {x, statistic, statistic}, {{"eps", 1e-5}}, {}}};
+}
+Case layerNormGrad(DType dtype) {
+  TensorType x{dtype, {tokens, width}}, row{dtype, {width}}, statistic{DType::F32, {tokens}};
+  TensorType sum{DType::F32, {width}};
+  return {{"layer_norm_grad", {x, row, statistic, statistic, x}, {x, sum, sum}, {}, {}}};
+}
+Case crossEntropy(DType dtype) {
+  TensorType logits{dtype, {tokens / 4, vocabulary}}, row{DType::F32, {tokens / 4}};
+  return {{"cross_entropy", {logits, {DType::I32, {tokens / 4}}}, {row, row}, {}, {}}};
+}
+Case embeddingGrad(DType dtype) {
+  TensorType rows{dtype, {tokens, width}}, table{DType::F32, {vocabulary, width}};
+  return {{"embedding_grad", {{DType::I32, {tokens}}, rows}, {table}, {}, {}}};
+}
+Case sumRows(DType dtype) {
+  TensorType x{dtype, {tokens, width}};
+  return {{"reduce",
+           {x},
+           {{DType::F32, {width}}},
+           {{"kind", std::string("sum")}, {"dims", std::vector<int64_t>{0}}},
+           {}}};
+}
+Case adamW(DType) {
+  TensorType p{DType::F32, {vocabulary, width}}, scalar{DType::F32, {}}, flag{DType::Bool, {}};
+  return {{"adamw",
+           {p, p, p, p, scalar, scalar, scalar, flag},
+           {p, p, p},
+           {{"beta1", 0.9}, {"beta2", 0.95}, {"eps", 1e-8}, {"weight_decay", 0.1}},
+           {}}};
+}
+Case linear(DType dtype) {
+  TensorType x{dtype, {tokens, width}}, w{dtype, {width, 4 * width}}, y{dtype, {tokens, 4 * width}};
+  return {{"einsum", {x, w}, {y}, {{"equation", std::string("td,df->tf")}}, {}},
+          2.0 * tokens * width * 4 * width};
+}
+
+} // namespace
+
+#define DTC_GPU_BENCHMARK(name)                                                                    \
+  BENCHMARK_CAPTURE(runOnGpu, name##_f32, name, DType::F32)->UseManualTime()->MinTime(0.2);        \
+  BENCHMARK_CAPTURE(runOnGpu, name##_bf16, name, DType::BF16)->UseManualTime()->MinTime(0.2)
+
+DTC_GPU_BENCHMARK(add);
+DTC_GPU_BENCHMARK(addRow);
+DTC_GPU_BENCHMARK(gelu);
+DTC_GPU_BENCHMARK(layerNorm);
+DTC_GPU_BENCHMARK(layerNormGrad);
+DTC_GPU_BENCHMARK(crossEntropy);
+DTC_GPU_BENCHMARK(embeddingGrad);
+DTC_GPU_BENCHMARK(sumRows);
+DTC_GPU_BENCHMARK(linear);
+BENCHMARK_CAPTURE(runOnGpu, adamW_f32, adamW, DType::F32)->UseManualTime()->MinTime(0.2);

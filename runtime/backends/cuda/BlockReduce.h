@@ -1,0 +1,59 @@
+//===- BlockReduce.h - Sums and extremes within a block of threads --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CUDA_BLOCKREDUCE_H
+#define DTC_RUNTIME_BACKENDS_CUDA_BLOCKREDUCE_H
+
+#include "runtime/backends/cuda/Launch.h"
+
+#include <limits>
+
+namespace dtc::runtime::cuda {
+
+struct SumOf {
+  template <typename T> static __device__ __forceinline__ T identity() { return T(0); }
+  template <typename T> static __device__ __forceinline__ T combine(T a, T b) { return a + b; }
+};
+// A NaN in either operand is the result.
+struct MaxOf {
+  template <typename T> static __device__ __forceinline__ T identity() { return -T(INFINITY); }
+  template <typename T> static __device__ __forceinline__ T combine(T a, T b) {
+    return a > b || a != a ? a : b;
+  }
+};
+struct MinOf {
+  template <typename T> static __device__ __forceinline__ T identity() { return T(INFINITY); }
+  template <typename T> static __device__ __forceinline__ T combine(T a, T b) {
+    return a < b || a != a ? a : b;
+  }
+};
+
+template <typename Op, typename T> __device__ __forceinline__ T reduceWarp(T value) {
+#pragma unroll
+  for (int distance = warpThreads / 2; distance > 0; distance /= 2)
+    value = Op::combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+  return value;
+}
+
+/// The values of all threads combined, in an order that depends on the number of threads alone; all
+/// threads of the block call it and get the result.
+template <typename Op, typename T> __device__ T reduceBlock(T value) {
+  __shared__ T ofWarp[maxBlockThreads / warpThreads];
+  unsigned warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
+  value = reduceWarp<Op>(value);
+  if (blockDim.x == warpThreads)
+    return value;
+  __syncthreads(); // the results of a call before have been read
+  if (lane == 0)
+    ofWarp[warp] = value;
+  __syncthreads();
+  T result = lane < blockDim.x / warpThreads ? ofWarp[lane] : Op::template identity<T>();
+  return reduceWarp<Op>(result);
+}
+
+} // namespace dtc::runtime::cuda
+
+#endif // DTC_RUNTIME_BACKENDS_CUDA_BLOCKREDUCE_H

@@ -1,0 +1,127 @@
+//===- CudaBackend.cpp - Kernels on NVIDIA GPUs ---------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/CudaBackend.h"
+
+#include "runtime/backends/cuda/CublasLt.h"
+#include "runtime/backends/cuda/CudaDevice.h"
+#include "runtime/backends/cuda/CudaError.h"
+#include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/backends/shared/SignatureChecker.h"
+
+#include <fmt/format.h>
+#include <string_view>
+#include <unordered_map>
+
+namespace dtc::runtime {
+
+namespace cuda {
+
+class CudaBackend final : public Backend {
+public:
+  using Registry = std::unordered_map<std::string_view, PrepareResult (*)(const KernelSignature &)>;
+
+  CudaBackend() {
+    for (std::span<const KernelEntry> family :
+         {unaryKernels(), binaryKernels(), conversionKernels(), dataMovementKernels(),
+          reduceKernels(), shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(),
+          normKernels(), normGradKernels(), crossEntropyKernels(), dropoutKernels(),
+          optimizerKernels()})
+      for (const KernelEntry &entry : family)
+        registry.emplace(entry.name, entry.prepare);
+  }
+
+  std::string name() const override { return "cuda"; }
+  const Registry &kernels() const { return registry; }
+
+  Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const override {
+    auto entry = registry.find(signature.kernel);
+    if (entry == registry.end())
+      return Error{fmt::format("the cuda backend has no kernel '{}'; docs/kernels.md lists those "
+                               "that it has; run the plan with --device cpu",
+                               signature.kernel)};
+    if (MaybeError error = checkOperandSizes(signature))
+      return *error;
+    PrepareResult kernel = entry->second(signature);
+    if (!kernel)
+      return kernel.error();
+    (*kernel)->kernelName = signature.kernel;
+    return Expected<std::unique_ptr<Kernel>>(std::move(*kernel));
+  }
+
+  Expected<std::unique_ptr<Device>> openDevice(int64_t index) const override {
+    Expected<int> count = countGpus();
+    if (!count)
+      return count.error();
+    Expected<std::unique_ptr<CudaDevice>> device =
+        CudaDevice::open(static_cast<int>(index % *count));
+    if (!device)
+      return device.error();
+    return Expected<std::unique_ptr<Device>>(std::move(*device));
+  }
+
+private:
+  Registry registry;
+};
+
+} // namespace cuda
+
+std::unique_ptr<Backend> createCudaBackend() { return std::make_unique<cuda::CudaBackend>(); }
+
+std::vector<std::string> cudaKernelNames() {
+  std::vector<std::string> names;
+  cuda::CudaBackend backend;
+  for (const auto &[name, prepare] : backend.kernels())
+    names.emplace_back(name);
+  return names;
+}
+
+Expected<int> countGpus() {
+  int count = 0;
+  cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) {
+    // The runtime library opens the driver's by this name.
+    int driver = 0, runtime = 0;
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    if (driver == 0)
+      return Error{"no NVIDIA driver: libcuda.so.1 was not found by the dynamic linker "
+                   "(LD_LIBRARY_PATH, /etc/ld.so.conf); install the driver of the GPU, or in a "
+                   "container make it visible there"};
+    return Error{fmt::format("the NVIDIA driver supports CUDA {}.{}, expected {}.{} or newer",
+                             driver / 1000, driver % 1000 / 10, runtime / 1000,
+                             runtime % 1000 / 10)};
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
+    return Error{"the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi"};
+  if (MaybeError error = cuda::checkCuda(status, "cannot count the GPUs"))
+    return *error;
+  return count;
+}
+
+std::vector<std::string> describeCuda() {
+  std::vector<std::string> lines;
+  Expected<int> count = countGpus();
+  if (!count)
+    lines.push_back("cuda: " + count.error().message);
+  for (int i = 0; count && i < *count; ++i) {
+    cudaDeviceProp properties;
+    if (MaybeError error =
+            cuda::checkCuda(cudaGetDeviceProperties(&properties, i), fmt::format("cuda {}", i)))
+      lines.push_back(error->message);
+    else
+      lines.push_back(
+          fmt::format("cuda {}: {}, {} MiB, compute capability {}.{}, {} multiprocessors", i,
+                      properties.name, properties.totalGlobalMem >> 20, properties.major,
+                      properties.minor, properties.multiProcessorCount));
+  }
+  Expected<const cuda::CublasLt *> cublasLt = cuda::loadCublasLt();
+  lines.push_back(cublasLt ? fmt::format("cuBLASLt {}", (*cublasLt)->getVersion())
+                           : cublasLt.error().message);
+  return lines;
+}
+
+} // namespace dtc::runtime

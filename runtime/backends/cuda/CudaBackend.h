@@ -1,0 +1,36 @@
+//===- CudaBackend.h - Kernels on NVIDIA GPUs -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CUDA_CUDABACKEND_H
+#define DTC_RUNTIME_BACKENDS_CUDA_CUDABACKEND_H
+
+#include "runtime/backends/Kernel.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// The kernels of docs/kernels.md that have a CUDA version, on the GPUs of this process. Device i
+/// is GPU i; beyond their number they are shared in turn. It needs neither a GPU nor a library
+/// before the first device is opened or the first matrix product is prepared.
+std::unique_ptr<Backend> createCudaBackend();
+
+/// The number of GPUs of this process. An error says why CUDA cannot be used: no driver, no GPU.
+Expected<int> countGpus();
+
+/// For people, a line for each GPU ("cuda 0: NVIDIA H200, 143771 MiB, compute capability 9.0, 132
+/// multiprocessors") and for each library (the version and where it was found, or what was looked
+/// for and where); or why there are none.
+std::vector<std::string> describeCuda();
+
+/// The names of the kernels that the backend has, in no order.
+std::vector<std::string> cudaKernelNames();
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_BACKENDS_CUDA_CUDABACKEND_H

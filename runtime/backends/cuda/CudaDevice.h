@@ -1,0 +1,130 @@
+//===- CudaDevice.h - A GPU as a device of the executor -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Queues are streams and events are events of CUDA. All that a queue gets is asynchronous; errors
+// of work that the GPU finds later fail the queue, as Device.h says. Since an error of a kernel
+// makes the whole context of CUDA useless, such an error reaches every queue of the process.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CUDA_CUDADEVICE_H
+#define DTC_RUNTIME_BACKENDS_CUDA_CUDADEVICE_H
+
+#include "runtime/backends/Device.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace dtc::runtime::cuda {
+
+/// The first error of a queue, which its events know too.
+class QueueFailure {
+public:
+  MaybeError get() const;
+  /// Keeps the error unless there is one already; gives the one that is kept.
+  Error set(Error error);
+
+private:
+  mutable std::mutex mutex;
+  MaybeError first;
+};
+
+class CudaEvent final : public Event {
+public:
+  CudaEvent(class CudaDevice &device, cudaEvent_t event, bool timed);
+  ~CudaEvent() override;
+  Expected<bool> isDone() const override;
+  MaybeError wait() const override;
+  Expected<TimePoint> time() const override;
+
+private:
+  friend class CudaQueue;
+  /// Of the queue that recorded the event last; null before.
+  std::shared_ptr<QueueFailure> failureOfQueue() const;
+  MaybeError check(cudaError_t status, const char *what) const;
+
+  class CudaDevice &device;
+  cudaEvent_t event;
+  bool timed;
+  mutable std::mutex mutex;
+  std::shared_ptr<QueueFailure> failure;
+};
+
+class CudaQueue final : public Queue {
+public:
+  CudaQueue(class CudaDevice &device, cudaStream_t stream);
+  ~CudaQueue() override;
+
+  MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) override;
+  MaybeError copy(std::byte *to, const std::byte *from, size_t bytes) override;
+  MaybeError clear(std::byte *at, size_t bytes) override;
+  MaybeError call(HostWork &work) override;
+  MaybeError record(Event &event) override;
+  MaybeError wait(const Event &event) override;
+  MaybeError finish() override;
+
+  class CudaDevice &owner() const {
+    return device;
+  }
+  cudaStream_t stream() const { return handle; }
+
+private:
+  /// Makes the GPU the one of the calling thread; gives the error of a queue that has failed.
+  MaybeError begin() const;
+  MaybeError check(cudaError_t status, const char *what) const;
+
+  class CudaDevice &device;
+  cudaStream_t handle;
+  std::shared_ptr<QueueFailure> failure;
+};
+
+class CudaDevice final : public Device {
+public:
+  /// The GPU of number `ordinal`, as the calls of CUDA count; the errors name it "cuda <ordinal>".
+  static Expected<std::unique_ptr<CudaDevice>> open(int ordinal);
+  ~CudaDevice() override;
+
+  std::string describe() const override { return name; }
+  bool isHostMemory() const override { return false; }
+  size_t alignment() const override { return 256; }
+  Expected<FreeMemory> freeMemory() const override;
+  Expected<std::unique_ptr<DeviceMemory>> allocate(size_t bytes) override;
+  Expected<std::unique_ptr<DeviceMemory>> allocateStaging(size_t bytes) override;
+  Expected<std::unique_ptr<Queue>> openQueue(QueueKind kind) override;
+  Expected<std::unique_ptr<Event>> createEvent(bool timed) override;
+
+  int ordinal() const { return number; }
+  int multiprocessors() const { return numMultiprocessors; }
+  MaybeError activate() const;
+  /// The handle of cuBLASLt for this GPU, which lives as long as the device.
+  Expected<cublasLtHandle_t> cublasLt();
+  /// When an event came that was created with timing and is done.
+  Expected<Event::TimePoint> timeOf(cudaEvent_t event);
+
+private:
+  explicit CudaDevice(int number) : number(number) {}
+  MaybeError initialize();
+  /// Relates the clock of the GPU to the host's from now on.
+  MaybeError setAnchor();
+  std::string place() const;
+
+  int number;
+  int numMultiprocessors = 1;
+  std::string name;
+  std::mutex mutex; // of what follows
+  cublasLtHandle_t handle = nullptr;
+  cudaStream_t anchorStream = nullptr;
+  cudaEvent_t anchor = nullptr;
+  Event::TimePoint anchorTime;
+};
+
+} // namespace dtc::runtime::cuda
+
+#endif // DTC_RUNTIME_BACKENDS_CUDA_CUDADEVICE_H

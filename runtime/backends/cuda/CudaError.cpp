@@ -1,0 +1,22 @@
+//===- CudaError.cpp - Errors of CUDA as text -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/CudaError.h"
+
+#include <fmt/format.h>
+
+namespace dtc::runtime::cuda {
+
+MaybeError checkCuda(cudaError_t status, const std::string &what) {
+  if (status == cudaSuccess)
+    return std::nullopt;
+  // An error of a call, as of an allocation, would otherwise be reported by the next launch too.
+  (void)cudaGetLastError();
+  return Error{
+      fmt::format("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status))};
+}
+
+} // namespace dtc::runtime::cuda

@@ -1,0 +1,92 @@
+//===- CudaKernel.h - Prepared kernel calls of the CUDA backend -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H
+#define DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H
+
+#include "runtime/backends/Kernel.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace dtc::runtime::cuda {
+
+class CudaQueue;
+
+/// A prepared call: what it does is the work that enqueue() gives a queue. One object serves all
+/// GPUs, so it holds no memory of a device.
+class CudaKernel : public Kernel {
+public:
+  /// The name in docs/kernels.md, for messages.
+  const std::string &name() const { return kernelName; }
+  virtual MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const = 0;
+
+private:
+  friend class CudaBackend;
+  std::string kernelName;
+};
+
+using PrepareResult = Expected<std::unique_ptr<CudaKernel>>;
+
+/// A kernel of docs/kernels.md. `prepare` is called with operands whose element counts and byte
+/// sizes fit an int64_t; it checks all else.
+struct KernelEntry {
+  const char *name;
+  PrepareResult (*prepare)(const KernelSignature &signature);
+};
+
+std::span<const KernelEntry> unaryKernels();
+std::span<const KernelEntry> binaryKernels();
+std::span<const KernelEntry> conversionKernels();
+std::span<const KernelEntry> dataMovementKernels();
+std::span<const KernelEntry> reduceKernels();
+std::span<const KernelEntry> shardingKernels();
+std::span<const KernelEntry> einsumKernels();
+std::span<const KernelEntry> indexingKernels();
+std::span<const KernelEntry> softmaxKernels();
+std::span<const KernelEntry> normKernels();
+std::span<const KernelEntry> normGradKernels();
+std::span<const KernelEntry> crossEntropyKernels();
+std::span<const KernelEntry> dropoutKernels();
+std::span<const KernelEntry> optimizerKernels();
+
+template <typename T> const T *input(const KernelArguments &args, size_t index) {
+  return static_cast<const T *>(args.inputs[index]);
+}
+template <typename T> T *output(const KernelArguments &args, size_t index) {
+  return static_cast<T *>(args.outputs[index]);
+}
+
+/// A kernel from a function of the queue and the arguments.
+template <typename Enqueue> class FunctionKernel final : public CudaKernel {
+public:
+  FunctionKernel(Enqueue function, size_t workspace)
+      : function(std::move(function)), workspace(workspace) {}
+  size_t workspaceBytes() const override { return workspace; }
+  MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
+    return function(queue, args);
+  }
+
+private:
+  Enqueue function;
+  size_t workspace;
+};
+
+template <typename Enqueue>
+std::unique_ptr<CudaKernel> makeKernel(Enqueue function, size_t workspace = 0) {
+  return std::make_unique<FunctionKernel<Enqueue>>(std::move(function), workspace);
+}
+
+/// The bytes of an array of `count` elements in the workspace, so that the next one is aligned.
+template <typename T> size_t arrayBytes(int64_t count) {
+  return (static_cast<size_t>(count) * sizeof(T) + 255) / 256 * 256;
+}
+
+} // namespace dtc::runtime::cuda
+
+#endif // DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H

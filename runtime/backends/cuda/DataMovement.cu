@@ -1,0 +1,179 @@
+//===- DataMovement.cu - Kernels that move elements -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/backends/cuda/Elementwise.h"
+#include "runtime/backends/cuda/StridedCopy.h"
+#include "runtime/backends/shared/DataMovementCalls.h"
+
+#include <string>
+#include <vector>
+
+namespace dtc::runtime::cuda {
+
+namespace {
+
+template <typename T> struct Fill {
+  T value;
+  __device__ T operator()(int64_t) const { return value; }
+};
+
+struct Identity {
+  template <typename T> __device__ T operator()(int64_t, T value) const { return value; }
+};
+
+template <typename T>
+__global__ void __launch_bounds__(256)
+    stridedCopyKernel(const __grid_constant__ DeviceLoops<2> loops, T *to, const T *from) {
+  int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < loops.count; i += step) {
+    int64_t offsets[2];
+    loops.offsetsAt(i, offsets);
+    to[offsets[0]] = from[offsets[1]];
+  }
+}
+
+template <typename T> MaybeError enqueueFill(CudaQueue &queue, T *out, int64_t count, T value) {
+  return enqueueDense<T>(queue, count, Fill<T>{value}, out);
+}
+
+PrepareResult prepareFill(const KernelSignature &signature) {
+  Expected<FillCall> call = checkFill(signature);
+  if (!call)
+    return call.error();
+  return withElementBits(call->type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using T = typename decltype(identity)::type;
+    return makeKernel([count = call->type.numElements(), value = static_cast<T>(call->bits)](
+                          CudaQueue &queue, const KernelArguments &args) {
+      return enqueueFill(queue, output<T>(args, 0), count, value);
+    });
+  });
+}
+
+PrepareResult prepareConstant(const KernelSignature &signature) {
+  Expected<std::string> data = checkConstant(signature);
+  if (!data)
+    return data.error();
+  // The bytes live as long as the kernel, and so until the copy has run.
+  return makeKernel([data = std::move(*data)](CudaQueue &queue, const KernelArguments &args) {
+    return queue.copy(output<std::byte>(args, 0), reinterpret_cast<const std::byte *>(data.data()),
+                      data.size());
+  });
+}
+
+PrepareResult prepareCopy(const KernelSignature &signature) {
+  Expected<int64_t> bytes = checkCopy(signature);
+  if (!bytes)
+    return bytes.error();
+  return makeKernel(
+      [size = static_cast<size_t>(*bytes)](CudaQueue &queue, const KernelArguments &args) {
+        return queue.copy(output<std::byte>(args, 0), input<std::byte>(args, 0), size);
+      });
+}
+
+template <Expected<StridedCall> (*check)(const KernelSignature &)>
+PrepareResult prepareStrided(const KernelSignature &signature) {
+  Expected<StridedCall> call = check(signature);
+  if (!call)
+    return call.error();
+  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(call->loops, 1);
+  if (!loops)
+    return loops.error();
+  return withElementBits(call->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using T = typename decltype(identity)::type;
+    return makeKernel(
+        [loops = *loops, offset = call->offset](CudaQueue &queue, const KernelArguments &args) {
+          return enqueueElementwise<T, T>(queue, loops, Identity(), output<T>(args, 0),
+                                          input<T>(args, 0) + offset);
+        });
+  });
+}
+
+PrepareResult preparePad(const KernelSignature &signature) {
+  Expected<PadCall> call = checkPad(signature);
+  if (!call)
+    return call.error();
+  Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(call->block.loops);
+  if (!loops)
+    return loops.error();
+  return withElementBits(call->type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using T = typename decltype(identity)::type;
+    return makeKernel([loops = *loops, offset = call->block.offset,
+                       count = call->type.numElements(), value = static_cast<T>(call->bits)](
+                          CudaQueue &queue, const KernelArguments &args) -> MaybeError {
+      if (MaybeError error = enqueueFill(queue, output<T>(args, 0), count, value))
+        return error;
+      return enqueueStridedCopy(queue, loops, sizeof(T), output<T>(args, 0) + offset,
+                                input<T>(args, 0));
+    });
+  });
+}
+
+PrepareResult prepareConcat(const KernelSignature &signature) {
+  struct Part {
+    DeviceLoops<2> loops;
+    size_t offset; // in bytes
+  };
+  Expected<ConcatCall> call = checkConcat(signature);
+  if (!call)
+    return call.error();
+  size_t width = byteWidth(call->dtype);
+  std::vector<Part> parts;
+  for (const BlockWrite &block : call->blocks) {
+    Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(block.loops);
+    if (!loops)
+      return loops.error();
+    parts.push_back({*loops, static_cast<size_t>(block.offset) * width});
+  }
+  return makeKernel([parts = std::move(parts), width](CudaQueue &queue,
+                                                      const KernelArguments &args) -> MaybeError {
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (MaybeError error =
+              enqueueStridedCopy(queue, parts[i].loops, width,
+                                 output<std::byte>(args, 0) + parts[i].offset, args.inputs[i]))
+        return error;
+    return std::nullopt;
+  });
+}
+
+template <typename T>
+MaybeError enqueueCopyOf(CudaQueue &queue, const DeviceLoops<2> &loops, void *to,
+                         const void *from) {
+  return launch(queue, gridStride(queue, loops.count), stridedCopyKernel<T>, loops,
+                static_cast<T *>(to), static_cast<const T *>(from));
+}
+
+} // namespace
+
+MaybeError enqueueStridedCopy(CudaQueue &queue, const DeviceLoops<2> &loops, size_t width, void *to,
+                              const void *from) {
+  switch (width) {
+  case 1:
+    return enqueueCopyOf<uint8_t>(queue, loops, to, from);
+  case 2:
+    return enqueueCopyOf<uint16_t>(queue, loops, to, from);
+  case 8:
+    return enqueueCopyOf<uint64_t>(queue, loops, to, from);
+  default:
+    return enqueueCopyOf<uint32_t>(queue, loops, to, from);
+  }
+}
+
+std::span<const KernelEntry> dataMovementKernels() {
+  static constexpr KernelEntry entries[] = {
+      {"fill", prepareFill},
+      {"constant", prepareConstant},
+      {"copy", prepareCopy},
+      {"broadcast", prepareStrided<checkBroadcast>},
+      {"transpose", prepareStrided<checkTranspose>},
+      {"slice", prepareStrided<checkSlice>},
+      {"pad", preparePad},
+      {"concat", prepareConcat},
+  };
+  return entries;
+}
+
+} // namespace dtc::runtime::cuda

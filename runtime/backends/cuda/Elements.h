@@ -1,0 +1,84 @@
+//===- Elements.h - Element types on a GPU --------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CUDA_ELEMENTS_H
+#define DTC_RUNTIME_BACKENDS_CUDA_ELEMENTS_H
+
+#include "support/Tensor.h"
+
+#include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <type_traits>
+
+namespace dtc::runtime::cuda {
+
+/// An element of bool, whose byte may hold any value in a buffer that nobody has written.
+struct BoolByte {
+  uint8_t byte;
+};
+
+/// The type in which values of type T are computed with; that of wideType().
+template <typename T> struct WideOf { using Type = T; };
+template <> struct WideOf<__nv_bfloat16> { using Type = float; };
+template <> struct WideOf<__half> { using Type = float; };
+template <typename T> using Wide = typename WideOf<T>::Type;
+
+template <typename T> __device__ __forceinline__ T widen(T value) { return value; }
+__device__ __forceinline__ float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ __forceinline__ float widen(__half value) { return __half2float(value); }
+
+/// Rounds once, to the nearest, ties to even.
+template <typename T> __device__ __forceinline__ T narrow(Wide<T> value) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __float2bfloat16_rn(value);
+  else if constexpr (std::is_same_v<T, __half>)
+    return __float2half_rn(value);
+  else
+    return value;
+}
+
+/// N elements that are read and written together.
+template <typename T, int N> struct alignas(sizeof(T) * N) Vector { T at[N]; };
+
+/// Calls function(type) with the std::type_identity of the float type that `dtype` names.
+template <typename Function> auto withFloatType(DType dtype, const Function &function) {
+  switch (dtype) {
+  case DType::F64:
+    return function(std::type_identity<double>());
+  case DType::BF16:
+    return function(std::type_identity<__nv_bfloat16>());
+  case DType::F16:
+    return function(std::type_identity<__half>());
+  default:
+    return function(std::type_identity<float>());
+  }
+}
+
+/// The same where `dtype` is f32 or f64.
+template <typename Function> auto withWideType(DType dtype, const Function &function) {
+  return dtype == DType::F64 ? function(std::type_identity<double>())
+                             : function(std::type_identity<float>());
+}
+
+/// The same with an unsigned integer as wide as an element, for kernels that move elements.
+template <typename Function> auto withElementBits(DType dtype, const Function &function) {
+  switch (byteWidth(dtype)) {
+  case 1:
+    return function(std::type_identity<uint8_t>());
+  case 2:
+    return function(std::type_identity<uint16_t>());
+  case 8:
+    return function(std::type_identity<uint64_t>());
+  default:
+    return function(std::type_identity<uint32_t>());
+  }
+}
+
+} // namespace dtc::runtime::cuda
+
+#endif // DTC_RUNTIME_BACKENDS_CUDA_ELEMENTS_H

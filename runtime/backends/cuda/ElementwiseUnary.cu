@@ -1,0 +1,155 @@
+//===- ElementwiseUnary.cu - Functions of one tensor, their gradients -----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/backends/cuda/Elementwise.h"
+#include "runtime/backends/shared/ElementwiseCalls.h"
+
+namespace dtc::runtime::cuda {
+
+namespace {
+
+template <typename W> __device__ __forceinline__ W sigmoid(W x) { return W(1) / (W(1) + exp(-x)); }
+
+/// The sigmoid and its derivative, which 1 - sigmoid(x) would cost its accuracy for large x.
+template <typename W> __device__ __forceinline__ W sigmoidAndSlope(W x, W &slope) {
+  W e = exp(-fabs(x));
+  W inverse = W(1) / (W(1) + e);
+  slope = e * inverse * inverse;
+  return x < W(0) ? e * inverse : inverse;
+}
+
+struct Neg {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return -x; }
+};
+struct Abs {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return fabs(x); }
+};
+struct Exp {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return exp(x); }
+};
+struct Log {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return log(x); }
+};
+struct Sqrt {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return sqrt(x); }
+};
+struct Rsqrt {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return W(1) / sqrt(x); }
+};
+struct Tanh {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return tanh(x); }
+};
+struct Sigmoid {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return sigmoid(x); }
+};
+struct Relu {
+  // Written so that a NaN stays one.
+  template <typename W> __device__ W operator()(int64_t, W x) const { return x < W(0) ? W(0) : x; }
+};
+struct Silu {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return x * sigmoid(x); }
+};
+
+// 0.5 (1 + tanh(u)) is sigmoid(2u), which keeps small results accurate.
+template <typename W> __device__ __forceinline__ W geluTwiceU(W x) {
+  return W(1.5957691216057308) * (x + W(0.044715) * (x * x * x));
+}
+template <typename W> __device__ __forceinline__ W normalCdf(W x) {
+  return W(0.5) * (W(1) + erf(x * W(0.70710678118654752)));
+}
+struct GeluTanh {
+  template <typename W> __device__ W operator()(int64_t, W x) const {
+    return x * sigmoid(geluTwiceU(x));
+  }
+};
+struct GeluErf {
+  template <typename W> __device__ W operator()(int64_t, W x) const { return x * normalCdf(x); }
+};
+struct GeluTanhGrad {
+  template <typename W> __device__ W operator()(int64_t, W x, W dy) const {
+    W slope;
+    W s = sigmoidAndSlope(geluTwiceU(x), slope);
+    W inner = W(1.5957691216057308) * (W(1) + W(3 * 0.044715) * (x * x));
+    return dy * (s + x * slope * inner);
+  }
+};
+struct GeluErfGrad {
+  template <typename W> __device__ W operator()(int64_t, W x, W dy) const {
+    W density = W(0.39894228040143268) * exp(W(-0.5) * x * x);
+    return dy * (normalCdf(x) + x * density);
+  }
+};
+struct SiluGrad {
+  template <typename W> __device__ W operator()(int64_t, W x, W dy) const {
+    W slope;
+    W s = sigmoidAndSlope(x, slope);
+    return dy * (s + x * slope);
+  }
+};
+
+template <typename Op> std::unique_ptr<CudaKernel> makeUnary(const TensorType &type) {
+  int64_t count = type.numElements();
+  return withFloatType(type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using T = typename decltype(identity)::type;
+    return makeKernel([=](CudaQueue &queue, const KernelArguments &args) {
+      return enqueueDense<T, T>(queue, count, Op(), output<T>(args, 0), input<T>(args, 0));
+    });
+  });
+}
+
+template <typename Op> std::unique_ptr<CudaKernel> makeGradient(const TensorType &type) {
+  int64_t count = type.numElements();
+  return withFloatType(type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using T = typename decltype(identity)::type;
+    return makeKernel([=](CudaQueue &queue, const KernelArguments &args) {
+      return enqueueDense<T, T, T>(queue, count, Op(), output<T>(args, 0), input<T>(args, 0),
+                                   input<T>(args, 1));
+    });
+  });
+}
+
+template <typename Op> PrepareResult prepareUnary(const KernelSignature &signature) {
+  Expected<TensorType> type = checkUnary(signature);
+  return type ? PrepareResult(makeUnary<Op>(*type)) : PrepareResult(type.error());
+}
+
+PrepareResult prepareGelu(const KernelSignature &signature) {
+  Expected<GeluCall> call = checkGelu(signature);
+  if (!call)
+    return call.error();
+  return call->isTanh ? makeUnary<GeluTanh>(call->type) : makeUnary<GeluErf>(call->type);
+}
+
+PrepareResult prepareGeluGrad(const KernelSignature &signature) {
+  Expected<GeluCall> call = checkGeluGrad(signature);
+  if (!call)
+    return call.error();
+  return call->isTanh ? makeGradient<GeluTanhGrad>(call->type)
+                      : makeGradient<GeluErfGrad>(call->type);
+}
+
+PrepareResult prepareSiluGrad(const KernelSignature &signature) {
+  Expected<TensorType> type = checkUnaryGrad(signature);
+  return type ? PrepareResult(makeGradient<SiluGrad>(*type)) : PrepareResult(type.error());
+}
+
+} // namespace
+
+std::span<const KernelEntry> unaryKernels() {
+  static constexpr KernelEntry entries[] = {
+      {"neg", prepareUnary<Neg>},     {"abs", prepareUnary<Abs>},
+      {"exp", prepareUnary<Exp>},     {"log", prepareUnary<Log>},
+      {"sqrt", prepareUnary<Sqrt>},   {"rsqrt", prepareUnary<Rsqrt>},
+      {"tanh", prepareUnary<Tanh>},   {"sigmoid", prepareUnary<Sigmoid>},
+      {"relu", prepareUnary<Relu>},   {"silu", prepareUnary<Silu>},
+      {"gelu", prepareGelu},          {"gelu_grad", prepareGeluGrad},
+      {"silu_grad", prepareSiluGrad},
+  };
+  return entries;
+}
+
+} // namespace dtc::runtime::cuda

@@ -1,0 +1,199 @@
+//===- Matmul.cpp - Batched matrix products by cuBLASLt -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/Matmul.h"
+
+#include "runtime/backends/cuda/CudaDevice.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace dtc::runtime::cuda {
+
+namespace {
+
+/// How a matrix lies: which of its directions is contiguous, and the step in the other one.
+struct Layout {
+  bool columnMajor = false;
+  int64_t step = 1;
+
+  Layout(const MatrixStrides &strides, int64_t rows, int64_t columns) {
+    columnMajor = rows == 1 || (columns != 1 && strides.row == 1);
+    step = columnMajor ? std::max(strides.column, rows) : std::max(strides.row, columns);
+  }
+};
+
+cudaDataType_t typeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+    return CUDA_R_64F;
+  case DType::BF16:
+    return CUDA_R_16BF;
+  case DType::F16:
+    return CUDA_R_16F;
+  default:
+    return CUDA_R_32F;
+  }
+}
+
+/// The largest power of two, up to 256, that divides an address.
+uint32_t alignmentOf(const void *pointer) {
+  auto address = reinterpret_cast<uintptr_t>(pointer) | 256;
+  return static_cast<uint32_t>(address & (~address + 1));
+}
+
+/// More than what split sums of a result take is of no use; 32 MiB is what NVIDIA recommends for
+/// the largest products.
+size_t workspaceFor(int64_t results) {
+  constexpr size_t largest = size_t{32} << 20;
+  size_t wanted = static_cast<size_t>(std::min<int64_t>(results, int64_t{largest})) * 64;
+  return std::min(largest, (wanted + 255) / 256 * 256);
+}
+
+} // namespace
+
+MaybeError Matmul::check(cublasStatus_t status, const char *what) const {
+  if (status == CUBLAS_STATUS_SUCCESS)
+    return std::nullopt;
+  return Error{fmt::format("cuBLASLt cannot {} of {}: {}", what, shapeText,
+                           library.getStatusString(status))};
+}
+
+Expected<std::unique_ptr<Matmul>> Matmul::create(const GemmShape &shape, const MatmulBatch &batch,
+                                                 DType in, DType out) {
+  Expected<const CublasLt *> library = loadCublasLt();
+  if (!library)
+    return library.error();
+  std::unique_ptr<Matmul> matmul(new Matmul(**library));
+  if (MaybeError error = matmul->describe(shape, batch, in, out))
+    return *error;
+  return matmul;
+}
+
+MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DType in, DType out) {
+  shapeText = fmt::format("{} products of {}x{}x{} ({} to {})", batch.count, shape.m, shape.n,
+                          shape.k, dtc::runtime::name(in), dtc::runtime::name(out));
+  isDouble = in == DType::F64;
+  workspace = workspaceFor(batch.count * shape.m * shape.n);
+  if (MaybeError error = check(
+          library.matmulDescCreate(&operation, isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                   isDouble ? CUDA_R_64F : CUDA_R_32F),
+          "describe the product"))
+    return error;
+  Layout a(shape.a, shape.m, shape.k), b(shape.b, shape.k, shape.n), c(shape.c, shape.m, shape.n);
+  reversed = !c.columnMajor;
+  int64_t m = shape.m, n = shape.n, batchA = batch.a, batchB = batch.b;
+  if (reversed) {
+    std::swap(a, b);
+    std::swap(m, n);
+    std::swap(batchA, batchB);
+  }
+  // `layout` holds op(matrix) of rows x columns, as it lies or transposed.
+  auto make = [&](cublasLtMatrixLayout_t &layout, DType dtype, int64_t rows, int64_t columns,
+                  int64_t step, int64_t distance) -> MaybeError {
+    auto count = static_cast<int32_t>(batch.count);
+    cublasStatus_t status = library.matrixLayoutCreate(
+        &layout, typeOf(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), step);
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = library.matrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                                sizeof(count));
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = library.matrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                &distance, sizeof(distance));
+    return check(status, "describe a matrix");
+  };
+  bool plainA = a.columnMajor == c.columnMajor, plainB = b.columnMajor == c.columnMajor;
+  int32_t operationA = plainA ? CUBLAS_OP_N : CUBLAS_OP_T;
+  int32_t operationB = plainB ? CUBLAS_OP_N : CUBLAS_OP_T;
+  cublasStatus_t status = library.matmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                         &operationA, sizeof(operationA));
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = library.matmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &operationB,
+                                            sizeof(operationB));
+  if (MaybeError error = check(status, "describe the product"))
+    return error;
+  if (MaybeError error =
+          make(first, in, plainA ? m : shape.k, plainA ? shape.k : m, a.step, batchA))
+    return error;
+  if (MaybeError error =
+          make(second, in, plainB ? shape.k : n, plainB ? n : shape.k, b.step, batchB))
+    return error;
+  return make(result, out, m, n, c.step, batch.c);
+}
+
+Matmul::~Matmul() {
+  for (cublasLtMatrixLayout_t layout : {first, second, result})
+    if (layout)
+      (void)library.matrixLayoutDestroy(layout);
+  if (operation)
+    (void)library.matmulDescDestroy(operation);
+}
+
+Expected<cublasLtMatmulAlgo_t>
+Matmul::askForAlgorithm(cublasLtHandle_t handle, const std::array<uint32_t, 3> &alignments) const {
+  cublasLtMatmulPreference_t preference = nullptr;
+  if (MaybeError error = check(library.matmulPreferenceCreate(&preference), "take the preferences"))
+    return *error;
+  uint64_t bytes = workspace;
+  cublasStatus_t status = library.matmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
+  constexpr std::array<cublasLtMatmulPreferenceAttributes_t, 4> attributes = {
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+  for (size_t i = 0; i < attributes.size() && status == CUBLAS_STATUS_SUCCESS; ++i)
+    status = library.matmulPreferenceSetAttribute(
+        preference, attributes[i], &alignments[std::min<size_t>(i, 2)], sizeof(uint32_t));
+  cublasLtMatmulHeuristicResult_t found = {};
+  int count = 0;
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = library.matmulAlgoGetHeuristic(handle, operation, first, second, result, result,
+                                            preference, 1, &found, &count);
+  (void)library.matmulPreferenceDestroy(preference);
+  if (status == CUBLAS_STATUS_SUCCESS && count < 1)
+    status = CUBLAS_STATUS_NOT_SUPPORTED;
+  if (MaybeError error = check(status, "find an algorithm for the product"))
+    return *error;
+  return found.algo;
+}
+
+Expected<cublasLtMatmulAlgo_t> Matmul::algorithmFor(CudaQueue &queue, const void *firstMatrix,
+                                                    const void *secondMatrix,
+                                                    const void *resultMatrix) const {
+  Key key{queue.owner().ordinal(),
+          {alignmentOf(firstMatrix), alignmentOf(secondMatrix), alignmentOf(resultMatrix)}};
+  Expected<cublasLtHandle_t> handle = queue.owner().cublasLt();
+  if (!handle)
+    return handle.error();
+  std::lock_guard lock(mutex);
+  auto known = algorithms.find(key);
+  if (known != algorithms.end())
+    return known->second;
+  Expected<cublasLtMatmulAlgo_t> algorithm = askForAlgorithm(*handle, key.second);
+  if (algorithm)
+    algorithms.emplace(key, *algorithm);
+  return algorithm;
+}
+
+MaybeError Matmul::enqueue(CudaQueue &queue, const void *a, const void *b, void *c,
+                           void *workspaceMemory) const {
+  if (reversed)
+    std::swap(a, b);
+  Expected<cublasLtMatmulAlgo_t> algorithm = algorithmFor(queue, a, b, c);
+  if (!algorithm)
+    return algorithm.error();
+  Expected<cublasLtHandle_t> handle = queue.owner().cublasLt();
+  if (!handle)
+    return handle.error();
+  const float one = 1, zero = 0;
+  const double wideOne = 1, wideZero = 0;
+  const void *alpha = isDouble ? static_cast<const void *>(&wideOne) : &one;
+  const void *beta = isDouble ? static_cast<const void *>(&wideZero) : &zero;
+  return check(library.matmul(*handle, operation, alpha, a, first, b, second, beta, c, result, c,
+                              result, &*algorithm, workspaceMemory, workspace, queue.stream()),
+               "enqueue the product");
+}
+
+} // namespace dtc::runtime::cuda

@@ -1,0 +1,24 @@
+# The sources of the CUDA backend, for nvcc and for the stand-in of CUDA (test/standin/cuda), which has a LoadCublasLt.cpp
+# of its own.
+set(DTC_CUDA_SOURCES)
+foreach(source
+  Conversion.cu
+  CrossEntropy.cu
+  CudaBackend.cpp
+  CudaDevice.cpp
+  CudaError.cpp
+  DataMovement.cu
+  Dropout.cu
+  Einsum.cu
+  ElementwiseBinary.cu
+  ElementwiseUnary.cu
+  Indexing.cu
+  Matmul.cpp
+  NormGrads.cu
+  Norms.cu
+  Optimizer.cu
+  Reduce.cu
+  Sharding.cu
+  Softmax.cu)
+  list(APPEND DTC_CUDA_SOURCES "${CMAKE_CURRENT_LIST_DIR}/${source}")
+endforeach()

@@ -1,0 +1,64 @@
+//===- IndexingCalls.cpp - Calls of kernels that look elements up ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/shared/IndexingCalls.h"
+
+#include "runtime/backends/shared/SignatureChecker.h"
+
+namespace dtc::runtime {
+
+Expected<EmbeddingCall> checkEmbedding(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &table = check.floatInputOfRank(0, 2);
+  const TensorType &ids = check.indexInput(1);
+  if (!check.failed())
+    check.expectOutput(0, append(withElements(ids, table.dtype), table.shape[1]));
+  if (MaybeError error = check.finish())
+    return *error;
+  return EmbeddingCall{table.dtype, table.shape[0], table.shape[1], ids.numElements()};
+}
+
+Expected<EmbeddingCall> checkEmbeddingGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &ids = check.indexInput(0);
+  const TensorType &dy = check.floatInput(1, 1);
+  const TensorType &out = check.output(0);
+  DType wide = wideType(dy.dtype);
+  if (out.dtype != wide || out.rank() != 2)
+    check.fail("output 0 is " + out.str() + ", expected 2 dimensions of " + name(wide));
+  if (!check.failed())
+    check.expectInput(1, append(withElements(ids, dy.dtype), out.shape[1]));
+  if (MaybeError error = check.finish())
+    return *error;
+  return EmbeddingCall{dy.dtype, out.shape[0], out.shape[1], ids.numElements()};
+}
+
+Expected<PickCall> checkPick(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &x = check.floatInput(0, 1);
+  check.expectInput(1, withElements(dropLast(x), DType::I32));
+  check.expectOutput(0, dropLast(x));
+  if (MaybeError error = check.finish())
+    return *error;
+  return PickCall{x.dtype, numRows(x), x.shape.back()};
+}
+
+Expected<PickCall> checkPickGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &ids = check.indexInput(0);
+  const TensorType &dy = check.floatInput(1);
+  const TensorType &out = check.output(0);
+  check.expectInput(1, withElements(ids, dy.dtype));
+  if (out.rank() < 1)
+    check.fail("output 0 is " + out.str() + ", expected at least 1 dimensions");
+  if (!check.failed())
+    check.expectOutput(0, append(dy, out.shape.back()));
+  if (MaybeError error = check.finish())
+    return *error;
+  return PickCall{dy.dtype, ids.numElements(), out.shape.back()};
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,37 @@
+//===- IndexingCalls.h - Calls of kernels that look elements up -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Each function checks a call against its row of docs/kernels.md and gives what a backend needs to
+// know of it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_INDEXINGCALLS_H
+#define DTC_RUNTIME_BACKENDS_SHARED_INDEXINGCALLS_H
+
+#include "runtime/backends/Kernel.h"
+
+namespace dtc::runtime {
+
+/// `count` indices of rows of a table of `vocabulary` rows of `width` elements.
+struct EmbeddingCall {
+  DType dtype = DType::F32; // of the table and of the rows
+  int64_t vocabulary = 0, width = 0, count = 0;
+};
+Expected<EmbeddingCall> checkEmbedding(const KernelSignature &signature);
+Expected<EmbeddingCall> checkEmbeddingGrad(const KernelSignature &signature);
+
+/// An index into each of `rows` rows of `width` elements.
+struct PickCall {
+  DType dtype = DType::F32;
+  int64_t rows = 0, width = 0;
+};
+Expected<PickCall> checkPick(const KernelSignature &signature);
+Expected<PickCall> checkPickGrad(const KernelSignature &signature);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_BACKENDS_SHARED_INDEXINGCALLS_H

@@ -1,0 +1,154 @@
+//===- DeviceExecutor.h - One device's part of a step ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_EXECUTOR_DEVICEEXECUTOR_H
+#define DTC_RUNTIME_EXECUTOR_DEVICEEXECUTOR_H
+
+#include "runtime/backends/Kernel.h"
+#include "runtime/executor/DeviceProgress.h"
+#include "runtime/executor/DeviceResources.h"
+#include "runtime/executor/DeviceTransfers.h"
+#include "runtime/executor/Injection.h"
+#include "runtime/executor/PreparedProgram.h"
+#include "runtime/executor/StepTimes.h"
+#include "runtime/fabrics/Fabric.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace dtc::runtime {
+
+struct DeviceOptions {
+  bool profile = false;
+  size_t traceSteps = 0; // to record; 0: none
+  int64_t batches = 1;   // of a step
+  std::vector<PreparedInjection> injections = {};
+};
+
+/// A device's part of a plan: its place on the mesh, its ends of the network, and what it enqueues
+/// in a step. Kernels, collectives that are waited for at once and transfers are work of the
+/// device's compute queue, async collectives of its lane. The host waits for a device only at the
+/// end of a step.
+class DeviceExecutor {
+public:
+  /// Opens all groups. The resources, which outlive it, have their queues, and enough memory for
+  /// the device's program. Throws ThreadStartError.
+  static Expected<std::unique_ptr<DeviceExecutor>>
+  create(std::shared_ptr<const PreparedPlan> plan, int64_t index, const DeviceResources &resources,
+         Fabric &fabric, const DeviceOptions &options);
+
+  /// Runs the schedule once, with its loop over microbatches once for each batch. Calls
+  /// loadInputs(batch) before the first entry and before each further run of the loop. After an
+  /// error, others may still be running.
+  MaybeError runSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
+  /// Waits for the work that a failed schedule has left. The fabric must have been aborted, and all
+  /// devices must have drained before the memory of one is freed.
+  void drain();
+
+  int64_t index() const { return deviceIndex; }
+  const PreparedProgram &getProgram() const { return program; }
+  const DeviceResources &getResources() const { return resources; }
+  /// The address of a buffer of the plan; of one with slots, the first.
+  std::byte *buffer(uint32_t index) const;
+  /// Where the host writes an input of the program for a batch, and what makes the device's
+  /// compute queue take it from there. To be called by loadInputs() for the batch.
+  std::byte *inputPlace(size_t input, int64_t batch) const;
+  MaybeError enqueueInput(size_t input, int64_t batch);
+
+  /// What this device has sent since it was made.
+  CommunicatorBytes sent() const;
+  /// The device at the other end of a transfer.
+  int64_t transferPeer(size_t transfer) const { return transfers->peer(transfer); }
+
+  /// Begins to watch a step, on the thread that calls what follows; it may be another one than that
+  /// of runSchedule().
+  void beginWatch();
+  /// Grows whenever the device, or the host for it, has done more.
+  uint64_t advances() const { return progress.advances() + entriesDone(); }
+  bool hasFinished() const { return progress.hasFinished(); }
+  /// What the device is at.
+  struct Position {
+    size_t entry = 0; // of the schedule
+    /// Of the program; none if the host is ahead of the device, which is somewhere in the entry.
+    std::optional<size_t> instruction;
+  };
+  /// None before the step.
+  std::optional<Position> position() const;
+
+  /// One entry for each of the program's instructions; empty without profiling.
+  const std::vector<InstructionTime> &times() const { return stepTimes.times(); }
+  /// One entry for each of the program's transfers; empty without profiling.
+  const std::vector<TransferTime> &transferTimes() const { return stepTimes.transferTimes(); }
+  /// Null without tracing.
+  const DeviceTrace *getTrace() const { return stepTimes.getTrace(); }
+  /// Of the last run of the schedule; none if the device has no such task.
+  const std::optional<PipelineSpan> &pipelineSpan() const { return stepTimes.pipelineSpan(); }
+
+private:
+  DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
+                 const DeviceResources &resources, const DeviceOptions &options);
+  MaybeError openNetwork(Fabric &fabric);
+  MaybeError createEvents();
+  MaybeError stageHostBytes();
+  MaybeError enqueueSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
+  MaybeError runEntries(size_t begin, size_t end);
+  MaybeError runEntry(const PreparedProgram::Entry &entry);
+  MaybeError runInstruction(size_t index);
+  MaybeError runKernel(size_t index, const PreparedKernel &call);
+  MaybeError injectAfter(size_t index);
+  void placeOperands(const PreparedCollective &collective);
+  MaybeError startCollective(size_t index, const PreparedCollective &collective);
+  MaybeError runCollective(size_t index, const PreparedCollective &collective);
+  MaybeError enqueueCollective(Queue &queue, size_t index);
+  MaybeError finishTransfer(size_t index, size_t transfer);
+  template <typename Work>
+  MaybeError measure(bool wanted, Queue &queue, StepTimes::What what, size_t index,
+                     const Work &work, const TransferResult *result = nullptr);
+  size_t entriesDone() const;
+
+  std::shared_ptr<const PreparedPlan> plan;
+  const PreparedProgram &program;
+  int64_t deviceIndex;
+  const DeviceResources &resources;
+  Queue &compute; // of `resources`
+  std::byte *arena;
+  int64_t batches;
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<DeviceTransfers> transfers;
+  std::vector<AxisPosition> axes;
+  AxisPosition *temporal = nullptr;         // in `axes`
+  std::vector<Communicator::Group> groups;  // for each of the plan's
+  std::vector<CollectiveOperands> operands; // for each of the program's
+  std::vector<void *> inputs, outputs;      // scratch of runKernel()
+  std::vector<PreparedInjection> injections;
+  std::unique_ptr<DeviceMemory> injected;    // the bytes of each injection
+  std::unique_ptr<DeviceMemory> inputMemory; // for all inputs of each batch; null: the arena
+  std::vector<size_t> inputOffsets;          // of a batch; its end at the end
+
+  uint64_t currentStep = 0; // from 1
+  size_t currentEntry = 0;  // of the schedule
+  uint32_t microbatch = 0;  // of the running task
+  bool inPipeline = false;  // the running task
+  StepTimes stepTimes;
+
+  DeviceProgress progress; // of the host
+  /// The end of each entry of the schedule that a step runs, in their order, and its number.
+  std::vector<std::unique_ptr<Event>> entryEnds;
+  std::vector<size_t> entryOrder;
+  std::atomic<size_t> entriesEnqueued = 0;
+  mutable size_t entriesSeenDone = 0; // of the thread that watches
+
+  std::unique_ptr<Event> computeDone;            // before a collective of the lane
+  std::vector<std::unique_ptr<Event>> asyncDone; // for each async collective of the running task
+  const Event *lastOnLane = nullptr;             // of this step
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_EXECUTOR_DEVICEEXECUTOR_H

@@ -1,0 +1,50 @@
+//===- HostView.cpp - Bytes of a device where the host can follow them ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/HostView.h"
+
+namespace dtc::runtime {
+
+Expected<HostView> HostView::open(Device &device, std::byte *at, size_t bytes) {
+  HostView view;
+  view.onDevice = view.host = at;
+  view.bytes = bytes;
+  if (device.isHostMemory())
+    return view;
+  Expected<std::unique_ptr<DeviceMemory>> staging = device.allocateStaging(bytes);
+  if (!staging)
+    return staging.error();
+  view.staging = std::move(*staging);
+  view.host = view.staging->data();
+  return view;
+}
+
+Expected<HostView> HostView::read(Device &device, Queue &queue, const std::byte *at, size_t bytes) {
+  // What is only read may be const; one view serves both.
+  Expected<HostView> view = open(device, const_cast<std::byte *>(at), bytes);
+  if (!view)
+    return view;
+  if (view->staging)
+    if (MaybeError error = queue.copy(view->host, at, bytes))
+      return *error;
+  if (MaybeError error = queue.finish())
+    return *error;
+  return view;
+}
+
+Expected<HostView> HostView::overwrite(Device &device, std::byte *at, size_t bytes) {
+  return open(device, at, bytes);
+}
+
+MaybeError HostView::write(Queue &queue) {
+  if (!staging)
+    return std::nullopt;
+  if (MaybeError error = queue.copy(onDevice, host, bytes))
+    return error;
+  return queue.finish();
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,135 @@
+//===- StepTimes.cpp - What the work of a step took -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/StepTimes.h"
+
+#include <algorithm>
+
+namespace dtc::runtime {
+
+static double secondsOf(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+TransferTime &TransferTime::operator+=(const TransferTime &other) {
+  calls += other.calls;
+  seconds += other.seconds;
+  exposedSeconds += other.exposedSeconds;
+  waitedSeconds += other.waitedSeconds;
+  return *this;
+}
+
+double TransferTime::hiddenShare() const { return seconds > 0 ? 1 - exposedSeconds / seconds : 0; }
+
+StepTimes::StepTimes(Device &device, const PreparedProgram &program, bool profile,
+                     size_t traceSteps, int64_t batches)
+    : device(device), program(program) {
+  if (profile) {
+    instructionTimes.resize(program.instructions.size());
+    timesOfTransfers.resize(program.transfers.size());
+  }
+  if (traceSteps > 0)
+    trace = std::make_unique<DeviceTrace>(program, traceSteps, batches);
+}
+
+void StepTimes::begin() {
+  used = usedResults = 0;
+  spans.clear();
+  pipeline.reset();
+}
+
+Expected<StepTimes::Mark> StepTimes::mark(Queue &queue) {
+  if (used == marks.size()) {
+    Expected<std::unique_ptr<Event>> event = device.createEvent(/*timed=*/true);
+    if (!event)
+      return event.error();
+    marks.push_back(std::move(*event));
+  }
+  if (MaybeError error = queue.record(*marks[used]))
+    return *error;
+  return used++;
+}
+
+TransferResult &StepTimes::newResult() {
+  if (usedResults == results.size())
+    results.emplace_back();
+  return results[usedResults++];
+}
+
+//===----------------------------------------------------------------------===//
+// When the step is over
+//===----------------------------------------------------------------------===//
+
+MaybeError StepTimes::collect() {
+  if (trace)
+    trace->beginStep();
+  taskWait = 0;
+  for (const Span &span : spans) {
+    Expected<TimePoint> begin = marks[span.begin]->time(), end = marks[span.end]->time();
+    if (!begin)
+      return begin.error();
+    if (!end)
+      return end.error();
+    InstructionTime unused;
+    InstructionTime &time = instructionTimes.empty() ? unused : instructionTimes[span.instruction];
+    switch (span.what) {
+    case What::Kernel:
+    case What::Collective:
+      time.seconds += secondsOf(*end - *begin);
+      ++time.calls;
+      addToTrace(span.what == What::Kernel ? TraceRow::Compute : TraceRow::Collectives,
+                 TraceEvent::Work, span, *begin, *end);
+      break;
+    case What::CollectiveWait:
+      time.exposedSeconds += secondsOf(*end - *begin);
+      addToTrace(TraceRow::Compute, TraceEvent::Waiting, span, *begin, *end);
+      break;
+    case What::TransferWait:
+      collectTransfer(span, *begin, *end);
+      break;
+    case What::Task:
+      collectTask(span, *begin, *end);
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+void StepTimes::collectTransfer(const Span &span, TimePoint begin, TimePoint end) {
+  taskWait += secondsOf(end - begin);
+  const TransferResult &result = *span.result;
+  if (!timesOfTransfers.empty()) {
+    size_t transfer =
+        std::get<PreparedFinishTransfer>(program.instructions[span.instruction]).transfer;
+    // Waiting for a message that nobody has sent yet is no cost of moving it.
+    double exposed = secondsOf(std::min(end, result.end) - std::max(begin, result.begin));
+    timesOfTransfers[transfer] +=
+        {1, result.seconds(), std::max(exposed, 0.0), secondsOf(end - begin)};
+  }
+  addToTrace(TraceRow::Transfers, TraceEvent::Work, span, result.begin, result.end);
+  addToTrace(TraceRow::Compute, TraceEvent::Waiting, span, begin, end);
+}
+
+/// The spans of what a task did come before its own.
+void StepTimes::collectTask(const Span &span, TimePoint begin, TimePoint end) {
+  addToTrace(TraceRow::Compute, TraceEvent::Task, span, begin, end);
+  double waited = std::exchange(taskWait, 0);
+  auto task = static_cast<int>(program.schedule[span.entry].task);
+  if (program.program->tasks(task).kind() == plan::Task::OTHER)
+    return;
+  if (!pipeline)
+    pipeline = PipelineSpan{begin, end, 0};
+  pipeline->end = end;
+  pipeline->busySeconds += secondsOf(end - begin) - waited;
+}
+
+void StepTimes::addToTrace(TraceRow row, TraceEvent::Kind kind, const Span &span, TimePoint begin,
+                           TimePoint end) {
+  if (trace)
+    trace->add(row, {kind, span.entry, span.instruction, begin, end});
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,74 @@
+//===- LocalFabric.cpp - Devices that are threads -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/local/LocalFabric.h"
+
+#include "runtime/fabrics/local/LocalCommunicator.h"
+#include "runtime/fabrics/local/LocalTransfers.h"
+
+#include <fmt/format.h>
+#include <numeric>
+
+namespace dtc::runtime {
+
+namespace {
+
+class LocalFabric final : public Fabric {
+public:
+  LocalFabric(const Mesh &mesh, std::vector<int64_t> devices)
+      : Fabric(mesh, std::move(devices)), world(std::make_shared<LocalWorld>(mesh)) {}
+
+  Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
+                                                           Device &memory) override {
+    if (MaybeError error = checkMemory(memory))
+      return *error;
+    return std::unique_ptr<Communicator>(std::make_unique<LocalCommunicator>(world, device, lane));
+  }
+
+  Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) override {
+    if (MaybeError error = checkMemory(memory))
+      return *error;
+    return std::unique_ptr<Transfers>(std::make_unique<LocalTransfers>(world, device));
+  }
+
+  Expected<int64_t> agree(Reduction, int64_t value) override {
+    if (MaybeError error = world->failure())
+      return *error;
+    return value;
+  }
+  Expected<std::string> broadcast(int64_t, std::string bytes) override {
+    if (MaybeError error = world->failure())
+      return *error;
+    return bytes;
+  }
+
+  void abort(const Error &reason) override { world->abort(reason); }
+
+private:
+  MaybeError checkMemory(const Device &memory) const {
+    if (memory.isHostMemory() || mesh().numDevices() == 1)
+      return std::nullopt;
+    return Error{fmt::format("the local fabric exchanges tensors in the memory of the host, but {} "
+                             "has a memory of its own; run the plan on the cpu, or one for a "
+                             "single device",
+                             memory.describe())};
+  }
+
+  std::shared_ptr<LocalWorld> world;
+};
+
+} // namespace
+
+Expected<std::shared_ptr<Fabric>> openLocalFabric(const Mesh &mesh) {
+  if (mesh.numDevices() > maxLocalDevices)
+    return Error{fmt::format("the plan is for {} devices; at most {} run in one process",
+                             mesh.numDevices(), maxLocalDevices)};
+  std::vector<int64_t> devices(static_cast<size_t>(mesh.numDevices()));
+  std::iota(devices.begin(), devices.end(), int64_t{0});
+  return std::shared_ptr<Fabric>(std::make_shared<LocalFabric>(mesh, std::move(devices)));
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,15 @@
+//===- BackendUnderTest.cpp - CUDA for the tests of kernels --------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/CudaBackend.h"
+#include "test/runtime/backends/cpu/KernelTest.h"
+
+namespace dtc::runtime::test {
+
+// Its kernels have no threads of the host.
+std::unique_ptr<Backend> createBackendUnderTest(int) { return createCudaBackend(); }
+
+} // namespace dtc::runtime::test

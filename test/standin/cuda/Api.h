@@ -1,0 +1,48 @@
+//===- Api.h - The frame of the functions of CUDA ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_STANDIN_CUDA_API_H
+#define DTC_TEST_STANDIN_CUDA_API_H
+
+#include "test/standin/cuda/Engine.h"
+
+namespace dtc::standin {
+
+/// The device of the calling thread.
+int &currentDevice();
+
+/// The error that the call has before it does anything: of a fault, of no device, of a lost one.
+cudaError_t beginCall(Engine &engine, const char *function);
+/// Remembers the error for cudaGetLastError(); gives it.
+cudaError_t endCall(cudaError_t error);
+
+/// Calls body(engine, lock).
+template <typename Body> cudaError_t call(const char *function, Body body) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  cudaError_t error = beginCall(engine, function);
+  if (error == cudaSuccess)
+    error = body(engine, lock);
+  return endCall(error);
+}
+
+/// The stream or event of a handle; an error for the default stream, for what was destroyed, and
+/// for what belongs to a lost device.
+cudaError_t findStream(Engine &engine, cudaStream_t handle, const char *function,
+                       std::shared_ptr<Stream> &stream);
+cudaError_t findEvent(Engine &engine, cudaEvent_t handle, const char *function,
+                      std::shared_ptr<Event> &event);
+
+/// A violation, and the error that the function returns where violations are collected.
+cudaError_t violation(Engine &engine, const std::string &message,
+                      cudaError_t error = cudaErrorInvalidValue);
+
+/// The positions at which all that the streams of the device have got is done.
+std::vector<Position> allWork(Engine &engine, int device);
+
+} // namespace dtc::standin
+
+#endif // DTC_TEST_STANDIN_CUDA_API_H

@@ -1,0 +1,262 @@
+//===- DeviceApi.cpp - Errors, devices and memory of CUDA ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/standin/cuda/Api.h"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <utility>
+
+namespace dtc::standin {
+
+namespace {
+
+thread_local int device = 0;
+thread_local cudaError_t lastError = cudaSuccess;
+
+constexpr int kMaxThreads = 1024;
+
+} // namespace
+
+int &currentDevice() { return device; }
+
+cudaError_t beginCall(Engine &engine, const char *function) {
+  engine.lastCall = Clock::now();
+  if (inHostFunction())
+    return violation(engine, fmt::format("a host function calls {}", function),
+                     cudaErrorNotPermitted);
+  ++engine.counts.calls;
+  if (std::optional<cudaError_t> fault = Engine::takeFault(engine.callFaults, function))
+    return *fault;
+  if (engine.settings.devices == 0)
+    return cudaErrorNoDevice;
+  return engine.errorOf(device);
+}
+
+cudaError_t endCall(cudaError_t error) {
+  if (error != cudaSuccess)
+    lastError = error;
+  return error;
+}
+
+cudaError_t violation(Engine &engine, const std::string &message, cudaError_t error) {
+  engine.violate(message);
+  return error;
+}
+
+std::vector<Position> allWork(Engine &engine, int of) {
+  std::vector<Position> positions;
+  for (const auto &stream : engine.activeStreams())
+    if (stream->device == of)
+      positions.push_back({stream, stream->given});
+  return positions;
+}
+
+namespace {
+
+cudaError_t allocate(const char *function, void **pointer, size_t bytes, bool pinned) {
+  return call(function, [&](Engine &engine, Lock &) {
+    if (!pointer)
+      return cudaErrorInvalidValue;
+    *pointer = nullptr;
+    if (bytes == 0)
+      return cudaSuccess;
+    size_t used = pinned ? 0 : engine.memory.bytesOf(device);
+    if (!pinned &&
+        (bytes > engine.settings.memoryBytes || used > engine.settings.memoryBytes - bytes))
+      return cudaErrorMemoryAllocation;
+    *pointer = engine.memory.allocate(bytes, pinned ? kPinned : device);
+    return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
+  });
+}
+
+/// Waits for the work that may use the memory, as CUDA does.
+cudaError_t release(const char *function, void *pointer, bool pinned) {
+  return call(function, [&](Engine &engine, Lock &lock) {
+    if (!pointer)
+      return cudaSuccess;
+    const Allocation *found = engine.memory.find(pointer);
+    if (!found || found->freed || found->data != pointer || (found->device == kPinned) != pinned)
+      return violation(engine, fmt::format("{} of {}, which it did not allocate: it is {}",
+                                           function, pointer,
+                                           engine.memory.describe(pointer).value_or("not CUDA's")));
+    std::vector<Position> positions;
+    for (const auto &stream : engine.activeStreams())
+      if (pinned || stream->device == found->device)
+        positions.push_back({stream, stream->given});
+    engine.waitFor(lock, std::move(positions));
+    engine.memory.free(pointer, pinned);
+    return engine.errorOf(device);
+  });
+}
+
+} // namespace
+
+} // namespace dtc::standin
+
+using namespace dtc::standin;
+
+extern "C" {
+
+const char *cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+#define DTC_STANDIN_CASE(name, value, text)                                                        \
+  case name:                                                                                       \
+    return #name;
+    DTC_STANDIN_CUDA_ERRORS(DTC_STANDIN_CASE)
+#undef DTC_STANDIN_CASE
+  }
+  return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+#define DTC_STANDIN_CASE(name, value, text)                                                        \
+  case name:                                                                                       \
+    return text;
+    DTC_STANDIN_CUDA_ERRORS(DTC_STANDIN_CASE)
+#undef DTC_STANDIN_CASE
+  }
+  return "unrecognized error code";
+}
+
+// The error of a lost device stays.
+cudaError_t cudaGetLastError() {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  return std::exchange(lastError, engine.errorOf(device));
+}
+
+cudaError_t cudaPeekAtLastError() { return lastError; }
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+  return call("cudaRuntimeGetVersion", [&](Engine &, Lock &) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+  return call("cudaDriverGetVersion", [&](Engine &, Lock &) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  *count = 0;
+  return call("cudaGetDeviceCount", [&](Engine &engine, Lock &) {
+    *count = engine.settings.devices;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaSetDevice(int number) {
+  // The calling thread leaves a lost device.
+  int before = std::exchange(device, number);
+  cudaError_t error = call("cudaSetDevice", [&](Engine &engine, Lock &) {
+    return number >= 0 && number < engine.settings.devices ? cudaSuccess : cudaErrorInvalidDevice;
+  });
+  if (error == cudaErrorInvalidDevice || error == cudaErrorNoDevice)
+    device = before;
+  return error;
+}
+
+cudaError_t cudaGetDevice(int *number) {
+  return call("cudaGetDevice", [&](Engine &, Lock &) {
+    *number = device;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int number) {
+  return call("cudaGetDeviceProperties", [&](Engine &engine, Lock &) {
+    if (number < 0 || number >= engine.settings.devices)
+      return cudaErrorInvalidDevice;
+    *properties = {};
+    std::strcpy(properties->name, "CUDA stand-in");
+    properties->totalGlobalMem = engine.settings.memoryBytes;
+    properties->sharedMemPerBlock = 48 * 1024;
+    properties->warpSize = 32;
+    properties->maxThreadsPerBlock = kMaxThreads;
+    properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = kMaxThreads;
+    properties->maxThreadsDim[2] = 64;
+    properties->maxGridSize[0] = 0x7FFFFFFF;
+    properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
+    properties->major = 9;
+    // Few, so that loops over grids have several rounds.
+    properties->multiProcessorCount = 2;
+    properties->pciBusID = number + 1;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int number) {
+  cudaDeviceProp properties;
+  if (cudaError_t error = cudaGetDeviceProperties(&properties, number))
+    return error;
+  switch (attribute) {
+  case cudaDevAttrMaxThreadsPerBlock:
+    *value = properties.maxThreadsPerBlock;
+    break;
+  case cudaDevAttrMaxGridDimX:
+  case cudaDevAttrMaxGridDimY:
+  case cudaDevAttrMaxGridDimZ:
+    *value = properties.maxGridSize[attribute - cudaDevAttrMaxGridDimX];
+    break;
+  case cudaDevAttrMaxSharedMemoryPerBlock:
+    *value = static_cast<int>(properties.sharedMemPerBlock);
+    break;
+  case cudaDevAttrWarpSize:
+    *value = properties.warpSize;
+    break;
+  case cudaDevAttrMultiProcessorCount:
+    *value = properties.multiProcessorCount;
+    break;
+  case cudaDevAttrComputeCapabilityMajor:
+    *value = properties.major;
+    break;
+  case cudaDevAttrComputeCapabilityMinor:
+    *value = properties.minor;
+    break;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  return call("cudaDeviceSynchronize", [](Engine &engine, Lock &lock) {
+    engine.waitFor(lock, allWork(engine, device));
+    return engine.errorOf(device);
+  });
+}
+
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+  return call("cudaMemGetInfo", [&](Engine &engine, Lock &) {
+    *total = engine.settings.memoryBytes;
+    *free = *total - std::min(*total, engine.memory.bytesOf(device));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMalloc(void **pointer, size_t bytes) {
+  return allocate("cudaMalloc", pointer, bytes, /*pinned=*/false);
+}
+
+cudaError_t cudaFree(void *pointer) { return release("cudaFree", pointer, /*pinned=*/false); }
+
+cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
+  return allocate("cudaMallocHost", pointer, bytes, /*pinned=*/true);
+}
+
+cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned) {
+  return allocate("cudaHostAlloc", pointer, bytes, /*pinned=*/true);
+}
+
+cudaError_t cudaFreeHost(void *pointer) {
+  return release("cudaFreeHost", pointer, /*pinned=*/true);
+}
+
+} // extern "C"

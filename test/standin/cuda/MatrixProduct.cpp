@@ -1,0 +1,113 @@
+//===- MatrixProduct.cpp - Products of matrices --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/standin/cuda/MatrixProduct.h"
+
+#include "support/Float16.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace dtc::standin {
+
+namespace {
+
+using runtime::BFloat16;
+using runtime::Float16;
+
+template <typename T> T load(const std::byte *from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+template <typename T> void store(std::byte *to, T value) { std::memcpy(to, &value, sizeof(T)); }
+
+template <typename Sum> void multiplyIn(const Product &product) {
+  uint64_t m = product.m(), n = product.n(), k = product.k();
+  std::vector<Sum> right(k * n), sums(n);
+  for (int64_t batch = 0; batch < product.d.layout.batches; ++batch) {
+    for (uint64_t i = 0; i < k; ++i)
+      for (uint64_t j = 0; j < n; ++j)
+        right[i * n + j] = static_cast<Sum>(product.desc.transB ? product.b.at(batch, j, i)
+                                                                : product.b.at(batch, i, j));
+    for (uint64_t row = 0; row < m; ++row) {
+      std::fill(sums.begin(), sums.end(), Sum(0));
+      for (uint64_t i = 0; i < k; ++i) {
+        Sum left = static_cast<Sum>(product.desc.transA ? product.a.at(batch, i, row)
+                                                        : product.a.at(batch, row, i));
+        for (uint64_t j = 0; j < n; ++j)
+          sums[j] += left * right[i * n + j];
+      }
+      for (uint64_t j = 0; j < n; ++j) {
+        Sum value = static_cast<Sum>(product.alpha) * sums[j];
+        // C is not read, and may be a NaN, where beta is 0.
+        if (product.beta != 0)
+          value += static_cast<Sum>(product.beta) * static_cast<Sum>(product.c.at(batch, row, j));
+        product.d.set(batch, row, j, value);
+      }
+    }
+  }
+}
+
+} // namespace
+
+double Matrix::at(int64_t batch, uint64_t row, uint64_t column) const {
+  const std::byte *from = element(batch, row, column);
+  switch (layout.type) {
+  case CUDA_R_64F:
+    return load<double>(from);
+  case CUDA_R_32F:
+    return load<float>(from);
+  case CUDA_R_16F:
+    return load<Float16>(from);
+  case CUDA_R_16BF:
+    return load<BFloat16>(from);
+  }
+  return 0;
+}
+void Matrix::set(int64_t batch, uint64_t row, uint64_t column, double value) const {
+  std::byte *to = element(batch, row, column);
+  switch (layout.type) {
+  case CUDA_R_64F:
+    return store(to, value);
+  case CUDA_R_32F:
+    return store(to, static_cast<float>(value));
+  case CUDA_R_16F:
+    return store(to, Float16(value));
+  case CUDA_R_16BF:
+    return store(to, BFloat16(value));
+  }
+}
+
+cublasStatus_t check(const cublasLtMatmulDescOpaque_t &desc, const Layout &a, const Layout &b,
+                     const Layout &c, const Layout &d) {
+  uint64_t m = desc.transA ? a.columns : a.rows, k = desc.transA ? a.rows : a.columns;
+  uint64_t inner = desc.transB ? b.columns : b.rows, n = desc.transB ? b.rows : b.columns;
+  if (k != inner || d.rows != m || d.columns != n || c.rows != m || c.columns != n ||
+      a.batches != d.batches || b.batches != d.batches || c.batches != d.batches || !m || !n || !k)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  for (const Layout *layout : {&a, &b, &c, &d})
+    if (layout->leading <
+        int64_t(layout->order == CUBLASLT_ORDER_ROW ? layout->columns : layout->rows))
+      return CUBLAS_STATUS_INVALID_VALUE;
+  bool wide = desc.compute == CUBLAS_COMPUTE_64F;
+  cudaDataType_t scale = wide ? CUDA_R_64F : CUDA_R_32F;
+  bool typesGo = wide ? a.type == CUDA_R_64F && d.type == CUDA_R_64F
+                      : a.type != CUDA_R_64F && (d.type == a.type || d.type == CUDA_R_32F);
+  return desc.scale == scale && b.type == a.type && c.type == d.type && typesGo
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+void multiply(const Product &product) {
+  if (product.desc.compute == CUBLAS_COMPUTE_64F)
+    multiplyIn<double>(product);
+  else
+    multiplyIn<float>(product);
+}
+
+} // namespace dtc::standin

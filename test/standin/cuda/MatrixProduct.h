@@ -1,0 +1,91 @@
+//===- MatrixProduct.h - Products of matrices ----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_STANDIN_CUDA_MATRIXPRODUCT_H
+#define DTC_TEST_STANDIN_CUDA_MATRIXPRODUCT_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cublasLt.h>
+
+// The objects hold what the functions set, and nothing else.
+
+struct cublasLtContext {
+  int device;
+};
+
+struct cublasLtMatmulDescOpaque_t {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
+};
+
+struct cublasLtMatrixLayoutOpaque_t {
+  cudaDataType_t type;
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t order = CUBLASLT_ORDER_COL, batches = 1;
+  int64_t batchStride = 0;
+};
+
+struct cublasLtMatmulPreferenceOpaque_t {
+  uint64_t workspaceBytes = 0;
+};
+
+namespace dtc::standin {
+
+using Layout = cublasLtMatrixLayoutOpaque_t;
+
+inline size_t bytesOf(cudaDataType_t type) {
+  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+}
+
+/// A matrix and the distance between its elements, in elements.
+struct Matrix {
+  std::byte *data;
+  Layout layout;
+
+  int64_t rowStride() const { return layout.order == CUBLASLT_ORDER_ROW ? layout.leading : 1; }
+  int64_t columnStride() const { return layout.order == CUBLASLT_ORDER_ROW ? 1 : layout.leading; }
+  /// Of all batches.
+  size_t bytes() const {
+    if (!layout.rows || !layout.columns)
+      return 0;
+    size_t elements = (layout.rows - 1) * rowStride() + (layout.columns - 1) * columnStride() +
+                      (layout.batches - 1) * layout.batchStride + 1;
+    return elements * bytesOf(layout.type);
+  }
+
+  double at(int64_t batch, uint64_t row, uint64_t column) const;
+  void set(int64_t batch, uint64_t row, uint64_t column, double value) const;
+
+private:
+  std::byte *element(int64_t batch, uint64_t row, uint64_t column) const {
+    return data + bytesOf(layout.type) *
+                      (batch * layout.batchStride + row * rowStride() + column * columnStride());
+  }
+};
+
+struct Product {
+  cublasLtMatmulDescOpaque_t desc;
+  Matrix a, b, c, d;
+  double alpha = 1, beta = 0;
+
+  uint64_t m() const { return d.layout.rows; }
+  uint64_t n() const { return d.layout.columns; }
+  uint64_t k() const { return desc.transA ? a.layout.rows : a.layout.columns; }
+};
+
+/// Whether shapes and types go together; the types are those of cuBLASLt's table of A, B, C and D.
+cublasStatus_t check(const cublasLtMatmulDescOpaque_t &desc, const Layout &a, const Layout &b,
+                     const Layout &c, const Layout &d);
+
+/// Computes D, by sums in the type of the computation, in the order of k.
+void multiply(const Product &product);
+
+} // namespace dtc::standin
+
+#endif // DTC_TEST_STANDIN_CUDA_MATRIXPRODUCT_H

@@ -1,0 +1,85 @@
+//===- Standin.cpp - Control of the stand-in of CUDA ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/standin/cuda/Standin.h"
+
+#include "test/standin/cuda/Api.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace dtc::standin {
+
+Settings::Settings() : seed(1), trace(std::getenv("DTC_CUDA_STANDIN_TRACE")) {
+  if (const char *text = std::getenv("DTC_CUDA_STANDIN_SEED")) {
+    const char *end = text + std::strlen(text);
+    auto [read, error] = std::from_chars(text, end, seed);
+    if (error != std::errc() || read != end) {
+      std::fprintf(stderr, "error: DTC_CUDA_STANDIN_SEED is \"%s\", expected a number below 2^64\n",
+                   text);
+      std::exit(1);
+    }
+  }
+}
+
+void reset(const Settings &settings) {
+  Engine &engine = Engine::get();
+  {
+    Lock lock(engine.mutex);
+    engine.reset(lock, settings);
+  }
+  currentDevice() = 0;
+  (void)cudaGetLastError();
+}
+
+Counts counts() {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  Counts counts = engine.counts;
+  counts.allocations = engine.memory.count();
+  counts.streams = engine.streams.size();
+  counts.events = engine.events.size();
+  return counts;
+}
+
+void failCall(uint64_t n, cudaError_t error, std::string function) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  engine.callFaults.push_back({n, error, std::move(function)});
+}
+
+void failWork(uint64_t n, cudaError_t error) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  engine.workFaults.push_back({n, error, {}});
+}
+
+void loseDevice(int device, cudaError_t error) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  engine.loseDevice(device, error);
+}
+
+void ignoreRecord(uint64_t n) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  engine.recordFaults.push_back({n, cudaSuccess, {}});
+}
+
+void ignoreWait(uint64_t n) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  engine.waitFaults.push_back({n, cudaSuccess, {}});
+}
+
+void collectViolations(std::function<void(const std::string &)> collector) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  engine.collector = std::move(collector);
+}
+
+} // namespace dtc::standin

@@ -1,0 +1,84 @@
+//===- Standin.h - Control of the stand-in of CUDA -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A library with the functions of the CUDA runtime and of cuBLASLt that dtc uses, for tests on
+// machines without a GPU. It executes kernels on the CPU and is stricter than a GPU:
+//
+//   - Enqueued work is executed when the host waits or asks for it, in an order that streams and
+//     events allow and a seed draws, much of it as late as possible. A missing event, or a missing
+//     wait of the host, then shows as a wrong result.
+//   - What a GPU leaves undefined is a violation: a barrier that some threads do not reach, an
+//     access outside of allocations, an access of the host to a device's memory, the default
+//     stream. It is printed with the seed, and ends the process unless a test collects it.
+//
+// The variables DTC_CUDA_STANDIN_SEED (a number) and DTC_CUDA_STANDIN_TRACE (set: all that is
+// executed is printed to stderr) are read by Settings().
+//
+// All functions may be called from any thread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_STANDIN_CUDA_STANDIN_H
+#define DTC_TEST_STANDIN_CUDA_STANDIN_H
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace dtc::standin {
+
+struct Settings {
+  Settings();
+
+  int devices = 2;
+  size_t memoryBytes = size_t(4) << 30; // of each device
+  /// Of the order in which work is executed; 1, unless the environment has another.
+  uint64_t seed;
+  bool trace;
+  /// Work is executed even if nobody waits for it, after so much time without a call.
+  std::chrono::milliseconds idle{20};
+};
+
+/// Forgets everything: work, streams, events, memory, errors, faults. No other thread may use the
+/// stand-in meanwhile.
+void reset(const Settings &settings = {});
+
+/// Numbers since reset().
+struct Counts {
+  uint64_t calls = 0;   // of functions of CUDA that can fail
+  uint64_t work = 0;    // kernels, products, copies, settings of memory and host functions done
+  uint64_t records = 0; // calls of cudaEventRecord
+  uint64_t waits = 0;   // calls of cudaStreamWaitEvent
+  size_t allocations = 0, streams = 0, events = 0; // that exist
+};
+Counts counts();
+
+// Faults. `n` counts from 0 at the call of these functions; each happens once.
+
+/// The n-th call of a function of CUDA, or of the one named `function`, returns `error` and does
+/// nothing.
+void failCall(uint64_t n, cudaError_t error, std::string function = {});
+/// The n-th kernel, product, copy, setting or host function fails when it is executed: its device
+/// is lost as by loseDevice().
+void failWork(uint64_t n, cudaError_t error);
+/// All calls that concern the device return `error` from now on, and its work is dropped.
+void loseDevice(int device, cudaError_t error);
+/// The n-th call of cudaEventRecord, or of cudaStreamWaitEvent, succeeds and does nothing.
+void ignoreRecord(uint64_t n);
+void ignoreWait(uint64_t n);
+
+/// Gets violations instead of the end of the process; the device of the violation is lost with
+/// cudaErrorIllegalAddress or cudaErrorLaunchFailure, or the call returns an error. None: the
+/// process ends again. Accesses outside of any mapping end the process always.
+void collectViolations(std::function<void(const std::string &)> collector);
+
+} // namespace dtc::standin
+
+#endif // DTC_TEST_STANDIN_CUDA_STANDIN_H

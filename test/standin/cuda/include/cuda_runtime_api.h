@@ -1,0 +1,164 @@
+//===- cuda_runtime_api.h - The stand-in's CUDA runtime, for the host ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// The names, values and meanings of the CUDA runtime API that dtc uses; what is not here, dtc does
+// not use. Source: NVIDIA, "CUDA Runtime API", version 13.0.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_STANDIN_CUDA_INCLUDE_CUDA_RUNTIME_API_H
+#define DTC_TEST_STANDIN_CUDA_INCLUDE_CUDA_RUNTIME_API_H
+
+#include "test/standin/cuda/VectorTypes.h"
+
+#include <cstddef>
+
+#define CUDART_VERSION 13000
+#define CUDART_CB
+
+// X(name, value, text) for each error.
+#define DTC_STANDIN_CUDA_ERRORS(X)                                                                 \
+  X(cudaSuccess, 0, "no error")                                                                    \
+  X(cudaErrorInvalidValue, 1, "invalid argument")                                                  \
+  X(cudaErrorMemoryAllocation, 2, "out of memory")                                                 \
+  X(cudaErrorInitializationError, 3, "initialization error")                                       \
+  X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                            \
+  X(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                                   \
+  X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                      \
+  X(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient")                        \
+  X(cudaErrorDevicesUnavailable, 46, "CUDA-capable device(s) is/are busy or unavailable")          \
+  X(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                                 \
+  X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                                  \
+  X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                         \
+  X(cudaErrorECCUncorrectable, 214, "uncorrectable ECC error encountered")                         \
+  X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                                \
+  X(cudaErrorNotReady, 600, "device not ready")                                                    \
+  X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                      \
+  X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")                 \
+  X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")                        \
+  X(cudaErrorAssert, 710, "device-side assert triggered")                                          \
+  X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                     \
+  X(cudaErrorNotPermitted, 800, "operation not permitted")                                         \
+  X(cudaErrorNotSupported, 801, "operation not supported")                                         \
+  X(cudaErrorUnknown, 999, "unknown error")
+
+enum cudaError {
+#define DTC_STANDIN_ENUMERATOR(name, value, text) name = value,
+  DTC_STANDIN_CUDA_ERRORS(DTC_STANDIN_ENUMERATOR)
+#undef DTC_STANDIN_ENUMERATOR
+};
+using cudaError_t = cudaError;
+
+struct CUstream_st;
+struct CUevent_st;
+using cudaStream_t = CUstream_st *;
+using cudaEvent_t = CUevent_st *;
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost = 0,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4
+};
+
+enum cudaDeviceAttr {
+  cudaDevAttrMaxThreadsPerBlock = 1,
+  cudaDevAttrMaxGridDimX = 5,
+  cudaDevAttrMaxGridDimY = 6,
+  cudaDevAttrMaxGridDimZ = 7,
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrWarpSize = 10,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76
+};
+
+/// Of the fields of CUDA's structure those that dtc reads.
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem;
+  size_t sharedMemPerBlock;
+  int warpSize;
+  int maxThreadsPerBlock;
+  int maxThreadsDim[3];
+  int maxGridSize[3];
+  int major;
+  int minor;
+  int multiProcessorCount;
+  int pciBusID;
+  int pciDeviceID;
+  int pciDomainID;
+};
+
+struct cudaLaunchAttribute;
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute *attrs;
+  unsigned numAttrs;
+};
+
+using cudaHostFn_t = void (*)(void *userData);
+
+enum : unsigned {
+  cudaStreamDefault = 0,
+  cudaStreamNonBlocking = 1,
+  cudaEventDefault = 0,
+  cudaEventBlockingSync = 1,
+  cudaEventDisableTiming = 2,
+  cudaHostAllocDefault = 0,
+  cudaHostAllocPortable = 1,
+  cudaEventRecordDefault = 0,
+  cudaEventWaitDefault = 0
+};
+
+extern "C" {
+const char *cudaGetErrorName(cudaError_t error);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaDriverGetVersion(int *version);
+
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
+
+cudaError_t cudaMalloc(void **pointer, size_t bytes);
+cudaError_t cudaFree(void *pointer);
+cudaError_t cudaMallocHost(void **pointer, size_t bytes);
+cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *pointer);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream);
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *userData);
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+}
+
+#endif // DTC_TEST_STANDIN_CUDA_INCLUDE_CUDA_RUNTIME_API_H
