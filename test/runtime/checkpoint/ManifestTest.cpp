@@ -18,13 +18,14 @@ namespace {
 
 CheckpointManifest fullManifest() {
   CheckpointManifest manifest;
-  manifest.identity = {.seed = std::numeric_limits<uint64_t>::max(),
-                       .samples = 16,
-                       .batches = 2,
-                       .sequence = 128,
-                       .optimizer = {"adamw beta1=0.9", "sgd \"checksum\": \"x"},
-                       .data = "a \"checksum\": \"0\" b",
-                       .model = "abc"};
+  manifest.identity = {
+      .seed = std::numeric_limits<uint64_t>::max(),
+      .samples = 16,
+      .batches = 2,
+      .sequence = 128,
+      .optimizer = {{"adamw beta1=0.9", {"w", "v"}}, {"sgd \"checksum\": \"x", {}}},
+      .data = "a \"checksum\": \"0\" b",
+      .model = "abc"};
   manifest.position = {.step = 12,
                        .skippedSteps = 3,
                        .skippedInARow = 1,
@@ -82,10 +83,10 @@ TEST(Manifest, RefusesEveryTruncation) {
 
 TEST(Manifest, SaysWhatIsWrong) {
   EXPECT_ERROR(parseManifest("[]"), "is no manifest of a checkpoint");
-  EXPECT_ERROR(parseManifest(R"({"format": "x", "version": 1})"), "is no manifest of a checkpoint");
+  EXPECT_ERROR(parseManifest(R"({"format": "x", "version": 2})"), "is no manifest of a checkpoint");
+  EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 3})"),
+               "the checkpoint has version 3, expected 2; use the dtc-run that wrote it");
   EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 2})"),
-               "the checkpoint has version 2, expected 1; use the dtc-run that wrote it");
-  EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 1})"),
                "is damaged: its checksum is another");
 }
 
