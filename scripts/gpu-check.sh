@@ -31,8 +31,43 @@ pack() {
       while read -r library; do cp -nL "$library" "$folder/gpu-check/lib/"; done
   done
   cp "$here/gpu-check.sh" "$folder/gpu-check/"
+  pack_models "$root" "$folder/gpu-check/models"
   tar -C "$folder" -czf "$archive" gpu-check
   echo "$archive: $(du -h "$archive" | cut -f1)"
+}
+
+# Plans and data of the models that the check trains, made by the tools of build/release.
+pack_models() { # ROOT FOLDER
+  local root="$1" models="$2" tools="$1/build/release/bin"
+  mkdir -p "$models"
+  if [[ ! -x "$tools/dtc-compile" || ! -x "$tools/dtc-import" ]]; then
+    echo "gpu-check.sh: no $tools/dtc-compile and dtc-import; the archive has no models (scripts/build.sh)" >&2
+    return
+  fi
+  python3 "$root/examples/make_mlp_samples.py" -o "$models/mlp.data.safetensors"
+  "$tools/dtc-compile" "$root/examples/mlp.mlir" -o "$models/mlp.plan"
+  cp "$root/README.md" "$models/gpt2-tiny.data.txt"
+  cp "$root/README.md" "$models/gpt2-tiny-bf16.data.txt"
+  "$tools/dtc-import" "$root/examples/gpt2-tiny/config.json" --batch 16 --seq 128 \
+    --attention decomposed -o "$models/gpt2-tiny.mlir"
+  "$tools/dtc-compile" "$models/gpt2-tiny.mlir" -o "$models/gpt2-tiny.plan"
+  "$tools/dtc-compile" "$models/gpt2-tiny.mlir" --dtype bf16 -o "$models/gpt2-tiny-bf16.plan"
+  rm "$models/gpt2-tiny.mlir"
+}
+
+# Trains a packed model on the CPU and on the GPU. The losses must agree to so much of themselves.
+train() { # MODEL TOLERANCE
+  local model="$1" tolerance="$2" device
+  for device in cpu cuda; do
+    "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/$model.data".* --steps 20 \
+      --seed 5 --device "$device" --metrics "$results/$model-$device.jsonl"
+  done
+  paste -d' ' "$results/$model-cpu.jsonl" "$results/$model-cuda.jsonl" |
+    sed -E 's/.*"loss": ?([-0-9.e+]+).*"loss": ?([-0-9.e+]+).*/\1 \2/' |
+    awk -v tolerance="$tolerance" '
+      { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > most) most = d; ++steps }
+      END { printf "%d steps, largest difference of losses %.3g of the loss, allowed %g\n", steps, most, tolerance
+            exit !(steps == 20 && most <= tolerance) }'
 }
 
 names=() states=() seconds=() notes=()
@@ -70,6 +105,11 @@ part() {
   local name="$1" limit="$2" begin status=0 state note
   shift 2
   begin=$SECONDS
+  if [[ "$(type -t "$1")" == function ]]; then
+    export -f "$1"
+    export here results
+    set -- bash -euo pipefail -c '"$@"' - "$@"
+  fi
   timeout --kill-after=10 "$limit" "$@" >"$results/$name.log" 2>&1 || status=$?
   note="$(grep -v '^ *$' "$results/$name.log" | tail -n 1 | cut -c1-160 || true)"
   case $status in
@@ -88,6 +128,9 @@ run() {
   local tests="$here/bin/dtc-cuda-kernel-test" sanitizer
   part devices 60 "$here/bin/dtc-run" --list-devices
   sed 's/^/    /' "$results/devices.log"
+  part train-mlp 60 train mlp 1e-4
+  part train-gpt2 100 train gpt2-tiny 1e-3
+  part train-bf16 100 train gpt2-tiny-bf16 0.02
   part kernels 240 "$tests" --gtest_brief=1
   sanitizer="$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)"
   # Kernels with shared memory and barriers first; matrix products are cuBLASLt's.

@@ -16,7 +16,7 @@ trap '[[ ${#parts[@]} -eq 0 ]] || printf "%s\n" "${parts[@]}"' EXIT
 
 for preset in "${presets[@]}"; do
   flags=()
-  [[ "$preset" == runtime-only || "$preset" == thread ]] && flags=(--runtime-only)
+  [[ "$preset" == runtime-only || "$preset" == thread || "$preset" == address ]] && flags=(--runtime-only)
   part "$preset: install" scripts/install-dependencies.sh "${flags[@]}"
   part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
   # Tests start threads of their own: one at a time keeps small machines honest.

@@ -85,10 +85,11 @@ Expected<CheckpointFolder> CheckpointFolder::open(const std::string &path) {
     fs::path parent = fs::path(folder).parent_path();
     if (MaybeError error = flushFolder(parent.empty() ? "." : parent.string()))
       return *error;
-  } else if (!fs::is_directory(folder, code)) {
+  } else if (std::error_code ignored; !fs::is_directory(folder, ignored)) {
     return Error{fmt::format("{}: {}", path,
-                             code ? fmt::format("cannot make the folder: {}", code.message())
-                                  : std::string("is not a folder"))};
+                             fs::exists(folder, ignored)
+                                 ? std::string("is not a folder")
+                                 : fmt::format("cannot make the folder: {}", code.message()))};
   }
   Expected<LockedFile> lock = LockedFile::open(folder + "/.lock");
   if (!lock)

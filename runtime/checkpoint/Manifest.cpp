@@ -95,7 +95,7 @@ static RunIdentity parseIdentity(const Json &json) {
           .samples = json.at("samples").get<int64_t>(),
           .batches = json.at("batches").get<int64_t>(),
           .sequence = json.at("sequence").get<int64_t>(),
-          .optimizer = json.at("optimizer").get<std::vector<std::string>>(),
+          .optimizer = json.at("optimizer").get<std::map<std::string, std::set<std::string>>>(),
           .data = json.at("data").get<std::string>(),
           .model = json.at("model").get<std::string>()};
 }

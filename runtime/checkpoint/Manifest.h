@@ -12,25 +12,27 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dtc::runtime {
 
-/// Increment when an older reader could misread a checkpoint. Version 1 had the loss scale and the
-/// counters of steps in the manifest; they are tensors now.
-inline constexpr int64_t kCheckpointVersion = 2;
+/// Increment when an older reader could misread a checkpoint. Until version 2 the loss scale and the
+/// counters of steps were in the manifest; they are tensors now.
+inline constexpr int64_t kCheckpointVersion = 3;
 
 /// What must not change unnoticed from one part of a run to the next.
 struct RunIdentity {
   uint64_t seed = 0;
-  int64_t samples = 0;                // of a batch
-  int64_t batches = 1;                // of a step
-  int64_t sequence = 0;               // tokens of a sample; 0 where the inputs are no tokens
-  std::vector<std::string> optimizer; // the optimizer's kernels with their settings, sorted
-  std::string data;                   // the fingerprint of the data set; empty without one
-  std::string model;                  // a checksum of the names and shapes of the parameters
+  int64_t samples = 0;  // of a batch
+  int64_t batches = 1;  // of a step
+  int64_t sequence = 0; // tokens of a sample; 0 where the inputs are no tokens
+  /// The optimizer's kernels with their settings, and the parameters that each updates.
+  std::map<std::string, std::set<std::string>> optimizer;
+  std::string data;  // the fingerprint of the data set; empty without one
+  std::string model; // a checksum of the names and shapes of the parameters
 };
 
 /// Where a run is in its training. Beside the states, the step state among them, this is all that

@@ -37,9 +37,12 @@ static std::string str(const plan::Attribute &attribute) {
   }
 }
 
-/// "adamw beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0.1", for each that the plan calls.
-static std::vector<std::string> optimizersOf(const plan::Plan &plan) {
-  std::set<std::string> found;
+using Optimizer = std::map<std::string, std::set<std::string>>;
+
+/// "adamw beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0.1", for each that the plan calls, and the
+/// parameters for which it does. The source of what updates a parameter is its name.
+static Optimizer optimizerOf(const plan::Plan &plan) {
+  Optimizer found;
   for (const plan::Program &program : plan.programs())
     for (const plan::Task &task : program.tasks())
       for (const plan::Instruction &instruction : task.instructions()) {
@@ -49,10 +52,44 @@ static std::vector<std::string> optimizersOf(const plan::Plan &plan) {
         std::set<std::string> settings;
         for (const auto &[name, value] : call.attributes())
           settings.insert(fmt::format(" {}={}", name, str(value)));
-        found.insert(call.kernel() + fmt::format("{}", fmt::join(settings, "")));
+        found[call.kernel() + fmt::format("{}", fmt::join(settings, ""))].insert(
+            plan.sources(static_cast<int>(instruction.source())));
       }
-  return {found.begin(), found.end()};
+  return found;
 }
+
+/// How the optimizers of the parameters that both train differ.
+struct OptimizerChange {
+  std::set<std::string> parameters, before, after;
+
+  OptimizerChange(const Optimizer &saved, const Optimizer &now) {
+    std::map<std::string, std::set<std::string>> settingsBefore = settingsOf(saved);
+    for (const auto &[parameter, settings] : settingsOf(now)) {
+      auto found = settingsBefore.find(parameter);
+      if (found == settingsBefore.end() || found->second == settings)
+        continue;
+      parameters.insert(parameter);
+      before.insert(found->second.begin(), found->second.end());
+      after.insert(settings.begin(), settings.end());
+    }
+  }
+
+  /// "the optimizer of h.0.attn.weight and 3 more".
+  std::string what() const {
+    std::string more =
+        parameters.size() > 1 ? fmt::format(" and {} more", parameters.size() - 1) : "";
+    return fmt::format("the optimizer of {}{}", *parameters.begin(), more);
+  }
+
+private:
+  static std::map<std::string, std::set<std::string>> settingsOf(const Optimizer &optimizer) {
+    std::map<std::string, std::set<std::string>> result;
+    for (const auto &[settings, parameters] : optimizer)
+      for (const std::string &parameter : parameters)
+        result[parameter].insert(settings);
+    return result;
+  }
+};
 
 /// Of the parameters' names and shapes, adapters aside: the same for all layouts, element types
 /// and frozen parts.
@@ -68,7 +105,7 @@ Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64
                                  const DataSource *data, Sampling sampling) {
   RunIdentity identity{.seed = seed,
                        .batches = batches,
-                       .optimizer = optimizersOf(plan),
+                       .optimizer = optimizerOf(plan),
                        .model = modelFingerprint(plan)};
   for (const DataInput &input : dataInputsOf(plan)) {
     if (identity.samples == 0 && input.type.rank() > 0)
@@ -89,10 +126,8 @@ Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64
 MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
                          const std::set<std::string> &allowed, std::vector<std::string> &notes) {
   std::vector<std::string> changes, flags;
-  auto compare = [&](const char *flag, const char *what, const std::string &before,
-                     const std::string &after) {
-    if (before == after)
-      return;
+  auto add = [&](const char *flag, const std::string &what, const std::string &before,
+                 const std::string &after) {
     std::string change = fmt::format("{} was {}, and is {}", what, before, after);
     if (allowed.count(flag)) {
       notes.push_back(change);
@@ -101,14 +136,16 @@ MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
     changes.push_back(change);
     flags.push_back(flag);
   };
+  auto compare = [&](const char *flag, const char *what, const std::string &before,
+                     const std::string &after) {
+    if (before != after)
+      add(flag, what, before, after);
+  };
   auto batchOf = [](const RunIdentity &identity) {
     return fmt::format("{} samples ({} of {})", identity.samples * identity.batches,
                        identity.batches == 1 ? std::string("a batch")
                                              : fmt::format("{} batches", identity.batches),
                        identity.samples);
-  };
-  auto optimizerOf = [](const RunIdentity &identity) {
-    return fmt::format("{}", fmt::join(identity.optimizer, " and "));
   };
   compare("batch", "a step", batchOf(saved), batchOf(now));
   compare("sequence", "a sequence", fmt::format("{} tokens", saved.sequence),
@@ -116,7 +153,9 @@ MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
   // Without data there is nothing to train on, and so no step that the data could change.
   if (!saved.data.empty() && !now.data.empty())
     compare("data", "the data set", saved.data, now.data);
-  compare("optimizer", "the optimizer", optimizerOf(saved), optimizerOf(now));
+  if (OptimizerChange change(saved.optimizer, now.optimizer); !change.parameters.empty())
+    add("optimizer", change.what(), fmt::format("{}", fmt::join(change.before, " and ")),
+        fmt::format("{}", fmt::join(change.after, " and ")));
   compare("seed", "the seed", fmt::format("{}", saved.seed), fmt::format("{}", now.seed));
   if (changes.empty())
     return std::nullopt;

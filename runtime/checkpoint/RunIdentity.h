@@ -27,8 +27,8 @@ Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64
                                  const DataSource *data, Sampling sampling);
 
 /// What differs and is not in `allowed`: an error that names both values of each and the flag that
-/// allows it. What differs and is allowed is appended to `notes`. The parameters themselves are
-/// compared by loadCheckpoint().
+/// allows it. What differs and is allowed is appended to `notes`. Of the optimizer, the settings of
+/// parameters that both train are compared; the parameters themselves are by loadCheckpoint().
 MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
                          const std::set<std::string> &allowed, std::vector<std::string> &notes);
 

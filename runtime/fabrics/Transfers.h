@@ -44,11 +44,9 @@ struct TransferResult {
 /// One device's end of the network for messages to and from single devices. Not thread-safe: it is
 /// used by one thread at a time.
 ///
-/// The messages from one device to another match in the order in which both ends start them, so
-/// that a network needs no tags: the first send meets the first receive, whatever their channels.
-/// That both ends have the same order of channels is proved of a plan when it is read; a network
-/// may use the channel to check it. Sender and receiver agree on the number and the sizes of the
-/// tensors of a message.
+/// The messages of a channel from one device to another match in the order in which both ends start
+/// them; those of different channels have no order. Sender and receiver agree on the number and the
+/// sizes of the tensors of a message.
 class Transfers {
 public:
   /// Stands for a transfer that was started and not waited for.

@@ -322,6 +322,9 @@ void TrainLoop::describe() const {
           printable(plan->model().empty() ? options.planPath : plan->model()), parameters,
           session->numDevices(), session->numDevices() == 1 ? "" : "s", printable(mesh),
           formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
+  if (const Device &device = session->heldDevices().front()->getResources().getDevice();
+      !device.isHostMemory())
+    printTo(out, "on {}\n", printable(device.describe()));
   if (data)
     printTo(out, "{}; {}\n", printable(data->describe()), describeEpochs());
   if (evaluation)

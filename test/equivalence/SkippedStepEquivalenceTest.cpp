@@ -67,7 +67,7 @@ using Snapshot = std::vector<std::string>;
 Snapshot takeSnapshot(const runtime::Session &session, bool withStepState = false) {
   Snapshot bytes;
   for (int64_t d = 0; d < session.numDevices(); ++d) {
-    const auto &device = session.device(d);
+    const runtime::DeviceExecutor &device = session.device(d);
     const plan::Program &program = *device.getProgram().program;
     for (const plan::State &state : program.states())
       if (withStepState || !runtime::isStepState(state.kind()))

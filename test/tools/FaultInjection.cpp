@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static std::string environment(const char *name) {
@@ -100,6 +101,12 @@ int rename(const char *oldPath, const char *newPath) noexcept {
 int renameat2(int oldFd, const char *oldPath, int newFd, const char *newPath,
               unsigned flags) noexcept {
   FAIL_OR_CALL(renameat2, -1, oldFd, oldPath, newFd, newPath, flags);
+}
+
+int mkdir(const char *path, mode_t mode) noexcept { FAIL_OR_CALL(mkdir, -1, path, mode); }
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t offset) {
+  FAIL_OR_CALL(pwrite, -1, fd, data, size, offset);
 }
 
 char *mkdtemp(char *pattern) noexcept { FAIL_OR_CALL(mkdtemp, nullptr, pattern); }

@@ -17,7 +17,7 @@
 #include "support/CommandFiles.h"
 #include "support/StartThread.h"
 #include "tools/CommandLine.h"
-#include "tools/dtc-run/ListDevices.h"
+#include "tools/dtc-run/Devices.h"
 
 #include <algorithm>
 #include <charconv>
@@ -372,6 +372,11 @@ static int runMain(int argc, char **argv) {
   addGenerateOptions(app, generateOptions);
   CalibrateCommand calibrateCommand;
   addCalibrateOptions(app, calibrateCommand);
+  std::string device = "cpu";
+  app.add_option("--device", device,
+                 "What the plan runs on: the CPU, GPUs (cuda), or GPUs if there are any (auto)")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->capture_default_str();
   bool listsDevices = false;
   app.add_flag("--list-devices", listsDevices,
                "Print the devices and the libraries for GPUs that dtc-run finds, and end");
@@ -398,14 +403,16 @@ static int runMain(int argc, char **argv) {
     return fail(error->message);
   if (MaybeError error = checkFiles(options, generateOptions))
     return fail(error->message);
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(device);
+  if (!backend)
+    return fail(backend.error().message);
   stopOnSignals();
   if (!generateOptions.promptPaths.empty()) {
     generateOptions.generator.sampler.seed = options.seed;
-    MaybeError error =
-        generate(options, generateOptions, createCpuBackend(), stdout, stderr, stopRequested);
+    MaybeError error = generate(options, generateOptions, *backend, stdout, stderr, stopRequested);
     return error ? fail(error->message) : stopRequested ? interruptedStatus() : 0;
   }
-  Expected<TrainResult> result = train(options, createCpuBackend(), stdout, stderr, stopRequested);
+  Expected<TrainResult> result = train(options, *backend, stdout, stderr, stopRequested);
   if (!result)
     return fail(result.error().message);
   return result->interrupted ? interruptedStatus() : 0;

@@ -18,13 +18,14 @@ namespace {
 
 CheckpointManifest fullManifest() {
   CheckpointManifest manifest;
-  manifest.identity = {.seed = std::numeric_limits<uint64_t>::max(),
-                       .samples = 16,
-                       .batches = 2,
-                       .sequence = 128,
-                       .optimizer = {"adamw beta1=0.9", "sgd \"checksum\": \"x"},
-                       .data = "a \"checksum\": \"0\" b",
-                       .model = "abc"};
+  manifest.identity = {
+      .seed = std::numeric_limits<uint64_t>::max(),
+      .samples = 16,
+      .batches = 2,
+      .sequence = 128,
+      .optimizer = {{"adamw beta1=0.9", {"w", "v"}}, {"sgd \"checksum\": \"x", {}}},
+      .data = "a \"checksum\": \"0\" b",
+      .model = "abc"};
   manifest.position = {.step = 12, .skippedInARow = 1, .lastFiniteStep = 11, .nextBatch = 24};
   manifest.learningRate = "constant at 0.1";
   manifest.model = "m";
@@ -88,10 +89,10 @@ TEST(Manifest, RefusesEveryTruncation) {
 
 TEST(Manifest, SaysWhatIsWrong) {
   EXPECT_ERROR(parseManifest("[]"), "is no manifest of a checkpoint");
-  EXPECT_ERROR(parseManifest(R"({"format": "x", "version": 1})"), "is no manifest of a checkpoint");
-  EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 1})"),
-               "the checkpoint has version 1, expected 2; use the dtc-run that wrote it");
+  EXPECT_ERROR(parseManifest(R"({"format": "x", "version": 3})"), "is no manifest of a checkpoint");
   EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 2})"),
+               "the checkpoint has version 2, expected 3; use the dtc-run that wrote it");
+  EXPECT_ERROR(parseManifest(R"({"format": "dtc checkpoint", "version": 3})"),
                "is damaged: its checksum is another");
 }
 

@@ -22,7 +22,7 @@ TEST(RunIdentity, SaysWhatARunIs) {
   EXPECT_EQ(identity.batches, 3);
   EXPECT_EQ(identity.seed, 9u);
   ASSERT_EQ(identity.optimizer.size(), 1u);
-  EXPECT_TRUE(contains(identity.optimizer[0], "sgd momentum=0.5"));
+  EXPECT_TRUE(contains(identity.optimizer.begin()->first, "sgd momentum=0.5"));
   // The layout makes no difference.
   RunIdentity other = *identityOf(*trainingPlan(), 3, 9, nullptr, Sampling::Random);
   EXPECT_EQ(other.model, identity.model);
@@ -44,18 +44,37 @@ TEST(RunIdentity, NamesEachChangeAndTheFlagThatAllowsIt) {
   now.batches = 2;
   now.sequence = 12;
   now.seed = 1;
-  now.optimizer = {"lion"};
+  saved.optimizer = {{"sgd momentum=0.5", {"w"}}};
+  now.optimizer = {{"lion", {"w"}}};
   std::vector<std::string> notes;
   MaybeError error = checkIdentity(saved, now, {}, notes);
   for (const char *part :
        {"a step was 8 samples (a batch of 8), and is 16 samples (2 batches of 8)",
         "a sequence was 6 tokens, and is 12 tokens",
-        "the data set was a.txt: 10 bytes, and is b.txt: 20 bytes", "the optimizer was sgd ",
-        "and is lion", "the seed was 0, and is 1",
+        "the data set was a.txt: 10 bytes, and is b.txt: 20 bytes",
+        "the optimizer of w was sgd momentum=0.5, and is lion", "the seed was 0, and is 1",
         "--allow-change batch,sequence,data,optimizer,seed"})
     EXPECT_ERROR(error, part);
   EXPECT_ERROR(checkIdentity(saved, now, {"batch", "sequence", "optimizer", "seed"}, notes),
                "--allow-change data");
   EXPECT_EQ(notes.size(), 4u);
   EXPECT_OK(checkIdentity(saved, now, {"batch", "sequence", "optimizer", "seed", "data"}, notes));
+}
+
+TEST(RunIdentity, OptimizersAreThoseOfParametersThatBothTrain) {
+  auto check = [](const decltype(RunIdentity::optimizer) &saved,
+                  const decltype(RunIdentity::optimizer) &now) {
+    std::vector<std::string> notes;
+    return checkIdentity({.optimizer = saved}, {.optimizer = now}, {}, notes);
+  };
+  EXPECT_OK(
+      check({{"adamw decay=0", {"b"}}, {"adamw decay=1", {"w"}}}, {{"adamw decay=1", {"w"}}}));
+  EXPECT_OK(check({{"adamw", {"w"}}}, {{"lion", {"adapter"}}}));
+  // Another setting of one of them, though both runs have both settings.
+  EXPECT_ERROR(check({{"adamw decay=0", {"a", "b"}}, {"adamw decay=1", {"w"}}},
+                     {{"adamw decay=0", {"b"}}, {"adamw decay=1", {"a", "w"}}}),
+               "the optimizer of a was adamw decay=0, and is adamw decay=1; give what it had, or "
+               "allow the change with --allow-change optimizer");
+  EXPECT_ERROR(check({{"adamw", {"a", "b", "c"}}}, {{"lion", {"a", "b", "c"}}}),
+               "the optimizer of a and 2 more was adamw, and is lion");
 }

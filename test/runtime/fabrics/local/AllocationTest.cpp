@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cpu/CpuQueue.h"
 #include "runtime/fabrics/local/WorkPool.h"
-#include "test/runtime/fabrics/local/Network.h"
+#include "test/runtime/fabrics/Network.h"
 
 #include <cstdlib>
 #include <new>

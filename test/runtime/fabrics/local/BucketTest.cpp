@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/runtime/fabrics/local/Network.h"
+#include "test/runtime/fabrics/Network.h"
 
 #include <numeric>
 

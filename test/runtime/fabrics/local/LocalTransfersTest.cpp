@@ -8,7 +8,7 @@
 
 #include "runtime/fabrics/local/LocalCommunicator.h"
 #include "test/lib/plans/Expect.h"
-#include "test/runtime/fabrics/local/Network.h"
+#include "test/runtime/fabrics/Network.h"
 
 #include <future>
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_TEST_RUNTIME_FABRICS_LOCAL_NETWORK_H
-#define DTC_TEST_RUNTIME_FABRICS_LOCAL_NETWORK_H
+#ifndef DTC_TEST_RUNTIME_FABRICS_NETWORK_H
+#define DTC_TEST_RUNTIME_FABRICS_NETWORK_H
 
 #include "runtime/backends/cpu/CpuDevice.h"
 #include "runtime/executor/DeviceThreads.h"
@@ -22,8 +22,8 @@ using Axes = std::vector<std::string>;
 
 /// All devices of a mesh with their communicators, each on a queue of a thread of its own.
 struct Network {
-  explicit Network(const Mesh &mesh)
-      : mesh(mesh), fabric(std::move(*openLocalFabric(mesh))),
+  explicit Network(const Mesh &mesh, const OpenFabric &open = openLocalFabric)
+      : mesh(mesh), fabric(std::move(*open(mesh))),
         threads(static_cast<size_t>(mesh.numDevices()),
                 [this](const Error &reason) { fabric->abort(reason); }) {
     for (int64_t device = 0; device < mesh.numDevices(); ++device) {
@@ -121,4 +121,4 @@ inline CollectiveSpec makeSpec(CollectiveKind kind, TensorType input, int64_t di
 
 } // namespace dtc::runtime::testing
 
-#endif // DTC_TEST_RUNTIME_FABRICS_LOCAL_NETWORK_H
+#endif // DTC_TEST_RUNTIME_FABRICS_NETWORK_H

@@ -1,14 +1,19 @@
-//===- LocalCommunicatorTest.cpp - Collectives against naive results ------===//
+//===- CommunicatorConformanceTest.cpp - Collectives of every fabric ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+//
+// Results are compared with naive ones, on the local fabric and on one that delays its devices.
+//
+//===----------------------------------------------------------------------===//
 
-#include "runtime/fabrics/local/LocalCommunicator.h"
+#include "runtime/fabrics/Communicator.h"
 
 #include "support/Float16.h"
+#include "test/lib/fabrics/TestFabric.h"
 #include "test/lib/plans/Expect.h"
-#include "test/runtime/fabrics/local/Network.h"
+#include "test/runtime/fabrics/Network.h"
 
 #include <cmath>
 #include <cstring>
@@ -19,6 +24,14 @@ using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 namespace {
+
+/// By the name of a fabric.
+class CommunicatorConformance : public ::testing::TestWithParam<const char *> {
+protected:
+  static OpenFabric fabric() {
+    return std::string(GetParam()) == "Local" ? OpenFabric(openLocalFabric) : testFabric();
+  }
+};
 
 /// Element by element, from the definition of each collective in plan.proto.
 template <typename T>
@@ -108,7 +121,7 @@ std::vector<MeshCase> meshCases() {
 
 } // namespace
 
-TEST(LocalCommunicator, AllReduceOnEveryGroup) {
+TEST_P(CommunicatorConformance, AllReduceOnEveryGroup) {
   for (const MeshCase &c : meshCases())
     for (const Axes &axes : c.groups)
       // Empty, scalar, small, not divisible by the members, and beyond the small path.
@@ -122,7 +135,7 @@ TEST(LocalCommunicator, AllReduceOnEveryGroup) {
         }
 }
 
-TEST(LocalCommunicator, EveryReductionAndType) {
+TEST_P(CommunicatorConformance, EveryReductionAndType) {
   Mesh mesh({{"a", 4, false}});
   for (Reduction reduction : {Reduction::Sum, Reduction::Max, Reduction::Min})
     for (int64_t size : {12, 4000}) {
@@ -130,25 +143,30 @@ TEST(LocalCommunicator, EveryReductionAndType) {
         CollectiveSpec spec = makeSpec(kind, {DType::F32, {size}});
         spec.reduction = reduction;
         auto floats = randomInputs<float>(mesh, spec.input, 2);
-        expectNaive<float>(spec, mesh, {"a"}, floats, Network(mesh).run(spec, {"a"}, floats));
+        expectNaive<float>(spec, mesh, {"a"}, floats,
+                           Network(mesh, fabric()).run(spec, {"a"}, floats));
         spec.input.dtype = DType::F64;
         auto doubles = randomInputs<double>(mesh, spec.input, 3);
-        expectNaive<double>(spec, mesh, {"a"}, doubles, Network(mesh).run(spec, {"a"}, doubles));
+        expectNaive<double>(spec, mesh, {"a"}, doubles,
+                            Network(mesh, fabric()).run(spec, {"a"}, doubles));
         spec.input.dtype = DType::I32;
         auto ints = randomInputs<int32_t>(mesh, spec.input, 4);
-        expectNaive<int32_t>(spec, mesh, {"a"}, ints, Network(mesh).run(spec, {"a"}, ints));
+        expectNaive<int32_t>(spec, mesh, {"a"}, ints,
+                             Network(mesh, fabric()).run(spec, {"a"}, ints));
         spec.input.dtype = DType::BF16;
         auto brains = randomInputs<BFloat16>(mesh, spec.input, 5);
-        expectNaive<BFloat16>(spec, mesh, {"a"}, brains, Network(mesh).run(spec, {"a"}, brains));
+        expectNaive<BFloat16>(spec, mesh, {"a"}, brains,
+                              Network(mesh, fabric()).run(spec, {"a"}, brains));
         spec.input.dtype = DType::F16;
         auto halves = randomInputs<Float16>(mesh, spec.input, 6);
-        expectNaive<Float16>(spec, mesh, {"a"}, halves, Network(mesh).run(spec, {"a"}, halves));
+        expectNaive<Float16>(spec, mesh, {"a"}, halves,
+                             Network(mesh, fabric()).run(spec, {"a"}, halves));
       }
     }
 }
 
 /// 256 + 1 + 1 + ... with a rounding at each step would stay at 256 in bf16.
-TEST(LocalCommunicator, SumsOf16BitsAreRoundedOnce) {
+TEST_P(CommunicatorConformance, SumsOf16BitsAreRoundedOnce) {
   Mesh mesh({{"a", 9, false}});
   for (int64_t size : {1, 5000}) {
     CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::BF16, {size}});
@@ -157,13 +175,13 @@ TEST(LocalCommunicator, SumsOf16BitsAreRoundedOnce) {
       for (int64_t i = 0; i < size; ++i)
         setElement(inputs[device], i, device == 0 ? 256 : 1);
     for (bool inPlace : {false, true})
-      for (const HostTensor &output : Network(mesh).run(spec, {"a"}, inputs, inPlace))
+      for (const HostTensor &output : Network(mesh, fabric()).run(spec, {"a"}, inputs, inPlace))
         for (int64_t i = 0; i < size; ++i)
           ASSERT_EQ(elementAt(output, i), 264);
   }
 }
 
-TEST(LocalCommunicator, MaximumAndMinimumKeepNaN) {
+TEST_P(CommunicatorConformance, MaximumAndMinimumKeepNaN) {
   Mesh mesh({{"a", 3, false}});
   for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16})
     for (size_t nanAt : {0, 1, 2})
@@ -172,12 +190,12 @@ TEST(LocalCommunicator, MaximumAndMinimumKeepNaN) {
         spec.reduction = reduction;
         std::vector<HostTensor> inputs(3, HostTensor(spec.input));
         setElement(inputs[nanAt], 0, std::numeric_limits<double>::quiet_NaN());
-        for (const HostTensor &output : Network(mesh).run(spec, {"a"}, inputs))
+        for (const HostTensor &output : Network(mesh, fabric()).run(spec, {"a"}, inputs))
           EXPECT_TRUE(std::isnan(elementAt(output, 0)));
       }
 }
 
-TEST(LocalCommunicator, GatherScatterAndAllToAllAlongEveryDimension) {
+TEST_P(CommunicatorConformance, GatherScatterAndAllToAllAlongEveryDimension) {
   for (const MeshCase &c : meshCases())
     for (const Axes &axes : c.groups) {
       int64_t n = c.mesh.groupSize(axes);
@@ -205,17 +223,17 @@ TEST(LocalCommunicator, GatherScatterAndAllToAllAlongEveryDimension) {
     }
 }
 
-TEST(LocalCommunicator, MovesOneByteElements) {
+TEST_P(CommunicatorConformance, MovesOneByteElements) {
   Mesh mesh({{"a", 2, false}});
   CollectiveSpec spec = makeSpec(CollectiveKind::AllGather, {DType::Bool, {3}});
   spec.members = 2;
   auto inputs = randomInputs<uint8_t>(mesh, spec.input, 6);
-  expectNaive<uint8_t>(spec, mesh, {"a"}, inputs, Network(mesh).run(spec, {"a"}, inputs));
+  expectNaive<uint8_t>(spec, mesh, {"a"}, inputs, Network(mesh, fabric()).run(spec, {"a"}, inputs));
 }
 
-TEST(LocalCommunicator, CountsTheBytesOfARing) {
+TEST_P(CommunicatorConformance, CountsTheBytesOfARing) {
   Mesh mesh({{"a", 4, false}, {"b", 2, false}});
-  Network network(mesh);
+  Network network(mesh, fabric());
   TensorType type{DType::F32, {8, 8}}; // 256 bytes
   auto inputs = randomInputs<float>(mesh, type, 7);
   network.run(makeSpec(CollectiveKind::AllReduce, type), {"a"}, inputs);
@@ -231,30 +249,30 @@ TEST(LocalCommunicator, CountsTheBytesOfARing) {
   }
 }
 
-TEST(LocalCommunicator, AGroupOfOneSendsNothing) {
+TEST_P(CommunicatorConformance, AGroupOfOneSendsNothing) {
   Mesh mesh({{"a", 1, false}});
-  Network network(mesh);
+  Network network(mesh, fabric());
   TensorType type{DType::F32, {4}};
   auto inputs = randomInputs<float>(mesh, type, 8);
   network.run(makeSpec(CollectiveKind::AllReduce, type), {"a"}, inputs);
   EXPECT_EQ(network.ends[0]->sent().total(), 0u);
 }
 
-TEST(LocalCommunicator, RepeatsWithTheSameBits) {
+TEST_P(CommunicatorConformance, RepeatsWithTheSameBits) {
   Mesh mesh({{"a", 8, false}});
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {10007}});
   auto inputs = randomInputs<float>(mesh, spec.input, 9);
-  auto first = Network(mesh).run(spec, {"a"}, inputs);
+  auto first = Network(mesh, fabric()).run(spec, {"a"}, inputs);
   for (int repeat = 0; repeat < 5; ++repeat) {
-    auto again = Network(mesh).run(spec, {"a"}, inputs, repeat % 2 == 0);
+    auto again = Network(mesh, fabric()).run(spec, {"a"}, inputs, repeat % 2 == 0);
     for (size_t device = 0; device < 8; ++device)
       EXPECT_EQ(again[device].bytes, first[0].bytes);
   }
 }
 
-TEST(LocalCommunicator, ManyCollectivesInARowDoNotMixUp) {
+TEST_P(CommunicatorConformance, ManyCollectivesInARowDoNotMixUp) {
   Mesh mesh({{"a", 4, false}, {"b", 2, false}});
-  Network network(mesh);
+  Network network(mesh, fabric());
   std::vector<Communicator::Group> groups;
   for (auto &end : network.ends) {
     groups.push_back(*end->openGroup({"a"}));
@@ -280,9 +298,9 @@ TEST(LocalCommunicator, ManyCollectivesInARowDoNotMixUp) {
     EXPECT_EQ(value, 1 + 499);
 }
 
-TEST(LocalCommunicator, AFailingDeviceWakesTheOthers) {
+TEST_P(CommunicatorConformance, AFailingDeviceWakesTheOthers) {
   Mesh mesh({{"a", 16, false}});
-  Network network(mesh);
+  Network network(mesh, fabric());
   for (auto &end : network.ends)
     (void)end->openGroup({"a"});
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
@@ -301,9 +319,9 @@ TEST(LocalCommunicator, AFailingDeviceWakesTheOthers) {
   EXPECT_ERROR(error, "another device failed");
 }
 
-TEST(LocalCommunicator, MembersThatDisagreeGetAnError) {
+TEST_P(CommunicatorConformance, MembersThatDisagreeGetAnError) {
   Mesh mesh({{"a", 2, false}});
-  Network network(mesh);
+  Network network(mesh, fabric());
   for (auto &end : network.ends)
     (void)end->openGroup({"a"});
   std::vector<std::vector<float>> data(2, std::vector<float>(8));
@@ -315,3 +333,6 @@ TEST(LocalCommunicator, MembersThatDisagreeGetAnError) {
   });
   EXPECT_ERROR(error, "different collectives");
 }
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, CommunicatorConformance, ::testing::Values("Local", "Test"),
+                         [](const auto &info) { return std::string(info.param); });

@@ -1,0 +1,29 @@
+//===- Devices.h - What dtc-run can run on --------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TOOLS_DTC_RUN_DEVICES_H
+#define DTC_TOOLS_DTC_RUN_DEVICES_H
+
+#include "runtime/backends/Kernel.h"
+#include "support/Error.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// A line for the CPU, one for each GPU and one for each library that GPUs need; or why there are
+/// none.
+std::vector<std::string> listDevices();
+
+/// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU. An error
+/// says why there is no such device.
+runtime::Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device);
+
+} // namespace dtc
+
+#endif // DTC_TOOLS_DTC_RUN_DEVICES_H
