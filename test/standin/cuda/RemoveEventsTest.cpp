@@ -30,18 +30,19 @@ TEST_F(RemoveEventsTest, EveryNeededEventIsFoundAndNoOther) {
       [] {
         cudaStream_t a = openStream(), b = openStream(), c = openStream();
         float *x = upload<float>({0}, a), *y = onDevice<float>(1), *z = onDevice<float>(1);
+        float *w = onDevice<float>(1);
         order(a, b); // 0
         EXPECT_CUDA(launch(b, 1, 1, addOne, y, x));
         order(b, c); // 1
         order(a, c); // 2 is implied by 0 and 1
         EXPECT_CUDA(launch(c, 1, 1, addOne, z, y));
-        EXPECT_CUDA(launch(c, 1, 1, addOne, z, x));
+        EXPECT_CUDA(launch(c, 1, 1, addOne, w, x));
         order(c, a); // 3: x is written again
         EXPECT_CUDA(launch(a, 1, 1, addOne, x, x));
         order(a, b); // 4
         EXPECT_CUDA(launch(b, 1, 1, addOne, y, x));
         EXPECT_CUDA(cudaDeviceSynchronize());
-        std::vector<float> values = {read(y, 1, b)[0], read(z, 1, b)[0]};
+        std::vector<float> values = {read(y, 1, b)[0], read(z, 1, b)[0], read(w, 1, b)[0]};
         return bytes(values);
       },
       20);

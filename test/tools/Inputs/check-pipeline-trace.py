@@ -14,9 +14,10 @@ with open(path) as file:
 
 names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
 assert names == {0: "device 0 (pp=0)", 1: "device 1 (pp=1)"}, names
-rows = {(e["pid"], e["args"]["name"]): e["tid"] for e in events if e["name"] == "thread_name"}
+# Transfers that overlap have a row each, all of one name.
+rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
 for device in (0, 1):
-    assert {"compute", "transfers"} <= {row for at, row in rows if at == device}, rows
+    assert {"compute", "transfers"} <= {row for (at, _), row in rows.items() if at == device}, rows
     tasks = Counter(
         (e["name"], e["args"]["microbatch"])
         for e in events
@@ -31,7 +32,7 @@ for device in (0, 1):
         if e["ph"] == "X" and e["pid"] == device and e["name"] in ("send", "receive"):
             assert e["args"]["peer"] == 1 - device and e["args"]["bytes"] > 0, e
             if e["cat"] == "work":
-                assert e["tid"] == rows[device, "transfers"], e
+                assert rows[device, e["tid"]] == "transfers", e
 
 begins = {e["id"]: e for e in events if e["ph"] == "s"}
 ends = {e["id"]: e for e in events if e["ph"] == "f"}

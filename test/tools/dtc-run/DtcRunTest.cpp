@@ -167,9 +167,10 @@ TEST_F(DtcRun, TooLittleMemoryIsAnError) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer needs address space of its own";
 #endif
-  // From what is too little for a thread up to what is enough for all.
+  // From what is too little for a thread, but enough for the program and its libraries, up to what
+  // is enough for all.
   int threads = 0, successes = 0;
-  for (int megabytes = 64; megabytes <= 1024; megabytes += megabytes / 8) {
+  for (int megabytes = 112; megabytes <= 1024; megabytes += megabytes / 8) {
     std::string command =
         "ulimit -s 8192; ulimit -v " + std::to_string(megabytes * 1024) + "; exec \"$0\" \"$@\"";
     int status = waitForTool(startTool(
