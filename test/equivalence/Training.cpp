@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <gtest/gtest.h>
+#include <tuple>
 
 using namespace dtc;
 using namespace dtc::test;
@@ -72,8 +73,9 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
 }
 
 const TrainingRun &dtc::test::trainOnce(const Model &model, const std::string &text) {
-  static std::map<std::pair<std::string, std::string>, TrainingRun> runs;
-  auto [it, fresh] = runs.try_emplace({model.name, text});
+  // Tests of one program may give different models one name.
+  static std::map<std::tuple<std::string, std::string, std::string>, TrainingRun> runs;
+  auto [it, fresh] = runs.try_emplace({model.name, model.config, text});
   if (fresh)
     it->second = train(model, layout(text));
   return it->second;
