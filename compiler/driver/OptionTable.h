@@ -95,8 +95,7 @@ std::string spell(llvm::StringRef name, OptionSpelling spelling);
 enum class MeshSource { Options, Model, Search };
 
 /// What is wrong between options, or an empty string.
-std::string findConflict(const CompileOptions &options, OptionSpelling spelling,
-                         MeshSource source);
+std::string findConflict(const CompileOptions &options, OptionSpelling spelling, MeshSource source);
 
 } // namespace dtc
 

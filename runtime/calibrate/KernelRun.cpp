@@ -82,8 +82,7 @@ Expected<KernelRun> KernelRun::create(const Backend &backend, const KernelSignat
       std::clamp<size_t>(options.workingSetBytes / std::max<size_t>(setBytes, 1), 1, maxSets);
 
   run.memory = options.memory ? options.memory : std::make_shared<OperandMemory>();
-  Expected<std::byte *> memory =
-      run.memory->take(sets * setBytes + run.kernel->workspaceBytes());
+  Expected<std::byte *> memory = run.memory->take(sets * setBytes + run.kernel->workspaceBytes());
   if (!memory)
     return memory.error();
   std::map<DType, HostTensor> patterns;

@@ -8,8 +8,8 @@
 #include "runtime/fabrics/local/LocalTransfers.h"
 
 #include <algorithm>
-#include <deque>
 #include <chrono>
+#include <deque>
 #include <fmt/format.h>
 #include <numeric>
 #include <time.h>

@@ -19,8 +19,8 @@
 
 namespace dtc::runtime {
 
-/// Increment when an older reader could misread a checkpoint. Until version 2 the loss scale and the
-/// counters of steps were in the manifest; they are tensors now.
+/// Increment when an older reader could misread a checkpoint. Until version 2 the loss scale and
+/// the counters of steps were in the manifest; they are tensors now.
 inline constexpr int64_t kCheckpointVersion = 3;
 
 /// What must not change unnoticed from one part of a run to the next.

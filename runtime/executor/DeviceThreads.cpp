@@ -21,8 +21,8 @@ DeviceThreads::DeviceThreads(size_t devices, std::function<void(const Error &)> 
   threads.reserve(devices);
   try {
     for (size_t device = 0; device < devices; ++device)
-      threads.push_back(
-          startThread(fmt::format("device {}", this->names[device]), [this, device] { loop(device); }));
+      threads.push_back(startThread(fmt::format("device {}", this->names[device]),
+                                    [this, device] { loop(device); }));
   } catch (...) {
     stop();
     throw;

@@ -286,9 +286,9 @@ bool PreparedPlan::hasAsync(size_t index) const {
 }
 
 /// With the kernels of a backend that has the right number of threads.
-static Expected<std::shared_ptr<PreparedPlan>>
-createWith(std::shared_ptr<const plan::Plan> plan, const Backend &backend,
-           std::span<const int64_t> devices) {
+static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const plan::Plan> plan,
+                                                          const Backend &backend,
+                                                          std::span<const int64_t> devices) {
   auto result = std::make_shared<PreparedPlan>();
   result->plan = std::move(plan);
   result->mesh = meshOf(*result->plan);

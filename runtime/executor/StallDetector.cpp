@@ -21,8 +21,8 @@ static constexpr double longestInterval = 1;
 static constexpr double longestGrace = 10;
 
 StallDetector::StallDetector(const PreparedPlan &plan,
-                             const std::vector<std::unique_ptr<DeviceExecutor>> &devices, double timeout,
-                             std::function<void(const Error &)> onHang)
+                             const std::vector<std::unique_ptr<DeviceExecutor>> &devices,
+                             double timeout, std::function<void(const Error &)> onHang)
     : plan(plan), devices(devices), timeout(timeout), onHang(std::move(onHang)) {
   double interval = std::clamp(timeout / 8, 1e-3, longestInterval);
   auto looksOf = [&](double seconds) {

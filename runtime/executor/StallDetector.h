@@ -17,13 +17,15 @@
 namespace dtc::runtime {
 
 /// Watches the devices of a session during a step, by the events that they have come to. If none
-/// comes to another instruction for a time, the step is given up: devices that wait for each other are woken and return. A kernel cannot be
-/// woken; if one does not return then, `onHang` is called with the error of the step.
+/// comes to another instruction for a time, the step is given up: devices that wait for each other
+/// are woken and return. A kernel cannot be woken; if one does not return then, `onHang` is called
+/// with the error of the step.
 class StallDetector {
 public:
   /// `timeout` in seconds, above 0.
-  StallDetector(const PreparedPlan &plan, const std::vector<std::unique_ptr<DeviceExecutor>> &devices,
-                double timeout, std::function<void(const Error &)> onHang);
+  StallDetector(const PreparedPlan &plan,
+                const std::vector<std::unique_ptr<DeviceExecutor>> &devices, double timeout,
+                std::function<void(const Error &)> onHang);
 
   /// Begins a step. The watch is valid as long as the detector.
   const DeviceThreads::Watch &begin();

@@ -40,12 +40,12 @@ public:
 
   /// Enqueues one collective on a bucket of tensors. `specs` differ only in what they say of their
   /// tensors: kind, reduction, members and sources are the same in all. operands[i] belongs to
-  /// specs[i] and is not used after the call; the specs live as long as the communicator. An output may equal its own input for
-  /// AllReduce, and must not overlap any other operand. The bits of a result do not depend on what
-  /// else is in the bucket. The collectives of a communicator run in the order in which they were
-  /// enqueued: who enqueues on several queues orders these by events. An error, which may be one of
-  /// the queue, means that another member failed or that the members disagree; the communicator
-  /// cannot be used any more.
+  /// specs[i] and is not used after the call; the specs live as long as the communicator. An output
+  /// may equal its own input for AllReduce, and must not overlap any other operand. The bits of a
+  /// result do not depend on what else is in the bucket. The collectives of a communicator run in
+  /// the order in which they were enqueued: who enqueues on several queues orders these by events.
+  /// An error, which may be one of the queue, means that another member failed or that the members
+  /// disagree; the communicator cannot be used any more.
   MaybeError enqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
                      std::span<const CollectiveOperands> operands);
 

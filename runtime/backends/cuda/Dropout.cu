@@ -41,7 +41,8 @@ inline constexpr int elementsPerThread = 4;
 
 /// A thread has neighbouring elements, which mostly have one block of words. `loops` lead from the
 /// elements of the device's block to those of the whole tensor, whose first is `origin`; the key
-/// holds the seed and the iteration of the step's first batch, from which `mask` counts. y may be x.
+/// holds the seed and the iteration of the step's first batch, from which `mask` counts. y may be
+/// x.
 template <typename F>
 __global__ void __launch_bounds__(256)
     dropoutKernel(const __grid_constant__ DeviceLoops<1> loops, MaskWords mask, int64_t origin,

@@ -58,7 +58,12 @@ struct MemoryCase {
 std::vector<MemoryCase> memoryCases() {
   return {
       {"Gpt2", {.layers = 4, .hidden = 64, .batch = 32, .seq = 32}},
-      {"Gpt2Bf16", {.layers = 4, .hidden = 64, .batch = 32, .seq = 32}, {}, 2, 4, ComputeType::BF16},
+      {"Gpt2Bf16",
+       {.layers = 4, .hidden = 64, .batch = 32, .seq = 32},
+       {},
+       2,
+       4,
+       ComputeType::BF16},
       {"Llama", {.name = "llama", .layers = 4, .hidden = 64, .batch = 32, .seq = 64}},
       {"Wide", {.layers = 4, .hidden = 256, .batch = 8, .seq = 8}},
       {"LargeVocabulary", {.layers = 4, .hidden = 32, .batch = 16, .seq = 16, .vocab = 8192}},
