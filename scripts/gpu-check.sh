@@ -21,7 +21,7 @@ pack() {
     -DDTC_CUDA=ON >/dev/null
   cmake --build "$build" --target "${programs[@]}"
   folder="$(mktemp -d)"
-  trap 'rm -rf "$folder"' EXIT
+  trap "rm -rf '$folder'" EXIT # expanded now: the variable is gone by then
   mkdir -p "$folder/gpu-check/bin" "$folder/gpu-check/lib"
   for program in "${programs[@]}"; do
     cp "$build/bin/$program" "$folder/gpu-check/bin/"
