@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs the transfers of all programs, as strictly as plan.proto allows: starting a send waits for
-// the start of the receive that takes its message.
+// the start of the receive that takes its message, and the messages from one program to another
+// meet their receives in the order in which they are sent, whatever their channels.
 //
 // One order of running decides. What a program waits for, that another has come to some place, is
 // never undone, and running one program takes away no step that another could make. So every order
@@ -32,16 +33,16 @@ namespace dtc::runtime {
 
 namespace {
 
-/// Messages of a channel, in the order in which they are received and sent.
-struct Channel {
-  int sender = 0, receiver = 0; // programs
+/// Messages from one program to another, in the order in which they are received and sent.
+struct Link {
   struct Receive {
-    uint32_t microbatch;
+    uint32_t channel, microbatch;
     int entry, instruction;
   };
-  std::vector<Receive> receives;         // that have started
-  std::map<uint32_t, size_t> messageFor; // number of the message, by microbatch
-  size_t sends = 0;                      // that have started
+  std::vector<Receive> receives; // that have started
+  /// Number of the message, by channel and microbatch.
+  std::map<std::pair<uint32_t, uint32_t>, size_t> messageFor;
+  size_t sends = 0; // that have started
 };
 
 /// A program and how far it has come.
@@ -66,20 +67,22 @@ public:
 private:
   /// Whether the program has come past the step at which it stands.
   Expected<bool> pass(Runner &runner);
-  Expected<bool> startSend(const Runner &runner, Channel &channel);
+  Expected<bool> startSend(const Runner &runner, const plan::Transfer &transfer);
   MaybeError runUntilBlocked(int program);
   Error deadlock() const;
   std::string describeWait(const Runner &runner) const;
 
   const plan::Transfer &transferAt(const Runner &runner, bool &starts) const;
-  uint32_t channelAt(const Runner &runner) const {
-    bool starts = false;
-    return transferAt(runner, starts).channel();
+  /// What the messages of a transfer of the program go over.
+  Link &linkOf(const Runner &runner, const plan::Transfer &transfer) {
+    auto peer = static_cast<int>(transfer.peer());
+    return transfer.kind() == plan::Transfer::SEND ? links[{runner.context->number, peer}]
+                                                   : links[{peer, runner.context->number}];
   }
 
   std::vector<Runner> runners;
-  std::map<uint32_t, Channel> channels;
-  std::vector<int> ready; // programs that may be able to go on
+  std::map<std::pair<int, int>, Link> links; // by sender and receiver
+  std::vector<int> ready;                    // programs that may be able to go on
   int64_t messages = 0;
 };
 
@@ -96,11 +99,6 @@ PipelineRun::PipelineRun(const std::vector<PlanContext> &programs) {
           steps.push_back(i);
     }
     runners.push_back(std::move(runner));
-    for (const plan::Transfer &transfer : context.program.transfers()) {
-      Channel &channel = channels[transfer.channel()];
-      (transfer.kind() == plan::Transfer::SEND ? channel.sender : channel.receiver) =
-          context.number;
-    }
   }
 }
 
@@ -113,38 +111,39 @@ const plan::Transfer &PipelineRun::transferAt(const Runner &runner, bool &starts
                                                    : instruction.finish_transfer().transfer()));
 }
 
-Expected<bool> PipelineRun::startSend(const Runner &runner, Channel &channel) {
-  if (channel.receives.size() <= channel.sends)
+Expected<bool> PipelineRun::startSend(const Runner &runner, const plan::Transfer &transfer) {
+  Link &link = linkOf(runner, transfer);
+  if (link.receives.size() <= link.sends)
     return false;
-  const Channel::Receive &receive = channel.receives[channel.sends];
-  if (receive.microbatch != runner.execution().microbatch())
+  const Link::Receive &receive = link.receives[link.sends];
+  uint32_t microbatch = runner.execution().microbatch();
+  if (receive.channel != transfer.channel() || receive.microbatch != microbatch)
     return Error{fmt::format(
-        "message {} of channel {} is sent for microbatch {} by program {} ({}), but received for "
-        "microbatch {} by program {} ({}); messages arrive in the order in which they are sent",
-        channel.sends, channelAt(runner), runner.execution().microbatch(), channel.sender,
-        runner.place(), receive.microbatch, channel.receiver,
-        describeExecution(*runners[static_cast<size_t>(channel.receiver)].context, receive.entry,
-                          receive.instruction))};
-  ++channel.sends;
+        "message {} from program {} to program {} is sent on channel {} for microbatch {} ({}), "
+        "but received on channel {} for microbatch {} ({}); messages from one program to another "
+        "arrive in the order in which they are sent",
+        link.sends, runner.context->number, transfer.peer(), transfer.channel(), microbatch,
+        runner.place(), receive.channel, receive.microbatch,
+        describeExecution(*runners[transfer.peer()].context, receive.entry, receive.instruction))};
+  ++link.sends;
   ++messages;
-  ready.push_back(channel.receiver);
+  ready.push_back(static_cast<int>(transfer.peer()));
   return true;
 }
 
 Expected<bool> PipelineRun::pass(Runner &runner) {
   bool starts = false;
   const plan::Transfer &transfer = transferAt(runner, starts);
-  Channel &channel = channels.at(transfer.channel());
-  uint32_t microbatch = runner.execution().microbatch();
-  if (transfer.kind() == plan::Transfer::SEND) {
-    // When a send has started, so has its receive, and the message goes through by itself.
-    return starts ? startSend(runner, channel) : true;
-  }
+  // When a send has started, so has its receive, and the message goes through by itself.
+  if (transfer.kind() == plan::Transfer::SEND)
+    return starts ? startSend(runner, transfer) : true;
+  Link &link = linkOf(runner, transfer);
+  std::pair<uint32_t, uint32_t> message(transfer.channel(), runner.execution().microbatch());
   if (!starts)
-    return channel.messageFor.at(microbatch) < channel.sends;
-  channel.messageFor[microbatch] = channel.receives.size();
-  channel.receives.push_back({microbatch, runner.entry, runner.instruction()});
-  ready.push_back(channel.sender);
+    return link.messageFor.at(message) < link.sends;
+  link.messageFor[message] = link.receives.size();
+  link.receives.push_back({message.first, message.second, runner.entry, runner.instruction()});
+  ready.push_back(static_cast<int>(transfer.peer()));
   return true;
 }
 
@@ -171,13 +170,11 @@ std::string PipelineRun::describeWait(const Runner &runner) const {
     return fmt::format("program {} has ended", runner.context->number);
   bool starts = false;
   const plan::Transfer &transfer = transferAt(runner, starts);
-  const Channel &channel = channels.at(transfer.channel());
-  uint32_t microbatch = runner.execution().microbatch();
-  size_t message = starts ? channel.sends : channel.messageFor.at(microbatch);
-  return fmt::format("program {} waits in {} for program {} to start to {} message {} of channel "
-                     "{}",
+  return fmt::format("program {} waits in {} for program {} to start to {} the message of channel "
+                     "{} for microbatch {}",
                      runner.context->number, runner.place(), transfer.peer(),
-                     starts ? "receive" : "send", message, transfer.channel());
+                     starts ? "receive" : "send", transfer.channel(),
+                     runner.execution().microbatch());
 }
 
 /// Programs that have ended are of interest where another waits for them.

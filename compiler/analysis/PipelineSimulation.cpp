@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
+#include <tuple>
+#include <utility>
 
 using namespace dtc;
 
@@ -286,7 +289,9 @@ std::vector<ReceivePosting> dtc::postReceives(const PipelineSchedule &schedule,
     }
 
   std::vector<ReceivePosting> postings;
-  for (const PipelineChannel &channel : channels) {
+  /// By sender and receiver: the place in the sender's order, channel and microbatch of a message.
+  std::map<std::pair<int, int>, std::vector<std::tuple<int, size_t, int>>> messages;
+  for (auto [index, channel] : llvm::enumerate(channels)) {
     int from = schedule.device(channel.producer.stage);
     int to = schedule.device(channel.consumers.front().stage);
     std::vector<int> made, lastUses(shape.microbatches, 0);
@@ -297,10 +302,22 @@ std::vector<ReceivePosting> dtc::postReceives(const PipelineSchedule &schedule,
       for (const UnitRole &use : channel.consumers)
         lastUses[i] = std::max(lastUses[i], positions[unitIndex(shape, use.kind, use.stage, i)]);
     }
-    if (from == to)
-      postings.push_back({countSlots(made, lastUses), {}});
-    else
-      postings.push_back(postReceives(sendTimes, lastUses, ends[to]));
+    if (from == to) {
+      postings.push_back({countSlots(made, lastUses), {}, {}});
+      continue;
+    }
+    postings.push_back(postReceives(sendTimes, lastUses, ends[to]));
+    for (int i = 0; i < shape.microbatches; ++i)
+      messages[{from, to}].push_back({made[i], index, i});
+    postings.back().sentAt = std::move(made);
+  }
+  for (auto &[pair, sends] : messages) {
+    llvm::sort(sends);
+    int latest = 0;
+    for (auto [at, channel, microbatch] : sends) {
+      int &position = postings[channel].positions[microbatch];
+      position = latest = std::max(latest, position);
+    }
   }
   return postings;
 }

@@ -60,6 +60,10 @@ struct ReceivePosting {
   /// By microbatch: the place in the receiver's order before whose unit the receive is posted,
   /// after all that the unit before it does. Ascending.
   std::vector<int> positions;
+  /// By microbatch: the place in the sender's order of the unit that makes the message. Receives of
+  /// one device at one place are posted in the order of these, and then of channels: that of the
+  /// sends.
+  std::vector<int> sentAt;
 };
 
 struct UnitTime {
@@ -121,6 +125,11 @@ ReceivePosting postReceives(llvm::ArrayRef<double> sendTimes, llvm::ArrayRef<int
 
 /// The same for all channels, as `simulateSchedule` takes them. A channel within a device gets no
 /// positions, and the slots that it needs from its producer to the last use.
+///
+/// Receives of messages between two devices are posted in the order of the sends, so that a network
+/// can carry them one after the other: each at the latest of the places of those that are sent
+/// before it. That is early enough. The places at which receives must have been posted do not fall
+/// along the sends, whose times do not, and none is posted later than its own.
 std::vector<ReceivePosting> postReceives(const PipelineSchedule &schedule,
                                          llvm::ArrayRef<PipelineChannel> channels,
                                          const PipelineSimulation &simulation);

@@ -236,8 +236,8 @@ Expected<double> transferSeconds(CoreSpeed &speed, CoreWatch &watch, int64_t mem
         TransferTensor received{devices.outputs[device].data(), static_cast<uint64_t>(bytes)};
         for (bool sends : {device % 2 == 0, device % 2 == 1}) {
           TransferResult result =
-              transfers.wait(sends ? transfers.startSend(peer, 0, {&sent, 1})
-                                   : transfers.startReceive(peer, 0, {&received, 1}));
+              transfers.wait(sends ? transfers.startSend(peer, {&sent, 1})
+                                   : transfers.startReceive(peer, {&received, 1}));
           if (result.error)
             return result.error;
         }

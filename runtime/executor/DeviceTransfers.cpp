@@ -59,9 +59,9 @@ MaybeError DeviceTransfers::start(Queue &queue, size_t index, uint32_t microbatc
     return inContext(Error{"more transfers are on their way than the schedule starts"}, index,
                      microbatch);
   std::span<const TransferTensor> tensors = tensorsOf(index, microbatch);
-  Expected<Transfers::Ticket> ticket =
-      transfer.sends ? network->startSend(queue, channel.peer, transfer.channel, tensors)
-                     : network->startReceive(queue, channel.peer, transfer.channel, tensors);
+  Expected<Transfers::Ticket> ticket = transfer.sends
+                                           ? network->startSend(queue, channel.peer, tensors)
+                                           : network->startReceive(queue, channel.peer, tensors);
   if (!ticket)
     return inContext(ticket.error(), index, microbatch);
   *unused = {true, microbatch, *ticket};

@@ -13,15 +13,15 @@ void Transfers::countSent(std::span<const TransferTensor> tensors) {
     bytesSent += tensor.bytes;
 }
 
-Expected<Transfers::Ticket> Transfers::startSend(Queue &queue, int64_t peer, uint32_t channel,
+Expected<Transfers::Ticket> Transfers::startSend(Queue &queue, int64_t peer,
                                                  std::span<const TransferTensor> tensors) {
   countSent(tensors);
-  return doStartSend(queue, peer, channel, tensors);
+  return doStartSend(queue, peer, tensors);
 }
 
-Expected<Transfers::Ticket> Transfers::startReceive(Queue &queue, int64_t peer, uint32_t channel,
+Expected<Transfers::Ticket> Transfers::startReceive(Queue &queue, int64_t peer,
                                                     std::span<const TransferTensor> tensors) {
-  return doStartReceive(queue, peer, channel, tensors);
+  return doStartReceive(queue, peer, tensors);
 }
 
 } // namespace dtc::runtime

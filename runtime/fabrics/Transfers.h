@@ -44,9 +44,9 @@ struct TransferResult {
 /// One device's end of the network for messages to and from single devices. Not thread-safe: it is
 /// used by one thread at a time.
 ///
-/// The messages of a channel from one device to another match in the order in which both ends start
-/// them; those of different channels have no order. Sender and receiver agree on the number and the
-/// sizes of the tensors of a message.
+/// The messages from one device to another match in the order in which both ends start them, so a
+/// network needs no tags. Sender and receiver agree on the number and the sizes of the tensors of a
+/// message.
 class Transfers {
 public:
   /// Stands for a transfer that was started and not waited for.
@@ -61,10 +61,9 @@ public:
   /// Starts to send the tensors to `peer`, as they are after all that the queue holds. Neither the
   /// tensors nor the span may change until the transfer has been waited for. The queue goes on; a
   /// network may let it wait until the peer has started to receive, that of one process does not.
-  Expected<Ticket> startSend(Queue &queue, int64_t peer, uint32_t channel,
-                             std::span<const TransferTensor> tensors);
+  Expected<Ticket> startSend(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors);
   /// Starts to receive into the tensors after all that the queue holds; the queue goes on.
-  Expected<Ticket> startReceive(Queue &queue, int64_t peer, uint32_t channel,
+  Expected<Ticket> startReceive(Queue &queue, int64_t peer,
                                 std::span<const TransferTensor> tensors);
 
   /// What the queue gets from now on begins when all bytes of a transfer have moved. Each ticket is
@@ -81,9 +80,9 @@ public:
   uint64_t sentBytes() const { return bytesSent; }
 
 protected:
-  virtual Expected<Ticket> doStartSend(Queue &queue, int64_t peer, uint32_t channel,
+  virtual Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
                                        std::span<const TransferTensor> tensors) = 0;
-  virtual Expected<Ticket> doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
+  virtual Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
                                           std::span<const TransferTensor> tensors) = 0;
   void countSent(std::span<const TransferTensor> tensors);
 

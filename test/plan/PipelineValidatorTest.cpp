@@ -386,9 +386,9 @@ TEST(PipelineValidator, ScheduleEntries) {
     }
   });
   // The second program expects the microbatches in their order.
-  EXPECT_ERROR_AFTER("message 1 of channel 0 is sent for microbatch 2 by program 0 (task "
-                     "\"forward.0\", instruction 2 (start_transfer 0), microbatch 2), but received "
-                     "for microbatch 1 by program 1 (task \"receive.0\", instruction 0 "
+  EXPECT_ERROR_AFTER("message 1 from program 0 to program 1 is sent on channel 0 for microbatch 2 "
+                     "(task \"forward.0\", instruction 2 (start_transfer 0), microbatch 2), but "
+                     "received on channel 0 for microbatch 1 (task \"receive.0\", instruction 0 "
                      "(start_transfer 0), microbatch 1)",
                      {
                        moveToEnd(first, output(first, "forward.0", 0), 3);
@@ -406,9 +406,11 @@ TEST(PipelineValidator, ProgramsDoNotWaitInACircle) {
   // second time.
   EXPECT_ERROR_AFTER(
       "the programs wait for each other without end: program 0 waits in task \"forward.0\", "
-      "instruction 2 (start_transfer 0), microbatch 1 for program 1 to start to receive message 1 "
-      "of channel 0; program 1 waits in task \"backward.1\", instruction 2 (start_transfer 1), "
-      "microbatch 0 for program 0 to start to receive message 0 of channel 1",
+      "instruction 2 (start_transfer 0), microbatch 1 for program 1 to start to receive the "
+      "message "
+      "of channel 0 for microbatch 1; program 1 waits in task \"backward.1\", instruction 2 "
+      "(start_transfer 1), microbatch 0 for program 0 to start to receive the message of channel 1 "
+      "for microbatch 0",
       delayEntry(first, entryOf(first, "receive.1", 0), entryOf(first, "backward.0", 0));
       delayEntry(second, entryOf(second, "receive.0", 1), entryOf(second, "receive.0", 2)));
   // One side alone is no circle.
@@ -421,7 +423,8 @@ TEST(PipelineValidator, ProgramsDoNotWaitInACircle) {
 namespace {
 /// Two programs that send two tensors each in one task, in a given order.
 struct TwoSends : PlanBuilder {
-  TwoSends(std::vector<uint32_t> sends, std::vector<uint32_t> receives) {
+  TwoSends(std::vector<uint32_t> sends, std::vector<uint32_t> receives, bool startsAll = false)
+      : startsAll(startsAll) {
     pipelineAxis("pp", 2);
     uint32_t s = state("s", DType::F32, {4}, {{}}).buffer();
     uint32_t t = state("t", DType::F32, {4}, {{}}).buffer();
@@ -438,26 +441,33 @@ struct TwoSends : PlanBuilder {
     schedule(task("exchange"));
     for (uint32_t transfer : order) {
       startTransfer(transfer);
-      finishTransfer(transfer);
+      if (!startsAll)
+        finishTransfer(transfer);
     }
+    for (uint32_t transfer : order)
+      if (startsAll)
+        finishTransfer(transfer);
   }
   std::string error() { return messageOf(validatePlan(*build())); }
+  bool startsAll; // transfers before the first is finished
 };
 } // namespace
 
 TEST(PipelineValidator, TransfersOfTwoChannelsComeInOneOrder) {
   EXPECT_EQ(TwoSends({0, 1}, {0, 1}).error(), "");
-  EXPECT_EQ(
-      TwoSends({0, 1}, {1, 0}).error(),
-      "the programs wait for each other without end: program 0 waits in task \"exchange\", "
-      "instruction 0 (start_transfer 0) for program 1 to start to receive message 0 of channel "
-      "7; program 1 waits in task \"exchange\", instruction 1 (finish_transfer 1) for program "
-      "0 to start to send message 0 of channel 8");
+  EXPECT_EQ(TwoSends({0, 1}, {0, 1}, /*startsAll=*/true).error(), "");
+  // Nobody waits here, but a network that has no channels would mix the two up.
+  for (bool startsAll : {false, true})
+    EXPECT_EQ(TwoSends({0, 1}, {1, 0}, startsAll).error(),
+              "message 0 from program 0 to program 1 is sent on channel 7 for microbatch 0 (task "
+              "\"exchange\", instruction 0 (start_transfer 0)), but received on channel 8 for "
+              "microbatch 0 (task \"exchange\", instruction 0 (start_transfer 1)); messages from "
+              "one program to another arrive in the order in which they are sent");
   EXPECT_EQ(
       TwoSends({0, 1}, {0}).error(),
       "the programs wait for each other without end: program 0 waits in task \"exchange\", "
-      "instruction 2 (start_transfer 1) for program 1 to start to receive message 0 of channel "
-      "8; program 1 has ended");
+      "instruction 2 (start_transfer 1) for program 1 to start to receive the message of channel "
+      "8 for microbatch 0; program 1 has ended");
   EXPECT_TRUE(contains(TwoSends({0}, {0, 1}).error(),
                        "program 0 has ended; program 1 waits in task \"exchange\", instruction 3"));
 }

@@ -10,6 +10,8 @@
 #include "compiler/analysis/PipelineSimulation.h"
 
 #include <map>
+#include <set>
+#include <tuple>
 
 #define DEBUG_TYPE "dtc-schedule-pipeline"
 
@@ -75,12 +77,19 @@ std::vector<std::vector<int64_t>> dtc::scheduleFragments(const Mesh &mesh,
         fragmentAt[{role.kind, role.stage}] = place;
       }
     ArrayRef<PipelineUnit> order = schedule.orders[device];
+    // Receives by the place before which they start, and in the order of their sends.
+    std::map<int, std::set<std::tuple<int, size_t, int64_t, int64_t>>> receives;
+    for (auto [place, op] : llvm::enumerate(body))
+      if (op.kind == BodyOp::Receive) {
+        const ReceivePosting &posting = postings[op.index];
+        for (auto [microbatch, at] : llvm::enumerate(posting.positions))
+          receives[at].insert(
+              {posting.sentAt[microbatch], op.index, int64_t(place), int64_t(microbatch)});
+      }
     for (auto [position, unit] : llvm::enumerate(order)) {
+      for (auto [sentAt, channel, place, microbatch] : receives[int(position)])
+        entries.insert(entries.end(), {place, microbatch});
       for (auto [place, op] : llvm::enumerate(body)) {
-        if (op.kind == BodyOp::Receive)
-          for (auto [microbatch, at] : llvm::enumerate(postings[op.index].positions))
-            if (at == int(position))
-              entries.insert(entries.end(), {int64_t(place), int64_t(microbatch)});
         // While one message is on its way the next is made: a send must be over before the one
         // after that. It is by then, if ops take as long as estimated.
         if (op.kind == BodyOp::Send && unit.microbatch >= 2) {

@@ -82,28 +82,28 @@ void LocalMailbox::startCopier() {
     copier = startThread("transfers", [this] { copyMessages(); });
 }
 
-void LocalMailbox::send(int64_t sender, uint32_t channelNumber, const End &end) {
+void LocalMailbox::send(int64_t sender, const End &end) {
   std::lock_guard lock(mutex);
-  Channel &channel = channels[{sender, channelNumber}];
-  if (channel.receives.empty()) {
-    channel.sends.push_back(end);
+  Sender &from = senders[sender];
+  if (from.receives.empty()) {
+    from.sends.push_back(end);
     return;
   }
-  End receive = channel.receives.front();
-  channel.receives.pop_front();
+  End receive = from.receives.front();
+  from.receives.pop_front();
   deliver(end, receive);
 }
 
-void LocalMailbox::receive(int64_t sender, uint32_t channelNumber, const End &end) {
+void LocalMailbox::receive(int64_t sender, const End &end) {
   std::lock_guard lock(mutex);
   startCopier();
-  Channel &channel = channels[{sender, channelNumber}];
-  if (channel.sends.empty()) {
-    channel.receives.push_back(end);
+  Sender &from = senders[sender];
+  if (from.sends.empty()) {
+    from.receives.push_back(end);
     return;
   }
-  End send = channel.sends.front();
-  channel.sends.pop_front();
+  End send = from.sends.front();
+  from.sends.pop_front();
   deliver(send, end);
 }
 

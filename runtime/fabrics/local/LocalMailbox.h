@@ -55,8 +55,8 @@ public:
 
   /// Starts the thread; the first receive does it otherwise. Throws ThreadStartError.
   void start();
-  void send(int64_t sender, uint32_t channel, const End &end);
-  void receive(int64_t sender, uint32_t channel, const End &end);
+  void send(int64_t sender, const End &end);
+  void receive(int64_t sender, const End &end);
   /// Nothing is copied from now on, except what is being copied.
   void abort();
   /// Waits until nothing is being copied, which must have been aborted.
@@ -67,7 +67,7 @@ private:
     End from, to;
   };
   /// What one end has started and the other has not, the oldest first. One of the two is empty.
-  struct Channel {
+  struct Sender {
     std::deque<End> sends, receives;
   };
 
@@ -78,7 +78,7 @@ private:
   std::mutex mutex;
   std::condition_variable messageReady;
   std::condition_variable copyEnded;
-  std::map<std::pair<int64_t, uint32_t>, Channel> channels; // by sender and number
+  std::map<int64_t, Sender> senders;
   std::deque<Message> ready;
   bool copying = false;
   bool aborted = false;

@@ -12,18 +12,17 @@ namespace dtc::runtime {
 // On the calling thread
 //===----------------------------------------------------------------------===//
 
-Transfers::Ticket LocalTransfers::startSend(int64_t peer, uint32_t channel,
-                                            std::span<const TransferTensor> tensors) {
+Transfers::Ticket LocalTransfers::startSend(int64_t peer, std::span<const TransferTensor> tensors) {
   countSent(tensors);
   Ticket ticket = ++lastTicket;
-  (void)run({Call::Send, peer, channel, tensors, ticket, nullptr});
+  (void)run({Call::Send, peer, tensors, ticket, nullptr});
   return ticket;
 }
 
-Transfers::Ticket LocalTransfers::startReceive(int64_t peer, uint32_t channel,
+Transfers::Ticket LocalTransfers::startReceive(int64_t peer,
                                                std::span<const TransferTensor> tensors) {
   Ticket ticket = ++lastTicket;
-  (void)run({Call::Receive, peer, channel, tensors, ticket, nullptr});
+  (void)run({Call::Receive, peer, tensors, ticket, nullptr});
   return ticket;
 }
 
@@ -31,10 +30,10 @@ MaybeError LocalTransfers::run(const Call &call) {
   LocalMailbox::End end{call.tensors, &world->results(device), call.ticket};
   switch (call.kind) {
   case Call::Send:
-    world->mailbox(call.peer).send(device, call.channel, end);
+    world->mailbox(call.peer).send(device, end);
     return std::nullopt;
   case Call::Receive:
-    world->mailbox(device).receive(call.peer, call.channel, end);
+    world->mailbox(device).receive(call.peer, end);
     return std::nullopt;
   case Call::Wait:
     *call.result = wait(call.ticket);
@@ -59,15 +58,14 @@ Expected<Transfers::Ticket> LocalTransfers::enqueueStart(Queue &queue, Call call
 }
 
 Expected<Transfers::Ticket> LocalTransfers::doStartSend(Queue &queue, int64_t peer,
-                                                        uint32_t channel,
                                                         std::span<const TransferTensor> tensors) {
-  return enqueueStart(queue, {Call::Send, peer, channel, tensors});
+  return enqueueStart(queue, {Call::Send, peer, tensors});
 }
 
 Expected<Transfers::Ticket>
-LocalTransfers::doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
+LocalTransfers::doStartReceive(Queue &queue, int64_t peer,
                                std::span<const TransferTensor> tensors) {
-  return enqueueStart(queue, {Call::Receive, peer, channel, tensors});
+  return enqueueStart(queue, {Call::Receive, peer, tensors});
 }
 
 MaybeError LocalTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) {

@@ -29,15 +29,15 @@ public:
   using Transfers::startReceive;
   using Transfers::startSend;
   /// What queues do, on the calling thread: start a message, and wait for it asleep.
-  Ticket startSend(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
-  Ticket startReceive(int64_t peer, uint32_t channel, std::span<const TransferTensor> tensors);
+  Ticket startSend(int64_t peer, std::span<const TransferTensor> tensors);
+  Ticket startReceive(int64_t peer, std::span<const TransferTensor> tensors);
   TransferResult wait(Ticket ticket);
   void abort() { world->abort(); }
 
 protected:
-  Expected<Ticket> doStartSend(Queue &queue, int64_t peer, uint32_t channel,
+  Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
                                std::span<const TransferTensor> tensors) override;
-  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
+  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
                                   std::span<const TransferTensor> tensors) override;
 
 private:
@@ -45,7 +45,6 @@ private:
   struct Call {
     enum Kind { Send, Receive, Wait } kind = Send;
     int64_t peer = 0;
-    uint32_t channel = 0;
     std::span<const TransferTensor> tensors;
     Ticket ticket = 0;
     TransferResult *result = nullptr;

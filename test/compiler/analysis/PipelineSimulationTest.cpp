@@ -10,6 +10,7 @@
 
 #include "test/lib/RandomCases.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -238,6 +239,35 @@ static void checkSlots(const PipelineSchedule &schedule, const PipelineChannel &
   }
 }
 
+/// Receives of messages between two devices are posted in the order in which these are sent.
+static void checkReceiveOrder(const PipelineSchedule &schedule,
+                              const std::vector<PipelineChannel> &channels,
+                              const std::vector<ReceivePosting> &postings, const UnitTimes &times) {
+  struct Sent {
+    int at;
+    size_t channel;
+    int posted, postedFor;
+    auto operator<=>(const Sent &) const = default;
+  };
+  std::map<std::pair<int, int>, std::vector<Sent>> messages;
+  for (size_t c = 0; c < channels.size(); ++c) {
+    const UnitRole &maker = channels[c].producer;
+    int from = schedule.device(maker.stage), to = schedule.device(channels[c].consumers[0].stage);
+    if (from == to)
+      continue;
+    for (int i = 0; i < schedule.shape.microbatches; ++i) {
+      int at = times.at(maker.kind, maker.stage, i).position;
+      EXPECT_EQ(postings[c].sentAt[size_t(i)], at);
+      messages[{from, to}].push_back({at, c, postings[c].positions[size_t(i)], i});
+    }
+  }
+  for (auto &[pair, sent] : messages) {
+    llvm::sort(sent);
+    for (size_t i = 1; i < sent.size(); ++i)
+      EXPECT_LE(sent[i - 1].posted, sent[i].posted);
+  }
+}
+
 static void checkPipeline(RandomPipeline &random, const ScheduleRule &rule) {
   PipelineSchedule schedule = buildSchedule(random.shape, rule);
   std::vector<PipelineChannel> channels = random.drawChannels(schedule);
@@ -256,6 +286,7 @@ static void checkPipeline(RandomPipeline &random, const ScheduleRule &rule) {
     if (schedule.device(channels[c].producer.stage) !=
         schedule.device(channels[c].consumers[0].stage))
       checkSlots(schedule, channels[c], postings[c], times);
+  checkReceiveOrder(schedule, channels, postings, times);
 
   // As foreseen, no send waits for its receiver.
   PipelineSimulation posted = simulateSchedule(schedule, seconds, channels, postings);

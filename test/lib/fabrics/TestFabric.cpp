@@ -12,11 +12,11 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
 #include <random>
 #include <thread>
-#include <tuple>
 
 namespace dtc::runtime::testing {
 
@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The messages of all channels, and the thread that delivers them.
+/// The messages of all pairs of devices, and the thread that delivers them.
 class Messages {
 public:
   using Ticket = Transfers::Ticket;
@@ -56,8 +56,7 @@ public:
   }
 
   /// The bytes of a message are taken at once, so that the sender may write over them.
-  void send(int64_t from, int64_t to, uint32_t channel, std::span<const TransferTensor> tensors,
-            Ticket ticket) {
+  void send(int64_t from, int64_t to, std::span<const TransferTensor> tensors, Ticket ticket) {
     Message message;
     for (const TransferTensor &tensor : tensors) {
       message.sizes.push_back(tensor.bytes);
@@ -66,16 +65,15 @@ public:
     }
     std::lock_guard lock(mutex);
     startThread();
-    channels[{from, to, channel}].sent.push_back(std::move(message));
+    pairs[{from, to}].sent.push_back(std::move(message));
     results[{from, ticket}] = TransferResult{std::nullopt, Clock::now(), Clock::now()};
     changed.notify_all();
   }
 
-  void receive(int64_t from, int64_t to, uint32_t channel, std::span<const TransferTensor> tensors,
-               Ticket ticket) {
+  void receive(int64_t from, int64_t to, std::span<const TransferTensor> tensors, Ticket ticket) {
     std::lock_guard lock(mutex);
     startThread();
-    channels[{from, to, channel}].receives.push_back({tensors, ticket});
+    pairs[{from, to}].receives.push_back({tensors, ticket});
     changed.notify_all();
   }
 
@@ -115,8 +113,8 @@ private:
     std::span<const TransferTensor> tensors;
     Ticket ticket;
   };
-  using Key = std::tuple<int64_t, int64_t, uint32_t>; // from, to and the channel's number
-  struct Channel {
+  using Key = std::pair<int64_t, int64_t>; // sender and receiver
+  struct Pair {
     std::deque<Message> sent;
     std::deque<Receive> receives;
     bool isReady() const { return !sent.empty() && !receives.empty(); }
@@ -128,11 +126,13 @@ private:
   }
 
   static MaybeError copy(const Message &message, const Receive &receive) {
-    std::vector<uint64_t> expected;
-    for (const TransferTensor &tensor : receive.tensors)
-      expected.push_back(tensor.bytes);
-    if (expected != message.sizes)
-      return Error{"the message is for another receive"};
+    if (message.sizes.size() != receive.tensors.size())
+      return Error{fmt::format("the message has {} tensors, its receiver expects {}",
+                               message.sizes.size(), receive.tensors.size())};
+    for (size_t i = 0; i < message.sizes.size(); ++i)
+      if (message.sizes[i] != receive.tensors[i].bytes)
+        return Error{fmt::format("tensor {} of the message has {} bytes, its receiver expects {}",
+                                 i, message.sizes[i], receive.tensors[i].bytes)};
     const std::byte *from = message.bytes.data();
     for (const TransferTensor &tensor : receive.tensors) {
       if (tensor.bytes > 0)
@@ -142,25 +142,25 @@ private:
     return std::nullopt;
   }
 
-  /// Delivers the first message of any channel that has both ends, a while after it was found.
+  /// Delivers the first message of any pair that has both ends, a while after it was found.
   void deliver() {
     std::unique_lock lock(mutex);
     while (true) {
-      std::vector<std::pair<const Key, Channel> *> ready;
+      std::vector<std::pair<const Key, Pair> *> ready;
       changed.wait(lock, [&] {
         ready.clear();
-        for (auto &channel : channels)
-          if (channel.second.isReady())
-            ready.push_back(&channel);
+        for (auto &pair : pairs)
+          if (pair.second.isReady())
+            ready.push_back(&pair);
         return stopping || (!ready.empty() && !aborted);
       });
       if (stopping)
         return;
-      auto &[key, channel] = *ready[random() % ready.size()];
-      Message message = std::move(channel.sent.front());
-      Receive receive = channel.receives.front();
-      channel.sent.pop_front();
-      channel.receives.pop_front();
+      auto &[key, pair] = *ready[random() % ready.size()];
+      Message message = std::move(pair.sent.front());
+      Receive receive = pair.receives.front();
+      pair.sent.pop_front();
+      pair.receives.pop_front();
       std::chrono::microseconds pause(random() % (options.longestDelay.count() + 1));
       delivering = true;
       lock.unlock();
@@ -170,7 +170,7 @@ private:
       result.end = Clock::now();
       lock.lock();
       delivering = false;
-      results[{std::get<1>(key), receive.ticket}] = result;
+      results[{key.second, receive.ticket}] = result;
       changed.notify_all();
     }
   }
@@ -180,7 +180,7 @@ private:
   std::condition_variable changed;
   std::mt19937_64 random;
   uint64_t begun = 0;
-  std::map<Key, Channel> channels;
+  std::map<Key, Pair> pairs;
   std::map<std::pair<int64_t, Ticket>, TransferResult> results;
   MaybeError aborted;
   bool delivering = false, stopping = false;
@@ -219,26 +219,24 @@ public:
   TestTransfers(Messages &messages, int64_t device) : messages(messages), device(device) {}
 
   MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) override {
-    return calls.enqueue(queue,
-                         [&](Call &call) { call = {Call::Wait, 0, 0, {}, ticket, &result}; });
+    return calls.enqueue(queue, [&](Call &call) { call = {Call::Wait, 0, {}, ticket, &result}; });
   }
   void drain() override { messages.drain(); }
 
 protected:
-  Expected<Ticket> doStartSend(Queue &queue, int64_t peer, uint32_t channel,
+  Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
                                std::span<const TransferTensor> tensors) override {
-    return start(queue, {Call::Send, peer, channel, tensors, ++lastTicket, nullptr});
+    return start(queue, {Call::Send, peer, tensors, ++lastTicket, nullptr});
   }
-  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer, uint32_t channel,
+  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
                                   std::span<const TransferTensor> tensors) override {
-    return start(queue, {Call::Receive, peer, channel, tensors, ++lastTicket, nullptr});
+    return start(queue, {Call::Receive, peer, tensors, ++lastTicket, nullptr});
   }
 
 private:
   struct Call {
     enum Kind { Send, Receive, Wait } kind = Send;
     int64_t peer = 0;
-    uint32_t channel = 0;
     std::span<const TransferTensor> tensors;
     Ticket ticket = 0;
     TransferResult *result = nullptr;
@@ -258,9 +256,9 @@ private:
     if (MaybeError error = messages.begin())
       return error;
     if (call.kind == Call::Send)
-      messages.send(device, call.peer, call.channel, call.tensors, call.ticket);
+      messages.send(device, call.peer, call.tensors, call.ticket);
     else
-      messages.receive(call.peer, device, call.channel, call.tensors, call.ticket);
+      messages.receive(call.peer, device, call.tensors, call.ticket);
     return std::nullopt;
   }
 

@@ -24,7 +24,7 @@ struct TestFabricOptions {
 };
 
 /// Opens a fabric of threads of this process that is not the local one: a message is copied when it
-/// is sent, and messages of different channels arrive in any order. Collectives are those of the
+/// is sent, and messages of different pairs of devices arrive in any order. Collectives are those of the
 /// local fabric; each device comes to them after a delay of its own.
 OpenFabric testFabric(TestFabricOptions options = {});
 

@@ -11,7 +11,6 @@
 #include "runtime/fabrics/Communicator.h"
 
 #include "support/Float16.h"
-#include "test/lib/fabrics/TestFabric.h"
 #include "test/lib/plans/Expect.h"
 #include "test/runtime/fabrics/Network.h"
 
@@ -25,13 +24,7 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-/// By the name of a fabric.
-class CommunicatorConformance : public ::testing::TestWithParam<const char *> {
-protected:
-  static OpenFabric fabric() {
-    return std::string(GetParam()) == "Local" ? OpenFabric(openLocalFabric) : testFabric();
-  }
-};
+using CommunicatorConformance = FabricConformance;
 
 /// Element by element, from the definition of each collective in plan.proto.
 template <typename T>
@@ -334,5 +327,4 @@ TEST_P(CommunicatorConformance, MembersThatDisagreeGetAnError) {
   EXPECT_ERROR(error, "different collectives");
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, CommunicatorConformance, ::testing::Values("Local", "Test"),
-                         [](const auto &info) { return std::string(info.param); });
+INSTANTIATE_FABRIC_CONFORMANCE(CommunicatorConformance);

@@ -10,6 +10,7 @@
 #include "runtime/backends/cpu/CpuDevice.h"
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/fabrics/local/LocalFabric.h"
+#include "test/lib/fabrics/TestFabric.h"
 #include "test/lib/plans/Expect.h"
 
 #include <gtest/gtest.h>
@@ -19,6 +20,18 @@
 namespace dtc::runtime::testing {
 
 using Axes = std::vector<std::string>;
+
+/// A test of every fabric, by its name.
+class FabricConformance : public ::testing::TestWithParam<const char *> {
+protected:
+  static OpenFabric fabric() {
+    return std::string(GetParam()) == "Local" ? OpenFabric(openLocalFabric) : testFabric();
+  }
+};
+
+#define INSTANTIATE_FABRIC_CONFORMANCE(suite)                                                      \
+  INSTANTIATE_TEST_SUITE_P(Fabrics, suite, ::testing::Values("Local", "Test"),                     \
+                           [](const auto &info) { return std::string(info.param); })
 
 /// All devices of a mesh with their communicators, each on a queue of a thread of its own.
 struct Network {

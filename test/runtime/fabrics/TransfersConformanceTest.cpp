@@ -1,0 +1,242 @@
+//===- TransfersConformanceTest.cpp - Messages of every fabric ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// On the local fabric and on one that copies what is sent and delays its devices.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/Transfers.h"
+
+#include "test/lib/plans/Expect.h"
+#include "test/runtime/fabrics/Network.h"
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <future>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+/// The ends of some devices and a queue of each, which runs in the thread that uses it.
+struct Ends {
+  Ends(const OpenFabric &open, int64_t devices)
+      : fabric(std::move(*open(Mesh({{"pp", devices, false, true}})))) {
+    for (int64_t device = 0; device < devices; ++device) {
+      queues.push_back(std::move(*host->openQueue(QueueKind::Compute)));
+      ends.push_back(std::move(*fabric->openTransfers(device, *host)));
+    }
+  }
+  ~Ends() {
+    fabric->abort(Error{"the test is over"});
+    for (auto &end : ends)
+      end->drain();
+  }
+
+  Transfers::Ticket send(size_t device, int64_t peer, std::span<const TransferTensor> tensors) {
+    return *ends[device]->startSend(*queues[device], peer, tensors);
+  }
+  Transfers::Ticket receive(size_t device, int64_t peer, std::span<const TransferTensor> tensors) {
+    return *ends[device]->startReceive(*queues[device], peer, tensors);
+  }
+  TransferResult wait(size_t device, Transfers::Ticket ticket) {
+    TransferResult result;
+    MaybeError error = ends[device]->enqueueWait(*queues[device], ticket, result);
+    if (!error)
+      error = queues[device]->finish();
+    EXPECT_EQ(messageOf(error), messageOf(result.error));
+    return result;
+  }
+
+  std::unique_ptr<Device> host = cpu::createCpuDevice(1);
+  std::shared_ptr<Fabric> fabric;
+  std::vector<std::unique_ptr<Queue>> queues;
+  std::vector<std::unique_ptr<Transfers>> ends;
+};
+
+using TransfersConformance = FabricConformance;
+
+template <typename T> TransferTensor tensorOf(std::vector<T> &values) {
+  return {values.data(), values.size() * sizeof(T)};
+}
+
+} // namespace
+
+TEST_P(TransfersConformance, WhicheverEndComesFirst) {
+  Ends ends(fabric(), 2);
+  std::vector<int> from = {1, 2, 3}, other = {4}, none;
+  for (bool sendFirst : {true, false}) {
+    std::vector<int> to(3), otherTo(1), noneTo;
+    std::vector<TransferTensor> out = {tensorOf(from), tensorOf(none), tensorOf(other)};
+    std::vector<TransferTensor> in = {tensorOf(to), tensorOf(noneTo), tensorOf(otherTo)};
+    Transfers::Ticket sent = 0, received = 0;
+    if (sendFirst)
+      sent = ends.send(0, 1, out);
+    received = ends.receive(1, 0, in);
+    if (!sendFirst)
+      sent = ends.send(0, 1, out);
+    TransferResult result = ends.wait(1, received);
+    EXPECT_OK(result.error);
+    EXPECT_GE(result.seconds(), 0);
+    EXPECT_OK(ends.wait(0, sent).error);
+    EXPECT_EQ(to, from);
+    EXPECT_EQ(otherTo, other);
+  }
+  EXPECT_EQ(ends.ends[0]->sentBytes(), 2u * 16);
+  EXPECT_EQ(ends.ends[1]->sentBytes(), 0u);
+}
+
+TEST_P(TransfersConformance, MessagesOfAPairKeepTheirOrder) {
+  // Six messages of one size from each of devices 0 and 2; the first half is sent before any is
+  // received. They are waited for from the last to the first.
+  Ends ends(fabric(), 3);
+  std::vector<std::vector<int>> values, received(12, std::vector<int>(1));
+  std::vector<std::vector<TransferTensor>> out(12), in(12);
+  for (int i = 0; i < 12; ++i)
+    values.push_back({i});
+  std::vector<std::pair<size_t, Transfers::Ticket>> tickets;
+  auto send = [&](size_t i) {
+    size_t sender = i % 2 * 2;
+    out[i] = {tensorOf(values[i])};
+    tickets.emplace_back(sender, ends.send(sender, 1, out[i]));
+  };
+  for (size_t i = 0; i < 6; ++i)
+    send(i);
+  for (size_t sender : {2, 0})
+    for (size_t i = sender / 2; i < 12; i += 2) {
+      in[i] = {tensorOf(received[i])};
+      tickets.emplace_back(1, ends.receive(1, int64_t(sender), in[i]));
+    }
+  for (size_t i = 6; i < 12; ++i)
+    send(i);
+  std::reverse(tickets.begin(), tickets.end());
+  for (auto [device, ticket] : tickets)
+    EXPECT_OK(ends.wait(device, ticket).error);
+  EXPECT_EQ(received, values);
+}
+
+TEST_P(TransfersConformance, EndsThatDisagree) {
+  std::vector<int> two(2), three(3);
+  std::vector<TransferTensor> out = {tensorOf(two), tensorOf(two)};
+  std::vector<TransferTensor> other = {tensorOf(two), tensorOf(three)}, fewer = {tensorOf(two)};
+  for (const auto &[in, problem] :
+       {std::pair(other, "tensor 1 of the message has 8 bytes, its receiver expects 12"),
+        std::pair(fewer, "the message has 2 tensors, its receiver expects 1")}) {
+    Ends ends(fabric(), 2);
+    ends.send(0, 1, out);
+    EXPECT_ERROR(ends.wait(1, ends.receive(1, 0, in)).error, problem);
+  }
+}
+
+TEST_P(TransfersConformance, AnAbortWakesWhoWaits) {
+  Ends ends(fabric(), 2);
+  std::vector<int> values(4);
+  std::vector<TransferTensor> tensors = {tensorOf(values)};
+  Transfers::Ticket ticket = ends.receive(1, 0, tensors);
+  auto receiver =
+      std::async(std::launch::async, [&] { return messageOf(ends.wait(1, ticket).error); });
+  ends.fabric->abort(Error{"no more power"});
+  EXPECT_EQ(receiver.get(), "another device failed: no more power");
+}
+
+TEST_P(TransfersConformance, DoNotWaitForCollectives) {
+  // Device 0 is in a collective that device 1 comes to only after it has a message of device 0.
+  Ends ends(fabric(), 2);
+  CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
+  spec.members = 2;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int64_t device : {0, 1})
+    communicators.push_back(std::move(*ends.fabric->openCommunicator(device, 0, *ends.host)));
+  auto reduce = [&](size_t device) {
+    std::vector<float> values(4, 1);
+    auto group = *communicators[device]->openGroup({"pp"});
+    CollectiveOperands operands{values.data(), values.data()};
+    EXPECT_OK(
+        communicators[device]->enqueue(*ends.queues[device], group, {&spec, 1}, {&operands, 1}));
+    EXPECT_OK(ends.queues[device]->finish());
+    return values.front();
+  };
+  std::vector<int> from = {5}, to = {0};
+  std::vector<TransferTensor> out = {tensorOf(from)}, in = {tensorOf(to)};
+  auto blocked = std::async(std::launch::async, [&] {
+    Transfers::Ticket sent = ends.send(0, 1, out);
+    float sum = reduce(0);
+    EXPECT_OK(ends.wait(0, sent).error);
+    return sum;
+  });
+  EXPECT_OK(ends.wait(1, ends.receive(1, 0, in)).error);
+  EXPECT_EQ(to.front(), 5);
+  EXPECT_EQ(reduce(1), 2);
+  EXPECT_EQ(blocked.get(), 2);
+}
+
+TEST_P(TransfersConformance, ManyThreadsAndMessages) {
+  // Every device sends a number of messages of many sizes to every other one and checks what it
+  // receives. Four messages of each pair are on their way at a time.
+  constexpr int64_t devices = 4;
+  constexpr int messages = 400, window = 4, words = 50;
+  Ends ends(fabric(), devices);
+  auto valueOf = [](int64_t from, int64_t to, int message, size_t word) {
+    return static_cast<int>(((from * 4 + to) * messages + message) * words) +
+           static_cast<int>(word);
+  };
+  auto wordsOf = [](int message) { return static_cast<size_t>(1 + message * 7 % words); };
+  struct Stream {
+    bool sends;
+    int64_t peer;
+    std::array<std::vector<int>, window> values;
+    std::array<TransferTensor, window> tensors;
+    std::array<Transfers::Ticket, window> tickets;
+  };
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int64_t device = 0; device < devices; ++device)
+    threads.emplace_back([&, device] {
+      auto self = static_cast<size_t>(device);
+      std::deque<Stream> streams;
+      for (int64_t peer = 0; peer < devices; ++peer)
+        for (bool sends : {true, false})
+          if (peer != device)
+            streams.push_back({sends, peer, {}, {}, {}});
+      auto finish = [&](Stream &stream, int message) {
+        size_t slot = static_cast<size_t>(message) % window;
+        if (ends.wait(self, stream.tickets[slot]).error)
+          ++wrong;
+        for (size_t word = 0; word < wordsOf(message) && !stream.sends; ++word)
+          wrong += stream.values[slot][word] != valueOf(stream.peer, device, message, word);
+      };
+      for (int message = 0; message < messages + window; ++message)
+        for (Stream &stream : streams) {
+          size_t slot = static_cast<size_t>(message) % window;
+          if (message >= window)
+            finish(stream, message - window);
+          if (message >= messages)
+            continue;
+          std::vector<int> &values = stream.values[slot];
+          values.assign(wordsOf(message), -1);
+          for (size_t word = 0; word < values.size() && stream.sends; ++word)
+            values[word] = valueOf(device, stream.peer, message, word);
+          stream.tensors[slot] = tensorOf(values);
+          std::span<const TransferTensor> tensors(&stream.tensors[slot], 1);
+          stream.tickets[slot] = stream.sends ? ends.send(self, stream.peer, tensors)
+                                              : ends.receive(self, stream.peer, tensors);
+        }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
+  uint64_t sent = 0;
+  for (int message = 0; message < messages; ++message)
+    sent += 3 * wordsOf(message) * sizeof(int);
+  for (auto &end : ends.ends)
+    EXPECT_EQ(end->sentBytes(), sent);
+}
+
+INSTANTIATE_FABRIC_CONFORMANCE(TransfersConformance);
