@@ -25,7 +25,7 @@ struct MemoryLimit {
 /// has a limit (of containers, for example). Files of the system are looked for below `root`.
 MemoryLimit memoryLimit(const std::string &root = "");
 
-/// Zeroed memory, aligned to at least 64 bytes. Pages take physical memory from the first time that
+/// Zeroed memory, aligned to a page. Pages take physical memory from the first time that
 /// they are touched.
 class PageMemory {
 public:

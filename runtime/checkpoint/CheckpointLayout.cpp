@@ -6,6 +6,7 @@
 
 #include "runtime/checkpoint/CheckpointLayout.h"
 
+#include "runtime/checkpoint/PositionedFile.h"
 #include "runtime/data/Safetensors.h"
 
 #include <fmt/format.h>
@@ -29,9 +30,12 @@ CheckpointLayout::CheckpointLayout(std::map<std::string, TensorType> tensors, ui
     file.name = fmt::format("state-{:05}-of-{:05}.safetensors", i + 1, parts.size());
     file.header = safetensorsHeader(parts[i]);
     file.bytes = file.header.size();
+    constexpr uint64_t block = PositionedFile::kBlockBytes;
+    endOfCopy = (endOfCopy + block - 1) / block * block + file.bytes % block;
     for (const auto &[name, type] : parts[i]) {
-      places[name] = {i, file.bytes};
+      places[name] = {i, file.bytes, endOfCopy};
       file.bytes += type.numBytes();
+      endOfCopy += type.numBytes();
     }
   }
 }
@@ -40,13 +44,6 @@ uint64_t CheckpointLayout::fileBytes() const {
   uint64_t bytes = 0;
   for (const File &file : allFiles)
     bytes += file.bytes;
-  return bytes;
-}
-
-uint64_t CheckpointLayout::tensorBytes() const {
-  uint64_t bytes = 0;
-  for (const auto &[name, type] : types)
-    bytes += type.numBytes();
   return bytes;
 }
 

@@ -32,6 +32,9 @@ public:
   struct Place {
     size_t file = 0;
     uint64_t offset = 0; // bytes from the start of the file
+    /// Bytes from the start of a copy of all tensors: one after the other as in the files, and
+    /// congruent to `offset` modulo PositionedFile::kBlockBytes.
+    uint64_t copyOffset = 0;
   };
 
   explicit CheckpointLayout(std::map<std::string, TensorType> tensors,
@@ -40,14 +43,16 @@ public:
   const std::map<std::string, TensorType> &tensors() const { return types; }
   const std::vector<File> &files() const { return allFiles; }
   const Place &placeOf(const std::string &tensor) const { return places.at(tensor); }
-  /// Of all files, and of the tensors alone.
+  /// Of all files.
   uint64_t fileBytes() const;
-  uint64_t tensorBytes() const;
+  /// Of the copy (Place::copyOffset).
+  uint64_t copyBytes() const { return endOfCopy; }
 
 private:
   std::map<std::string, TensorType> types;
   std::vector<File> allFiles;
   std::map<std::string, Place> places;
+  uint64_t endOfCopy = 0;
 };
 
 } // namespace dtc::runtime

@@ -26,7 +26,7 @@ CheckpointSaver::~CheckpointSaver() {
 }
 
 uint64_t CheckpointSaver::copyBytes(const plan::Plan &plan) {
-  return CheckpointLayout(typesOf(savedStatesOf(plan))).tensorBytes();
+  return CheckpointLayout(typesOf(savedStatesOf(plan))).copyBytes();
 }
 
 Expected<std::unique_ptr<CheckpointSaver>>
@@ -40,7 +40,7 @@ CheckpointSaver::create(Session &session, const CheckpointFolder &folder, int64_
 /// Gives each piece its place in the copy. A tensor all of which is on devices of this process is
 /// one piece; of any other, each shard is one.
 MaybeError CheckpointSaver::planPieces() {
-  Expected<PageMemory> allocated = PageMemory::allocate(layout.tensorBytes());
+  Expected<PageMemory> allocated = PageMemory::allocate(layout.copyBytes());
   if (!allocated)
     return allocated.error().inContext("the copy for checkpoints");
   memory = std::move(*allocated);
@@ -48,9 +48,9 @@ MaybeError CheckpointSaver::planPieces() {
   for (StateShard &shard : session.stateShards())
     if (shard.isFirst)
       shardsOf[shard.state->name()].push_back(std::move(shard));
-  std::byte *next = memory.data();
   for (const auto &[name, saved] : states) {
     TensorType type = fileTypeOf(*saved.state);
+    std::byte *next = memory.data() + layout.placeOf(name).copyOffset;
     int64_t held = 0;
     std::vector<StateShard> &own = shardsOf[saved.state->name()];
     for (const StateShard &shard : own)
@@ -70,8 +70,6 @@ MaybeError CheckpointSaver::planPieces() {
       if (!isWhole)
         next += TensorType{type.dtype, region.size}.numBytes();
     }
-    if (isWhole)
-      next += type.numBytes();
   }
   return std::nullopt;
 }

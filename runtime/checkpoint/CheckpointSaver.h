@@ -40,7 +40,8 @@ public:
   /// Waits for the checkpoint that is being written.
   ~CheckpointSaver();
 
-  /// The host memory that saving a plan takes beside the plan's own: its states, once each.
+  /// The host memory that saving a plan takes beside the plan's own: its states, once each, and up
+  /// to PositionedFile::kBlockBytes for each file.
   static uint64_t copyBytes(const plan::Plan &plan);
   /// The bytes of a checkpoint on the disk, without its manifest.
   uint64_t fileBytes() const { return layout.fileBytes(); }

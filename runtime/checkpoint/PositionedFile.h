@@ -18,8 +18,14 @@ namespace dtc::runtime {
 
 /// A new file of a size that is known, written at any offsets, by one writer or several. All errors
 /// begin with its path.
+///
+/// Where the file system allows it, whole blocks go to the disk from where they lie (O_DIRECT),
+/// without a copy in the page cache, which takes the processor longer than the disk: those whose
+/// address is congruent to their offset modulo kBlockBytes.
 class PositionedFile {
 public:
+  static constexpr uint64_t kBlockBytes = 4096;
+
   PositionedFile(PositionedFile &&other) noexcept;
   PositionedFile &operator=(PositionedFile &&other) noexcept;
   PositionedFile(const PositionedFile &) = delete;
@@ -34,11 +40,20 @@ public:
   MaybeError finish();
 
 private:
+  /// The first of some bytes, which one call writes.
+  struct Part {
+    bool direct = false;
+    size_t bytes = 0;
+  };
+
   PositionedFile() = default;
+  Part nextPart(uint64_t offset, std::span<const std::byte> bytes) const;
+  void stopDirect();
   Error failure() const;
 
   std::string path;
   int fd = -1;
+  int directFd = -1; ///< of the same file with O_DIRECT; -1: there is none
 };
 
 } // namespace dtc::runtime
