@@ -15,6 +15,7 @@
 #include "benchmarks/Median.h"
 #include "plan/PlanReader.h"
 #include "support/Format.h"
+#include "test/lib/files/SourcePath.h"
 #include "tools/CommandLine.h"
 
 #include <chrono>
@@ -54,7 +55,7 @@ struct Sample {
 };
 
 struct Arguments {
-  std::string examples = DTC_SOURCE_DIR "/examples/compile-cost";
+  std::string examples = dtc::test::sourcePath("examples/compile-cost");
   int64_t seq = 2048;
   int repeats = 3;
 };

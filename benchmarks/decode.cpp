@@ -14,6 +14,7 @@
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
+#include "test/lib/files/SourcePath.h"
 #include "tools/CommandLine.h"
 
 #include <chrono>
@@ -24,7 +25,7 @@ using namespace dtc::runtime;
 
 namespace {
 struct Arguments {
-  std::string config = std::string(DTC_SOURCE_DIR) + "/examples/gpt2-124m/config.json";
+  std::string config = dtc::test::sourcePath("examples/gpt2-124m/config.json");
   std::string dtype = "f32";
   int64_t batch = 1, seq = 1024, tokens = 16, tp = 1;
   int threads = 1;

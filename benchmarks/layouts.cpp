@@ -19,6 +19,7 @@
 #include "runtime/executor/Session.h"
 #include "simulator/PlanSimulation.h"
 #include "support/Format.h"
+#include "test/lib/files/SourcePath.h"
 #include "tools/CommandLine.h"
 
 #include <fmt/format.h>
@@ -172,7 +173,8 @@ static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices
 int main(int argc, char **argv) {
   CLI::App app("Trains a model in several layouts and compares their speed with one device's.",
                "dtc-benchmark-layouts");
-  benchmarks::TrainingArguments args{DTC_SOURCE_DIR "/examples/gpt2-30m/config.json", 8, 256};
+  benchmarks::TrainingArguments args{dtc::test::sourcePath("examples/gpt2-30m/config.json"), 8,
+                                     256};
   int64_t devices = 2;
   args.addTo(app, "Threads of all devices together");
   app.add_option("--devices", devices, "Devices of the layouts that have several")

@@ -16,6 +16,7 @@
 #include "compiler/planner/Strategy.h"
 #include "plan/PlanReader.h"
 #include "simulator/cluster/ClusterReader.h"
+#include "test/lib/files/SourcePath.h"
 #include "tools/CommandLine.h"
 
 #include "llvm/Support/JSON.h"
@@ -30,8 +31,8 @@ using namespace dtc::runtime;
 
 namespace {
 struct Arguments {
-  std::string config = DTC_SOURCE_DIR "/examples/gpt3-175b/config.json";
-  std::string cluster = DTC_SOURCE_DIR "/examples/clusters/dgx-a100-80gb.textproto";
+  std::string config = dtc::test::sourcePath("examples/gpt3-175b/config.json");
+  std::string cluster = dtc::test::sourcePath("examples/clusters/dgx-a100-80gb.textproto");
   int64_t batch = 1536, seq = 2048;
   int repeats = 3;
 };

@@ -22,6 +22,7 @@
 #include "simulator/Simulation.h"
 #include "simulator/cluster/ClusterReader.h"
 #include "support/AtomicFile.h"
+#include "test/lib/files/SourcePath.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>
@@ -70,9 +71,9 @@ predict(const PredictedModel &model, const cluster::Cluster &cluster, const std:
     Entry entry{model.name, describeStrategy(options), nullptr, 0, {}};
     if (entry.name.find(only) == entry.name.npos)
       continue;
-    auto compiled =
-        importAndCompile(fmt::format("{}/examples/{}/config.json", DTC_SOURCE_DIR, model.config),
-                         importOptions, options);
+    auto compiled = importAndCompile(
+        dtc::test::sourcePath(fmt::format("examples/{}/config.json", model.config)), importOptions,
+        options);
     if (!compiled)
       return compiled.error().inContext(entry.name);
     entry.plan = compiled->plan;

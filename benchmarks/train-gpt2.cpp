@@ -22,6 +22,7 @@
 #include "runtime/executor/Session.h"
 #include "runtime/train/ProgressReport.h"
 #include "support/Format.h"
+#include "test/lib/files/SourcePath.h"
 #include "tools/CommandLine.h"
 
 #include <algorithm>
@@ -159,7 +160,8 @@ static MaybeError run(const benchmarks::TrainingArguments &args) {
 int main(int argc, char **argv) {
   CLI::App app("Trains GPT-2 on random tokens on one device, and compares its rate with sgemm.",
                "dtc-benchmark-train-gpt2");
-  benchmarks::TrainingArguments args{DTC_SOURCE_DIR "/examples/gpt2-124m/config.json", 4, 64};
+  benchmarks::TrainingArguments args{dtc::test::sourcePath("examples/gpt2-124m/config.json"), 4,
+                                     64};
   args.addTo(app, "Threads of the device and of sgemm");
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;

@@ -13,6 +13,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/files/SourcePath.h"
 #include "test/lib/plans/TrainStep.h"
 #include "test/standin/cuda/RemoveEvents.h"
 
@@ -55,7 +56,8 @@ std::shared_ptr<const plan::Plan> compile(const Case &which) {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string model = which.model;
   if (model.ends_with(".mlir")) {
-    auto file = llvm::MemoryBuffer::getFile(std::string(DTC_SOURCE_DIR) + "/examples/" + model);
+    auto file =
+        llvm::MemoryBuffer::getFile(dtc::test::sourcePath("examples/" + std::string(model)));
     EXPECT_TRUE(file) << model;
     module = compiler.parse((*file)->getBuffer().str());
   } else {

@@ -16,6 +16,7 @@
 #include "runtime/train/Adapters.h"
 #include "runtime/train/Weights.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/files/SourcePath.h"
 #include "test/lib/plans/TrainStep.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ constexpr double kTolerance = 1e-4;
 class LoraParity : public testing::TestWithParam<std::tuple<std::string, std::string>> {
 protected:
   void SetUp() override {
-    std::string data = std::string(DTC_SOURCE_DIR) + "/test/parity/data/";
+    std::string data = dtc::test::sourcePath("test/parity/data/");
     folder = data + std::get<0>(GetParam()) + "/";
     std::ifstream(folder + "expected.json") >> expected;
     base = data + std::string(expected["base"]) + "/";

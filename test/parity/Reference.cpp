@@ -9,6 +9,7 @@
 #include "runtime/data/Safetensors.h"
 #include "runtime/train/Weights.h"
 #include "test/lib/compile/CompileAndRun.h"
+#include "test/lib/files/SourcePath.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ using namespace dtc;
 using namespace dtc::test;
 
 /// A function, for the tests are listed before globals of this file need exist.
-static std::string root() { return std::string(DTC_SOURCE_DIR) + "/test/parity/data/"; }
+static std::string root() { return dtc::test::sourcePath("test/parity/data/"); }
 
 std::vector<std::string> dtc::test::findReferences(const std::string &file) {
   std::vector<std::string> names;

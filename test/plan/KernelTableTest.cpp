@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/KernelTable.h"
+#include "test/lib/files/SourcePath.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ namespace {
 
 /// The rows of the tables in docs/kernels.md by kernel. A row may name several.
 std::map<std::string, std::string> documentedKernels() {
-  std::ifstream file(DTC_SOURCE_DIR "/docs/kernels.md");
+  std::ifstream file(dtc::test::sourcePath("docs/kernels.md"));
   std::map<std::string, std::string> rows;
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("| `"))

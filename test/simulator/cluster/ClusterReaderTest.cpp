@@ -6,6 +6,7 @@
 
 #include "simulator/cluster/ClusterReader.h"
 #include "test/lib/RandomCases.h"
+#include "test/lib/files/SourcePath.h"
 #include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/MutateMessage.h"
@@ -39,7 +40,7 @@ std::string toJson(const cluster::Cluster &cluster, bool camelCase) {
 }
 
 std::string presetPath(const std::string &name) {
-  return std::string(DTC_SOURCE_DIR) + "/examples/clusters/" + name;
+  return dtc::test::sourcePath("examples/clusters/" + std::string(name));
 }
 
 /// Whether a and b differ in no field.
@@ -220,7 +221,7 @@ TEST(ClusterReader, ExampleOfTwoKindsHasTheirDevices) {
 
 /// docs/clusters.md has a cluster in both forms.
 TEST(ClusterReader, ReadsTheDocumentation) {
-  std::ifstream file(std::string(DTC_SOURCE_DIR) + "/docs/clusters.md");
+  std::ifstream file(dtc::test::sourcePath("docs/clusters.md"));
   std::string page{std::istreambuf_iterator<char>(file), {}};
   auto block = [&](const std::string &fence) {
     size_t begin = page.find("\n" + fence + "\n");

@@ -6,6 +6,7 @@
 
 #include "plan/KernelTable.h"
 #include "runtime/backends/cuda/CudaBackend.h"
+#include "test/lib/files/SourcePath.h"
 
 #include <fstream>
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ static std::set<std::string> namesBetween(const std::string &text, const std::st
 }
 
 TEST(CudaKernelList, IsThatOfTheDocumentation) {
-  std::ifstream file(DTC_SOURCE_DIR "/docs/kernels.md");
+  std::ifstream file(dtc::test::sourcePath("docs/kernels.md"));
   std::string text{std::istreambuf_iterator<char>(file), {}};
   std::set<std::string> missing = namesBetween(text, "has all but these:", "\n\n");
 
