@@ -1,0 +1,231 @@
+//===- StartTraining.cpp - What comes before the first step ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/TrainingRun.h"
+
+#include "plan/PlanReader.h"
+#include "plan/PlanTypes.h"
+#include "runtime/checkpoint/RunIdentity.h"
+#include "runtime/data/Sampling.h"
+#include "runtime/train/OpenSession.h"
+#include "support/AtomicFile.h"
+#include "support/Format.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+namespace dtc::runtime {
+
+/// Finds where the run begins, and how many steps it has.
+MaybeError TrainingRun::openCheckpoints() {
+  steps = options.steps.value_or(trains() ? defaultTrainSteps : 1);
+  auto opened =
+      CheckpointedRun::open(*plan, options, [this](const std::string &text) { note(text); });
+  if (!opened)
+    return opened.error();
+  checkpoints = std::move(*opened);
+  if (checkpoints)
+    begin = checkpoints->begin();
+  result.stepsDone = begin.step;
+  return std::nullopt;
+}
+
+MaybeError TrainingRun::openData() {
+  std::vector<DataInput> inputs = dataInputsOf(*plan);
+  if (inputs.empty()) {
+    unitsPerStep = 1;
+    if (!options.dataPaths.empty())
+      note("the plan has no data inputs; --data is not used");
+    return std::nullopt;
+  }
+  // What is there may only be exported.
+  if (options.dataPaths.empty() && begin.step > 0 && begin.step >= steps)
+    return std::nullopt;
+  if (options.dataPaths.empty()) {
+    std::vector<std::string> names;
+    for (const DataInput &input : inputs)
+      names.push_back(fmt::format("{} ({})", input.name, input.type.str()));
+    return Error{
+        fmt::format("the plan needs data for {}; give a file with --data", fmt::join(names, ", "))};
+  }
+  Expected<std::unique_ptr<DataSource>> source =
+      openDataSource(options.dataPaths, inputs, {options.seed, options.sampling});
+  if (!source)
+    return source.error();
+  data = std::move(*source);
+  for (const DataInput &input : inputs)
+    if (input.name == "tokens" && input.type.rank() == 2) {
+      unit = "tokens";
+      unitsPerStep = input.type.numElements() * options.batches;
+      return std::nullopt;
+    }
+  unit = "samples";
+  unitsPerStep =
+      options.batches * (inputs.front().type.rank() > 0 ? inputs.front().type.shape[0] : 1);
+  return std::nullopt;
+}
+
+MaybeError TrainingRun::checkOptions() {
+  Expected<LearningRateSchedule> rates = learningRateSchedule(options, steps);
+  if (!rates)
+    return rates.error();
+  schedule = *rates;
+  auto scaling = lossScaling(options, findState(*plan, plan::State::LOSS_SCALE) != nullptr);
+  if (!scaling)
+    return scaling.error();
+  lossScale = *scaling;
+  Expected<std::unique_ptr<Evaluation>> opened = Evaluation::open(*session, options);
+  if (!opened)
+    return opened.error();
+  evaluation = std::move(*opened);
+  return std::nullopt;
+}
+
+MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
+  Expected<std::shared_ptr<const plan::Plan>> read = readPlan(options.planPath);
+  if (!read)
+    return read.error();
+  plan = std::move(*read);
+  if (generates(*plan))
+    return Error{fmt::format(
+        "{}: the plan generates tokens; give it a file to go on with, --prompt", options.planPath)};
+  if (MaybeError error = openCheckpoints())
+    return error;
+  if (MaybeError error = openData())
+    return error;
+  if (!options.metricsPath.empty()) {
+    Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
+    if (!writer)
+      return writer.error();
+    metricsWriter = std::move(*writer);
+  }
+  if (!options.tracePath.empty())
+    if (MaybeError error = checkWritable(options.tracePath))
+      return error;
+
+  Expected<std::unique_ptr<Session>> created =
+      openSession(plan, std::move(backend), options, begin.step + 1);
+  if (!created)
+    return created.error();
+  session = std::move(*created);
+  if (MaybeError error = checkOptions())
+    return error;
+  if (data)
+    if (MaybeError error = startLoader())
+      return error;
+  // A run of days must not end with the discovery that its result has no place.
+  Expected<SavedFiles> files = SavedFiles::create(*plan, options);
+  if (!files)
+    return files.error();
+  savedFiles = std::move(*files);
+  if (MaybeError error = startStates(*session, options, notes, begin.step > 0))
+    return error;
+  if (MaybeError error = startStepState(*session, lossScale, options.seed, begin.nextBatch))
+    return error;
+  if (checkpoints)
+    if (MaybeError error = loadCheckpoint())
+      return error;
+  if (MaybeError error = beginOutcomes())
+    return error;
+  // Last, as it takes longest.
+  if (data)
+    if (MaybeError error = checkData(*data, describeFiles(options.dataPaths)))
+      return error;
+  if (evaluation)
+    if (MaybeError error = checkData(evaluation->getData(), describeFiles(options.evalDataPaths)))
+      return error->inContext("--eval-data");
+  return std::nullopt;
+}
+
+MaybeError TrainingRun::loadCheckpoint() {
+  Expected<RunIdentity> identity =
+      identityOf(*plan, options.batches, options.seed, data.get(), options.sampling);
+  if (!identity)
+    return identity.error();
+  bool hasSteps = begin.step < steps;
+  if (MaybeError error = checkpoints->load(*session, *identity, schedule, hasSteps))
+    return error;
+  return checkpoints->prepareToSave(*session);
+}
+
+/// Reads the step state that the run begins with.
+MaybeError TrainingRun::beginOutcomes() {
+  Expected<StepState> state = readStepState(*session);
+  if (!state)
+    return state.error();
+  if (trains() && state->stepsDone() != begin.step)
+    return Error{fmt::format("--resume: the checkpoint is of step {}, but its step state counts {} "
+                             "applied and {} skipped steps; it is damaged",
+                             begin.step, state->appliedSteps, state->skippedSteps)};
+  outcomes = StepOutcomes(*state, begin);
+  result.stepsSkipped = state->skippedSteps;
+  return std::nullopt;
+}
+
+/// Batches are read while the devices compute.
+MaybeError TrainingRun::startLoader() {
+  auto started = BatchLoader::start([this](int64_t number) { return data->batch(number); },
+                                    batchesAhead(dataInputsOf(*plan), options.batches),
+                                    begin.nextBatch + (steps - begin.step) * options.batches);
+  if (!started)
+    return started.error();
+  loader = std::move(*started);
+  return std::nullopt;
+}
+
+/// Looks at all of a data set, so that what is wrong with its end is not found after days.
+MaybeError TrainingRun::checkData(const DataSource &source, const std::string &name) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point told = Clock::now();
+  return source.check([&](uint64_t done, uint64_t all) {
+    if (Clock::now() - told > std::chrono::seconds(5)) {
+      note(fmt::format("{}: {}% are checked", name, 100 * done / all));
+      told = Clock::now();
+    }
+    return !stop;
+  });
+}
+
+/// How much of the data the run takes: "0.14 epochs in 200 steps".
+std::string TrainingRun::describeEpochs() const {
+  double samples = static_cast<double>(steps) * static_cast<double>(options.batches) *
+                   static_cast<double>(data->batchSize());
+  return fmt::format("{:.3g} epochs in {} step{}{}",
+                     samples / static_cast<double>(data->samplesPerEpoch()), steps,
+                     steps == 1 ? "" : "s",
+                     options.sampling == Sampling::Random ? ", drawn with replacement" : "");
+}
+
+void TrainingRun::describe() const {
+  std::vector<std::string> axes;
+  for (const plan::Axis &axis : plan->axes())
+    axes.push_back(
+        fmt::format("{}={}{}", axis.name(), axis.size(), axis.temporal() ? " temporal" : ""));
+  int64_t parameters = 0;
+  for (const plan::State *state : distinctStates(*plan))
+    if (state->kind() == plan::State::PARAMETER)
+      parameters += typeOf(*state).numElements();
+  std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
+  printTo(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
+          printable(plan->model().empty() ? options.planPath : plan->model()), parameters,
+          session->numDevices(), session->numDevices() == 1 ? "" : "s", printable(mesh),
+          formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
+  if (const Device &device = session->heldDevices().front()->getResources().getDevice();
+      !device.isHostMemory())
+    printTo(out, "on {}\n", printable(device.describe()));
+  if (data)
+    printTo(out, "{}; {}\n", printable(data->describe()), describeEpochs());
+  if (evaluation)
+    printTo(out, "{}\n", printable(evaluation->describe()));
+  if (checkpoints)
+    printTo(out, "{}\n", printable(checkpoints->describe()));
+  std::fflush(out);
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,115 @@
+//===- TrainingRun.h - One call of train() ---------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_TRAININGRUN_H
+#define DTC_RUNTIME_TRAIN_TRAININGRUN_H
+
+#include "plan/PlanTypes.h"
+#include "runtime/data/BatchLoader.h"
+#include "runtime/data/DataSource.h"
+#include "runtime/executor/Session.h"
+#include "runtime/train/CheckpointedRun.h"
+#include "runtime/train/Evaluation.h"
+#include "runtime/train/Metrics.h"
+#include "runtime/train/ProgressReport.h"
+#include "runtime/train/SavedFiles.h"
+#include "runtime/train/StepOutcomes.h"
+#include "runtime/train/StepState.h"
+#include "runtime/train/TrainLoop.h"
+#include "runtime/train/Weights.h"
+#include "support/Print.h"
+#include "support/Printable.h"
+
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+
+namespace dtc::runtime {
+
+/// One call of train(). What comes before the first step is in StartTraining.cpp, what comes after
+/// the last one in EndTraining.cpp.
+class TrainingRun {
+public:
+  TrainingRun(const TrainOptions &options, std::FILE *out, std::FILE *notes,
+              const std::atomic<bool> &stop)
+      : options(options), out(out), notes(notes), stop(stop) {}
+
+  Expected<TrainResult> run(std::shared_ptr<const Backend> backend);
+
+private:
+  MaybeError prepare(std::shared_ptr<const Backend> backend);
+  MaybeError openCheckpoints();
+  MaybeError openData();
+  MaybeError loadCheckpoint();
+  MaybeError checkOptions();
+  MaybeError beginOutcomes();
+  MaybeError startLoader();
+  MaybeError checkData(const DataSource &source, const std::string &name);
+  std::string describeEpochs() const;
+  void describe() const;
+  MaybeError runSteps();
+  MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
+  MaybeError beginMetrics();
+  Expected<StepMetrics> runStep(int64_t step);
+  MaybeError giveLearningRates(int64_t step);
+  MaybeError giveInputs(int64_t step);
+  MaybeError saveCheckpoint(MaybeError failure);
+  MaybeError copyCheckpoint(StepMetrics &metrics);
+  MaybeError save(MaybeError failure);
+  MaybeError checkWeights() const;
+  MaybeError finish();
+  template <typename Work> static MaybeError guarded(const Work &work);
+  Expected<std::optional<double>> scalarOutput(const std::string &name) const;
+  bool trains() const { return runtime::trains(*plan); }
+  void note(const std::string &text) const {
+    printTo(notes, "note: {}\n", printable(text));
+    std::fflush(notes);
+  }
+
+  const TrainOptions &options;
+  std::FILE *out;
+  std::FILE *notes;
+  const std::atomic<bool> &stop;
+
+  std::shared_ptr<const plan::Plan> plan;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<DataSource> data;             // null if the plan needs none
+  std::unique_ptr<BatchLoader> loader;          // of the data
+  std::unique_ptr<Evaluation> evaluation;       // null if nobody asked for it
+  std::unique_ptr<CheckpointedRun> checkpoints; // null likewise
+  RunPosition begin;                            // of this process's part of the run
+  SavedFiles savedFiles;
+  std::optional<MetricsWriter> metricsWriter;
+  LearningRateSchedule schedule;
+  std::optional<LossScaling> lossScale; // none if the plan does not scale its loss
+  StepOutcomes outcomes;
+  bool saidNoLabelCounts = false;
+  int64_t steps = 0;
+  int64_t unitsPerStep = 0; // tokens or samples
+  std::string unit = "steps";
+  TrainResult result;
+  bool statesAreWhole = true; // those of the last complete step
+  bool hasDiverged = false;
+};
+
+/// An exception must not lose what was trained.
+template <typename Work> MaybeError TrainingRun::guarded(const Work &work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc &) {
+    return Error{"out of memory (see ulimit -v)"};
+  } catch (const std::exception &exception) {
+    return Error{exception.what()};
+  }
+}
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_TRAININGRUN_H
