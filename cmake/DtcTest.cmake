@@ -2,12 +2,12 @@
 
 include(GoogleTest)
 
-# dtc_add_test(name sources... LINK libraries...): each case is a test of ctest.
+# dtc_add_test(name sources... LINK libraries...): each case is a test of ctest, with the name of the program as label.
 function(dtc_add_test name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_compile_options(${name} PRIVATE ${DTC_WARNINGS})
   dtc_use_precompiled_headers(${name} DtcTestHeaders)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} DtcTestPlans DtcSourcePath GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name})
 endfunction()

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test of the presets that are named (default: release). Says at the end
-# how long each part took. Usage: scripts/test.sh [preset...]
+# Installs what is missing, builds, and runs tests of the presets that are named (default: release): all of them, or those
+# of the test programs after a colon. Says at the end how long each part took.
+# Usage: scripts/test.sh [preset[:program,...]]...    Example: scripts/test.sh release thread:ExecutorTests,FabricTests
 set -euo pipefail
 cd "$(dirname "$0")/.."
-presets=("${@:-release}")
+runs=("${@:-release}")
 
 parts=()
 part() { # name command...
@@ -14,11 +15,20 @@ part() { # name command...
 }
 trap '[[ ${#parts[@]} -eq 0 ]] || printf "%s\n" "${parts[@]}"' EXIT
 
-for preset in "${presets[@]}"; do
+for run in "${runs[@]}"; do
+  preset=${run%%:*}
+  programs=()
+  [[ "$run" == *:* ]] && IFS=, read -ra programs <<<"${run#*:}"
   flags=()
   [[ "$preset" == runtime-only || "$preset" == thread || "$preset" == address ]] && flags=(--runtime-only)
   part "$preset: install" scripts/install-dependencies.sh "${flags[@]}"
-  part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
-  # Tests start threads of their own: one at a time keeps small machines honest.
-  part "$preset: tests" ctest --preset "$preset" --no-tests=error </dev/null
+  if [[ ${#programs[@]} -eq 0 ]]; then
+    part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
+    # Tests start threads of their own: one at a time keeps small machines honest.
+    part "$preset: tests" ctest --preset "$preset" --no-tests=error </dev/null
+  else
+    part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON --target "${programs[@]}"
+    labels="^($(IFS='|'; echo "${programs[*]}"))$"
+    part "$preset: tests" ctest --preset "$preset" --no-tests=error -L "$labels" </dev/null
+  fi
 done

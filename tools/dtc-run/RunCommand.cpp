@@ -1,0 +1,154 @@
+//===- RunCommand.cpp - What dtc-run does ----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/dtc-run/RunCommand.h"
+
+#include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/data/DataFiles.h"
+#include "runtime/data/SafetensorsShards.h"
+#include "runtime/fabrics/local/LocalFabric.h"
+#include "runtime/train/TrainLoop.h"
+#include "support/CommandFiles.h"
+#include "support/StartThread.h"
+#include "tools/dtc-run/Devices.h"
+#include "tools/dtc-run/RunFlags.h"
+#include "tools/dtc-run/StopSignals.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+using namespace dtc;
+using namespace dtc::runtime;
+
+RunCommand::RunCommand(CLI::App &app) : app(app) {
+  addTrainFlags(app, train);
+  addGenerateFlags(app, generate);
+  CLI::Option *calibrate =
+      app.add_option("--calibrate", calibrationPath,
+                     "Measure this machine instead of running a plan, which takes a minute or two, "
+                     "and write what it does to this file, a cluster of virtual devices; takes "
+                     "--threads too (default: 1)")
+          ->type_name("FILE");
+  app.add_option("--devices", calibration.devices,
+                 "The virtual devices of the cluster that --calibrate writes")
+      ->check(CLI::Range(int64_t{1}, maxLocalDevices))
+      ->needs(calibrate)
+      ->capture_default_str();
+  app.add_option("--device", device,
+                 "What the plan runs on: the CPU, GPUs (cuda), or GPUs if there are any (auto)")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->capture_default_str();
+  app.add_flag("--list-devices", listsDevices,
+               "Print the devices and the libraries for GPUs that dtc-run finds, and end");
+}
+
+/// Puts files in the place of patterns.
+MaybeError RunCommand::findFiles() {
+  for (auto [flag, paths] :
+       {std::pair("--data", &train.dataPaths), std::pair("--eval-data", &train.evalDataPaths)}) {
+    Expected<std::vector<std::string>> files = findDataFiles(*paths);
+    if (!files)
+      return files.error().inContext(flag);
+    *paths = std::move(*files);
+  }
+  return std::nullopt;
+}
+
+MaybeError RunCommand::checkFiles() const {
+  CommandFiles files;
+  files.reads("the plan", train.planPath);
+  for (const std::string &path : train.dataPaths)
+    files.reads("--data", path);
+  for (const std::string &path : train.evalDataPaths)
+    files.reads("--eval-data", path);
+  for (const std::string &path : train.initPaths) {
+    Expected<std::vector<std::string>> weights = safetensorsFilesOf(path);
+    if (!weights)
+      return weights.error();
+    for (const std::string &file : *weights)
+      files.reads("--init", file);
+  }
+  for (const std::string &path : generate.promptPaths)
+    files.reads("--prompt", path);
+  files.writes("--save", train.savePath);
+  files.replacesFolder("--save-adapters", train.saveAdaptersPath);
+  files.writes("--metrics", train.metricsPath);
+  files.writes("--trace", train.tracePath);
+  files.writes("--tokens", generate.tokensPath);
+  return files.check();
+}
+
+/// The first flag that was given and is not one of those.
+static std::optional<std::string> otherFlag(const CLI::App &app,
+                                            const std::vector<std::string> &names) {
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() > 0 && std::ranges::find(names, option->get_name()) == names.end())
+      return option->get_name();
+  return std::nullopt;
+}
+
+int RunCommand::calibrate() {
+  if (auto other = otherFlag(app, {"--calibrate", "--devices", "--threads"}))
+    return fail(fmt::format("{} was given with --calibrate, which measures this machine and runs "
+                            "no plan; leave one of them out",
+                            *other));
+  calibration.threadsPerDevice = std::max(train.threadsPerDevice, 1);
+  try {
+    MaybeError error =
+        calibrateToFile(calibration, calibrationPath, createCpuBackend(), stdout, stderr);
+    return error ? fail(error->message) : 0;
+  } catch (const ThreadStartError &error) {
+    return fail(error.what());
+  }
+}
+
+int RunCommand::runPlan() {
+  // A kernel that does not return keeps its thread, so that the ordinary end of the process would
+  // wait for it for ever.
+  train.onHang = [](const Error &error) {
+    std::fflush(stdout);
+    std::_Exit(fail(error.message));
+  };
+  if (MaybeError error = findFiles())
+    return fail(error->message);
+  if (MaybeError error = checkFiles())
+    return fail(error->message);
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(device);
+  if (!backend)
+    return fail(backend.error().message);
+  stopOnSignals();
+  if (!generate.promptPaths.empty()) {
+    generate.generator.sampler.seed = train.seed;
+    MaybeError error =
+        runtime::generate(train, generate, *backend, stdout, stderr, stopRequested());
+    return error ? fail(error->message) : stopRequested() ? interruptedStatus() : 0;
+  }
+  Expected<TrainResult> result = runtime::train(train, *backend, stdout, stderr, stopRequested());
+  if (!result)
+    return fail(result.error().message);
+  return result->interrupted ? interruptedStatus() : 0;
+}
+
+int RunCommand::run() {
+  if (listsDevices) {
+    if (otherFlag(app, {"--list-devices"}))
+      return fail("--list-devices runs nothing; give it alone");
+    for (const std::string &line : listDevices())
+      fmt::print("{}\n", line);
+    return 0;
+  }
+  if (isGiven("--calibrate"))
+    return calibrate();
+  if (!isGiven("plan"))
+    return fail("plan is required; see dtc-run --help");
+  return runPlan();
+}

@@ -1,0 +1,239 @@
+//===- RunFlags.cpp - The flags of dtc-run ---------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/dtc-run/RunFlags.h"
+
+#include "runtime/checkpoint/RunIdentity.h"
+#include "runtime/data/Sampling.h"
+
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace dtc;
+using namespace dtc::runtime;
+
+static const std::map<std::string, LearningRateDecay> decays = {
+    {"constant", LearningRateDecay::Constant},
+    {"linear", LearningRateDecay::Linear},
+    {"cosine", LearningRateDecay::Cosine}};
+
+static const std::map<std::string, Sampling> samplings = {{"random", Sampling::Random},
+                                                          {"epochs", Sampling::Epochs}};
+
+/// CLI11 takes -1 for the largest unsigned number, and what is larger than the largest one for it.
+template <typename T> static CLI::Validator wholeNumber() {
+  return CLI::Validator(
+      [](const std::string &text) -> std::string {
+        T value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= 0)
+          return "";
+        return fmt::format("found {}, expected a whole number from 0 to {}", text,
+                           std::numeric_limits<T>::max());
+      },
+      "");
+}
+
+/// CLI11's own check lets NaN pass.
+static CLI::Validator nonNegativeNumber() {
+  return CLI::Validator(
+      [](const std::string &text) -> std::string {
+        double value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= 0)
+          return "";
+        return fmt::format("found {}, expected a number of 0 or more", text);
+      },
+      "");
+}
+
+void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
+  CLI::Option *prompt =
+      app.add_option("--prompt", options.promptPaths,
+                     "Go on with the text or the tokens (.bin, .u32) of this file, by a plan of "
+                     "dtc-compile --mode generate; may be given again")
+          ->allow_extra_args(false);
+  app.add_option("--max-new-tokens", options.generator.maxNewTokens, "Tokens to generate")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->needs(prompt)
+      ->capture_default_str();
+  // What a user would take for something that generation does.
+  for (const char *flag :
+       {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches", "--steps",
+        "--accumulate", "--save", "--checkpoint", "--metrics", "--trace", "--lr", "--loss-scale"})
+    prompt->excludes(app.get_option(flag));
+  CLI::Option *temperature =
+      app.add_option("--temperature", options.generator.sampler.temperature,
+                     "Draw tokens from softmax(logits / temperature); 0: take the most likely one")
+          ->check(nonNegativeNumber())
+          ->needs(prompt)
+          ->capture_default_str();
+  app.add_option("--top-k", options.generator.sampler.topK,
+                 "Draw among so many of the most likely tokens; 0: among all")
+      ->check(wholeNumber<int64_t>())
+      ->needs(prompt)
+      ->needs(temperature)
+      ->capture_default_str();
+  app.add_option("--stop-token", options.generator.stopToken, "End a sequence behind this token")
+      ->check(wholeNumber<int32_t>())
+      ->needs(prompt);
+  app.add_option("--tokens", options.tokensPath,
+                 "Write a JSON object for each prompt to this file: its tokens and the new ones")
+      ->needs(prompt);
+}
+
+/// A value that parse() takes or says why not.
+template <typename T>
+static auto parsedBy(const char *flag, T &value, Expected<T> (*parse)(std::string_view)) {
+  return [flag, &value, parse](const std::string &text) {
+    Expected<T> parsed = parse(text);
+    if (!parsed)
+      throw CLI::ValidationError(flag, parsed.error().message);
+    value = *parsed;
+  };
+}
+
+static void addCheckpointFlags(CLI::App &app, TrainOptions &options) {
+  CLI::Option *checkpoint = app.add_option(
+      "--checkpoint", options.checkpointPath,
+      "Save the whole state of the training to this folder now and then, at the end, and when the "
+      "run is interrupted");
+  app.add_option_function<std::string>(
+         "--checkpoint-every",
+         parsedBy("--checkpoint-every", options.checkpointEvery, parseCheckpointInterval),
+         "Steps from one checkpoint to the next, such as 5, or a time, such as 30s, 10min or 2h")
+      ->needs(checkpoint)
+      ->default_str("10min");
+  app.add_option("--keep", options.keepCheckpoints,
+                 "How many of the newest checkpoints to keep; 0: all")
+      ->check(wholeNumber<int64_t>())
+      ->needs(checkpoint)
+      ->capture_default_str();
+  CLI::Option *resume =
+      app.add_flag("--resume", options.resume,
+                   "Go on from the newest checkpoint that is complete, or start if there is none. "
+                   "--steps counts from the beginning of the training")
+          ->needs(checkpoint);
+  app.add_option("--allow-change", options.allowedChanges,
+                 fmt::format("What may be other than in the checkpoint: {}",
+                             fmt::join(allowedChanges(), ", ")))
+      ->check(
+          CLI::IsMember(std::vector<std::string>(allowedChanges().begin(), allowedChanges().end())))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(resume);
+}
+
+void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
+  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
+  app.add_option(
+         "--data", options.dataPaths,
+         "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
+         "32 bits (.u32), or tensors named as the plan's inputs (.safetensors); or a quoted "
+         "pattern, 'shards/*.bin'; may be given again: all files are one data set")
+      ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--sampling", [&](const std::string &name) { options.sampling = samplings.at(name); },
+         "How the samples of batches are drawn: each for itself (random), or each once in an "
+         "epoch, "
+         "in another order each time (epochs)")
+      ->check(CLI::IsMember({"random", "epochs"}))
+      ->default_str("random");
+  app.add_option("--accumulate", options.batches,
+                 "Batches of a step: gradients are summed over them before each update")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  app.add_option("--eval-data", options.evalDataPaths,
+                 "Held-out data, as --data, to compute the loss on; without dropout")
+      ->allow_extra_args(false);
+  app.add_option("--eval-every", options.evalEvery,
+                 "Steps from one evaluation to the next (default: a tenth of all); there is one "
+                 "after the last step too")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--eval-batches", options.evalBatches,
+                 "Batches of each evaluation, the first ones of --eval-data (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--steps", options.steps,
+                 "Steps to run (default: 100; 1 for a plan that does not train)")
+      ->check(wholeNumber<int64_t>());
+  app.add_option("--lr", options.learningRate, "The learning rate after the warm-up")
+      ->capture_default_str();
+  app.add_option("--min-lr", options.minLearningRate,
+                 "The learning rate of the last step (default: 0)");
+  app.add_option("--warmup", options.warmupSteps,
+                 "Steps in which the learning rate rises (default: a tenth of the steps, at most "
+                 "100)")
+      ->check(wholeNumber<int64_t>());
+  app.add_option_function<std::string>(
+         "--lr-schedule", [&](const std::string &name) { options.decay = decays.at(name); },
+         "How the learning rate falls to its minimum")
+      ->check(CLI::IsMember({"constant", "linear", "cosine"}))
+      ->default_str("cosine");
+  app.add_option("--loss-scale", options.lossScale,
+                 "What the loss is multiplied by at first, in a plan that scales it (default: "
+                 "65536)");
+  app.add_option("--loss-scale-growth-interval", options.lossScaleGrowthInterval,
+                 "Steps without a skipped one after which the loss scale doubles (default: 2000)")
+      ->check(wholeNumber<int64_t>());
+  app.add_option("--seed", options.seed, "Draws the initial weights, the batches and random masks")
+      ->check(wholeNumber<uint64_t>())
+      ->capture_default_str();
+  app.add_option("--init", options.initPaths,
+                 "Start from the weights of a .safetensors file, of the files of a "
+                 "model.safetensors.index.json, or of a folder with either; may be given again, as "
+                 "for a base model and its adapters: the last one that has a tensor holds")
+      ->allow_extra_args(false);
+  app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
+  app.add_option(
+      "--save-adapters", options.saveAdaptersPath,
+      "Write the adapters of a model with --lora, and nothing else, to this folder at "
+      "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
+      "and adapter_config.json");
+  addCheckpointFlags(app, options);
+  app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
+  app.add_option("--threads", options.threadsPerDevice,
+                 "Threads for each device (default: the cores divided by the devices)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--log-every", options.logEvery,
+                 "Steps from one line to the next, where the output is not a terminal")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
+      ->capture_default_str();
+  app.add_option(
+         "--stall-timeout", options.stallTimeout,
+         "Give up when no device comes to another instruction for so many seconds; 0: never")
+      ->check(nonNegativeNumber())
+      ->capture_default_str();
+  CLI::Option *trace = app.add_option(
+      "--trace", options.tracePath,
+      "Write what the devices did in the last steps to this file, for ui.perfetto.dev");
+  app.add_option("--trace-steps", options.traceSteps, "The steps that --trace shows")
+      ->check(CLI::Range(1, 1000))
+      ->needs(trace)
+      ->capture_default_str();
+  app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
+  app.add_flag("--allow-nonfinite", options.allowNonfinite,
+               "Go on when the loss is not a finite number, and however many steps are skipped");
+  app.add_option_function<std::vector<std::string>>(
+         "--inject-nonfinite",
+         [&](const std::vector<std::string> &texts) {
+           for (const std::string &text : texts) {
+             Expected<Injection> injection = parseInjection(text);
+             if (!injection)
+               throw CLI::ValidationError("--inject-nonfinite", injection.error().message);
+             options.injections.push_back(*injection);
+           }
+         },
+         "To test how a run copes: 'op=h.1.mlp,step=3,device=5' makes an element infinite that the "
+         "first kernel of that op makes on that device in that step. May follow: kernel=einsum, "
+         "match=-1 (the last such kernel, of the backward pass), microbatch=1, element=7, "
+         "value=-inf or nan. May be given several times")
+      ->allow_extra_args(false);
+}

@@ -1,0 +1,27 @@
+//===- StopSignals.h - Signals that end a run ------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TOOLS_DTC_RUN_STOPSIGNALS_H
+#define DTC_TOOLS_DTC_RUN_STOPSIGNALS_H
+
+#include <atomic>
+
+namespace dtc {
+
+/// From now on the first SIGINT, SIGTERM, SIGHUP or SIGPIPE asks the run to end after its step and
+/// save. A second SIGINT or SIGTERM ends the process; a terminal that is closed sends more than one
+/// SIGHUP, and a pipe that nobody reads a SIGPIPE for each line.
+void stopOnSignals();
+
+/// Whether a signal has come.
+const std::atomic<bool> &stopRequested();
+
+/// The status of a run that a signal has ended, as a shell reports it.
+int interruptedStatus();
+
+} // namespace dtc
+
+#endif // DTC_TOOLS_DTC_RUN_STOPSIGNALS_H
