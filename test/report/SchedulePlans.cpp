@@ -11,7 +11,7 @@
 namespace dtc::runtime::testing {
 
 SchedulePlanBuilder::SchedulePlanBuilder(const PipelineShape &shape)
-    : shape(shape), ends(shape.devices) {
+    : shape(shape), works(shape.devices) {
   pipelineAxis("pp", shape.devices);
   plan.mutable_axes(0)->set_bandwidth(shape.bandwidth);
   plan.mutable_axes(0)->set_latency(shape.latency);
@@ -40,10 +40,8 @@ void SchedulePlanBuilder::addTask(uint32_t stage, plan::Task::Kind kind, uint32_
   uint32_t receive = 0;
   if (receives) {
     receive = transfer(plan::Transfer::RECEIVE, before % shape.devices, channel, {from});
-    uint32_t starts = task("receive." + std::to_string(channel));
+    receiving[channel] = task("receive." + std::to_string(channel));
     startTransfer(receive);
-    for (uint32_t m = 0; m < shape.microbatches; ++m)
-      schedule(starts, m);
   }
   const char *name = isForward ? "forward." : moves ? "backward." : "weight.";
   tasks[{kind, stage}] = task(name + std::to_string(stage), kind, stage);
@@ -57,27 +55,36 @@ void SchedulePlanBuilder::addTask(uint32_t stage, plan::Task::Kind kind, uint32_
   kernel("add", {from, from}, {to});
   if (!sends)
     return;
-  uint32_t send = transfer(plan::Transfer::SEND, after % shape.devices,
-                           isForward ? channel + 1 : channel - 1, {to});
+  uint32_t outgoing = isForward ? channel + 1 : channel - 1;
+  uint32_t send = transfer(plan::Transfer::SEND, after % shape.devices, outgoing, {to});
   startTransfer(send);
-  sent[{kind, stage}] = task("sent." + std::to_string(stage));
+  sent[{kind, stage}] = {task("sent." + std::to_string(stage)), after % shape.devices, outgoing};
   finishTransfer(send);
 }
 
 void SchedulePlanBuilder::work(uint32_t device, const std::vector<PipelineWork> &list) {
   inProgram(static_cast<int>(device));
-  for (const PipelineWork &one : list) {
-    schedule(tasks.at({one.kind, one.stage}), one.microbatch);
-    if (auto it = sent.find({one.kind, one.stage}); it != sent.end())
-      ends[device].emplace_back(it->second, one.microbatch);
-  }
+  works[device].insert(works[device].end(), list.begin(), list.end());
 }
 
 std::shared_ptr<plan::Plan> SchedulePlanBuilder::build() {
+  // Messages to a device in the order in which the others send them.
+  for (uint32_t d = 0; d < shape.devices; ++d)
+    for (const PipelineWork &one : works[d])
+      if (auto it = sent.find({one.kind, one.stage}); it != sent.end()) {
+        inProgram(static_cast<int>(it->second.receiver));
+        schedule(receiving.at(it->second.channel), one.microbatch);
+      }
   for (uint32_t d = 0; d < shape.devices; ++d) {
     inProgram(static_cast<int>(d));
-    for (auto [task, microbatch] : ends[d])
-      schedule(task, microbatch);
+    for (const PipelineWork &one : works[d])
+      schedule(tasks.at({one.kind, one.stage}), one.microbatch);
+    for (auto [device, task] : onceAfter)
+      if (device == d)
+        schedule(task);
+    for (const PipelineWork &one : works[d])
+      if (auto it = sent.find({one.kind, one.stage}); it != sent.end())
+        schedule(it->second.task, one.microbatch);
   }
   return PlanBuilder::build();
 }

@@ -41,15 +41,17 @@ struct PipelineShape {
 
 /// Builds a plan on pp=devices. What goes from stage to stage is f32[2,4] (32 bytes): to stage s on
 /// channel s, the gradients to stage s on channel stages + s. All receives are started before the
-/// first work and every buffer has a slot for each microbatch, so that any order of work that heeds
-/// the data is a valid one. Sends start at the end of the task that makes the tensors, and are
-/// finished at the end of the device's schedule.
+/// first work, in the order of the sends, and every buffer has a slot for each microbatch, so that
+/// any order of work that heeds the data is a valid one. Sends start at the end of the task that
+/// makes the tensors, and are finished at the end of the device's schedule.
 class SchedulePlanBuilder : public PlanBuilder {
 public:
   explicit SchedulePlanBuilder(const PipelineShape &shape);
 
-  /// Appends to a device's schedule.
+  /// Appends to a device's schedule, and goes on in its program.
   void work(uint32_t device, const std::vector<PipelineWork> &list);
+  /// Runs a task once, after the work of a device.
+  void runOnce(uint32_t device, uint32_t task) { onceAfter.emplace_back(device, task); }
   /// Ends every schedule by finishing the sends.
   std::shared_ptr<plan::Plan> build();
 
@@ -61,8 +63,14 @@ private:
 
   PipelineShape shape;
   std::map<std::pair<plan::Task::Kind, uint32_t>, uint32_t> tasks; // of a kind and a stage
-  std::map<std::pair<plan::Task::Kind, uint32_t>, uint32_t> sent;  // the tasks that finish its send
-  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> ends;    // by device: task, microbatch
+  struct Sent {
+    uint32_t task; // finishes the send
+    uint32_t receiver, channel;
+  };
+  std::map<std::pair<plan::Task::Kind, uint32_t>, Sent> sent;
+  std::map<uint32_t, uint32_t> receiving; // by channel: the task that starts the receive
+  std::vector<std::pair<uint32_t, uint32_t>> onceAfter; // device and task
+  std::vector<std::vector<PipelineWork>> works;         // by device
 };
 
 /// All forwards, then all backwards.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/PlanReader.h"
+#include "test/lib/files/Sanitizer.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/RunTool.h"
@@ -185,9 +186,8 @@ TEST_F(DtcPlan, AFullDiskIsAnError) {
 }
 
 TEST_F(DtcPlan, TooLittleMemoryIsAnError) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizer needs address space of its own";
-#endif
+  if (DTC_SANITIZE_ADDRESS || DTC_SANITIZE_THREAD)
+    GTEST_SKIP() << "a sanitizer needs address space of its own";
   // Some 20 MB, and many times as much once it is read.
   PlanBuilder builder;
   builder.schedule(builder.task(std::string(1000, 't')));

@@ -6,6 +6,7 @@
 
 #include "plan/PlanReader.h"
 #include "runtime/data/Safetensors.h"
+#include "test/lib/files/Sanitizer.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/RunTool.h"
@@ -164,9 +165,8 @@ TEST_F(DtcRun, OneRunWritesAMetricsFile) {
 }
 
 TEST_F(DtcRun, TooLittleMemoryIsAnError) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizer needs address space of its own";
-#endif
+  if (DTC_SANITIZE_ADDRESS || DTC_SANITIZE_THREAD)
+    GTEST_SKIP() << "a sanitizer needs address space of its own";
   // From what is too little for a thread, but enough for the program and its libraries, up to what
   // is enough for all.
   int threads = 0, successes = 0;

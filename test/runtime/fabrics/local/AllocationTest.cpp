@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cpu/CpuQueue.h"
 #include "runtime/fabrics/local/WorkPool.h"
+#include "test/lib/files/Sanitizer.h"
 #include "test/runtime/fabrics/Network.h"
 
 #include <cstdlib>
@@ -18,7 +19,7 @@ using namespace dtc::runtime::testing;
 static thread_local int allocations = 0;
 
 // Replaces the functions of the whole test program. The address sanitizer has its own.
-#ifndef __SANITIZE_ADDRESS__
+#if !DTC_SANITIZE_ADDRESS
 void *operator new(size_t bytes) {
   ++allocations;
   if (void *memory = std::malloc(bytes > 0 ? bytes : 1))
