@@ -6,9 +6,57 @@
 
 #include "plan/KernelTable.h"
 
+#include "plan/plan.pb.h"
+
 #include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <optional>
+#include <string>
 
 namespace dtc::runtime {
+
+using enum AttributeKind;
+
+static constexpr KernelAttribute kAdam[] = {
+    {"beta1", Float}, {"beta2", Float}, {"eps", Float}, {"weight_decay", Float}};
+static constexpr KernelAttribute kApproximate[] = {{"approximate", String}};
+static constexpr KernelAttribute kAttention[] = {
+    {"causal", Bool},  {"scale", Float},      {"dropout", Float, true},
+    {"op", Int, true}, {"shape", Ints, true}, {"sharding", Strings, true}};
+static constexpr KernelAttribute kAxis[] = {{"axis", String}};
+static constexpr KernelAttribute kBlock[] = {{"axes", Strings}, {"size", Int}};
+static constexpr KernelAttribute kBlockOfDim[] = {{"dim", Int}, {"axes", Strings}};
+static constexpr KernelAttribute kBroadcasts[] = {{"lhs_dims", Ints, true},
+                                                  {"rhs_dims", Ints, true}};
+static constexpr KernelAttribute kData[] = {{"data", Data}};
+static constexpr KernelAttribute kDim[] = {{"dim", Int}};
+static constexpr KernelAttribute kDims[] = {{"dims", Ints}};
+static constexpr KernelAttribute kEps[] = {{"eps", Float}};
+static constexpr KernelAttribute kEquation[] = {{"equation", String}};
+static constexpr KernelAttribute kLion[] = {
+    {"beta1", Float}, {"beta2", Float}, {"weight_decay", Float}};
+static constexpr KernelAttribute kMask[] = {
+    {"rate", Float}, {"op", Int}, {"shape", Ints}, {"sharding", Strings}};
+static constexpr KernelAttribute kOffsets[] = {{"offsets", Ints}};
+static constexpr KernelAttribute kPad[] = {{"low", Ints}, {"value", Float}};
+static constexpr KernelAttribute kPadding[] = {
+    {"dim", Int}, {"axes", Strings}, {"size", Int}, {"value", String}};
+static constexpr KernelAttribute kPermutation[] = {{"permutation", Ints}};
+static constexpr KernelAttribute kPredicate[] = {{"predicate", String}};
+static constexpr KernelAttribute kReduction[] = {{"kind", String}, {"dims", Ints}};
+static constexpr KernelAttribute kRotary[] = {{"theta", Float}, {"inverse", Bool}};
+static constexpr KernelAttribute kScale[] = {{"scale", Float}};
+static constexpr KernelAttribute kScaleOrOne[] = {{"scale", Float, true}};
+static constexpr KernelAttribute kSgd[] = {{"momentum", Float}, {"weight_decay", Float}};
+static constexpr KernelAttribute kSmoothing[] = {{"label_smoothing", Float, true}};
+static constexpr KernelAttribute kSmoothingOfClasses[] = {{"label_smoothing", Float, true},
+                                                          {"classes", Int, true}};
+static constexpr KernelAttribute kSoftmax[] = {{"causal", Bool, true}, {"scale", Float, true}};
+static constexpr KernelAttribute kValue[] = {{"value", Float}};
+
+/// Of a kernel with any number of inputs.
+static constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
 static constexpr InPlacePair kFirst[] = {{0, 0}};
 static constexpr InPlacePair kSecond[] = {{1, 0}};
@@ -21,66 +69,139 @@ static constexpr InPlacePair kTwoMoments[] = {{0, 0}, {2, 1}, {3, 2}};
 static constexpr KernelInfo kKernels[] = {
     {.name = "abs", .isPointwise = true, .inPlace = kFirst},
     {.name = "accumulate",
+     .attributes = kAxis,
      .traffic = KernelTraffic::Accumulate,
      .isPointwise = true,
      .isEpilogue = true},
-    {.name = "adam", .kernelClass = KernelClass::Optimizer, .inPlace = kTwoMoments},
-    {.name = "adamw", .kernelClass = KernelClass::Optimizer, .inPlace = kTwoMoments},
-    {.name = "add", .isPointwise = true, .inPlace = kEither},
-    {.name = "attention", .kernelClass = KernelClass::Attention, .drawsMask = true},
-    {.name = "attention_grad", .kernelClass = KernelClass::Attention, .drawsMask = true},
-    {.name = "broadcast", .isPointwise = true},
-    {.name = "cache_update", .traffic = KernelTraffic::Cache, .inPlace = kFirst},
-    {.name = "cached_attention", .kernelClass = KernelClass::Attention},
-    {.name = "compare", .isPointwise = true},
-    {.name = "concat"},
-    {.name = "constant"},
+    {.name = "adam",
+     .inputs = {8, 8},
+     .outputs = 3,
+     .attributes = kAdam,
+     .kernelClass = KernelClass::Optimizer,
+     .inPlace = kTwoMoments},
+    {.name = "adamw",
+     .inputs = {8, 8},
+     .outputs = 3,
+     .attributes = kAdam,
+     .kernelClass = KernelClass::Optimizer,
+     .inPlace = kTwoMoments},
+    {.name = "add",
+     .inputs = {2, 2},
+     .attributes = kBroadcasts,
+     .isPointwise = true,
+     .inPlace = kEither},
+    {.name = "attention",
+     .inputs = {3, 4},
+     .outputs = 2,
+     .attributes = kAttention,
+     .kernelClass = KernelClass::Attention,
+     .drawsMask = true},
+    {.name = "attention_grad",
+     .inputs = {6, 7},
+     .outputs = 3,
+     .attributes = kAttention,
+     .kernelClass = KernelClass::Attention,
+     .drawsMask = true},
+    {.name = "broadcast", .attributes = kDims, .isPointwise = true},
+    {.name = "cache_update", .inputs = {3, 3}, .traffic = KernelTraffic::Cache, .inPlace = kFirst},
+    {.name = "cached_attention",
+     .inputs = {4, 4},
+     .attributes = kScale,
+     .kernelClass = KernelClass::Attention},
+    {.name = "compare", .inputs = {2, 2}, .attributes = kPredicate, .isPointwise = true},
+    {.name = "concat", .inputs = {1, kAnyNumber}, .attributes = kDim},
+    {.name = "constant", .inputs = {0, 0}, .attributes = kData},
     {.name = "convert", .isPointwise = true, .isEpilogue = true},
     {.name = "copy"},
-    {.name = "cross_entropy"},
-    {.name = "cross_entropy_grad", .inPlace = kFirst},
-    {.name = "div", .isPointwise = true, .inPlace = kEither},
-    {.name = "dropout", .isPointwise = true, .drawsMask = true, .inPlace = kFirst},
-    {.name = "einsum", .kernelClass = KernelClass::Product},
-    {.name = "embedding", .traffic = KernelTraffic::Rows},
-    {.name = "embedding_grad"},
+    {.name = "cross_entropy", .inputs = {2, 2}, .outputs = 2, .attributes = kSmoothing},
+    {.name = "cross_entropy_grad",
+     .inputs = {4, 4},
+     .attributes = kSmoothingOfClasses,
+     .inPlace = kFirst},
+    {.name = "div",
+     .inputs = {2, 2},
+     .attributes = kBroadcasts,
+     .isPointwise = true,
+     .inPlace = kEither},
+    {.name = "dropout",
+     .inputs = {2, 2},
+     .attributes = kMask,
+     .isPointwise = true,
+     .drawsMask = true,
+     .inPlace = kFirst},
+    {.name = "einsum",
+     .inputs = {2, 2},
+     .attributes = kEquation,
+     .kernelClass = KernelClass::Product},
+    {.name = "embedding", .inputs = {2, 2}, .traffic = KernelTraffic::Rows},
+    {.name = "embedding_grad", .inputs = {2, 2}},
     {.name = "exp", .isPointwise = true, .inPlace = kFirst},
-    {.name = "fill", .isPointwise = true},
-    {.name = "gelu", .isPointwise = true, .inPlace = kFirst},
-    {.name = "gelu_grad", .isPointwise = true, .inPlace = kEither},
-    {.name = "layer_norm"},
-    {.name = "layer_norm_grad"},
-    {.name = "lion", .kernelClass = KernelClass::Optimizer, .inPlace = kOneMoment},
+    {.name = "fill", .inputs = {0, 0}, .attributes = kValue, .isPointwise = true},
+    {.name = "gelu", .attributes = kApproximate, .isPointwise = true, .inPlace = kFirst},
+    {.name = "gelu_grad",
+     .inputs = {2, 2},
+     .attributes = kApproximate,
+     .isPointwise = true,
+     .inPlace = kEither},
+    {.name = "layer_norm", .inputs = {3, 3}, .outputs = 3, .attributes = kEps},
+    {.name = "layer_norm_grad", .inputs = {5, 5}, .outputs = 3},
+    {.name = "lion",
+     .inputs = {6, 6},
+     .outputs = 2,
+     .attributes = kLion,
+     .kernelClass = KernelClass::Optimizer,
+     .inPlace = kOneMoment},
     {.name = "log", .isPointwise = true, .inPlace = kFirst},
-    {.name = "mask_padding", .isPointwise = true, .inPlace = kFirst},
-    {.name = "maximum", .isPointwise = true, .inPlace = kEither},
-    {.name = "minimum", .isPointwise = true, .inPlace = kEither},
-    {.name = "mul", .isPointwise = true, .inPlace = kEither},
+    {.name = "mask_padding", .attributes = kPadding, .isPointwise = true, .inPlace = kFirst},
+    {.name = "maximum",
+     .inputs = {2, 2},
+     .attributes = kBroadcasts,
+     .isPointwise = true,
+     .inPlace = kEither},
+    {.name = "minimum",
+     .inputs = {2, 2},
+     .attributes = kBroadcasts,
+     .isPointwise = true,
+     .inPlace = kEither},
+    {.name = "mul",
+     .inputs = {2, 2},
+     .attributes = kBroadcasts,
+     .isPointwise = true,
+     .inPlace = kEither},
     {.name = "neg", .isPointwise = true, .inPlace = kFirst},
-    {.name = "pad"},
-    {.name = "pick", .traffic = KernelTraffic::Rows},
-    {.name = "pick_grad"},
-    {.name = "reduce"},
+    {.name = "pad", .attributes = kPad},
+    {.name = "pick", .inputs = {2, 2}, .traffic = KernelTraffic::Rows},
+    {.name = "pick_grad", .inputs = {2, 2}},
+    {.name = "reduce", .attributes = kReduction},
     {.name = "relu", .isPointwise = true, .inPlace = kFirst},
-    {.name = "rms_norm"},
-    {.name = "rms_norm_grad"},
-    {.name = "rotary", .inPlace = kFirst},
+    {.name = "rms_norm", .inputs = {2, 2}, .outputs = 2, .attributes = kEps},
+    {.name = "rms_norm_grad", .inputs = {4, 4}, .outputs = 2},
+    {.name = "rotary", .inputs = {1, 2}, .attributes = kRotary, .inPlace = kFirst},
     {.name = "rsqrt", .isPointwise = true, .inPlace = kFirst},
-    {.name = "select", .isPointwise = true, .inPlace = kChoices},
-    {.name = "select_row", .traffic = KernelTraffic::Rows},
-    {.name = "sgd", .kernelClass = KernelClass::Optimizer, .inPlace = kOneMoment},
-    {.name = "shard_offset"},
-    {.name = "shard_slice", .traffic = KernelTraffic::Rows},
+    {.name = "select", .inputs = {3, 3}, .isPointwise = true, .inPlace = kChoices},
+    {.name = "select_row", .inputs = {2, 2}, .traffic = KernelTraffic::Rows},
+    {.name = "sgd",
+     .inputs = {6, 6},
+     .outputs = 2,
+     .attributes = kSgd,
+     .kernelClass = KernelClass::Optimizer,
+     .inPlace = kOneMoment},
+    {.name = "shard_offset", .inputs = {0, 0}, .attributes = kBlock},
+    {.name = "shard_slice", .attributes = kBlockOfDim, .traffic = KernelTraffic::Rows},
     {.name = "sigmoid", .isPointwise = true, .inPlace = kFirst},
     {.name = "silu", .isPointwise = true, .inPlace = kFirst},
-    {.name = "silu_grad", .isPointwise = true, .inPlace = kEither},
-    {.name = "slice", .traffic = KernelTraffic::Rows},
-    {.name = "softmax", .inPlace = kFirst},
-    {.name = "softmax_grad", .inPlace = kSecond},
+    {.name = "silu_grad", .inputs = {2, 2}, .isPointwise = true, .inPlace = kEither},
+    {.name = "slice", .attributes = kOffsets, .traffic = KernelTraffic::Rows},
+    {.name = "softmax", .attributes = kSoftmax, .inPlace = kFirst},
+    {.name = "softmax_grad", .inputs = {2, 2}, .attributes = kScaleOrOne, .inPlace = kSecond},
     {.name = "sqrt", .isPointwise = true, .inPlace = kFirst},
-    {.name = "sub", .isPointwise = true, .inPlace = kEither},
+    {.name = "sub",
+     .inputs = {2, 2},
+     .attributes = kBroadcasts,
+     .isPointwise = true,
+     .inPlace = kEither},
     {.name = "tanh", .isPointwise = true, .inPlace = kFirst},
-    {.name = "transpose"},
+    {.name = "transpose", .attributes = kPermutation},
 };
 static_assert(std::is_sorted(std::begin(kKernels), std::end(kKernels),
                              [](const KernelInfo &a, const KernelInfo &b) {
@@ -98,12 +219,107 @@ const KernelInfo &findKernel(std::string_view name) {
   return found != std::end(kKernels) && found->name == name ? *found : kUnknown;
 }
 
+std::string_view name(AttributeKind kind) {
+  static constexpr std::string_view kNames[] = {"b", "i", "f", "s", "ints", "strings", "bytes"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+/// The kind of an attribute's value; none if it has no value.
+static std::optional<AttributeKind> kindOf(const plan::Attribute &attribute) {
+  switch (attribute.value_case()) {
+  case plan::Attribute::kB:
+    return Bool;
+  case plan::Attribute::kI:
+    return Int;
+  case plan::Attribute::kF:
+    return Float;
+  case plan::Attribute::kS:
+    return String;
+  case plan::Attribute::kInts:
+    return Ints;
+  case plan::Attribute::kStrings:
+    return Strings;
+  case plan::Attribute::kData:
+    return Data;
+  case plan::Attribute::VALUE_NOT_SET:
+    break;
+  }
+  return std::nullopt;
+}
+
+MaybeError checkKernelCall(const plan::KernelCall &call) {
+  auto problem = [&](const std::string &text) {
+    return Error{fmt::format("a call of kernel \"{}\" {}; docs/kernels.md says how it is called",
+                             call.kernel(), text)};
+  };
+  const KernelInfo &kernel = findKernel(call.kernel());
+  if (kernel.name.empty())
+    return problem("is of no kernel that there is");
+  if (call.inputs_size() < kernel.inputs.least || call.inputs_size() > kernel.inputs.most)
+    return problem(fmt::format(
+        "has {} inputs, expected {}{}", call.inputs_size(), kernel.inputs.least,
+        kernel.inputs.most == kAnyNumber           ? " or more"
+        : kernel.inputs.most > kernel.inputs.least ? fmt::format(" to {}", kernel.inputs.most)
+                                                   : ""));
+  if (call.outputs_size() != kernel.outputs)
+    return problem(fmt::format("has {} outputs, expected {}", call.outputs_size(), kernel.outputs));
+  size_t known = 0;
+  for (const KernelAttribute &attribute : kernel.attributes) {
+    auto it = call.attributes().find(std::string(attribute.name));
+    if (it == call.attributes().end()) {
+      if (!attribute.isOptional)
+        return problem(fmt::format("has no attribute \"{}\"", attribute.name));
+      continue;
+    }
+    ++known;
+    std::optional<AttributeKind> kind = kindOf(it->second);
+    if (kind != attribute.kind)
+      return problem(fmt::format("has the attribute \"{}\" of kind {}, expected {}", attribute.name,
+                                 kind ? name(*kind) : "none", name(attribute.kind)));
+  }
+  if (known == call.attributes().size())
+    return std::nullopt;
+  for (const auto &[found, value] : call.attributes())
+    if (std::ranges::none_of(kernel.attributes,
+                             [&](const KernelAttribute &each) { return each.name == found; }))
+      return problem(fmt::format("has the attribute \"{}\", which it does not take", found));
+  return std::nullopt;
+}
+
 KernelClass classOf(std::string_view kernel) { return findKernel(kernel).kernelClass; }
 
 bool mayRunInPlace(std::string_view kernel, int input, int output) {
   return std::ranges::any_of(findKernel(kernel).inPlace, [&](const InPlacePair &pair) {
     return pair.input == input && pair.output == output;
   });
+}
+
+static int64_t bytesOf(const TensorType &type) { return static_cast<int64_t>(type.numBytes()); }
+
+int64_t kernelBytes(std::string_view kernel, std::span<const TensorType> inputs,
+                    std::span<const TensorType> outputs) {
+  int64_t bytes = 0;
+  for (std::span<const TensorType> operands : {inputs, outputs})
+    for (const TensorType &type : operands)
+      bytes += bytesOf(type);
+  if (outputs.empty())
+    return bytes;
+  switch (findKernel(kernel).traffic) {
+  case KernelTraffic::Operands:
+    break;
+  case KernelTraffic::Rows:
+    if (!inputs.empty())
+      bytes += bytesOf(outputs[0]) - bytesOf(inputs[0]);
+    break;
+  case KernelTraffic::Accumulate:
+    bytes += bytesOf(outputs[0]);
+    break;
+  case KernelTraffic::Cache:
+    if (inputs.size() > 1)
+      bytes += bytesOf(inputs[1]) - bytesOf(inputs[0]) - bytesOf(outputs[0]);
+    break;
+  }
+  return bytes;
 }
 
 bool readsOwnOutput(std::string_view kernel) {

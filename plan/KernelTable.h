@@ -4,17 +4,27 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the verifier, the simulator and the reports need to know of the kernels of docs/kernels.md,
-// by name. How a kernel is called (operands, attributes) is checked by the backend that runs it.
+// What the compiler, the verifier, the simulator and the reports need to know of the kernels of
+// docs/kernels.md, by name: the numbers of operands, the attributes, what may lie in place, and
+// what a call costs. The types and shapes of operands are checked by the backend that runs a
+// kernel.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DTC_PLAN_KERNELTABLE_H
 #define DTC_PLAN_KERNELTABLE_H
 
+#include "support/Error.h"
+#include "support/Tensor.h"
+
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
+
+namespace dtc::plan {
+class KernelCall;
+} // namespace dtc::plan
 
 namespace dtc::runtime {
 
@@ -37,8 +47,25 @@ struct InPlacePair {
   int output = 0;
 };
 
+/// The kinds of values that an attribute may have, as plan.proto's Attribute has them.
+enum class AttributeKind { Bool, Int, Float, String, Ints, Strings, Data };
+
+struct KernelAttribute {
+  std::string_view name;
+  AttributeKind kind = AttributeKind::Int;
+  bool isOptional = false;
+};
+
+/// How many inputs a call has.
+struct KernelInputs {
+  int least = 1, most = 1;
+};
+
 struct KernelInfo {
   std::string_view name;
+  KernelInputs inputs;
+  int outputs = 1;
+  std::span<const KernelAttribute> attributes = {};
   KernelClass kernelClass = KernelClass::Other;
   KernelTraffic traffic = KernelTraffic::Operands;
   /// Each element of the result depends on one element of each operand, so that a device that fuses
@@ -54,6 +81,9 @@ struct KernelInfo {
 /// All kernels of docs/kernels.md, ordered by name.
 std::span<const KernelInfo> allKernels();
 
+/// The letters of docs/kernels.md for a kind: "i", "ints".
+std::string_view name(AttributeKind kind);
+
 /// What is known of a kernel. One that is not in the table is of class Other, moves its operands,
 /// and never works in place.
 const KernelInfo &findKernel(std::string_view name);
@@ -64,6 +94,15 @@ KernelClass classOf(std::string_view kernel);
 /// Whether output `output` of the kernel may lie in the same bytes as its input `input`. The two
 /// must also have the same type.
 bool mayRunInPlace(std::string_view kernel, int input, int output);
+
+/// The bytes that a call of a kernel reads and writes, as the times of cluster.proto's KernelRate
+/// are told by: those of its KernelTraffic, also where an output lies in place of an input.
+int64_t kernelBytes(std::string_view kernel, std::span<const TensorType> inputs,
+                    std::span<const TensorType> outputs);
+
+/// An error where a call is of no kernel of the table, or has another number of operands, an
+/// unknown attribute, one of another kind, or lacks one.
+MaybeError checkKernelCall(const plan::KernelCall &call);
 
 /// Whether the kernel reads what its output held before, after the first microbatch.
 bool readsOwnOutput(std::string_view kernel);

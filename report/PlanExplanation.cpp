@@ -9,7 +9,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/UserAxes.h"
 #include "report/CollectiveGroups.h"
-#include "simulator/CollectiveCost.h"
+#include "simulator/cluster/CollectiveTime.h"
 #include "support/Format.h"
 
 #include <algorithm>
@@ -107,9 +107,7 @@ private:
       out.tensors.push_back({typeOf(buffer).str(), typeOf(buffer).numBytes(), reason});
       out.bytes += out.tensors.back().bytes;
     }
-    // One message to one other device, as in a permute.
-    out.seconds =
-        estimateSeconds(CollectiveKind::Permute, out.bytes, {{axis->size, speeds.at(axis->name)}});
+    out.seconds = messageTime(static_cast<double>(out.bytes), groupOver(out.axes)).seconds;
   }
 
   /// "stage 2 on pp=0".
@@ -144,16 +142,25 @@ private:
     out.userAxes = userAxes(plan, out.axes);
     out.members = mesh.groupSize(out.axes);
     out.async = collective.async();
+    double inputBytes = 0;
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
-      out.tensors.push_back({typeOf(program.buffers(static_cast<int>(tensor.input()))).str(),
-                             sentBytes(program, collective, tensor, out.members),
+      TensorType type = typeOf(program.buffers(static_cast<int>(tensor.input())));
+      inputBytes += static_cast<double>(type.numBytes());
+      out.tensors.push_back({type.str(), sentBytes(program, collective, tensor, out.members),
                              reasonOf(tensor.reason())});
       out.bytes += out.tensors.back().bytes;
     }
-    std::vector<GroupAxis> links;
-    for (const std::string &axis : out.axes)
-      links.push_back({mesh.find(axis)->size, speeds.at(axis)});
-    out.seconds = estimateSeconds(static_cast<CollectiveKind>(out.kind), out.bytes, links);
+    out.seconds =
+        collectiveTime(static_cast<CollectiveKind>(out.kind), inputBytes, groupOver(out.axes))
+            .seconds;
+  }
+
+  /// The devices of a group, of which the links of the axes are known.
+  GroupShape groupOver(const std::vector<std::string> &axes) const {
+    std::vector<GroupAxis> group;
+    for (const std::string &axis : axes)
+      group.push_back({mesh.find(axis)->size, speeds.at(axis)});
+    return GroupShape::ofTorus(group);
   }
 
   ExplainedReason reasonOf(uint32_t index) const {

@@ -1,21 +1,17 @@
-//===- PlanSimulation.h - When every device of a plan would work ----------===//
+//===- PlanSimulation.h - A step by the estimates of its plan -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// A run of a plan on paper. One device stands for all that share a coordinate on the pipeline axis.
-// It goes through its program's schedule and each task's instructions in order:
+// A step of a plan where no cluster is known, from what the plan itself says:
 //
 //   - An execution of a task takes Task.seconds. Where the plan says 0 it takes the task's FLOPs at
 //     `flopsPerSecond`, which leaves out what collectives and memory cost. The time is spread over
 //     the task's kernels and collectives in proportion to their FLOPs, or evenly if it has none, so
 //     that a transfer starts and is needed part of the way through.
-//   - A transfer is on its way once its send and its receive have started and the messages before
-//     it on its channel have arrived, and takes latency + bytes / bandwidth of the pipeline axis.
-//     Channels do not share a link's bandwidth.
-//   - Starting a receive takes no time; starting a send neither, unless `rendezvous` makes it wait
-//     for the receive. Finishing either waits until the message has arrived.
+//   - A message takes what messageTime() says of the link of the pipeline axis. Channels do not
+//     share its bandwidth.
 //   - A collective over the pipeline axis waits until all coordinates have come to theirs.
 //
 //===----------------------------------------------------------------------===//
@@ -36,15 +32,15 @@ namespace dtc::runtime {
 inline constexpr double assumedFlopsPerSecond = 5e12;
 
 struct SimulationOptions {
-  bool rendezvous = false;
+  bool rendezvous = false; ///< a send keeps its device until the receive has started
   double flopsPerSecond = assumedFlopsPerSecond;
   /// Of the pipeline axis. What is 0 comes from the plan, and where that says nothing from
   /// kAssumedLink.
   LinkSpeed link = {};
 };
 
-/// Runs a step of a plan that validatePlan() accepts. An error if the devices would wait for each
-/// other for ever, or a transfer has no other end.
+/// Simulates a step of a plan that validatePlan() accepts, with simulateStep() and its errors. An
+/// error too if a transfer has no other end.
 Expected<Timeline> simulatePlan(const plan::Plan &plan, const SimulationOptions &options = {});
 
 } // namespace dtc::runtime

@@ -1,4 +1,4 @@
-//===- PlanSteps.cpp - What the devices of a plan do, with times ---------===//
+//===- PlanSteps.cpp - The work of a plan's step on a cluster ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -8,6 +8,8 @@
 
 #include "plan/PlanTypes.h"
 #include "plan/TransferEnds.h"
+#include "simulator/TaskKernels.h"
+#include "simulator/cluster/CollectiveTime.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -20,8 +22,8 @@ namespace {
 
 class Builder {
 public:
-  Builder(const plan::Plan &plan, const Topology &topology, PlanSteps &steps)
-      : plan(plan), topology(topology), steps(steps) {}
+  Builder(const plan::Plan &plan, const Topology &topology, StepWork &work)
+      : plan(plan), topology(topology), work(work) {}
 
   MaybeError run() {
     Expected<std::map<uint32_t, TransferEnds>> paired = pairTransfers(plan);
@@ -32,7 +34,7 @@ public:
     for (const auto &[number, ends] : *paired)
       addChannel(number, ends);
     for (int p = 0; p < plan.programs_size(); ++p)
-      addDevice(p);
+      fillDevice(p);
     return std::nullopt;
   }
 
@@ -44,7 +46,7 @@ private:
       for (const plan::Task &task : program.tasks())
         for (int i = 0; i < task.instructions_size(); ++i) {
           const plan::KernelCall &call = task.instructions(i).kernel();
-          if (call.kernel() == "einsum" && !shapeOfProduct(program, call))
+          if (classOf(call.kernel()) == KernelClass::Product && !shapeOfProduct(program, call))
             return Error{fmt::format(
                 "{}: found {}, expected an equation such as \"bsd,df->bsf\" with a letter for each "
                 "dimension of two operands; compile the plan again",
@@ -67,12 +69,17 @@ private:
     if (fresh)
       shape->second = topology.slowestPair(pair.first, pair.second);
     MovingTime time = messageTime(static_cast<double>(ends.bytes), shape->second);
-    steps.channels[number] = {ends.from, ends.to, ends.bytes, time.seconds, time.usesNetwork};
+    work.channels[number] = {ends.from, ends.to, ends.bytes, time.seconds, portsOf(time)};
   }
 
-  void addDevice(int p) {
+  /// Between nodes the cards are what is scarce.
+  static DevicePorts portsOf(const MovingTime &time) {
+    return time.usesNetwork ? DevicePorts::Network : DevicePorts::Link;
+  }
+
+  void fillDevice(int p) {
     kinds = topology.kindsOf(p);
-    SimulatedDevice &device = steps.devices.emplace_back();
+    SimulatedDevice &device = work.devices[static_cast<size_t>(p)];
     for (const cluster::Device *kind : kinds)
       device.overlapSlowdown = std::max(device.overlapSlowdown, kind->overlap_slowdown());
     int64_t first = topology.devicesOf(p).front(), node = topology.nodeOf(first);
@@ -85,13 +92,12 @@ private:
     }
     const plan::Program &program = plan.programs(p);
     std::vector<uint32_t> readers = countReaders(program);
-    for (const plan::Task &task : program.tasks())
-      device.tasks.push_back(makeTask(p, program, task, readers));
+    for (int t = 0; t < program.tasks_size(); ++t)
+      fillTask(p, program, program.tasks(t), readers, device.tasks[static_cast<size_t>(t)]);
   }
 
-  SimulatedTask makeTask(int p, const plan::Program &program, const plan::Task &task,
-                         const std::vector<uint32_t> &readers) {
-    SimulatedTask result;
+  void fillTask(int p, const plan::Program &program, const plan::Task &task,
+                const std::vector<uint32_t> &readers, SimulatedTask &result) {
     std::vector<TaskKernels> kernels;
     for (const cluster::Device *kind : kinds)
       kernels.emplace_back(program, task, readers, kind->fuses_pointwise());
@@ -136,7 +142,6 @@ private:
       result.steps.push_back(step);
     }
     flush();
-    return result;
   }
 
   /// The kernel on the kind of device that takes longest for it.
@@ -167,10 +172,10 @@ private:
     for (const plan::Axis &axis : plan.axes())
       step.meets |=
           axis.pipeline() && std::find(axes.begin(), axes.end(), axis.name()) != axes.end();
-    auto known = std::find(steps.axes.begin(), steps.axes.end(), axes);
-    step.axes = static_cast<uint32_t>(known - steps.axes.begin());
-    if (known == steps.axes.end())
-      steps.axes.push_back(axes);
+    auto known = std::find(work.axes.begin(), work.axes.end(), axes);
+    step.axes = static_cast<uint32_t>(known - work.axes.begin());
+    if (known == work.axes.end())
+      work.axes.push_back(axes);
     auto [shape, fresh] = groups.try_emplace({p, step.axes});
     if (fresh)
       shape->second = topology.slowestGroup(p, axes);
@@ -183,9 +188,9 @@ private:
     MovingTime time =
         collectiveTime(static_cast<CollectiveKind>(collective.kind()), bytes, shape->second);
     step.seconds = time.seconds;
-    step.usesNetwork = time.usesNetwork;
+    step.ports = portsOf(time);
     // Measured while the members shared the cores.
-    const SimulatedDevice &device = steps.devices.back();
+    const SimulatedDevice &device = work.devices[static_cast<size_t>(p)];
     if (device.sharedNode >= 0 && time.algorithm == CollectiveAlgorithm::Measured)
       step.seconds *=
           std::min(1.0, device.sharedCores / static_cast<double>(shape->second.members));
@@ -194,7 +199,7 @@ private:
 
   const plan::Plan &plan;
   const Topology &topology;
-  PlanSteps &steps;
+  StepWork &work;
   std::vector<const cluster::Device *> kinds; // of the present program
   std::map<std::pair<int, uint32_t>, GroupShape> groups;
   std::map<std::pair<int64_t, int64_t>, GroupShape> pairs;
@@ -202,41 +207,11 @@ private:
 
 } // namespace
 
-double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown) {
-  double clock = 0, stream = 0; // when the device and its stream of collectives are free
-  std::map<uint32_t, double> ends;
-  for (const SimulatedStep &step : task.steps) {
-    switch (step.kind) {
-    case SimulatedStep::Kind::Compute: {
-      // What is computed beside collectives takes longer.
-      double beside = std::min(step.seconds, std::max(0.0, stream - clock) * (1 - overlapSlowdown));
-      clock += step.seconds + beside * overlapSlowdown / (1 - overlapSlowdown);
-      break;
-    }
-    case SimulatedStep::Kind::Collective:
-      stream = std::max(clock, stream) + step.seconds;
-      ends[step.id] = stream;
-      if (!step.isAsync)
-        clock = stream;
-      break;
-    case SimulatedStep::Kind::Wait:
-      if (auto it = ends.find(step.id); it != ends.end())
-        clock = std::max(clock, it->second);
-      break;
-    case SimulatedStep::Kind::StartTransfer:
-    case SimulatedStep::Kind::FinishTransfer:
-      break;
-    }
-  }
-  return std::max(clock, stream);
-}
-
-Expected<PlanSteps> PlanSteps::create(const plan::Plan &plan, const Topology &topology) {
-  PlanSteps steps;
-  steps.plan = &plan;
-  if (MaybeError error = Builder(plan, topology, steps).run())
+Expected<StepWork> workOnCluster(const plan::Plan &plan, const Topology &topology) {
+  StepWork work = StepWork::ofSchedule(plan);
+  if (MaybeError error = Builder(plan, topology, work).run())
     return *error;
-  return steps;
+  return work;
 }
 
 } // namespace dtc::runtime

@@ -8,6 +8,9 @@
 
 #include "plan/PlanTypes.h"
 #include "plan/UserAxes.h"
+#include "simulator/PlanSteps.h"
+#include "simulator/cluster/DeviceTime.h"
+#include "simulator/cluster/Topology.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -74,17 +77,17 @@ void addCosts(const Topology &topology, Simulation &simulation) {
   simulation.hasCarbon = simulation.grams > 0;
 }
 
-void addStages(const plan::Plan &plan, const PlanSteps &steps, const Topology &topology,
+void addStages(const plan::Plan &plan, const StepWork &work, const Topology &topology,
                Simulation &simulation) {
   PlanSummary summary = summarizePlan(plan);
-  double stages = static_cast<double>(steps.devices.size());
+  double stages = static_cast<double>(work.devices.size());
   std::map<std::string, double> exposed;
-  for (size_t p = 0; p < steps.devices.size(); ++p) {
+  for (size_t p = 0; p < work.devices.size(); ++p) {
     StageSimulation stage;
     stage.times = simulation.step.devices[p];
     for (const plan::ScheduleEntry &entry : plan.programs(static_cast<int>(p)).schedule())
       for (size_t c = 0; c < numKernelClasses; ++c)
-        stage.kernels[c] += steps.devices[p].tasks[entry.task()].kernels[c];
+        stage.kernels[c] += work.devices[p].tasks[entry.task()].kernels[c];
     const ProgramSummary &program = summary.programs[p];
     stage.memory = program.peak;
     stage.arenaBytes = program.arenaBytes;
@@ -100,8 +103,8 @@ void addStages(const plan::Plan &plan, const PlanSteps &steps, const Topology &t
     simulation.idle += stage.times.idle / stages;
     for (size_t c = 0; c < numKernelClasses; ++c)
       simulation.kernels[c] += stage.kernels[c] / stages;
-    for (size_t a = 0; a < steps.axes.size(); ++a)
-      exposed[fmt::format("{}", fmt::join(userAxes(plan, steps.axes[a]), "+"))] +=
+    for (size_t a = 0; a < work.axes.size(); ++a)
+      exposed[fmt::format("{}", fmt::join(userAxes(plan, work.axes[a]), "+"))] +=
           stage.times.exposed[a] / stages;
     simulation.executedFlops +=
         stage.flops * static_cast<double>(topology.devicesOf(static_cast<int64_t>(p)).size());
@@ -121,10 +124,10 @@ Expected<Simulation> simulateOnCluster(const plan::Plan &plan, const cluster::Cl
   Expected<Topology> topology = Topology::create(cluster, meshOf(plan));
   if (!topology)
     return topology.error();
-  Expected<PlanSteps> steps = PlanSteps::create(plan, *topology);
-  if (!steps)
-    return steps.error();
-  Expected<StepSimulation> step = simulateStep(*steps, options.keepCollectives);
+  Expected<StepWork> work = workOnCluster(plan, *topology);
+  if (!work)
+    return work.error();
+  Expected<StepSimulation> step = simulateStep(*work, options.keepCollectives);
   if (!step)
     return step.error();
   Simulation simulation;
@@ -136,14 +139,14 @@ Expected<Simulation> simulateOnCluster(const plan::Plan &plan, const cluster::Cl
   simulation.stepSeconds = step->seconds;
   simulation.bubbleShare = step->timeline.bubbleShare();
   simulation.step = std::move(*step);
-  simulation.axes = steps->axes;
+  simulation.axes = work->axes;
   simulation.trainingTokens = options.tokens;
   if (const plan::Input *tokens = findTokens(distinctInputs(plan)))
     simulation.tokens = static_cast<double>(typeOf(*tokens).numElements());
   simulation.peakDtype = findProductType(plan);
   simulation.modelFlops = plan.model_flops();
   simulation.causalModelFlops = plan.model_flops() - plan.masked_flops();
-  addStages(plan, *steps, *topology, simulation);
+  addStages(plan, *work, *topology, simulation);
   addCosts(*topology, simulation);
   return simulation;
 }

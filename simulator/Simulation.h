@@ -9,6 +9,8 @@
 
 #include "plan/PlanSummary.h"
 #include "simulator/StepSimulator.h"
+#include "simulator/cluster/cluster.pb.h"
+#include "support/Error.h"
 
 #include <numeric>
 #include <optional>

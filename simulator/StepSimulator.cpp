@@ -1,4 +1,4 @@
-//===- StepSimulator.cpp - A step of a plan on paper ---------------------===//
+//===- StepSimulator.cpp - The simulation of a step ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <deque>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -32,17 +33,16 @@ struct Operation {
 };
 
 struct Message {
-  std::optional<double> sent, posted;
-  std::optional<double> start; // on its way
+  std::optional<uint32_t> sent, posted; // the microbatch of an end that has started
+  double start = 0;                     // on its way
   bool isDone = false;
-  size_t waiters[2] = {nobody, nobody};
+  size_t waiters[2] = {nobody, nobody}; // the sender and the receiver
 };
 
 struct Channel {
   const SimulatedChannel *shape = nullptr;
-  std::deque<Message> messages;
-  size_t numSent = 0, numPosted = 0, numArrived = 0;
-  std::vector<uint32_t> microbatches; // by message
+  std::vector<Message> messages;
+  size_t numSent = 0, numPosted = 0, numStarted = 0, numArrived = 0;
 };
 
 struct Ports {
@@ -52,6 +52,8 @@ struct Ports {
 struct Device {
   size_t execution = 0, step = 0;
   bool isInTask = false;
+  bool isPaused = false;  // no interval is open
+  bool isSending = false; // waits for the receive of what it sends
   std::optional<double> blockedSince;
   // The stream of collectives: those that have ended are forgotten from the front.
   std::deque<Operation> stream;
@@ -89,15 +91,15 @@ struct Event {
 
 class Simulator {
 public:
-  Simulator(const PlanSteps &steps, bool keepCollectives)
-      : steps(steps), plan(*steps.plan), keepCollectives(keepCollectives) {}
+  Simulator(const StepWork &work, bool keepCollectives)
+      : work(work), keepCollectives(keepCollectives) {}
 
   Expected<StepSimulation> run() {
     prepare();
     for (size_t p = 0; p < devices.size(); ++p)
       advance(p);
     schedule();
-    while (!events.empty()) {
+    while (!events.empty() && !failure) {
       Event event = events.top();
       events.pop();
       // Ends that have changed since are in the queue still, and are no time of the step.
@@ -107,7 +109,7 @@ public:
       finished(owners[event.end.flow]);
       schedule();
     }
-    if (MaybeError error = checkEnd())
+    if (MaybeError error = failure ? failure : checkEnd())
       return *error;
     summarize();
     return std::move(result);
@@ -115,46 +117,44 @@ public:
 
 private:
   void prepare() {
-    devices.resize(steps.devices.size());
+    devices.resize(work.devices.size());
     result.devices.resize(devices.size());
     result.collectives.resize(devices.size());
+    result.timeline = work.names;
+    result.timeline.programs.resize(devices.size());
     std::map<int64_t, FlowNetwork::Resource> cores;
     for (size_t p = 0; p < devices.size(); ++p) {
       Device &device = devices[p];
       device.ports = {network.addResource(1), network.addResource(1), network.addResource(1),
                       network.addResource(1)};
-      const SimulatedDevice &shape = steps.devices[p];
+      const SimulatedDevice &shape = work.devices[p];
       if (shape.sharedNode >= 0) {
         auto [it, fresh] = cores.try_emplace(shape.sharedNode);
         if (fresh)
           it->second = network.addResource(shape.sharedCores);
         device.cores = it->second;
       }
-      result.devices[p].exposed.resize(steps.axes.size());
+      result.devices[p].exposed.resize(work.axes.size());
     }
-    for (const auto &[number, shape] : steps.channels)
+    for (const auto &[number, shape] : work.channels)
       channels[number].shape = &shape;
-    Timeline &timeline = result.timeline;
-    for (const plan::Axis &axis : plan.axes()) {
-      if (axis.temporal())
-        timeline.microbatches = axis.size();
-      if (axis.pipeline())
-        timeline.axis = axis.name();
-    }
-    timeline.model = plan.model();
-    timeline.schedule = plan.pipeline().schedule();
-    timeline.stages = plan.pipeline().stages();
-    timeline.programs.resize(devices.size());
-    for (const plan::Program &program : plan.programs()) {
-      timeline.taskNames.emplace_back();
-      for (const plan::Task &task : program.tasks())
-        timeline.taskNames.back().push_back(task.name());
-    }
   }
 
-  const plan::Program &program(size_t p) const { return plan.programs(static_cast<int>(p)); }
-  const plan::ScheduleEntry &entryOf(size_t p) const {
-    return program(p).schedule(static_cast<int>(devices[p].execution));
+  const SimulatedExecution &executionOf(size_t p) const {
+    return work.devices[p].schedule[devices[p].execution];
+  }
+  bool hasEnded(size_t p) const { return devices[p].execution == work.devices[p].schedule.size(); }
+  const std::vector<SimulatedStep> &stepsOf(size_t p) const {
+    return work.devices[p].tasks[executionOf(p).task].steps;
+  }
+
+  /// Ends the simulation. Always false: the device does not get past its step.
+  bool fail(size_t p, const std::string &text) {
+    failure = Error{fmt::format("pipeline coordinate {}, task \"{}\": {}", p, taskName(p), text)};
+    return false;
+  }
+  const std::string &taskName(size_t p) const {
+    return work.names.taskNames[p][executionOf(p).task];
   }
 
   /// Puts the ends that have changed into the queue.
@@ -195,16 +195,14 @@ private:
   /// Goes on until the device computes, waits or has ended.
   void advance(size_t p) {
     Device &device = devices[p];
-    auto size = static_cast<size_t>(program(p).schedule_size());
-    while (device.execution < size) {
-      const plan::ScheduleEntry &entry = entryOf(p);
-      const std::vector<SimulatedStep> &tasks = steps.devices[p].tasks[entry.task()].steps;
+    while (!hasEnded(p) && !failure) {
+      const std::vector<SimulatedStep> &steps = stepsOf(p);
       if (!device.isInTask) {
         device.isInTask = true;
-        beginInterval(p);
+        addInterval(p);
       }
-      for (; device.step < tasks.size(); ++device.step)
-        if (!pass(p, tasks[device.step]))
+      for (; device.step < steps.size(); ++device.step)
+        if (!pass(p, steps[device.step]))
           return;
       endInterval(p);
       ++device.execution;
@@ -214,13 +212,36 @@ private:
     }
   }
 
-  void beginInterval(size_t p) {
-    const plan::ScheduleEntry &entry = entryOf(p);
-    const plan::Task &task = program(p).tasks(static_cast<int>(entry.task()));
-    result.timeline.programs[p].push_back({devices[p].execution, entry.task(), entry.microbatch(),
-                                           task.kind(), task.stage(), now, now});
+  //===--- Intervals --------------------------------------------------------===//
+
+  void addInterval(size_t p) {
+    const SimulatedExecution &execution = executionOf(p);
+    const SimulatedTask &task = work.devices[p].tasks[execution.task];
+    result.timeline.programs[p].push_back({devices[p].execution, execution.task,
+                                           execution.microbatch, task.kind, task.stage, now, now});
   }
-  void endInterval(size_t p) { result.timeline.programs[p].back().end = now; }
+  void pause(size_t p) {
+    if (!std::exchange(devices[p].isPaused, true))
+      result.timeline.programs[p].back().end = now;
+  }
+  /// What waited in its middle has an interval for each part that it worked.
+  void resume(size_t p) {
+    if (!std::exchange(devices[p].isPaused, false))
+      return;
+    TaskInterval &last = result.timeline.programs[p].back();
+    if (last.seconds() == 0)
+      last.start = now;
+    else if (last.end != now)
+      addInterval(p);
+  }
+  void endInterval(size_t p) {
+    std::vector<TaskInterval> &intervals = result.timeline.programs[p];
+    intervals.back().end = now;
+    size_t count = intervals.size();
+    if (count > 1 && intervals.back().seconds() == 0 &&
+        intervals[count - 2].execution == intervals.back().execution)
+      intervals.pop_back();
+  }
 
   /// Whether the device gets past a step now; if not, whoever ends what it waits for calls
   /// advance().
@@ -251,8 +272,7 @@ private:
       return leaveOperation(p);
     }
     case SimulatedStep::Kind::StartTransfer:
-      startTransfer(p, step.id);
-      return true;
+      return startTransfer(p, step.id);
     case SimulatedStep::Kind::FinishTransfer:
       return finishTransfer(p, step.id);
     }
@@ -263,13 +283,13 @@ private:
     Device &device = devices[p];
     FlowNetwork::Uses uses;
     if (device.cores)
-      uses.add(*device.cores, steps.devices[p].devicesInNode);
+      uses.add(*device.cores, work.devices[p].devicesInNode);
     device.computingSince = now;
     device.computing = startFlow(seconds, uses, factorOf(p), {Owner::Computing, p, 0});
   }
 
   double factorOf(size_t p) const {
-    return devices[p].movers > 0 ? 1 - steps.devices[p].overlapSlowdown : 1;
+    return devices[p].movers > 0 ? 1 - work.devices[p].overlapSlowdown : 1;
   }
   void addMover(size_t p, bool isMore) {
     devices[p].movers += isMore ? 1 : -1;
@@ -287,11 +307,13 @@ private:
     if (!isForgotten && !device.stream[number - device.firstOperation].isDone) {
       if (!device.blockedSince)
         device.blockedSince = now;
+      pauseIfIdle(p);
       return false;
     }
     countWaiting(p);
     device.blockedSince.reset();
     device.waitsFor.reset();
+    resume(p);
     return true;
   }
 
@@ -305,6 +327,12 @@ private:
     if (device.isMoving)
       result.devices[p].exposed[runningOperation(p).step.axes] += now - *device.blockedSince;
     device.blockedSince = now;
+  }
+
+  /// Where it waits for others to come to an operation.
+  void pauseIfIdle(size_t p) {
+    if (devices[p].waitsFor && devices[p].blockedSince && !devices[p].isMoving)
+      pause(p);
   }
 
   Operation &runningOperation(size_t p) {
@@ -336,16 +364,25 @@ private:
     const SimulatedStep &step = runningOperation(p).step;
     countWaiting(p);
     device.isMoving = true;
-    FlowNetwork::Uses uses;
-    if (device.cores) {
-      uses.add(*device.cores, steps.devices[p].devicesInNode);
-    } else {
-      // Between nodes the cards are what is scarce.
-      uses.add(step.usesNetwork ? device.ports.networkOut : device.ports.linkOut);
-      uses.add(step.usesNetwork ? device.ports.networkIn : device.ports.linkIn);
-    }
+    if (device.waitsFor)
+      resume(p);
     addMover(p, true);
-    startFlow(step.seconds, uses, 1, {Owner::Collective, p, 0});
+    startFlow(step.seconds, usesOf(p, p, step.ports), 1, {Owner::Collective, p, 0});
+  }
+
+  /// What bytes from one device to another use.
+  FlowNetwork::Uses usesOf(size_t from, size_t to, DevicePorts ports) const {
+    FlowNetwork::Uses uses;
+    if (devices[from].cores) {
+      uses.add(*devices[from].cores, work.devices[from].devicesInNode);
+    } else if (ports == DevicePorts::Network) {
+      uses.add(devices[from].ports.networkOut);
+      uses.add(devices[to].ports.networkIn);
+    } else if (ports == DevicePorts::Link) {
+      uses.add(devices[from].ports.linkOut);
+      uses.add(devices[to].ports.linkIn);
+    }
+    return uses;
   }
 
   void finishOperation(size_t p) {
@@ -367,45 +404,65 @@ private:
     runNext(p);
     if (device.waitsFor && *device.waitsFor < device.firstOperation)
       advance(p);
+    else
+      pauseIfIdle(p);
   }
 
   //===--- Transfers --------------------------------------------------------===//
 
-  void startTransfer(size_t p, uint32_t transfer) {
-    const plan::Transfer &end = program(p).transfers(static_cast<int>(transfer));
-    Channel &channel = channels.at(end.channel());
-    bool isSend = end.kind() == plan::Transfer::SEND;
-    size_t number = isSend ? channel.numSent++ : channel.numPosted++;
-    if (number >= channel.messages.size())
-      channel.messages.emplace_back();
-    (isSend ? channel.messages[number].sent : channel.messages[number].posted) = now;
-    devices[p].underWay[{transfer, entryOf(p).microbatch()}] = number;
-    if (isSend)
-      channel.microbatches.push_back(entryOf(p).microbatch());
-    deliver(end.channel());
+  bool startTransfer(size_t p, uint32_t transfer) {
+    Device &device = devices[p];
+    const SimulatedTransfer &end = work.devices[p].transfers[transfer];
+    Channel &channel = channels.at(end.channel);
+    uint32_t microbatch = executionOf(p).microbatch;
+    auto [it, fresh] = device.underWay.try_emplace({transfer, microbatch}, 0);
+    if (!device.isSending) {
+      if (!fresh)
+        return fail(p, fmt::format("transfer {} is started again for microbatch {}; expected it to "
+                                   "be finished first",
+                                   transfer, microbatch));
+      it->second = end.isSend ? channel.numSent++ : channel.numPosted++;
+      if (it->second >= channel.messages.size())
+        channel.messages.emplace_back();
+      Message &message = channel.messages[it->second];
+      (end.isSend ? message.sent : message.posted) = microbatch;
+      if (message.sent && message.posted && message.sent != message.posted)
+        return fail(p, fmt::format("message {} of channel {} is of microbatch {}, but its receive "
+                                   "is for microbatch {}; expected the same order at both ends",
+                                   it->second, end.channel, *message.sent, *message.posted));
+      deliver(end.channel);
+    }
+    Message &message = channel.messages[it->second];
+    device.isSending = work.isRendezvous && end.isSend && !message.posted;
+    if (device.isSending) {
+      pause(p);
+      message.waiters[0] = p;
+      return false;
+    }
+    resume(p);
+    // A send that waits for this receive goes on.
+    if (!end.isSend && work.isRendezvous)
+      if (size_t sender = std::exchange(message.waiters[0], nobody); sender != nobody)
+        advance(sender);
+    return true;
   }
 
-  /// Puts the next message of a channel on its way, if both ends have started it.
+  /// Puts the next messages of a channel on their way, if both ends have started them.
   void deliver(uint32_t number) {
     Channel &channel = channels.at(number);
-    if (channel.numArrived >= channel.messages.size())
-      return;
-    Message &message = channel.messages[channel.numArrived];
-    if (!message.sent || !message.posted || message.start)
-      return;
-    message.start = now;
     const SimulatedChannel &shape = *channel.shape;
-    Device &from = devices[shape.from], &to = devices[shape.to];
-    FlowNetwork::Uses uses;
-    if (from.cores) {
-      uses.add(*from.cores, steps.devices[shape.from].devicesInNode);
-    } else {
-      uses.add(shape.usesNetwork ? from.ports.networkOut : from.ports.linkOut);
-      uses.add(shape.usesNetwork ? to.ports.networkIn : to.ports.linkIn);
+    while (channel.numStarted < channel.messages.size() &&
+           (!shape.carriesOne || channel.numStarted == channel.numArrived)) {
+      Message &message = channel.messages[channel.numStarted];
+      if (!message.sent || !message.posted)
+        return;
+      ++channel.numStarted;
+      message.start = now;
+      addMover(shape.from, true);
+      addMover(shape.to, true);
+      startFlow(shape.seconds, usesOf(shape.from, shape.to, shape.ports), 1,
+                {Owner::Transfer, shape.from, number});
     }
-    addMover(shape.from, true);
-    addMover(shape.to, true);
-    startFlow(shape.seconds, uses, 1, {Owner::Transfer, shape.from, number});
   }
 
   void finishMessage(uint32_t number) {
@@ -413,11 +470,11 @@ private:
     const SimulatedChannel &shape = *channel.shape;
     addMover(shape.from, false);
     addMover(shape.to, false);
-    Message &message = channel.messages[channel.numArrived];
-    message.isDone = true;
-    result.timeline.transfers.push_back({number, channel.microbatches[channel.numArrived],
-                                         shape.from, shape.to, shape.bytes, *message.start, now});
-    ++channel.numArrived;
+    size_t index = channel.numArrived++;
+    channel.messages[index].isDone = true;
+    Message message = channel.messages[index];
+    result.timeline.transfers.push_back(
+        {number, *message.sent, shape.from, shape.to, shape.bytes, message.start, now});
     deliver(number);
     for (size_t waiter : message.waiters)
       if (waiter != nobody)
@@ -426,25 +483,25 @@ private:
 
   bool finishTransfer(size_t p, uint32_t transfer) {
     Device &device = devices[p];
-    const plan::Transfer &end = program(p).transfers(static_cast<int>(transfer));
-    auto it = device.underWay.find({transfer, entryOf(p).microbatch()});
+    const SimulatedTransfer &end = work.devices[p].transfers[transfer];
+    uint32_t microbatch = executionOf(p).microbatch;
+    auto it = device.underWay.find({transfer, microbatch});
     if (it == device.underWay.end())
-      return true; // validatePlan() refuses such plans
-    Message &message = channels.at(end.channel()).messages[it->second];
+      return fail(p,
+                  fmt::format("transfer {} is finished for microbatch {}, but it was not started",
+                              transfer, microbatch));
+    Message &message = channels.at(end.channel).messages[it->second];
     if (!message.isDone) {
       device.blockedSince = now;
-      endInterval(p);
-      message.waiters[end.kind() == plan::Transfer::SEND ? 0 : 1] = p;
+      pause(p);
+      message.waiters[end.isSend ? 0 : 1] = p;
       return false;
     }
     if (device.blockedSince) {
-      double moving = now - std::max(*device.blockedSince, *message.start);
+      double moving = now - std::max(*device.blockedSince, message.start);
       result.devices[p].exposedTransfers += std::max(0.0, moving);
       device.blockedSince.reset();
-      // What waited in its middle has an interval for each part that it worked.
-      if (result.timeline.programs[p].back().seconds() == 0)
-        result.timeline.programs[p].pop_back();
-      beginInterval(p);
+      resume(p);
     }
     device.underWay.erase(it);
     return true;
@@ -452,16 +509,34 @@ private:
 
   //===--- The end ----------------------------------------------------------===//
 
+  /// What a device that does not go on waits for.
+  std::string describeWait(size_t p) const {
+    const SimulatedStep &step = stepsOf(p)[devices[p].step];
+    if (step.kind != SimulatedStep::Kind::StartTransfer &&
+        step.kind != SimulatedStep::Kind::FinishTransfer)
+      return fmt::format("all coordinates on \"{}\" to come to a collective", work.names.axis);
+    const SimulatedTransfer &end = work.devices[p].transfers[step.id];
+    const SimulatedChannel &channel = work.channels.at(end.channel);
+    return fmt::format("pipeline coordinate {} to {} microbatch {} on channel {}",
+                       end.isSend ? channel.to : channel.from,
+                       devices[p].isSending ? "start its receive of"
+                                            : (end.isSend ? "receive" : "send"),
+                       executionOf(p).microbatch, end.channel);
+  }
+
   MaybeError checkEnd() const {
+    std::vector<std::string> texts;
     for (size_t p = 0; p < devices.size(); ++p)
-      if (devices[p].execution < static_cast<size_t>(program(p).schedule_size())) {
-        const plan::Task &task = program(p).tasks(static_cast<int>(entryOf(p).task()));
-        return Error{
-            fmt::format("pipeline coordinate {} waits for ever in task \"{}\" for "
-                        "microbatch {}: what it waits for is never sent, or not all come to it",
-                        p, task.name(), entryOf(p).microbatch())};
-      }
-    return std::nullopt;
+      if (!hasEnded(p))
+        texts.push_back(
+            fmt::format("pipeline coordinate {} waits in task \"{}\" of microbatch {} for {}", p,
+                        taskName(p), executionOf(p).microbatch, describeWait(p)));
+    if (texts.empty())
+      return std::nullopt;
+    return Error{fmt::format("the plan stalls{}: {}; every device must reach the end of its "
+                             "schedule",
+                             work.isRendezvous ? " if sends wait for their receives" : "",
+                             fmt::join(texts, ", "))};
   }
 
   void summarize() {
@@ -478,9 +553,9 @@ private:
         [](const TransferInterval &a, const TransferInterval &b) { return a.channel < b.channel; });
   }
 
-  const PlanSteps &steps;
-  const plan::Plan &plan;
+  const StepWork &work;
   bool keepCollectives;
+  MaybeError failure;
   StepSimulation result;
   FlowNetwork network;
   std::vector<Owner> owners; // by flow
@@ -495,8 +570,8 @@ private:
 
 } // namespace
 
-Expected<StepSimulation> simulateStep(const PlanSteps &steps, bool keepCollectives) {
-  return Simulator(steps, keepCollectives).run();
+Expected<StepSimulation> simulateStep(const StepWork &work, bool keepCollectives) {
+  return Simulator(work, keepCollectives).run();
 }
 
 } // namespace dtc::runtime

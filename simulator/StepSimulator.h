@@ -1,4 +1,4 @@
-//===- StepSimulator.h - A step of a plan on paper -----------------------===//
+//===- StepSimulator.h - The simulation of a step ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -7,8 +7,7 @@
 #ifndef DTC_SIMULATOR_STEPSIMULATOR_H
 #define DTC_SIMULATOR_STEPSIMULATOR_H
 
-#include "simulator/PlanSteps.h"
-#include "simulator/Timeline.h"
+#include "simulator/StepWork.h"
 #include "support/Error.h"
 
 #include <vector>
@@ -19,14 +18,14 @@ namespace dtc::runtime {
 struct CollectiveInterval {
   size_t execution = 0;     // which entry of the program's schedule
   uint32_t instruction = 0; // of its task
-  uint32_t axes = 0;        // index into PlanSteps::axes
+  uint32_t axes = 0;        // index into StepWork::axes
   double start = 0, end = 0;
 };
 
 /// Where the time of a device goes. The parts add up to the step.
 struct DeviceTimes {
   double computing = 0;
-  /// Waiting while collectives are at work, by index into PlanSteps::axes: those at work, which may
+  /// Waiting while collectives are at work, by index into StepWork::axes: those at work, which may
   /// be before the one that is waited for.
   std::vector<double> exposed;
   double exposedTransfers = 0; // waiting for messages that are on their way
@@ -44,9 +43,13 @@ struct StepSimulation {
 /// Runs a step: every device takes its instructions in order, collectives run beside them in a
 /// stream of their own, one after the other, messages when both ends have started them and those
 /// before them on the channel have arrived. Collectives and messages that use the same ports of a
-/// device (those of its node's link, its network card) at the same time share them, and devices
-/// that share cores share those. An error if devices would wait for each other for ever.
-Expected<StepSimulation> simulateStep(const PlanSteps &steps, bool keepCollectives = false);
+/// device at the same time share them, and devices that share cores share those. An interval of the
+/// timeline is a time in which a device computes or waits for a collective that is at work.
+///
+/// An error if devices would wait for each other for ever, or if the ends of a channel do not fit:
+/// they are of different microbatches, or a transfer is started twice or finished before it is
+/// started.
+Expected<StepSimulation> simulateStep(const StepWork &work, bool keepCollectives = false);
 
 } // namespace dtc::runtime
 

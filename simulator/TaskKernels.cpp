@@ -7,7 +7,6 @@
 #include "simulator/TaskKernels.h"
 
 #include "plan/PlanTypes.h"
-#include "simulator/cluster/KernelBytes.h"
 
 #include <algorithm>
 #include <set>

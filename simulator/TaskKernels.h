@@ -9,9 +9,9 @@
 
 #include "plan/KernelTable.h"
 #include "plan/plan.pb.h"
+#include "simulator/StepWork.h"
 #include "simulator/cluster/DeviceTime.h"
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -19,9 +19,6 @@
 #include <vector>
 
 namespace dtc::runtime {
-
-/// Seconds by class.
-using KernelSeconds = std::array<double, numKernelClasses>;
 
 /// The kernels that a device runs for a task. Where it fuses work element by element (see
 /// cluster.proto's Device.fuses_pointwise) a kernel that works so is part of the one whose result

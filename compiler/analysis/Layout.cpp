@@ -63,6 +63,13 @@ std::optional<unsigned> Mesh::temporalAxis() const {
   return std::nullopt;
 }
 
+runtime::GroupShape Mesh::groupOver(llvm::ArrayRef<unsigned> list) const {
+  llvm::SmallVector<runtime::GroupAxis, 8> group;
+  for (unsigned axis : list)
+    group.push_back({axes[axis].size, {axes[axis].bandwidth, axes[axis].latency}});
+  return runtime::GroupShape::ofTorus(group);
+}
+
 std::string Mesh::str(ArrayRef<unsigned> list) const {
   std::string text;
   llvm::raw_string_ostream os(text);

@@ -14,6 +14,8 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dtc/ShardingRule.h"
+#include "simulator/cluster/GroupShape.h"
+#include "support/LinkSpeed.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -26,11 +28,6 @@ namespace dtc {
 /// Indices into Mesh::axes, coarsest first.
 using AxisList = llvm::SmallVector<unsigned, 2>;
 
-/// What a link is taken to do where nobody says: what a network card of 200 Gbit/s does in each
-/// direction. Reports assume the same (support/LinkSpeed.h); a test holds the two together.
-inline constexpr double kDefaultBandwidth = 25e9; ///< bytes a second
-inline constexpr double kDefaultLatency = 10e-6;  ///< seconds
-
 /// What a device is taken to do where nobody says: about half of what an NVIDIA A100 does (its
 /// datasheet). It weighs computing the same thing on several devices against moving bytes.
 inline constexpr double kDefaultDeviceFlops = 150e12;     ///< a second
@@ -40,10 +37,10 @@ struct MeshAxis {
   std::string name;
   int64_t size = 1;
   bool temporal = false;
-  double bandwidth = kDefaultBandwidth; ///< > 0, bytes a second in each direction
-  double latency = kDefaultLatency;     ///< seconds before the first byte
-  std::string partOf = {};              ///< the axis that the user knows, if this is a part of it
-  bool pipeline = false; ///< devices along it work on different stages; it splits no tensor
+  double bandwidth = runtime::kAssumedLink.bandwidth; ///< > 0, bytes a second in each direction
+  double latency = runtime::kAssumedLink.latency;     ///< seconds before the first byte
+  std::string partOf = {}; ///< the axis that the user knows, if this is a part of it
+  bool pipeline = false;   ///< devices along it work on different stages; it splits no tensor
 };
 
 struct Mesh {
@@ -73,6 +70,9 @@ struct Mesh {
   /// The axis over which the stages of a pipeline are laid, if there is one.
   std::optional<unsigned> pipelineAxis() const;
   bool isTemporal(unsigned axis) const { return axes[axis].temporal; }
+  /// The devices of a group over `list`, as collectiveTime() takes them: a torus, since all that is
+  /// known are the links of the axes.
+  runtime::GroupShape groupOver(llvm::ArrayRef<unsigned> list) const;
   /// {"dp", "tp"}
   std::string str(llvm::ArrayRef<unsigned> list) const;
 };

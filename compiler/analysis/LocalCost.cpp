@@ -6,13 +6,14 @@
 
 #include "compiler/analysis/LocalCost.h"
 
-#include "compiler/analysis/CollectiveCost.h"
 #include "dialects/dist/Dist.h"
+#include "simulator/cluster/CollectiveTime.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dtc;
+using runtime::CollectiveKind;
 
 int64_t dtc::tensorBytes(Type tensor) {
   return cast<RankedTensorType>(tensor).getNumElements() * elementBytes(tensor);
@@ -33,7 +34,8 @@ double dtc::localSeconds(const Mesh &mesh, Operation *op) {
     AxisList axes;
     for (auto name : op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
       axes.push_back(*mesh.find(name));
-    return collectiveSeconds(mesh, *kind, axes, double(tensorBytes(op->getOperand(0).getType())));
+    auto bytes = double(tensorBytes(op->getOperand(0).getType()));
+    return runtime::collectiveTime(*kind, bytes, mesh.groupOver(axes)).seconds;
   }
   double seconds = 0;
   for (Region &region : op->getRegions())
@@ -53,5 +55,5 @@ double dtc::localSeconds(const Mesh &mesh, Operation *op) {
 
 double dtc::transferSeconds(const Mesh &mesh, double bytes) {
   std::optional<unsigned> axis = mesh.pipelineAxis();
-  return axis ? bytes / mesh.axes[*axis].bandwidth + mesh.axes[*axis].latency : 0;
+  return axis ? runtime::messageTime(bytes, mesh.groupOver({*axis})).seconds : 0;
 }

@@ -17,7 +17,7 @@ int64_t tensorBytes(mlir::Type tensor);
 /// An estimate of the seconds that one device takes for `op`, of the local view: for a kernel the
 /// larger of its floating point operations and the bytes of its operands and results, each by the
 /// device's rate (the roofline of Williams, Waterman and Patterson 2009); for a collective
-/// collectiveSeconds(), as if nothing hid it; for a region the sum of its ops. A reshape is free.
+/// collectiveTime(), as if nothing hid it; for a region the sum of its ops. A reshape is free.
 double localSeconds(const Mesh &mesh, mlir::Operation *op);
 
 /// The seconds of a message of `bytes` bytes to a device of another stage; 0 without a pipeline.

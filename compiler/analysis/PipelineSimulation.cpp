@@ -6,6 +6,8 @@
 
 #include "compiler/analysis/PipelineSimulation.h"
 
+#include "simulator/StepSimulator.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -54,177 +56,191 @@ std::vector<StageLink> dtc::chainLinks(const PipelineShape &shape, double second
 // Simulation
 //===----------------------------------------------------------------------===//
 
-namespace {
+/// By unit: its place in its device's order.
+static std::vector<int> unitPositions(const PipelineSchedule &schedule) {
+  std::vector<int> positions(countUnits(schedule.shape), -1);
+  for (const auto &order : schedule.orders)
+    for (auto [position, unit] : llvm::enumerate(order))
+      positions[unitIndex(schedule.shape, unit.kind, unit.stage, unit.microbatch)] = position;
+  return positions;
+}
 
-/// Each device goes on until it waits for something that is not known yet; the times do not depend
-/// on which device goes first.
-class Simulator {
-public:
-  Simulator(const PipelineSchedule &schedule, llvm::ArrayRef<StageSeconds> stageSeconds,
-            llvm::ArrayRef<PipelineChannel> channels, llvm::ArrayRef<ReceivePosting> postings)
-      : schedule(schedule), shape(schedule.shape), stageSeconds(stageSeconds), channels(channels),
-        posted(channels.size()), arrived(channels.size()), devices(shape.devices),
-        produced(roleCount()), consumed(roleCount()), ends(countUnits(shape), unknown) {
-    assert(stageSeconds.size() == size_t(shape.stages()));
-    assert(postings.empty() || postings.size() == channels.size());
-    for (auto &device : devices)
-      device.waitsFor = "its first unit";
-    for (auto [c, channel] : llvm::enumerate(channels)) {
-      int from = schedule.device(channel.producer.stage);
-      int to = schedule.device(channel.consumers.front().stage);
-      produced[role(channel.producer.kind, channel.producer.stage)].push_back(c);
-      for (const UnitRole &consumer : channel.consumers) {
-        assert(schedule.device(consumer.stage) == to);
-        consumed[role(consumer.kind, consumer.stage)].push_back(c);
-      }
-      arrived[c].assign(shape.microbatches, unknown);
-      bool waits = from != to && !postings.empty();
-      posted[c].assign(shape.microbatches, waits ? unknown : 0);
-      isMessage.push_back(from != to);
-      if (waits)
-        for (auto [microbatch, position] : llvm::enumerate(postings[c].positions)) {
-          auto &posts = devices[to].posts;
-          posts.resize(std::max<size_t>(posts.size(), position + 1));
-          posts[position].push_back({int(c), int(microbatch)});
-        }
+PipelineInFlight dtc::countInFlight(const PipelineSchedule &schedule) {
+  PipelineInFlight result;
+  result.stageInFlight.assign(schedule.shape.stages(), 0);
+  result.deviceInFlight.assign(schedule.shape.devices, 0);
+  std::vector<int> inFlight(schedule.shape.stages(), 0);
+  for (auto [number, order] : llvm::enumerate(schedule.orders)) {
+    int onDevice = 0;
+    for (const PipelineUnit &unit : order) {
+      int change = unit.kind == UnitKind::Forward ? 1 : unit.kind == schedule.lastKind() ? -1 : 0;
+      onDevice += change;
+      int onStage = inFlight[unit.stage] += change;
+      result.deviceInFlight[number] = std::max(result.deviceInFlight[number], onDevice);
+      result.stageInFlight[unit.stage] = std::max(result.stageInFlight[unit.stage], onStage);
     }
   }
+  return result;
+}
 
-  PipelineSimulation run() {
-    result.times.resize(shape.devices);
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (int device = 0; device < shape.devices; ++device)
-        while (step(device))
-          progress = true;
-    }
-    finish();
-    return std::move(result);
+namespace {
+
+/// A schedule as the simulator of steps takes it. Each unit is a task that computes; tasks before
+/// it start receives and wait for messages, one after it starts what it sends.
+class WorkBuilder {
+public:
+  WorkBuilder(const PipelineSchedule &schedule, llvm::ArrayRef<StageSeconds> stageSeconds,
+              llvm::ArrayRef<PipelineChannel> channels, llvm::ArrayRef<ReceivePosting> postings)
+      : schedule(schedule), shape(schedule.shape), channels(channels), postings(postings),
+        positions(unitPositions(schedule)), tasks(roleCount()), sends(roleCount()),
+        consumed(roleCount()) {
+    assert(stageSeconds.size() == size_t(shape.stages()));
+    assert(postings.empty() || postings.size() == channels.size());
+    work.isRendezvous = true;
+    work.devices.resize(shape.devices);
+    work.names.taskNames.resize(shape.devices);
+    for (int stage = 0; stage < shape.stages(); ++stage)
+      for (UnitKind kind : {UnitKind::Forward, UnitKind::Backward, UnitKind::Weight})
+        tasks[role(kind, stage)] =
+            addTask(schedule.device(stage), PipelineUnit{kind, 0, stage}.str(),
+                    {.seconds = secondsOf(kind, stageSeconds[stage])});
+    for (size_t c = 0; c < channels.size(); ++c)
+      addChannel(c);
+  }
+
+  runtime::StepWork build() {
+    for (int device = 0; device < shape.devices; ++device)
+      addSchedule(device);
+    return std::move(work);
+  }
+
+  /// How many tasks of a device compute: its first ones.
+  size_t computing() const { return size_t(3) * shape.chunks; }
+
+  /// What a unit needs of its own device and comes later in its order; empty if there is nothing.
+  std::string findLateInput() const {
+    for (const auto &order : schedule.orders)
+      for (const PipelineUnit &unit : order) {
+        int position = positionOf({unit.kind, unit.stage}, unit.microbatch);
+        auto isLate = [&](const UnitRole &producer) {
+          int made = positionOf(producer, unit.microbatch);
+          return made < 0 || made > position;
+        };
+        bool late = unit.kind == UnitKind::Backward && isLate({UnitKind::Forward, unit.stage});
+        late |= unit.kind == UnitKind::Weight && isLate({UnitKind::Backward, unit.stage});
+        for (size_t c : consumed[role(unit.kind, unit.stage)])
+          late |= !isMessage(c) && isLate(channels[c].producer);
+        if (late)
+          return "device " + std::to_string(schedule.device(unit.stage)) +
+                 " waits for the inputs of " + unit.str();
+      }
+    return "";
   }
 
 private:
-  static constexpr double unknown = -1;
-
-  struct Device {
-    double now = 0;
-    size_t position = 0; ///< the next unit
-    bool postsDone = false;
-    bool unitDone = false; ///< the unit at `position` has ended, and sends
-    size_t sends = 0;      ///< how many of them are done
-    std::vector<std::vector<std::pair<int, int>>> posts; ///< channel and microbatch, by position
-    std::string waitsFor;
+  using Step = runtime::SimulatedStep;
+  struct Ends {
+    uint32_t post = 0, receive = 0; ///< tasks of the receiver
   };
 
   size_t roleCount() const { return size_t(3) * shape.stages(); }
   size_t role(UnitKind kind, int stage) const { return size_t(kind) * shape.stages() + stage; }
+  int positionOf(const UnitRole &unit, int microbatch) const {
+    return positions[unitIndex(shape, unit.kind, unit.stage, microbatch)];
+  }
+  int sender(size_t c) const { return schedule.device(channels[c].producer.stage); }
+  int receiver(size_t c) const { return schedule.device(channels[c].consumers.front().stage); }
+  bool isMessage(size_t c) const { return sender(c) != receiver(c); }
 
-  /// Does the next thing that a device has to do: posts receives, works, or sends. False where it
-  /// waits or is done.
-  bool step(int number) {
-    Device &device = devices[number];
-    const auto &order = schedule.orders[number];
-    if (device.position == order.size())
-      return false;
-    const PipelineUnit &unit = order[device.position];
-    if (!device.postsDone) {
-      if (device.position < device.posts.size())
-        for (auto [channel, microbatch] : device.posts[device.position])
-          posted[channel][microbatch] = device.now;
-      return device.postsDone = true;
-    }
-    if (!device.unitDone)
-      return device.unitDone = work(number, unit);
-    const auto &sent = produced[role(unit.kind, unit.stage)];
-    if (device.sends < sent.size()) {
-      if (!send(device, sent[device.sends], unit))
-        return false;
-      ++device.sends;
-      return true;
-    }
-    ++device.position;
-    device.postsDone = device.unitDone = false;
-    device.sends = 0;
-    return true;
+  double secondsOf(UnitKind kind, const StageSeconds &seconds) const {
+    return kind == UnitKind::Forward  ? seconds.forward
+           : kind == UnitKind::Weight ? seconds.weight
+           : schedule.splitsWeight    ? seconds.backward
+                                      : seconds.backward + seconds.weight;
   }
 
-  bool work(int number, const PipelineUnit &unit) {
-    Device &device = devices[number];
-    double start = device.now;
-    auto needs = [&](double time) {
-      start = std::max(start, time);
-      return time != unknown;
+  uint32_t addTask(int device, std::string name, const Step &step) {
+    auto &all = work.devices[device].tasks;
+    all.emplace_back().steps = {step};
+    work.names.taskNames[device].push_back(std::move(name));
+    return all.size() - 1;
+  }
+  uint32_t addTransfer(int device, size_t c, bool isSend) {
+    auto &all = work.devices[device].transfers;
+    all.push_back({uint32_t(c), isSend});
+    return all.size() - 1;
+  }
+
+  void addChannel(size_t c) {
+    const PipelineChannel &channel = channels[c];
+    for (const UnitRole &consumer : channel.consumers) {
+      assert(schedule.device(consumer.stage) == receiver(c));
+      auto &all = consumed[role(consumer.kind, consumer.stage)];
+      if (!llvm::is_contained(all, c)) // a consumer may be named twice
+        all.push_back(c);
+    }
+    ends.emplace_back();
+    if (!isMessage(c))
+      return;
+    work.channels[c] = {.from = size_t(sender(c)),
+                        .to = size_t(receiver(c)),
+                        .seconds = channel.seconds,
+                        .carriesOne = false};
+    uint32_t received = addTransfer(receiver(c), c, /*isSend=*/false);
+    std::string text = " channel " + std::to_string(c);
+    ends[c].post =
+        addTask(receiver(c), "post" + text, {.kind = Step::Kind::StartTransfer, .id = received});
+    ends[c].receive = addTask(receiver(c), "receive" + text,
+                              {.kind = Step::Kind::FinishTransfer, .id = received});
+    Step send{.kind = Step::Kind::StartTransfer, .id = addTransfer(sender(c), c, /*isSend=*/true)};
+    uint32_t &sending = sends[role(channel.producer.kind, channel.producer.stage)];
+    if (sending == 0)
+      sending = addTask(sender(c), "send", send);
+    else
+      work.devices[sender(c)].tasks[sending].steps.push_back(send);
+  }
+
+  void addSchedule(int device) {
+    auto &entries = work.devices[device].schedule;
+    auto add = [&](uint32_t task, int microbatch) {
+      entries.push_back({task, uint32_t(microbatch)});
     };
-    bool ready = true;
-    if (unit.kind == UnitKind::Backward)
-      ready &= needs(ends[unitIndex(shape, UnitKind::Forward, unit.stage, unit.microbatch)]);
-    if (unit.kind == UnitKind::Weight)
-      ready &= needs(ends[unitIndex(shape, UnitKind::Backward, unit.stage, unit.microbatch)]);
-    for (int channel : consumed[role(unit.kind, unit.stage)])
-      ready &= needs(arrived[channel][unit.microbatch]);
-    if (!ready) {
-      device.waitsFor = "the inputs of " + unit.str();
-      return false;
+    const auto &order = schedule.orders[device];
+    // By place in the order: the receives that are posted before it.
+    std::vector<std::vector<std::pair<uint32_t, int>>> posts(order.size() + 1);
+    for (size_t c = 0; c < channels.size(); ++c)
+      if (isMessage(c) && receiver(c) == device)
+        for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch)
+          posts[postings.empty() ? 0 : postings[c].positions[microbatch]].push_back(
+              {ends[c].post, microbatch});
+    for (auto [position, unit] : llvm::enumerate(order)) {
+      for (auto [task, microbatch] : posts[position])
+        add(task, microbatch);
+      for (size_t c : consumed[role(unit.kind, unit.stage)])
+        if (isMessage(c) && isFirstUse(c, unit.microbatch, int(position)))
+          add(ends[c].receive, unit.microbatch);
+      add(tasks[role(unit.kind, unit.stage)], unit.microbatch);
+      if (uint32_t task = sends[role(unit.kind, unit.stage)])
+        add(task, unit.microbatch);
     }
-    const StageSeconds &seconds = stageSeconds[unit.stage];
-    double takes = unit.kind == UnitKind::Forward  ? seconds.forward
-                   : unit.kind == UnitKind::Weight ? seconds.weight
-                   : schedule.splitsWeight         ? seconds.backward
-                                                   : seconds.backward + seconds.weight;
-    device.now = start + takes;
-    busy += takes;
-    ends[unitIndex(shape, unit.kind, unit.stage, unit.microbatch)] = device.now;
-    result.times[number].push_back({start, device.now});
-    return true;
   }
 
-  bool send(Device &device, int channel, const PipelineUnit &unit) {
-    double ready = posted[channel][unit.microbatch];
-    if (ready == unknown) {
-      device.waitsFor = "the receiver of " + unit.str() + ", channel " + std::to_string(channel);
-      return false;
-    }
-    device.now = std::max(device.now, ready);
-    arrived[channel][unit.microbatch] =
-        device.now + (isMessage[channel] ? channels[channel].seconds : 0);
-    return true;
-  }
-
-  void finish() {
-    for (auto [number, device] : llvm::enumerate(devices)) {
-      if (!result.times[number].empty())
-        result.span = std::max(result.span, result.times[number].back().end);
-      if (device.position < schedule.orders[number].size())
-        result.deadlock += (result.deadlock.empty() ? "device " : "; device ") +
-                           std::to_string(number) + " waits for " + device.waitsFor;
-    }
-    if (result.span > 0)
-      result.bubbleShare = 1 - busy / (shape.devices * result.span);
-    result.stageInFlight.assign(shape.stages(), 0);
-    result.deviceInFlight.assign(shape.devices, 0);
-    std::vector<int> inFlight(shape.stages(), 0);
-    for (auto [number, order] : llvm::enumerate(schedule.orders)) {
-      int onDevice = 0;
-      for (const PipelineUnit &unit : order) {
-        int change = unit.kind == UnitKind::Forward ? 1 : unit.kind == schedule.lastKind() ? -1 : 0;
-        onDevice += change;
-        int onStage = inFlight[unit.stage] += change;
-        result.deviceInFlight[number] = std::max(result.deviceInFlight[number], onDevice);
-        result.stageInFlight[unit.stage] = std::max(result.stageInFlight[unit.stage], onStage);
-      }
-    }
+  bool isFirstUse(size_t c, int microbatch, int position) const {
+    return llvm::all_of(channels[c].consumers, [&](const UnitRole &consumer) {
+      int other = positionOf(consumer, microbatch);
+      return other < 0 || position <= other;
+    });
   }
 
   const PipelineSchedule &schedule;
   const PipelineShape &shape;
-  llvm::ArrayRef<StageSeconds> stageSeconds;
   llvm::ArrayRef<PipelineChannel> channels;
-  std::vector<std::vector<double>> posted, arrived; ///< by channel and microbatch
-  std::vector<bool> isMessage;                      ///< by channel
-  std::vector<Device> devices;
-  std::vector<std::vector<int>> produced, consumed; ///< channels, by role
-  std::vector<double> ends;                         ///< by unit
-  double busy = 0;
-  PipelineSimulation result;
+  llvm::ArrayRef<ReceivePosting> postings;
+  std::vector<int> positions;
+  std::vector<uint32_t> tasks, sends;        ///< by role; the task 0 sends nothing
+  std::vector<std::vector<size_t>> consumed; ///< channels, by role
+  std::vector<Ends> ends;                    ///< by channel
+  runtime::StepWork work;
 };
 
 } // namespace
@@ -233,7 +249,30 @@ PipelineSimulation dtc::simulateSchedule(const PipelineSchedule &schedule,
                                          llvm::ArrayRef<StageSeconds> stageSeconds,
                                          llvm::ArrayRef<PipelineChannel> channels,
                                          llvm::ArrayRef<ReceivePosting> postings) {
-  return Simulator(schedule, stageSeconds, channels, postings).run();
+  PipelineSimulation result{countInFlight(schedule)};
+  WorkBuilder builder(schedule, stageSeconds, channels, postings);
+  result.times.resize(schedule.shape.devices);
+  result.deadlock = builder.findLateInput();
+  if (!result.deadlock.empty())
+    return result;
+  size_t computing = builder.computing();
+  auto simulation = runtime::simulateStep(builder.build());
+  if (!simulation) {
+    result.deadlock = simulation.error().message;
+    return result;
+  }
+  double busy = 0;
+  for (auto [device, intervals] : llvm::enumerate(simulation->timeline.programs)) {
+    for (const runtime::TaskInterval &interval : intervals)
+      if (interval.task < computing)
+        result.times[device].push_back({interval.start, interval.end});
+    busy += simulation->devices[device].computing;
+    if (!result.times[device].empty())
+      result.span = std::max(result.span, result.times[device].back().end);
+  }
+  if (result.span > 0)
+    result.bubbleShare = 1 - busy / (schedule.shape.devices * result.span);
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -280,13 +319,11 @@ std::vector<ReceivePosting> dtc::postReceives(const PipelineSchedule &schedule,
                                               const PipelineSimulation &simulation) {
   assert(simulation.deadlock.empty());
   const PipelineShape &shape = schedule.shape;
-  std::vector<int> positions(countUnits(shape));
+  std::vector<int> positions = unitPositions(schedule);
   std::vector<std::vector<double>> ends(shape.devices);
-  for (int device = 0; device < shape.devices; ++device)
-    for (auto [position, unit] : llvm::enumerate(schedule.orders[device])) {
-      positions[unitIndex(shape, unit.kind, unit.stage, unit.microbatch)] = position;
-      ends[device].push_back(simulation.times[device][position].end);
-    }
+  for (auto [device, times] : llvm::enumerate(simulation.times))
+    for (const UnitTime &time : times)
+      ends[device].push_back(time.end);
 
   std::vector<ReceivePosting> postings;
   /// By sender and receiver: the place in the sender's order, channel and microbatch of a message.

@@ -71,25 +71,32 @@ struct UnitTime {
   double end = 0;
 };
 
-struct PipelineSimulation {
-  std::vector<std::vector<UnitTime>> times; ///< by device, as its order; shorter after a deadlock
-  double span = 0;                          ///< seconds from the first start to the last end
-  double bubbleShare = 0;                   ///< of devices * span, the part without work
-  /// The most microbatches that are between the start of Forward and the end of the last use of the
-  /// activations, by stage and, each stage counted, by device.
+/// The most microbatches that are between the start of Forward and the end of the last use of the
+/// activations, by stage and, each stage counted, by device.
+struct PipelineInFlight {
   std::vector<int> stageInFlight;
   std::vector<int> deviceInFlight;
+};
+
+/// Of a schedule, whatever its units take.
+PipelineInFlight countInFlight(const PipelineSchedule &schedule);
+
+struct PipelineSimulation : PipelineInFlight {
+  std::vector<std::vector<UnitTime>> times; ///< by device, as its order; none after a deadlock
+  double span = 0;                          ///< seconds from the first start to the last end
+  double bubbleShare = 0;                   ///< of devices * span, the part without work
   /// Empty, or what each device that cannot go on waits for.
   std::string deadlock;
 };
 
-/// Runs a schedule. A unit starts when the one before it in its device's order has ended and all
-/// channels that it is a consumer of have brought its microbatch; Backward needs Forward of its own
-/// stage, and Weight needs Backward.
+/// Simulates a schedule (simulator/StepSimulator.h). A unit starts when the one before it in its
+/// device's order has ended and all channels that it is a consumer of have brought its microbatch;
+/// Backward needs Forward of its own stage, and Weight needs Backward.
 ///
 /// Without `postings`, senders never wait. With them (one for each channel; those of channels
 /// within a device are not looked at) a send is a rendezvous: after a unit, its device sends the
 /// unit's values in the order of channels, each no earlier than the receive has been posted.
+/// Messages do not wait for each other.
 PipelineSimulation simulateSchedule(const PipelineSchedule &schedule,
                                     llvm::ArrayRef<StageSeconds> stageSeconds,
                                     llvm::ArrayRef<PipelineChannel> channels,

@@ -6,6 +6,8 @@
 
 #include "compiler/analysis/ReshardBuilder.h"
 
+#include "simulator/cluster/CollectiveTime.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -66,9 +68,9 @@ double ReshardBuilder::bytesWith(size_t dim, int64_t size) const {
 }
 
 void ReshardBuilder::add(ReshardStep step, CollectiveKind kind, double localBytes) {
-  CollectiveCost cost = collectiveCost(mesh, kind, step.axes, localBytes);
-  plan.bytes += cost.bytes;
-  plan.seconds += cost.seconds;
+  runtime::GroupShape group = mesh.groupOver(step.axes);
+  plan.bytes += runtime::sentBytes(kind, localBytes, group.members);
+  plan.seconds += runtime::collectiveTime(kind, localBytes, group).seconds;
   plan.steps.push_back(std::move(step));
 }
 

@@ -7,10 +7,16 @@
 #ifndef DTC_COMPILER_ANALYSIS_RESHARDBUILDER_H
 #define DTC_COMPILER_ANALYSIS_RESHARDBUILDER_H
 
-#include "compiler/analysis/CollectiveCost.h"
 #include "compiler/analysis/ReshardPlan.h"
+#include "support/Collective.h"
 
 namespace dtc {
+
+using runtime::CollectiveKind;
+
+/// What taking a part of a tensor over one axis is counted as. It moves nothing between devices;
+/// the cost is there so that of two plans that send the same, the one with fewer slices is chosen.
+inline constexpr double kSliceSeconds = 1e-9;
 
 /// What a reshard is asked for, without spatial axes of size one.
 struct ReshardProblem {

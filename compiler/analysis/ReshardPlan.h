@@ -48,12 +48,12 @@ struct ReshardStep {
 
 struct ReshardPlan {
   llvm::SmallVector<ReshardStep> steps;
-  double seconds = 0; ///< estimated, see CollectiveCost.h
+  double seconds = 0; ///< estimated, see CollectiveTime.h
   double bytes = 0;   ///< what each device sends
 };
 
 /// The cheapest steps that take a tensor of the global shape `shape` from `from` to `to`, by the
-/// costs of CollectiveCost.h. For up to four axes of more than one device and tensors of up to four
+/// costs of CollectiveTime.h. For up to four axes of more than one device and tensors of up to four
 /// dimensions there is no cheaper plan; beyond, the search is bounded, and the plan costs at most
 /// what completing sums, gathering all that differs and slicing costs.
 ///

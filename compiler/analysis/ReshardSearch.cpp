@@ -6,6 +6,8 @@
 
 #include "compiler/analysis/ReshardSearch.h"
 
+#include "simulator/cluster/CollectiveTime.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>
@@ -103,7 +105,8 @@ double ReshardGraph::cost(CollectiveKind kind, uint32_t mask, double localBytes)
   for (unsigned axis = 0; axis < axes.size(); ++axis)
     if (mask >> axis & 1)
       list[count++] = axes[axis];
-  return collectiveSeconds(problem.mesh, kind, ArrayRef(list.data(), count), localBytes);
+  runtime::GroupShape group = problem.mesh.groupOver(ArrayRef(list.data(), count));
+  return runtime::collectiveTime(kind, localBytes, group).seconds;
 }
 
 double ReshardGraph::lowerBound(const LayoutKey &key) {

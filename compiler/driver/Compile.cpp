@@ -236,7 +236,8 @@ static LogicalResult finishPrograms(ModuleOp module, PlanSearch &search, Candida
 
 /// compile() without what describes the plan.
 static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &options,
-                                     StringRef modelName, plan::Plan &plan) {
+                                     StringRef modelName, plan::Plan &plan,
+                                     const cluster::Cluster *cluster) {
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
   if (functions.size() != 1)
     return module.emitError() << "the model has " << functions.size()
@@ -278,7 +279,7 @@ static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &opti
       return failure();
     return exportPlan(module, modelName, plan);
   }
-  PlanSearch search(module, modelName);
+  PlanSearch search(module, modelName, cluster);
   std::optional<Candidate> best = search.run(effective);
   if (!best && search.closest)
     return explainMemory(module, modelName, effective, *search.closest), failure();
@@ -287,7 +288,8 @@ static LogicalResult compilePrograms(ModuleOp module, const CompileOptions &opti
   if (options.schedule == "auto")
     emitRemark(module.getLoc()) << "the schedule is " << best->options.schedule << ": "
                                 << llvm::formatv("{0:f1}", best->seconds * 1e6).str()
-                                << " us a step by estimate, " << runtime::formatBytes(best->peak());
+                                << " us a step " << (cluster ? "on the cluster, " : "by estimate, ")
+                                << runtime::formatBytes(best->peak());
   return finishPrograms(module, search, *best, modelName, plan);
 }
 
@@ -304,9 +306,9 @@ static LogicalResult describing(ModuleOp module, const CompileOptions &options, 
 }
 
 LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, StringRef modelName,
-                           plan::Plan &plan) {
+                           plan::Plan &plan, const cluster::Cluster *cluster) {
   return describing(module, options, plan,
-                    [&] { return compilePrograms(module, options, modelName, plan); });
+                    [&] { return compilePrograms(module, options, modelName, plan, cluster); });
 }
 
 LogicalResult dtc::finishCompile(ModuleOp module, PlanSearch &search, Candidate &candidate,

@@ -21,6 +21,10 @@ namespace plan {
 class Plan;
 } // namespace plan
 
+namespace cluster {
+class Cluster;
+} // namespace cluster
+
 struct RecomputeActivationsPassOptions;
 
 /// The logical axes that are split over tp without a map that says otherwise.
@@ -54,10 +58,12 @@ void buildLowering(mlir::OpPassManager &manager, const ResolvedOptions &options,
 
 /// Takes a module the whole road and writes the plan. Where the options leave the schedule or what
 /// is computed again to be chosen, all candidates are compiled, and the fastest by simulation among
-/// those that fit the memory limit is taken. Where none fits, the error says what needs the memory
-/// and which changes would help. Diagnostics go to the context.
+/// those that fit the memory limit is taken: on `cluster`, or without one by the estimates of the
+/// plans. Where none fits, the error says what needs the memory and which changes would help.
+/// Diagnostics go to the context.
 mlir::LogicalResult compile(mlir::ModuleOp module, const CompileOptions &options,
-                            llvm::StringRef modelName, plan::Plan &plan);
+                            llvm::StringRef modelName, plan::Plan &plan,
+                            const cluster::Cluster *cluster = nullptr);
 
 } // namespace dtc
 

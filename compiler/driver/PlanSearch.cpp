@@ -137,8 +137,15 @@ std::optional<Candidate> PlanSearch::finish(std::optional<Candidate> candidate) 
     emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
     return fail();
   }
-  if (auto timeline = runtime::simulatePlan(candidate->plan))
+  if (cluster) {
+    // A plan has more devices than the cluster where all candidates have: then none is better.
+    if (auto simulation = runtime::simulateOnCluster(candidate->plan, *cluster)) {
+      candidate->seconds = simulation->stepSeconds;
+      candidate->simulation = std::move(*simulation);
+    }
+  } else if (auto timeline = runtime::simulatePlan(candidate->plan)) {
     candidate->seconds = timeline->step().seconds();
+  }
   return candidate;
 }
 

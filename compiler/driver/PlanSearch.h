@@ -10,6 +10,7 @@
 #include "compiler/driver/Pipeline.h"
 #include "compiler/passes/recompute/RecomputeActivations.h"
 #include "plan/plan.pb.h"
+#include "simulator/Simulation.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -41,8 +42,9 @@ struct Candidate {
   std::vector<int64_t> arenas;    ///< of each program, bytes
   std::vector<DeviceKeeps> keeps; ///< of each device of a pipeline, where something is recomputed
   std::vector<mlir::Diagnostic> diagnostics;
-  plan::Plan plan;    ///< of those that run() returns
-  double seconds = 0; ///< of a step of that plan, by simulation
+  plan::Plan plan;                               ///< of those that run() returns
+  double seconds = 0;                            ///< of a step of that plan, by simulation
+  std::optional<runtime::Simulation> simulation; ///< on the cluster, if there is one
 
   int64_t peak() const { return *llvm::max_element(arenas); }
 };
@@ -52,7 +54,10 @@ struct Candidate {
 /// which they share.
 class PlanSearch {
 public:
-  PlanSearch(mlir::ModuleOp model, llvm::StringRef name) : model(model), name(name.str()) {}
+  /// Steps are simulated on `cluster`, which outlives the search, or without one by the estimates
+  /// of the plans.
+  PlanSearch(mlir::ModuleOp model, llvm::StringRef name, const cluster::Cluster *cluster = nullptr)
+      : model(model), name(name.str()), cluster(cluster) {}
   /// The best candidate; nullopt, with `closest` set where something compiled, where none fits.
   std::optional<Candidate> run(const ResolvedOptions &options);
 
@@ -83,6 +88,7 @@ private:
 
   mlir::ModuleOp model;
   std::string name;
+  const cluster::Cluster *cluster;
   struct Front {
     bool isMade = false;
     mlir::OwningOpRef<mlir::ModuleOp> module;

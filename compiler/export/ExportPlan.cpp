@@ -9,6 +9,7 @@
 #include "compiler/analysis/DescribeLocation.h"
 #include "dialects/dtc/LoraAttribute.h"
 #include "dialects/exec/Exec.h"
+#include "plan/KernelTable.h"
 #include "plan/PlanReader.h"
 #include "plan/plan.pb.h"
 
@@ -183,6 +184,8 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
                                  (*call.mutable_attributes())[attr.getName().str()])))
         return failure();
     out.set_flops(kernel.getFlops().convertToDouble());
+    if (auto problem = runtime::checkKernelCall(call))
+      return op.emitOpError() << "cannot be in a plan: " << problem->message;
     return success();
   }
   if (auto wait = dyn_cast<exec::WaitOp>(op)) {

@@ -44,8 +44,8 @@ static double roundToThreeDigits(double value) {
   return std::round(value / unit) * unit;
 }
 
-/// The link with which collectiveCost() says of an axis what the cluster's model says of short and
-/// of long messages: of gathering over the axis, or of the slowest of those along the pipeline.
+/// The link of a torus of which collectiveTime() says what it says of the cluster, for short and
+/// for long messages: of gathering over the axis, or of the slowest of those along the pipeline.
 static std::pair<double, double> linkOf(const runtime::Topology &topology, const std::string &axis,
                                         int64_t size) {
   constexpr double kShort = 1, kLong = 64 << 20; // bytes

@@ -384,9 +384,9 @@ Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
   auto topology = runtime::Topology::create(machines, runtime::meshOf(plan));
   if (!topology)
     return topology.error();
-  auto steps = runtime::PlanSteps::create(plan, *topology);
-  if (!steps)
-    return steps.error();
+  auto work = runtime::workOnCluster(plan, *topology);
+  if (!work)
+    return work.error();
 
   ModelCosts costs;
   std::vector<PartCost> parts;
@@ -398,7 +398,7 @@ Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
       microbatches = double(axis.size());
   }
   for (int p = 0; p < plan.programs_size(); ++p)
-    parts.push_back(costOf(plan.programs(p), steps->devices[size_t(p)], axes, microbatches));
+    parts.push_back(costOf(plan.programs(p), work->devices[size_t(p)], axes, microbatches));
   costs.before = parts.front();
   const int stages = plan.programs_size();
   if (stages > 1) {
@@ -409,7 +409,7 @@ Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
     subtract(costs.before, costs.layer);
     costs.after = parts.back();
     subtract(costs.after, costs.layer);
-    for (const auto &[number, channel] : steps->channels)
+    for (const auto &[number, channel] : work->channels)
       if (channel.from == 0 && channel.to == 1)
         costs.boundaryBytes += double(channel.bytes);
   }

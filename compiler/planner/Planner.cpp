@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 using namespace mlir;
 using namespace dtc;
@@ -281,16 +282,17 @@ bool Planner::simulate(RankedLayout &entry, Compiled &compiled) {
   CompileOptions asked = optionsOf(entry.layout, options);
   // What is wrong with a layout takes it out of the search.
   ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
-  auto search = std::make_unique<PlanSearch>(model, name);
+  auto search = std::make_unique<PlanSearch>(model, name, options.cluster);
   std::optional<Candidate> candidate = search->run(asked);
   if (!candidate) {
     if (!search->failure.empty()) // else it only does not fit
       noteFailure(entry.layout, firstErrorOf(search->failure));
     return false;
   }
-  auto simulation = runtime::simulateOnCluster(candidate->plan, *options.cluster);
+  std::optional<runtime::Simulation> simulation = std::exchange(candidate->simulation, {});
   if (!simulation) {
-    noteFailure(entry.layout, simulation.error().message);
+    auto failed = runtime::simulateOnCluster(candidate->plan, *options.cluster);
+    noteFailure(entry.layout, failed.error().message);
     return false;
   }
   double share = 0; // of its device's memory

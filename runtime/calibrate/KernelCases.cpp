@@ -6,7 +6,7 @@
 
 #include "runtime/calibrate/KernelCases.h"
 
-#include "simulator/cluster/KernelBytes.h"
+#include "plan/KernelTable.h"
 
 #include <algorithm>
 

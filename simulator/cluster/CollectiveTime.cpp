@@ -76,6 +76,24 @@ static void take(MovingTime &time, double seconds, CollectiveAlgorithm algorithm
   }
 }
 
+double sentBytes(CollectiveKind kind, double bytes, int64_t members) {
+  auto n = static_cast<double>(members);
+  if (members == 1)
+    return 0;
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return 2 * bytes * (n - 1) / n;
+  case CollectiveKind::AllGather:
+    return bytes * (n - 1);
+  case CollectiveKind::ReduceScatter:
+  case CollectiveKind::AllToAll:
+    return bytes * (n - 1) / n;
+  case CollectiveKind::Permute:
+    return bytes;
+  }
+  return 0;
+}
+
 MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &group) {
   MovingTime time;
   if (group.members <= 1)
@@ -91,29 +109,33 @@ MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &g
   double link = group.linkBandwidth, network = group.networkBandwidth;
   // A group that has one member in each node uses no link.
   double through = group.nodes == 1 ? link : group.perNode == 1 ? network : std::min(link, network);
-  double delay = group.nodes == 1 ? (n - 1) * group.linkLatency
-                                  : (n - k) * group.linkLatency + (k - 1) * group.networkLatency;
+  double inNode = group.torusLatency.value_or((m - 1) * group.linkLatency);
+  double delay =
+      group.nodes == 1 ? inNode : (n - k) * group.linkLatency + (k - 1) * group.networkLatency;
+  double ring = sentBytes(kind, bytes, group.members) / through;
   Level inside{m, link, group.linkLatency}, between{k, network / m, group.networkLatency};
+  bool isHierarchical = group.nodes > 1 && m > 1;
   switch (kind) {
   case CollectiveKind::AllReduce:
-    take(time, 2 * (n - 1) / n * bytes / through + 2 * delay, CollectiveAlgorithm::Ring);
-    take(time,
-         2 * bytes / through + 2 * (std::ceil(std::log2(std::max(m, 1.0))) * group.linkLatency +
-                                    std::ceil(std::log2(k)) * group.networkLatency),
-         CollectiveAlgorithm::Tree);
-    if (group.nodes > 1 && m > 1)
+    take(time, ring + 2 * delay, CollectiveAlgorithm::Ring);
+    if (!group.torusLatency)
+      take(time,
+           2 * bytes / through + 2 * (std::ceil(std::log2(std::max(m, 1.0))) * group.linkLatency +
+                                      std::ceil(std::log2(k)) * group.networkLatency),
+           CollectiveAlgorithm::Tree);
+    if (isHierarchical)
       take(time, 2 * ringScatter(bytes, inside) + reduceAll(bytes / m, between),
            CollectiveAlgorithm::Hierarchical);
     break;
   case CollectiveKind::AllGather:
-    take(time, (n - 1) * bytes / through + delay, CollectiveAlgorithm::Ring);
-    if (group.nodes > 1 && m > 1)
+    take(time, ring + delay, CollectiveAlgorithm::Ring);
+    if (isHierarchical)
       take(time, ringScatter(k * bytes, between) + ringScatter(n * bytes, inside),
            CollectiveAlgorithm::Hierarchical);
     break;
   case CollectiveKind::ReduceScatter:
-    take(time, (n - 1) / n * bytes / through + delay, CollectiveAlgorithm::Ring);
-    if (group.nodes > 1 && m > 1)
+    take(time, ring + delay, CollectiveAlgorithm::Ring);
+    if (isHierarchical)
       take(time, ringScatter(bytes, inside) + ringScatter(bytes / m, between),
            CollectiveAlgorithm::Hierarchical);
     break;
@@ -121,9 +143,7 @@ MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &g
     double toInside = m > 1 ? bytes * (m - 1) / n / link : 0;
     double toOthers = group.nodes > 1 ? bytes * (n - m) / n * m / network : 0;
     // Both ways are used at the same time.
-    take(time,
-         std::max(toInside, toOthers) + (m - 1) * group.linkLatency +
-             (group.nodes > 1 ? group.networkLatency : 0),
+    take(time, std::max(toInside, toOthers) + inNode + (group.nodes > 1 ? group.networkLatency : 0),
          CollectiveAlgorithm::Ring);
     break;
   }

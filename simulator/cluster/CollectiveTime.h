@@ -7,7 +7,7 @@
 #ifndef DTC_SIMULATOR_CLUSTER_COLLECTIVETIME_H
 #define DTC_SIMULATOR_CLUSTER_COLLECTIVETIME_H
 
-#include "simulator/cluster/Topology.h"
+#include "simulator/cluster/GroupShape.h"
 #include "support/Collective.h"
 
 namespace dtc::runtime {
@@ -22,14 +22,20 @@ struct MovingTime {
   bool usesLink = false, usesNetwork = false; ///< the ports of a member that are busy meanwhile
 };
 
+/// The bytes that a member sends in a ring, or directly to the others in an all_to_all, where each
+/// of n members has an input of `bytes` bytes: twice (n-1)/n of them in an all_reduce, n-1 times
+/// them in an all_gather, (n-1)/n of them in a reduce_scatter or an all_to_all, them in a permute.
+/// One device sends nothing.
+double sentBytes(CollectiveKind kind, double bytes, int64_t members);
+
 /// The time of a collective over a group, where each member has an input of `bytes` bytes. With n
 /// members, k nodes, m = n / k members a node, link (b, l) and network (B, L: bytes a second of the
-/// m members of a node together, seconds):
+/// m members of a node together, seconds), and the bytes s = sentBytes(...):
 ///
-///   ring          all_reduce 2 (n-1)/n bytes / bw + 2 ((n-k) l + (k-1) L), all_gather (n-1) bytes
-///   / bw
-///                 and reduce_scatter (n-1)/n bytes / bw with half of that delay; bw = min(b, B)
-///   tree          all_reduce 2 bytes / bw + 2 log2(m) l + 2 log2(k) L
+///   ring          s / min(b, B) + d, for an all_reduce 2 d, where d = (n-k) l + (k-1) L, or that
+///   of
+///                 a torus
+///   tree          all_reduce 2 bytes / min(b, B) + 2 log2(m) l + 2 log2(k) L; not on a torus
 ///   hierarchical  all_reduce: reduce_scatter inside of nodes, all_reduce between them (a ring or a
 ///                 tree) of a part each, all_gather inside; all_gather and reduce_scatter alike
 ///   all_to_all    every member sends a part to each other directly, to other nodes through B / m;
@@ -39,9 +45,11 @@ struct MovingTime {
 ///
 /// The least of those that there are is taken, as NCCL tunes itself. Inside of a node measured
 /// times (Link.collectives) come first; of those with at least as many members the fewest, or else
-/// the most. A permute that was not measured is a transfer. Ring and tree: Thakur, Rabenseifner and
-/// Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; Sanders, Speck and
-/// Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009 (both trees
+/// the most. A permute that was not measured is a transfer. Neither the arithmetic of reductions
+/// nor other traffic on the same links is counted. Ring and tree: Thakur, Rabenseifner and Gropp,
+/// "Optimization of Collective Communication Operations in MPICH", International Journal of High
+/// Performance Computing Applications 19(1), 2005, sections 3 and 4; Sanders, Speck and Traeff,
+/// "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009 (both trees
 /// together use the whole bandwidth).
 MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &group);
 

@@ -115,6 +115,23 @@ int64_t Topology::devicesInNodeOf(int64_t device) const {
   return std::min(size, devices.numDevices() - first);
 }
 
+GroupShape GroupShape::ofTorus(std::span<const GroupAxis> axes) {
+  GroupShape shape;
+  shape.linkBandwidth = std::numeric_limits<double>::infinity();
+  double latency = 0;
+  for (const GroupAxis &axis : axes) {
+    if (axis.size == 1)
+      continue;
+    shape.members *= axis.size;
+    latency += static_cast<double>(axis.size - 1) * axis.link.latency;
+    shape.linkLatency = std::max(shape.linkLatency, axis.link.latency);
+    shape.linkBandwidth = std::min(shape.linkBandwidth, axis.link.bandwidth);
+  }
+  shape.perNode = shape.members;
+  shape.torusLatency = latency;
+  return shape;
+}
+
 GroupShape Topology::shapeOf(std::vector<int64_t> members) const {
   GroupShape shape;
   shape.members = static_cast<int64_t>(members.size());

@@ -7,6 +7,7 @@
 #ifndef DTC_SIMULATOR_CLUSTER_TOPOLOGY_H
 #define DTC_SIMULATOR_CLUSTER_TOPOLOGY_H
 
+#include "simulator/cluster/GroupShape.h"
 #include "simulator/cluster/cluster.pb.h"
 #include "support/Error.h"
 #include "support/Mesh.h"
@@ -15,25 +16,6 @@
 #include <vector>
 
 namespace dtc::runtime {
-
-/// What lies between the devices of a group: of the group of a collective, or of the two ends of a
-/// message.
-struct GroupShape {
-  int64_t members = 1;
-  int64_t nodes = 1;
-  int64_t perNode = 1; ///< the most members in one node
-  /// Bytes a second of one member inside of a node, and seconds: of the slowest of the nodes that
-  /// have several members. Infinite and 0 where none has.
-  double linkBandwidth = 0;
-  double linkLatency = 0;
-  /// Bytes a second that the members in one node send together to other nodes, beside the other
-  /// groups like this one that use the node's cards at the same time.
-  double networkBandwidth = 0;
-  double networkLatency = 0;
-  const cluster::Link *link = nullptr; ///< of that node, or null; for its measured times
-
-  bool operator==(const GroupShape &) const = default;
-};
 
 /// The devices of a mesh on a cluster: device d of the mesh is device d of the cluster, whose nodes
 /// are numbered through their groups in order. The cluster outlives the topology.

@@ -7,14 +7,22 @@
 #include "plan/KernelTable.h"
 #include "test/lib/files/SourcePath.h"
 
+#include "plan/plan.pb.h"
+#include "test/lib/plans/Expect.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
+using namespace dtc;
 using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
 
 namespace {
 
@@ -50,6 +58,103 @@ TEST(KernelTable, InPlaceIsDocumented) {
     EXPECT_EQ(!findKernel(name).inPlace.empty(),
               row.find("in place") != row.npos || row.find("In place") != row.npos)
         << name;
+}
+
+/// The cells of a kernel's row after its name. A cell that says "as `adamw`" is that of adamw.
+std::string documentedCell(const std::string &kernel, size_t column) {
+  std::string row = documentedKernels()[kernel];
+  for (size_t begin = 0, cell = 0; (begin = row.find("| ", begin)) != row.npos; ++cell) {
+    size_t end = row.find(" |", begin + 1);
+    std::string text = row.substr(begin + 2, std::max(begin + 2, end) - begin - 2);
+    std::smatch other;
+    if (cell == column)
+      return std::regex_search(text, other, std::regex("^as `(\\w+)`")) && other[1] != kernel
+                 ? documentedCell(other[1], column)
+                 : text;
+    begin = end;
+  }
+  return "";
+}
+
+/// How many operands a side of "p, g: W[s]; lr: W scalar" names; -1: any number.
+int countOperands(std::string side) {
+  side = std::regex_replace(side, std::regex("\\[[^\\]]*\\]"), "");
+  if (side.find("...") != side.npos)
+    return -1;
+  bool isEmpty = std::all_of(side.begin(), side.end(), [](char c) { return c == ' '; });
+  auto commas =
+      std::count_if(side.begin(), side.end(), [](char c) { return c == ',' || c == ';'; });
+  return isEmpty ? 0 : static_cast<int>(commas) + 1;
+}
+
+TEST(KernelTable, OperandsAreDocumented) {
+  for (const KernelInfo &kernel : allKernels()) {
+    std::string name(kernel.name), cell = documentedCell(name, 0);
+    cell = cell.substr(1, cell.find('`', 1) - 1);
+    size_t arrow = cell.find("->");
+    ASSERT_NE(arrow, cell.npos) << name << ": " << cell;
+    int inputs = countOperands(cell.substr(0, arrow));
+    EXPECT_EQ(countOperands(cell.substr(arrow + 2)), kernel.outputs) << name;
+    EXPECT_EQ(inputs < 0 ? 1 : inputs, kernel.inputs.least) << name;
+    if (inputs < 0) {
+      EXPECT_GT(kernel.inputs.most, 1000) << name;
+      continue;
+    }
+    std::string row = documentedKernels()[name];
+    bool hasMore = row.find("one more input") != row.npos || row.find("last input") != row.npos;
+    EXPECT_EQ(kernel.inputs.most, inputs + hasMore) << name;
+  }
+}
+
+TEST(KernelTable, AttributesAreDocumented) {
+  for (const KernelInfo &kernel : allKernels()) {
+    std::string cell = documentedCell(std::string(kernel.name), 1);
+    // "beta1, eps: f", "scale?: f", `kind: "sum","max"`; without a kind it is that of a word.
+    std::set<std::string> documented, known;
+    std::regex quoted("`([^`]+)`"), word("[a-z_0-9]+\\??");
+    for (std::sregex_iterator it(cell.begin(), cell.end(), quoted), end; it != end; ++it) {
+      std::string text = (*it)[1], names = text.substr(0, text.find(':'));
+      std::string kind = names == text ? "\"" : text.substr(names.size() + 2);
+      for (std::sregex_iterator at(names.begin(), names.end(), word); at != end; ++at)
+        documented.insert(at->str() + ":" + (kind.starts_with('"') ? "s" : kind));
+    }
+    for (const KernelAttribute &attribute : kernel.attributes)
+      known.insert(std::string(attribute.name) + (attribute.isOptional ? "?:" : ":") +
+                   std::string(name(attribute.kind)));
+    EXPECT_EQ(known, documented) << kernel.name;
+  }
+}
+
+TEST(KernelTable, ChecksCalls) {
+  plan::KernelCall call;
+  call.set_kernel("transpose");
+  call.add_inputs(0);
+  call.add_outputs(1);
+  EXPECT_ERROR(checkKernelCall(call), "kernel \"transpose\" has no attribute \"permutation\"");
+  (*call.mutable_attributes())["permutation"].set_i(1);
+  EXPECT_ERROR(checkKernelCall(call), "attribute \"permutation\" of kind i, expected ints");
+  (*call.mutable_attributes())["permutation"].mutable_ints()->add_values(0);
+  EXPECT_OK(checkKernelCall(call));
+  (*call.mutable_attributes())["axes"].mutable_strings();
+  EXPECT_ERROR(checkKernelCall(call), "has the attribute \"axes\", which it does not take");
+  call.mutable_attributes()->erase("axes");
+  call.add_inputs(2);
+  EXPECT_ERROR(checkKernelCall(call), "has 2 inputs, expected 1");
+  call.mutable_inputs()->RemoveLast();
+  call.add_outputs(2);
+  EXPECT_ERROR(checkKernelCall(call), "has 2 outputs, expected 1");
+  call.set_kernel("transport");
+  EXPECT_ERROR(checkKernelCall(call), "\"transport\" is of no kernel that there is");
+
+  plan::KernelCall many;
+  many.set_kernel("concat");
+  (*many.mutable_attributes())["dim"].set_i(0);
+  EXPECT_ERROR(checkKernelCall(many), "has 0 inputs, expected 1 or more");
+  plan::KernelCall attention;
+  attention.set_kernel("attention");
+  for (uint32_t i = 0; i < 5; ++i)
+    attention.add_inputs(i);
+  EXPECT_ERROR(checkKernelCall(attention), "has 5 inputs, expected 3 to 4");
 }
 
 TEST(KernelTable, FindsByName) {

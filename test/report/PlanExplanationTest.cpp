@@ -10,7 +10,6 @@
 #include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
 #include "plan/UserAxes.h"
-#include "simulator/CollectiveCost.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/report/ExplainedPlan.h"
@@ -29,25 +28,6 @@ static const ExplainedCollective &find(const PlanExplanation &explanation, const
                    [&](const auto &c) { return c.task == task && c.instruction == instruction; });
   EXPECT_NE(it, explanation.collectives.end());
   return *it;
-}
-
-TEST(CollectiveCost, RingAlgorithms) {
-  const std::vector<GroupAxis> four = {{4, {1000, 0.5}}}, two = {{2, {1000, 0.5}}};
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllReduce, 3000, four), 6 * 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllGather, 3000, four), 3 * 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::ReduceScatter, 3000, two), 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllToAll, 3000, four), 3 * 0.5 + 3);
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::Permute, 3000, four), 0.5 + 3);
-  EXPECT_EQ(estimateSeconds(CollectiveKind::AllReduce, 0, {{1, {1000, 0.5}}}), 0);
-}
-
-TEST(CollectiveCost, SeveralAxes) {
-  // A ring along each axis in turn, at the speed of the slower one.
-  const std::vector<GroupAxis> axes = {{4, {100, 2}}, {3, {50, 1}}, {1, {1, 9}}};
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllGather, 3000, axes), 3 * 2 + 2 * 1 + 60);
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::AllReduce, 3000, axes),
-                   2 * (3 * 2 + 2 * 1) + 60);
-  EXPECT_DOUBLE_EQ(estimateSeconds(CollectiveKind::Permute, 3000, axes), 2 + 60);
 }
 
 TEST(CollectiveCost, NamesAndBytesOfPermutes) {

@@ -7,6 +7,7 @@
 #include "simulator/StepSimulator.h"
 
 #include "plan/PlanTypes.h"
+#include "simulator/PlanSteps.h"
 #include "test/lib/plans/TimeGuard.h"
 #include "test/report/SchedulePlans.h"
 #include "test/simulator/cluster/ParsedCluster.h"
@@ -36,7 +37,7 @@ struct Steps {
   explicit Steps(std::shared_ptr<plan::Plan> plan, cluster::Cluster cluster = clusterOf())
       : plan(plan), cluster(std::make_unique<cluster::Cluster>(std::move(cluster))),
         topology(*Topology::create(*this->cluster, meshOf(*plan))) {
-    Expected<PlanSteps> made = PlanSteps::create(*plan, topology);
+    Expected<StepWork> made = workOnCluster(*plan, topology);
     EXPECT_OK(made);
     steps = std::move(*made);
   }
@@ -73,7 +74,7 @@ struct Steps {
   std::shared_ptr<plan::Plan> plan;
   std::unique_ptr<cluster::Cluster> cluster;
   Topology topology;
-  PlanSteps steps;
+  StepWork steps;
 };
 
 /// One task of computing and collectives over "dp" (of 2 devices) or "tp" (of 2), in the order that
@@ -348,7 +349,7 @@ TEST(StepSimulator, AMessageAndACollectiveShareAPort) {
 
   // Not where one is between nodes and the other inside of one.
   for (SimulatedChannel *channel : {&steps.steps.channels.at(1)}) {
-    channel->usesNetwork = true;
+    channel->ports = DevicePorts::Network;
   }
   EXPECT_DOUBLE_EQ(steps.run().seconds, 6);
 }
@@ -400,8 +401,9 @@ TEST(StepSimulator, DevicesThatWaitForEver) {
   builder.work(0, {{Task::BACKWARD, 0, 0}, {Task::FORWARD, 0, 0}});
   builder.work(1, {{Task::FORWARD, 1, 0}, {Task::BACKWARD, 1, 0}});
   Steps steps(builder.build());
-  EXPECT_ERROR(simulateStep(steps.steps),
-               "pipeline coordinate 0 waits for ever in task \"backward.0\" for microbatch 0");
+  EXPECT_ERROR(
+      simulateStep(steps.steps),
+      "the plan stalls: pipeline coordinate 0 waits in task \"backward.0\" of microbatch 0");
 }
 
 TEST(StepSimulator, ACollectiveToWhichNotAllCome) {
@@ -415,7 +417,10 @@ TEST(StepSimulator, ACollectiveToWhichNotAllCome) {
       builder.schedule(task);
   }
   Steps steps(builder.build());
-  EXPECT_ERROR(simulateStep(steps.steps), "pipeline coordinate 0 waits for ever in task \"norm\"");
+  EXPECT_ERROR(
+      simulateStep(steps.steps),
+      "pipeline coordinate 0 waits in task \"norm\" of microbatch 0 for all coordinates on "
+      "\"pp\" to come to a collective");
 }
 
 TEST(PlanSteps, EinsumsThatAreNone) {
@@ -430,7 +435,7 @@ TEST(PlanSteps, EinsumsThatAreNone) {
     cluster::Cluster cluster = clusterOf();
     auto plan = builder.build();
     Expected<Topology> topology = Topology::create(cluster, meshOf(*plan));
-    Expected<PlanSteps> steps = PlanSteps::create(*plan, *topology);
+    Expected<StepWork> steps = workOnCluster(*plan, *topology);
     return steps ? "" : steps.error().message;
   };
   EXPECT_EQ(errorOf("ab,bc->ac"), "");

@@ -209,7 +209,7 @@ MaybeError CompileCommand::compileModule(mlir::ModuleOp module, plan::Plan &plan
   // Of a chosen strategy the speeds are in its options.
   if (cluster && !searches && !hasOwnMesh(module))
     useClusterSpeeds(*cluster, options);
-  return result(compile(module, options, name, plan));
+  return result(compile(module, options, name, plan, cluster ? &*cluster : nullptr));
 }
 
 MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {

@@ -84,16 +84,45 @@ static Expected<std::shared_ptr<const dtc::plan::Plan>> readEntry(const Argument
                            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))};
 }
 
+/// The cluster of --cluster, with as many devices as --devices asks for.
+static Expected<cluster::Cluster> readMachines(const Arguments &args) {
+  Expected<cluster::Cluster> cluster = readCluster(args.cluster);
+  if (!cluster)
+    return cluster.error().inContext("--cluster");
+  if (MaybeError error = extendCluster(*cluster, args.devices))
+    return error->inContext("--devices");
+  return cluster;
+}
+
+/// Who works when: on the cluster, or without one by the plan's own estimates.
+static Expected<Timeline> drawnTimeline(const dtc::plan::Plan &plan, const Arguments &args) {
+  if (args.cluster.empty()) {
+    Expected<Timeline> timeline = simulatePlan(plan);
+    if (!timeline)
+      return timeline.error().inContext(args.path);
+    return timeline;
+  }
+  Expected<cluster::Cluster> cluster = readMachines(args);
+  if (!cluster)
+    return cluster.error();
+  Expected<Simulation> simulation = simulateOnCluster(plan, *cluster);
+  if (!simulation)
+    return simulation.error().inContext(args.path + " on " + args.cluster);
+  return std::move(simulation->step.timeline);
+}
+
 static int show(const Arguments &args) {
   Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readEntry(args);
   if (!plan)
     return fail(plan.error().message);
   std::optional<Timeline> timeline;
   if (args.schedule || !args.scheduleSvg.empty()) {
-    Expected<Timeline> simulated = simulatePlan(**plan);
-    if (!simulated)
-      return fail(args.path + ": " + simulated.error().message);
-    timeline = std::move(*simulated);
+    Expected<Timeline> drawn = drawnTimeline(**plan, args);
+    if (!drawn)
+      return fail(drawn.error().message);
+    timeline = std::move(*drawn);
+  } else if (!args.cluster.empty()) {
+    return fail("--cluster: nothing is simulated; give --schedule or --schedule-svg");
   }
   if (!args.scheduleSvg.empty())
     if (MaybeError error = writeTextFile(args.scheduleSvg, timelineToSvg(*timeline)))
@@ -130,11 +159,9 @@ static int explain(const Arguments &args) {
 }
 
 static int simulate(const Arguments &args) {
-  Expected<cluster::Cluster> cluster = readCluster(args.cluster);
+  Expected<cluster::Cluster> cluster = readMachines(args);
   if (!cluster)
-    return fail("--cluster: " + cluster.error().message);
-  if (MaybeError error = extendCluster(*cluster, args.devices))
-    return fail("--devices: " + error->message);
+    return fail(cluster.error().message);
   Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readEntry(args);
   if (!plan)
     return fail(plan.error().message);
@@ -209,7 +236,8 @@ static int runMain(int argc, char **argv) {
       "show", "Print the mesh, the memory, the operations, the traffic and the schedule", show);
   CLI::Option *schedule = showCommand->add_flag(
       "--schedule", args.schedule,
-      "Draw who would work when instead, by the plan's own estimates; JSON has both");
+      "Draw who would work when instead, on the cluster or else by the plan's own estimates; JSON "
+      "has both");
   showCommand->add_option("--width", args.width, "The columns of the drawing; JSON has none")
       ->check(CLI::Range(fewestTimelineColumns, size_t{10000}))
       ->capture_default_str()
@@ -240,14 +268,17 @@ static int runMain(int argc, char **argv) {
       "simulate",
       "Print what a step would take on a cluster, where its time goes, and what it costs",
       simulate);
-  simulateCommand
-      ->add_option("--cluster", args.cluster,
-                   "The machines, as text or JSON; see docs/clusters.md and examples/clusters")
-      ->required();
-  simulateCommand
-      ->add_option("--devices", args.devices,
-                   "Take a cluster of one kind of node to have at least so many devices")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  for (CLI::App *subcommand : {showCommand, simulateCommand}) {
+    CLI::Option *cluster = subcommand->add_option(
+        "--cluster", args.cluster,
+        "The machines, as text or JSON; see docs/clusters.md and examples/clusters");
+    cluster->required(subcommand == simulateCommand);
+    subcommand
+        ->add_option("--devices", args.devices,
+                     "Take a cluster of one kind of node to have at least so many devices")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+        ->needs(cluster);
+  }
   simulateCommand
       ->add_option("--tokens", args.tokens, "Of a whole training, such as 300e9: its days and cost")
       ->check(CLI::Validator(

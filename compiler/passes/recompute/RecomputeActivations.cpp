@@ -62,9 +62,7 @@ recompute(func::FuncOp function, const Mesh &mesh, RecomputeMode mode, const Sch
       return failure();
     }
     schedule = buildSchedule(shape, rule);
-    std::vector<StageSeconds> units(shape.stages());
-    auto channels = linkChannels(schedule, chainLinks(shape));
-    inFlight = simulateSchedule(schedule, units, channels).stageInFlight;
+    inFlight = countInFlight(schedule).stageInFlight;
   }
   std::vector<DeviceKeeps> keeps;
   for (int device = 0; device < shape.devices; ++device) {

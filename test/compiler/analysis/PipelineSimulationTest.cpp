@@ -67,9 +67,13 @@ TEST(SimulateSchedule, FindsTheDeadlockOfLateReceives) {
   //   device 0: F0 F1 B0 B1        device 1: F0 B0 F1 B1
   std::vector<ReceivePosting> late = {{2, {0, 2}}, {2, {2, 3}}};
   PipelineSimulation stuck = simulateSchedule(schedule, seconds, channels, late);
-  EXPECT_EQ(stuck.deadlock,
-            "device 0 waits for the receiver of F1@0, channel 0; device 1 waits for "
-            "the receiver of B0@1, channel 1");
+  EXPECT_EQ(
+      stuck.deadlock,
+      "the plan stalls if sends wait for their receives: pipeline coordinate 0 waits in task "
+      "\"send\" of microbatch 1 for pipeline coordinate 1 to start its receive of microbatch 1 "
+      "on channel 0, pipeline coordinate 1 waits in task \"send\" of microbatch 0 for pipeline "
+      "coordinate 0 to start its receive of microbatch 0 on channel 1; every device must reach "
+      "the end of its schedule");
   PipelineSimulation free = simulateSchedule(schedule, seconds, channels);
   auto postings = postReceives(schedule, channels, free);
   EXPECT_EQ(simulateSchedule(schedule, seconds, channels, postings).deadlock, "");

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/analysis/CollectiveCost.h"
+#include "simulator/cluster/CollectiveTime.h"
 #include "test/compiler/analysis/ReshardReference.h"
 
 #include <gtest/gtest.h>
@@ -34,12 +34,12 @@ static Kinds kinds(llvm::ArrayRef<int64_t> shape, const Layout &from, const Layo
   return result;
 }
 
-TEST(CollectiveCost, AsDocumented) {
+TEST(Mesh, GroupsCostWhatTheirLinksDo) {
   Mesh mesh{"mesh", {{"a", 2, false, 10., .5}, {"b", 4, false, 5., .25}, {"c", 1, false, 1., 9.}}};
   auto cost = [&](CollectiveKind kind, llvm::ArrayRef<unsigned> axes) {
-    CollectiveCost cost = collectiveCost(mesh, kind, axes, 80);
-    EXPECT_EQ(cost.seconds, collectiveSeconds(mesh, kind, axes, 80));
-    return std::pair(cost.bytes, cost.seconds);
+    runtime::GroupShape group = mesh.groupOver(axes);
+    return std::pair(runtime::sentBytes(kind, 80, group.members),
+                     runtime::collectiveTime(kind, 80, group).seconds);
   };
   EXPECT_EQ(cost(CollectiveKind::AllGather, {1}), std::pair(240., 48.75));
   EXPECT_EQ(cost(CollectiveKind::ReduceScatter, {1}), std::pair(60., 12.75));
@@ -169,7 +169,8 @@ TEST(ReshardPlan, CostsAddUp) {
   auto plan = planReshard(kMesh, kBytes, kVector, {{{0}}}, {{{}}});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->bytes, 4. * (6 << 20));
-  EXPECT_EQ(plan->seconds, plan->bytes / kDefaultBandwidth + kDefaultLatency);
+  EXPECT_EQ(plan->seconds,
+            plan->bytes / runtime::kAssumedLink.bandwidth + runtime::kAssumedLink.latency);
 }
 
 TEST(ReshardPlanner, RemembersPlans) {

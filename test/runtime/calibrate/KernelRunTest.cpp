@@ -11,7 +11,7 @@
 #include "runtime/backends/cpu/CpuKernel.h"
 #include "runtime/calibrate/BusyCores.h"
 #include "runtime/calibrate/CoreSpeed.h"
-#include "simulator/cluster/KernelBytes.h"
+#include "plan/KernelTable.h"
 #include "test/lib/plans/Expect.h"
 
 #include <algorithm>

@@ -6,6 +6,8 @@
 
 #include "simulator/cluster/CollectiveTime.h"
 
+#include "simulator/cluster/Topology.h"
+
 #include "test/lib/RandomCases.h"
 #include "test/simulator/cluster/ParsedCluster.h"
 
@@ -51,6 +53,56 @@ void expectTime(CollectiveKind kind, double bytes, const GroupShape &group, doub
 }
 
 } // namespace
+
+/// Seconds of a collective on a torus in which each device sends `sent` bytes.
+static double onTorus(CollectiveKind kind, double sent, const std::vector<GroupAxis> &axes) {
+  GroupShape group = GroupShape::ofTorus(axes);
+  return collectiveTime(kind, sent / sentBytes(kind, 1, group.members), group).seconds;
+}
+
+TEST(CollectiveTime, TorusOfOneAxis) {
+  const std::vector<GroupAxis> four = {{4, {1000, 0.5}}}, two = {{2, {1000, 0.5}}};
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::AllReduce, 3000, four), 6 * 0.5 + 3);
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::AllGather, 3000, four), 3 * 0.5 + 3);
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::ReduceScatter, 3000, two), 0.5 + 3);
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::AllToAll, 3000, four), 3 * 0.5 + 3);
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::Permute, 3000, four), 0.5 + 3);
+  const std::vector<GroupAxis> one = {{1, {1000, 0.5}}};
+  EXPECT_EQ(collectiveTime(CollectiveKind::AllReduce, 0, GroupShape::ofTorus(one)).seconds, 0);
+}
+
+TEST(CollectiveTime, TorusOfSeveralAxes) {
+  // A ring along each axis in turn, at the speed of the slower one.
+  const std::vector<GroupAxis> axes = {{4, {100, 2}}, {3, {50, 1}}, {1, {1, 9}}};
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::AllGather, 3000, axes), 3 * 2 + 2 * 1 + 60);
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::AllReduce, 3000, axes), 2 * (3 * 2 + 2 * 1) + 60);
+  EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::Permute, 3000, axes), 2 + 60);
+}
+
+/// A node in which all reach each other does what a torus of one axis does, and has trees.
+TEST(CollectiveTime, TorusesHaveRingsAlone) {
+  GroupShape node = inNode(8), torus = GroupShape::ofTorus(std::vector<GroupAxis>{{8, {100, 1}}});
+  for (CollectiveKind kind : kinds)
+    if (kind != CollectiveKind::AllReduce)
+      EXPECT_DOUBLE_EQ(collectiveTime(kind, 800, torus).seconds,
+                       collectiveTime(kind, 800, node).seconds)
+          << name(kind);
+  EXPECT_DOUBLE_EQ(collectiveTime(CollectiveKind::AllReduce, 800, torus).seconds, 14 + 2 * 7);
+  EXPECT_DOUBLE_EQ(collectiveTime(CollectiveKind::AllReduce, 800, node).seconds, 16 + 2 * 3);
+}
+
+/// What is told of a collective's bytes is what a plan's summary counts.
+TEST(CollectiveTime, BytesThatAreSent) {
+  for (CollectiveKind kind : kinds)
+    for (int64_t members : {2, 3, 8}) {
+      CollectiveSpec spec;
+      spec.kind = kind;
+      spec.input = {DType::F32, {48}};
+      spec.members = members;
+      EXPECT_EQ(sentBytes(kind, 4 * 48, members), static_cast<double>(spec.ringBytes()))
+          << name(kind);
+    }
+}
 
 TEST(CollectiveTime, OneDeviceTakesNoTime) {
   for (CollectiveKind kind : kinds) {

@@ -1,0 +1,108 @@
+//===- StepWork.h - What devices do in a step, with times ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What StepSimulator.h simulates: the tasks of each device with seconds, in the order of its
+// schedule. PlanSteps.h makes it of a plan and a cluster, PlanSimulation.h of a plan and its own
+// estimates, and the compiler of the schedule of a pipeline whose plan is yet to be made.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_STEPWORK_H
+#define DTC_SIMULATOR_STEPWORK_H
+
+#include "plan/KernelTable.h"
+#include "simulator/Timeline.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Seconds by class.
+using KernelSeconds = std::array<double, numKernelClasses>;
+
+/// The ports of a device that moving bytes keeps busy.
+enum class DevicePorts : uint8_t {
+  None,
+  Link,   ///< those of its node's link
+  Network ///< its network card
+};
+
+/// A part of a task: computing up to the next instruction that communicates, or that instruction.
+struct SimulatedStep {
+  enum class Kind : uint8_t { Compute, Collective, Wait, StartTransfer, FinishTransfer };
+
+  Kind kind = Kind::Compute;
+  bool isAsync = false;                  // of Collective
+  bool meets = false;                    // of Collective: it is over the pipeline axis
+  DevicePorts ports = DevicePorts::None; // of Collective
+  uint32_t id = 0;    // Collective, Wait: the collective's instruction; transfers: their number
+  uint32_t axes = 0;  // of Collective: index into StepWork::axes
+  double seconds = 0; // of Compute and Collective, if nothing else is in the way
+};
+
+struct SimulatedTask {
+  std::vector<SimulatedStep> steps;
+  plan::Task::Kind kind = plan::Task::OTHER;
+  uint32_t stage = 0;      // of a kind other than OTHER
+  KernelSeconds kernels{}; // of one execution
+};
+
+/// A run of a task.
+struct SimulatedExecution {
+  uint32_t task = 0;
+  uint32_t microbatch = 0;
+};
+
+/// An end of a channel.
+struct SimulatedTransfer {
+  uint32_t channel = 0;
+  bool isSend = false;
+};
+
+/// A channel: its ends, and what one of its messages takes.
+struct SimulatedChannel {
+  size_t from = 0, to = 0; // devices
+  uint64_t bytes = 0;
+  double seconds = 0;
+  DevicePorts ports = DevicePorts::None;
+  bool carriesOne = true; // a message is on its way once the one before it has arrived
+};
+
+/// A device that stands for all with its coordinate on the pipeline axis.
+struct SimulatedDevice {
+  std::vector<SimulatedTask> tasks;
+  std::vector<SimulatedExecution> schedule;
+  std::vector<SimulatedTransfer> transfers;
+  double overlapSlowdown = 0; // the largest of the devices that it stands for
+  /// Where the devices of its node share cores: which of those nodes, how many cores, and how many
+  /// of the devices that it stands for are there.
+  int64_t sharedNode = -1;
+  double sharedCores = 0, devicesInNode = 1;
+};
+
+struct StepWork {
+  std::vector<SimulatedDevice> devices;       // by coordinate on the pipeline axis
+  std::vector<std::vector<std::string>> axes; // sets of axes that collectives are over
+  std::map<uint32_t, SimulatedChannel> channels;
+  bool isRendezvous = false; // a send keeps its device until the receive has started
+  Timeline names;            // what a timeline says besides intervals and transfers
+
+  /// The schedule, the transfers and the names of a plan; the tasks have no steps yet.
+  static StepWork ofSchedule(const plan::Plan &plan);
+};
+
+/// The seconds of one execution of a task on a device that nobody makes wait: messages take
+/// nothing.
+double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown);
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_STEPWORK_H
