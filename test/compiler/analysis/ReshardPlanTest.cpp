@@ -11,6 +11,7 @@
 
 using namespace dtc;
 using namespace dtc::testing;
+using runtime::CollectiveKind;
 
 static const Mesh kMesh{"mesh", {{"x", 2}, {"y", 3}, {"z", 2}, {"t", 4, /*temporal=*/true}}};
 /// Divides by all axes, and is large enough for bytes to matter.

@@ -24,8 +24,8 @@ struct TestFabricOptions {
 };
 
 /// Opens a fabric of threads of this process that is not the local one: a message is copied when it
-/// is sent, and messages of different pairs of devices arrive in any order. Collectives are those of the
-/// local fabric; each device comes to them after a delay of its own.
+/// is sent, and messages of different pairs of devices arrive in any order. Collectives are those
+/// of the local fabric; each device comes to them after a delay of its own.
 OpenFabric testFabric(TestFabricOptions options = {});
 
 } // namespace dtc::runtime::testing

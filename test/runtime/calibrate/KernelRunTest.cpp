@@ -6,12 +6,12 @@
 
 #include "runtime/calibrate/KernelRun.h"
 
+#include "plan/KernelTable.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/backends/cpu/CpuDevice.h"
 #include "runtime/backends/cpu/CpuKernel.h"
 #include "runtime/calibrate/BusyCores.h"
 #include "runtime/calibrate/CoreSpeed.h"
-#include "plan/KernelTable.h"
 #include "test/lib/plans/Expect.h"
 
 #include <algorithm>

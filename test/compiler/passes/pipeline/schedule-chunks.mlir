@@ -5,7 +5,7 @@
 // the other one. All values go to the other device.
 // ROUND-LABEL: func.func @step.0(
 // ROUND-SAME: dist.pipeline = {schedule = "interleaved", stages = 4 : i64}
-// ROUND: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 5, 0, 5, 1, 8, 0, 8, 1, 0, 0, 0, 1, 3, 0, 3, 1, 1, 0, 0, 2, 6, 0, 1, 1, 2, 2, 5, 2, 0, 3, 6, 1, 2, 3, 5, 3, 9, 0, 4, 0, 8, 2, 3, 2, 9, 1, 4, 1, 8, 3, 3, 3, 7, 0, 6, 2, 7, 1, 6, 3, 9, 2, 9, 3, 1, 2, 1, 3, 4, 2, 4, 3, 7, 2, 7, 3>}
+// ROUND: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 5, 0, 5, 1, 8, 0, 0, 0, 0, 1, 3, 0, 3, 1, 1, 0, 0, 2, 6, 0, 2, 2, 8, 1, 1, 1, 0, 3, 6, 1, 2, 3, 5, 2, 5, 3, 9, 0, 8, 2, 4, 0, 3, 2, 9, 1, 8, 3, 4, 1, 3, 3, 7, 0, 6, 2, 7, 1, 6, 3, 9, 2, 9, 3, 1, 2, 1, 3, 4, 2, 4, 3, 7, 2, 7, 3>}
 // ROUND: dist.fragment forward 0
 // ROUND: dist.send %{{[^,]*}} to 1 channel 0 :
 // ROUND: dist.receive from 1 channel 1 : tensor<4xf32>{{$}}
@@ -19,7 +19,7 @@
 // ROUND-NOT: dist.{{fragment|send|receive}}
 // ROUND: return
 // ROUND-LABEL: func.func @step.1(
-// ROUND: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 0, 2, 0, 3, 3, 0, 3, 1, 7, 0, 7, 1, 1, 0, 1, 1, 4, 0, 5, 0, 3, 2, 4, 1, 5, 1, 3, 3, 8, 0, 2, 0, 7, 2, 1, 2, 8, 1, 2, 1, 7, 3, 1, 3, 4, 2, 6, 0, 5, 2, 4, 3, 6, 1, 5, 3, 9, 0, 8, 2, 9, 1, 8, 3, 2, 2, 2, 3, 6, 2, 6, 3, 9, 2, 9, 3>}
+// ROUND: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 3, 0, 3, 1, 0, 2, 7, 0, 0, 3, 7, 1, 1, 0, 1, 1, 4, 0, 5, 0, 3, 2, 4, 1, 5, 1, 3, 3, 8, 0, 7, 2, 2, 0, 1, 2, 8, 1, 7, 3, 2, 1, 1, 3, 4, 2, 6, 0, 5, 2, 4, 3, 6, 1, 5, 3, 9, 0, 8, 2, 9, 1, 8, 3, 2, 2, 2, 3, 6, 2, 6, 3, 9, 2, 9, 3>}
 // ROUND: dist.receive from 0 channel 0 : tensor<4xf32>{{$}}
 // ROUND: dist.fragment forward 1
 // ROUND: dist.send %{{[^,]*}} to 0 channel 1 :
@@ -36,7 +36,7 @@
 // ZB-V: stages 0 and 3 are on device 0, 1 and 2 on device 1, which hands the values between them on without a message.
 // V-LABEL: func.func @step.0(
 // V-SAME: dist.pipeline = {schedule = "zb-v", stages = 4 : i64}
-// V: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 7, 0, 7, 1, 0, 0, 0, 1, 1, 0, 0, 2, 3, 0, 4, 0, 6, 0, 2, 2, 3, 1, 4, 1, 8, 0, 1, 1, 7, 2, 0, 3, 8, 1, 7, 3, 3, 2, 5, 0, 4, 2, 6, 1, 2, 3, 6, 2, 8, 2, 3, 3, 5, 1, 4, 3, 6, 3, 8, 3, 1, 2, 1, 3, 5, 2, 5, 3>}
+// V: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 7, 0, 7, 1, 0, 0, 0, 1, 1, 0, 0, 2, 3, 0, 4, 0, 6, 0, 2, 2, 3, 1, 4, 1, 8, 0, 7, 2, 1, 1, 0, 3, 8, 1, 3, 2, 5, 0, 4, 2, 6, 1, 2, 3, 7, 3, 6, 2, 8, 2, 3, 3, 5, 1, 4, 3, 6, 3, 8, 3, 1, 2, 1, 3, 5, 2, 5, 3>}
 // V: dist.fragment forward 0
 // V: dist.send %{{[^,]*}} to 1 channel 0 :
 // V: dist.receive from 1 channel 1 : tensor<4xf32>{{$}}

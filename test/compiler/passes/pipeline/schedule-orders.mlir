@@ -16,7 +16,7 @@
 // Naive: a microbatch is through before the next one begins.
 // NAIVE-LABEL: func.func @step.0(
 // NAIVE-SAME: dist.pipeline = {schedule = "naive", stages = 2 : i64}
-// NAIVE: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 0, 0, 3, 0, 2, 2, 0, 1, 3, 1, 1, 0, 2, 3, 0, 2, 3, 2, 1, 1, 0, 3, 3, 3, 1, 2, 1, 3>}
+// NAIVE: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 0, 0, 3, 0, 2, 2, 0, 1, 3, 1, 2, 3, 1, 0, 0, 2, 3, 2, 1, 1, 0, 3, 3, 3, 1, 2, 1, 3>}
 // NAIVE-LABEL: func.func @step.1(
 // NAIVE: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 1, 0, 2, 0, 0, 2, 1, 1, 2, 1, 0, 3, 1, 2, 3, 0, 2, 2, 1, 3, 3, 1, 2, 3, 3, 2, 3, 3>}
 
@@ -30,14 +30,14 @@
 // One forward, one backward: device 0 has two microbatches in flight, device 1 one.
 // 1F1B-LABEL: func.func @step.0(
 // 1F1B-SAME: dist.pipeline = {schedule = "1f1b", stages = 2 : i64}
-// 1F1B: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 0, 0, 0, 1, 3, 0, 1, 0, 2, 2, 0, 2, 3, 1, 1, 1, 2, 3, 0, 3, 3, 2, 3, 3, 1, 2, 1, 3>}
+// 1F1B: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 0, 0, 0, 1, 3, 0, 2, 2, 1, 0, 0, 2, 3, 1, 2, 3, 1, 1, 0, 3, 3, 2, 3, 3, 1, 2, 1, 3>}
 // 1F1B-LABEL: func.func @step.1(
 // 1F1B: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 1, 0, 2, 0, 0, 2, 1, 1, 2, 1, 0, 3, 1, 2, 3, 0, 2, 2, 1, 3, 3, 1, 2, 3, 3, 2, 3, 3>}
 
 // Zero bubble, H1: the first device, for which no other one waits, has weights only; the second leaves the last two to the end.
 // ZB-H1-LABEL: func.func @step.0(
 // ZB-H1-SAME: dist.pipeline = {schedule = "zb-h1", stages = 2 : i64}
-// ZB-H1: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 0, 0, 0, 1, 3, 0, 1, 0, 2, 2, 0, 2, 3, 1, 1, 1, 2, 3, 0, 3, 3, 2, 3, 3, 1, 2, 1, 3>}
+// ZB-H1: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 0, 0, 0, 1, 3, 0, 2, 2, 1, 0, 0, 2, 3, 1, 2, 3, 1, 1, 0, 3, 3, 2, 3, 3, 1, 2, 1, 3>}
 // ZB-H1-LABEL: func.func @step.1(
 // ZB-H1: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 0, 2, 1, 0, 2, 0, 1, 1, 2, 1, 4, 0, 0, 3, 1, 2, 3, 0, 2, 2, 4, 1, 1, 3, 3, 1, 2, 3, 4, 2, 4, 3, 3, 2, 3, 3>}
 dist.mesh @mesh <"pp"=2 pipeline link 1.0e30 0.0, "micro"=4 temporal> {device_flops = 1.0, device_bandwidth = 1.0}
