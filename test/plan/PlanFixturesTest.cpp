@@ -1,0 +1,76 @@
+//===- PlanFixturesTest.cpp - Plans that are kept -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// fixtures/version-N.plan is a plan as dtc-compile wrote it at version N: examples/mlp.mlir with
+// --mesh dp=2,pp=2 --microbatches 2 --zero 2 --dtype bf16. One is added with each version, and none
+// is changed. fixtures/invalid has plans as text, each with one defect and in its first line the
+// error that tells it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/PlanReader.h"
+#include "test/lib/files/SourcePath.h"
+#include "test/lib/plans/Expect.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <string>
+#include <vector>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+static std::vector<std::filesystem::path> filesIn(const char *folder, const char *extension) {
+  std::vector<std::filesystem::path> files;
+  for (const auto &entry : std::filesystem::directory_iterator(dtc::test::sourcePath(folder)))
+    if (entry.path().extension() == extension)
+      files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST(PlanFixtures, ThisVersionsPlanIsRead) {
+  std::string path =
+      dtc::test::sourcePath(fmt::format("test/plan/fixtures/version-{}.plan", planVersion));
+  PlanFacts facts;
+  auto plan = readPlan(path, &facts);
+  ASSERT_OK(plan);
+  EXPECT_EQ((*plan)->model(), "mlp");
+  EXPECT_EQ((*plan)->programs_size(), 2);
+  EXPECT_EQ((*plan)->axes_size(), 3);
+}
+
+TEST(PlanFixtures, PlansOfOtherVersionsAreRefused) {
+  std::vector<std::filesystem::path> plans = filesIn("test/plan/fixtures", ".plan");
+  EXPECT_FALSE(plans.empty());
+  for (const std::filesystem::path &path : plans)
+    if (path.stem() != fmt::format("version-{}", planVersion))
+      EXPECT_ERROR(readPlan(path), "is older than this runtime reads") << path;
+}
+
+TEST(PlanFixtures, InvalidPlansAreRefusedWithTheirErrors) {
+  std::vector<std::filesystem::path> plans = filesIn("test/plan/fixtures/invalid", ".textproto");
+  EXPECT_GE(plans.size(), 12u);
+  for (const std::filesystem::path &path : plans) {
+    SCOPED_TRACE(path.filename());
+    std::ifstream file(path);
+    std::string first, mark = "# error: ";
+    std::getline(file, first);
+    ASSERT_TRUE(first.starts_with(mark));
+    dtc::plan::Plan plan;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        std::string(std::istreambuf_iterator<char>(file), {}), &plan));
+    if (!path.stem().string().starts_with("version-"))
+      plan.set_version(planVersion);
+    std::string bytes = serializePlan(plan);
+    EXPECT_EQ(messageOf(parsePlan(bytes.data(), bytes.size())), first.substr(mark.size()));
+  }
+}
