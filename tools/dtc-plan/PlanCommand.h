@@ -1,0 +1,40 @@
+//===- PlanCommand.h - The subcommands and flags of dtc-plan ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TOOLS_DTC_PLAN_PLANCOMMAND_H
+#define DTC_TOOLS_DTC_PLAN_PLANCOMMAND_H
+
+#include "tools/CommandLine.h"
+#include "tools/dtc-plan/Subcommands.h"
+
+#include <string>
+
+namespace dtc {
+
+/// The command line of dtc-plan. Parsing it runs the subcommand.
+class PlanCommand {
+public:
+  /// Adds the subcommands and their flags; the command outlives the parsing.
+  explicit PlanCommand(CLI::App &app);
+
+  /// What is wrong with what stands before the subcommand, or with the subcommand itself, where
+  /// CLI11 would not say it; empty if nothing is.
+  std::string findProblem(int argc, char **argv) const;
+
+  /// Of the subcommand that has run.
+  int status = 0;
+
+private:
+  std::string checkSubcommand(const std::string &word) const;
+  std::string checkFlag(const std::string &text) const;
+
+  CLI::App &app;
+  PlanArguments args;
+};
+
+} // namespace dtc
+
+#endif // DTC_TOOLS_DTC_PLAN_PLANCOMMAND_H
