@@ -1,66 +1,14 @@
-//===- dtc-import.cpp - From a configuration to model IR ------------------===//
+//===- dtc-import.cpp - From a configuration to model IR -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/import/ImportModel.h"
-#include "support/AtomicFile.h"
-#include "support/CommandFiles.h"
-#include "support/ReadText.h"
-#include "tools/CommandLine.h"
-
-#include "mlir/IR/MLIRContext.h"
+#include "tools/dtc-import/ImportCommand.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/raw_ostream.h"
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 using namespace dtc;
-
-/// Writes the text to a file, whole or not at all, or to the standard output where the path is "-".
-static runtime::MaybeError writeText(const std::string &path, const std::string &text) {
-  if (path == "-") {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
-      return std::nullopt;
-    return runtime::Error{std::string("standard output: cannot write: ") + std::strerror(errno)};
-  }
-  auto file = runtime::AtomicFile::create(path);
-  if (!file)
-    return file.error();
-  if (auto problem = file->write(text))
-    return problem;
-  return file->commit();
-}
-
-/// A number in that range; NaN is in none.
-static CLI::Validator numberBetween(double least, double most) {
-  return CLI::Validator(
-      [=](std::string &text) {
-        double value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
-          return std::string();
-        return "found " + text + ", expected a number from " + std::to_string(least) + " to " +
-               std::to_string(most);
-      },
-      "");
-}
-
-/// Reads adapters into `lora`.
-static CLI::Validator loraInto(std::optional<LoraOptions> &lora) {
-  return CLI::Validator(
-      [&](std::string &text) -> std::string {
-        llvm::Expected<LoraOptions> parsed = parseLora(text);
-        if (!parsed)
-          return llvm::toString(parsed.takeError());
-        lora = std::move(*parsed);
-        return "";
-      },
-      "");
-}
 
 static int runMain(int argc, char **argv) {
   CLI::App app("Turns a Hugging Face config.json into model IR: one function, @loss, as one device "
@@ -68,82 +16,10 @@ static int runMain(int argc, char **argv) {
                    llvm::join(getKnownModelTypes(), ", ") + ".",
                "dtc-import");
   app.set_version_flag("--version", std::string("dtc-import ") + DTC_VERSION);
-  std::string input, output = "-", elementType = "f32", attention = "fused", lora;
-  ImportOptions options;
-  bool noDropout = false;
-  app.add_option("config", input, "The configuration; - is the standard input")->required();
-  app.add_option("--batch", options.batch,
-                 "Sequences in a batch, over all devices and microbatches")
-      ->required()
-      ->check(CLI::Range(int64_t{1}, kMaxTokens));
-  app.add_option("--seq", options.seq, "Tokens in a sequence")
-      ->required()
-      ->check(CLI::Range(int64_t{1}, kMaxTokens));
-  app.add_option("--dtype", elementType, "What to compute in: f32 or f64")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"f32", "f64"}));
-  app.add_option("--attention", attention,
-                 "How attention is computed: fused, by one op that never holds all scores, or "
-                 "decomposed, as einsums, a causal softmax and dropout")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fused", "decomposed"}));
-  app.add_flag("--no-dropout", noDropout, "Leave out the configuration's dropout");
-  app.add_option("--label-smoothing", options.labelSmoothing,
-                 "The part of the loss that asks for all classes alike")
-      ->check(numberBetween(0, 0.999))
-      ->capture_default_str();
-  app.add_option("--z-loss", options.zLoss,
-                 "Add so much of the squared log of the softmax's denominator to the loss, such as "
-                 "1e-4")
-      ->check(numberBetween(0, 1e6))
-      ->capture_default_str();
-  app.add_option(
-         "--ignore-index", options.ignoreIndex,
-         "The label of tokens that do not count, such as -100; the loss is the mean over the "
-         "others")
-      ->check(CLI::Range(int64_t{INT32_MIN}, int64_t{INT32_MAX}));
-  app.add_option("--lora", lora,
-                 "Freeze the model, and train low-rank adapters beside the linear layers named: "
-                 "rank=8,alpha=16,target=q_proj,v_proj and, if you like, dropout=0.1; the target "
-                 "all-linear stands for all but lm_head")
-      ->check(loraInto(options.lora));
-  app.add_option("-o,--output", output, "The file to write; - is the standard output")
-      ->capture_default_str();
+  ImportCommand command(app);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
-  options.doublePrecision = elementType == "f64";
-  options.attention = attention == "decomposed" ? AttentionForm::Decomposed : AttentionForm::Fused;
-  options.dropout = !noDropout;
-
-  runtime::CommandFiles files;
-  files.reads("the configuration", input == "-" ? "/dev/stdin" : input);
-  files.writes("-o", output == "-" ? "/dev/stdout" : output);
-  if (auto problem = files.check())
-    return fail(problem->message);
-
-  auto config = runtime::readText(input);
-  if (!config)
-    return fail(config.error().message);
-
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  ImportLog log;
-  llvm::StringRef fileName = input == "-" ? llvm::StringRef("<stdin>") : llvm::StringRef(input);
-  auto module = importModel(context, *config, fileName, options, log);
-  for (const std::string &warning : log.warnings)
-    llvm::errs() << "warning: " << runtime::printableMessage(warning) << "\n";
-  for (const std::string &error : log.errors)
-    fail(error);
-  if (!module)
-    return 1;
-
-  // Locations name the layers; diagnostics and reports live on them.
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module->print(stream, mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
-  stream << "\n";
-  if (auto problem = writeText(output, text))
-    return fail(problem->message);
-  return 0;
+  return command.run();
 }
 
 int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

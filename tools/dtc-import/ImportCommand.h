@@ -1,0 +1,34 @@
+//===- ImportCommand.h - What dtc-import does ------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TOOLS_DTC_IMPORT_IMPORTCOMMAND_H
+#define DTC_TOOLS_DTC_IMPORT_IMPORTCOMMAND_H
+
+#include "compiler/import/ImportModel.h"
+#include "tools/CommandLine.h"
+
+#include <string>
+
+namespace dtc {
+
+/// Reads a configuration and writes model IR.
+class ImportCommand {
+public:
+  /// Adds the flags; the command outlives the parsing of the command line.
+  explicit ImportCommand(CLI::App &app);
+
+  /// Does what the flags say; the status of the process.
+  int run();
+
+private:
+  std::string input, output = "-", elementType = "f32", attention = "fused", lora;
+  ImportOptions options;
+  bool noDropout = false;
+};
+
+} // namespace dtc
+
+#endif // DTC_TOOLS_DTC_IMPORT_IMPORTCOMMAND_H
