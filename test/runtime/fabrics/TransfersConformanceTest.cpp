@@ -61,7 +61,12 @@ struct Ends {
   std::vector<std::unique_ptr<Transfers>> ends;
 };
 
-using TransfersConformance = FabricConformance;
+class TransfersConformance : public FabricConformance {
+protected:
+  /// Whether a send lasts until its message has been received. The fabric of the tests takes a
+  /// copy.
+  static bool sendsWait() { return std::string(GetParam()) == "Local"; }
+};
 
 template <typename T> TransferTensor tensorOf(std::vector<T> &values) {
   return {values.data(), values.size() * sizeof(T)};
@@ -130,20 +135,37 @@ TEST_P(TransfersConformance, EndsThatDisagree) {
        {std::pair(other, "tensor 1 of the message has 8 bytes, its receiver expects 12"),
         std::pair(fewer, "the message has 2 tensors, its receiver expects 1")}) {
     Ends ends(fabric(), 2);
-    ends.send(0, 1, out);
+    Transfers::Ticket sent = ends.send(0, 1, out);
     EXPECT_ERROR(ends.wait(1, ends.receive(1, 0, in)).error, problem);
+    if (sendsWait())
+      EXPECT_ERROR(ends.wait(0, sent).error, problem);
   }
 }
 
 TEST_P(TransfersConformance, AnAbortWakesWhoWaits) {
-  Ends ends(fabric(), 2);
-  std::vector<int> values(4);
-  std::vector<TransferTensor> tensors = {tensorOf(values)};
-  Transfers::Ticket ticket = ends.receive(1, 0, tensors);
-  auto receiver =
-      std::async(std::launch::async, [&] { return messageOf(ends.wait(1, ticket).error); });
+  Ends ends(fabric(), 4);
+  std::vector<int> values(4), sent(4), late(4);
+  std::vector<TransferTensor> in = {tensorOf(values)}, out = {tensorOf(sent)};
+  std::vector<TransferTensor> lateIn = {tensorOf(late)};
+  auto wait = [&](size_t device, Transfers::Ticket ticket) {
+    return std::async(std::launch::async, [&ends, device, ticket] {
+      return messageOf(ends.wait(device, ticket).error);
+    });
+  };
+  std::vector<std::future<std::string>> waiting;
+  waiting.push_back(wait(1, ends.receive(1, 0, in)));
+  Transfers::Ticket unreceived = ends.send(2, 0, out);
+  if (sendsWait())
+    waiting.push_back(wait(2, unreceived));
   ends.fabric->abort(Error{"no more power"});
-  EXPECT_EQ(receiver.get(), "another device failed: no more power");
+  for (std::future<std::string> &each : waiting)
+    EXPECT_EQ(each.get(), "another device failed: no more power");
+  // What comes later fails at its start or at its end.
+  auto started = ends.ends[3]->startReceive(*ends.queues[3], 0, lateIn);
+  std::string error = messageOf(started);
+  if (started)
+    error = messageOf(ends.wait(3, *started).error);
+  EXPECT_EQ(error, "another device failed: no more power");
 }
 
 TEST_P(TransfersConformance, DoNotWaitForCollectives) {
