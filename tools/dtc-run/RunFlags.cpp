@@ -15,6 +15,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace dtc;
@@ -28,32 +29,25 @@ static const std::map<std::string, LearningRateDecay> decays = {
 static const std::map<std::string, Sampling> samplings = {{"random", Sampling::Random},
                                                           {"epochs", Sampling::Epochs}};
 
-/// CLI11 takes -1 for the largest unsigned number, and what is larger than the largest one for it.
-template <typename T> static CLI::Validator wholeNumber() {
+/// CLI11 takes -1 for the largest unsigned number, and what is larger than the largest one for it;
+/// its own check of a range lets NaN pass.
+template <typename T> static CLI::Validator nonNegative(std::string expected) {
   return CLI::Validator(
-      [](const std::string &text) -> std::string {
+      [expected = std::move(expected)](const std::string &text) -> std::string {
         T value = 0;
         auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (error == std::errc() && end == text.data() + text.size() && value >= 0)
           return "";
-        return fmt::format("found {}, expected a whole number from 0 to {}", text,
-                           std::numeric_limits<T>::max());
+        return fmt::format("found {}, expected {}", text, expected);
       },
       "");
 }
 
-/// CLI11's own check lets NaN pass.
-static CLI::Validator nonNegativeNumber() {
-  return CLI::Validator(
-      [](const std::string &text) -> std::string {
-        double value = 0;
-        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= 0)
-          return "";
-        return fmt::format("found {}, expected a number of 0 or more", text);
-      },
-      "");
+template <typename T> static CLI::Validator wholeNumber() {
+  return nonNegative<T>(fmt::format("a whole number from 0 to {}", std::numeric_limits<T>::max()));
 }
+
+static CLI::Validator nonNegativeNumber() { return nonNegative<double>("a number of 0 or more"); }
 
 void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
   CLI::Option *prompt =
