@@ -7,12 +7,16 @@
 #include "plan/KernelTable.h"
 
 #include "plan/plan.pb.h"
+#include "support/NearestName.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <list>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace dtc::runtime {
 
@@ -61,6 +65,7 @@ static constexpr int kAnyNumber = std::numeric_limits<int>::max();
 static constexpr InPlacePair kFirst[] = {{0, 0}};
 static constexpr InPlacePair kSecond[] = {{1, 0}};
 static constexpr InPlacePair kEither[] = {{0, 0}, {1, 0}};
+static constexpr InPlacePair kSecondOrFirst[] = {{1, 0}, {0, 0}};
 static constexpr InPlacePair kChoices[] = {{1, 0}, {2, 0}};
 // An optimizer's operands are parameter, gradient and moments, its results parameter and moments.
 static constexpr InPlacePair kOneMoment[] = {{0, 0}, {2, 1}};
@@ -142,7 +147,7 @@ static constexpr KernelInfo kKernels[] = {
      .inputs = {2, 2},
      .attributes = kApproximate,
      .isPointwise = true,
-     .inPlace = kEither},
+     .inPlace = kSecondOrFirst},
     {.name = "layer_norm", .inputs = {3, 3}, .outputs = 3, .attributes = kEps},
     {.name = "layer_norm_grad", .inputs = {5, 5}, .outputs = 3},
     {.name = "lion",
@@ -190,7 +195,7 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "shard_slice", .attributes = kBlockOfDim, .traffic = KernelTraffic::Rows},
     {.name = "sigmoid", .isPointwise = true, .inPlace = kFirst},
     {.name = "silu", .isPointwise = true, .inPlace = kFirst},
-    {.name = "silu_grad", .inputs = {2, 2}, .isPointwise = true, .inPlace = kEither},
+    {.name = "silu_grad", .inputs = {2, 2}, .isPointwise = true, .inPlace = kSecondOrFirst},
     {.name = "slice", .attributes = kOffsets, .traffic = KernelTraffic::Rows},
     {.name = "softmax", .attributes = kSoftmax, .inPlace = kFirst},
     {.name = "softmax_grad", .inputs = {2, 2}, .attributes = kScaleOrOne, .inPlace = kSecond},
@@ -211,12 +216,32 @@ static_assert(std::is_sorted(std::begin(kKernels), std::end(kKernels),
 
 std::span<const KernelInfo> allKernels() { return kKernels; }
 
+/// What addKernel() has added. A list, so that what findKernel() returned stays where it is.
+static std::list<KernelInfo> &addedKernels() {
+  static std::list<KernelInfo> kernels;
+  return kernels;
+}
+
 const KernelInfo &findKernel(std::string_view name) {
   static constexpr KernelInfo kUnknown;
   const auto *found = std::lower_bound(
       std::begin(kKernels), std::end(kKernels), name,
       [](const KernelInfo &kernel, std::string_view sought) { return kernel.name < sought; });
-  return found != std::end(kKernels) && found->name == name ? *found : kUnknown;
+  if (found != std::end(kKernels) && found->name == name)
+    return *found;
+  auto added = std::ranges::find(addedKernels(), name, &KernelInfo::name);
+  return added != addedKernels().end() ? *added : kUnknown;
+}
+
+MaybeError addKernel(const KernelInfo &kernel) {
+  if (kernel.name.empty())
+    return Error{"a kernel without a name cannot be added"};
+  if (!findKernel(kernel.name).name.empty())
+    return Error{fmt::format("there is a kernel \"{}\" already; expected another name for one that "
+                             "is added",
+                             kernel.name)};
+  addedKernels().push_back(kernel);
+  return std::nullopt;
 }
 
 std::string_view name(AttributeKind kind) {
@@ -247,43 +272,65 @@ static std::optional<AttributeKind> kindOf(const plan::Attribute &attribute) {
   return std::nullopt;
 }
 
-MaybeError checkKernelCall(const plan::KernelCall &call) {
+static Error unknownKernel(const std::string &name) {
+  std::vector<std::string> names;
+  for (const KernelInfo &kernel : kKernels)
+    names.emplace_back(kernel.name);
+  std::string guess = didYouMean(name, names);
+  return Error{fmt::format("there is no kernel \"{}\"{}", name,
+                           guess.empty() ? "; docs/kernels.md lists those that there are" : guess)};
+}
+
+/// "3", "3 to 4", "1 or more".
+static std::string describe(const KernelInputs &inputs) {
+  if (inputs.most == inputs.least)
+    return fmt::format("{}", inputs.least);
+  return inputs.most == kAnyNumber ? fmt::format("{} or more", inputs.least)
+                                   : fmt::format("{} to {}", inputs.least, inputs.most);
+}
+
+static MaybeError checkAttributes(const KernelInfo &kernel, const plan::KernelCall &call) {
   auto problem = [&](const std::string &text) {
-    return Error{fmt::format("a call of kernel \"{}\" {}; docs/kernels.md says how it is called",
-                             call.kernel(), text)};
+    return Error{fmt::format("kernel \"{}\" {}", kernel.name, text)};
   };
-  const KernelInfo &kernel = findKernel(call.kernel());
-  if (kernel.name.empty())
-    return problem("is of no kernel that there is");
-  if (call.inputs_size() < kernel.inputs.least || call.inputs_size() > kernel.inputs.most)
-    return problem(fmt::format(
-        "has {} inputs, expected {}{}", call.inputs_size(), kernel.inputs.least,
-        kernel.inputs.most == kAnyNumber           ? " or more"
-        : kernel.inputs.most > kernel.inputs.least ? fmt::format(" to {}", kernel.inputs.most)
-                                                   : ""));
-  if (call.outputs_size() != kernel.outputs)
-    return problem(fmt::format("has {} outputs, expected {}", call.outputs_size(), kernel.outputs));
-  size_t known = 0;
+  std::vector<std::string> names;
+  for (const KernelAttribute &each : kernel.attributes)
+    names.emplace_back(each.name);
+  std::set<std::string> unknown; // the map has no order of its own
+  for (const auto &[found, value] : call.attributes())
+    if (std::ranges::find(names, found) == names.end())
+      unknown.insert(found);
+  if (!unknown.empty())
+    return problem(fmt::format("has the attribute \"{}\", expected {}", *unknown.begin(),
+                               names.empty() ? "none" : quoteNames(names)));
   for (const KernelAttribute &attribute : kernel.attributes) {
-    auto it = call.attributes().find(std::string(attribute.name));
-    if (it == call.attributes().end()) {
+    auto found = call.attributes().find(std::string(attribute.name));
+    if (found == call.attributes().end()) {
       if (!attribute.isOptional)
-        return problem(fmt::format("has no attribute \"{}\"", attribute.name));
+        return problem(fmt::format("has no attribute \"{}\", expected one of kind {}",
+                                   attribute.name, name(attribute.kind)));
       continue;
     }
-    ++known;
-    std::optional<AttributeKind> kind = kindOf(it->second);
+    std::optional<AttributeKind> kind = kindOf(found->second);
     if (kind != attribute.kind)
-      return problem(fmt::format("has the attribute \"{}\" of kind {}, expected {}", attribute.name,
-                                 kind ? name(*kind) : "none", name(attribute.kind)));
+      return problem(fmt::format(
+          "has the attribute \"{}\" {}, expected one of kind {}", attribute.name,
+          kind ? fmt::format("of kind {}", name(*kind)) : "without a value", name(attribute.kind)));
   }
-  if (known == call.attributes().size())
-    return std::nullopt;
-  for (const auto &[found, value] : call.attributes())
-    if (std::ranges::none_of(kernel.attributes,
-                             [&](const KernelAttribute &each) { return each.name == found; }))
-      return problem(fmt::format("has the attribute \"{}\", which it does not take", found));
   return std::nullopt;
+}
+
+MaybeError checkKernelCall(const plan::KernelCall &call) {
+  const KernelInfo &kernel = findKernel(call.kernel());
+  if (kernel.name.empty())
+    return unknownKernel(call.kernel());
+  if (call.inputs_size() < kernel.inputs.least || call.inputs_size() > kernel.inputs.most)
+    return Error{fmt::format("kernel \"{}\" has {} inputs, expected {}", kernel.name,
+                             call.inputs_size(), describe(kernel.inputs))};
+  if (call.outputs_size() != kernel.outputs)
+    return Error{fmt::format("kernel \"{}\" has {} outputs, expected {}", kernel.name,
+                             call.outputs_size(), kernel.outputs)};
+  return checkAttributes(kernel, call);
 }
 
 KernelClass classOf(std::string_view kernel) { return findKernel(kernel).kernelClass; }

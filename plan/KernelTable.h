@@ -63,7 +63,7 @@ struct KernelInputs {
 
 struct KernelInfo {
   std::string_view name;
-  KernelInputs inputs;
+  KernelInputs inputs = {};
   int outputs = 1;
   std::span<const KernelAttribute> attributes = {};
   KernelClass kernelClass = KernelClass::Other;
@@ -75,11 +75,16 @@ struct KernelInfo {
   bool isEpilogue = false;
   /// If it reads a random key, it draws another mask in each run of the loop over microbatches.
   bool drawsMask = false;
-  std::span<const InPlacePair> inPlace = {};
+  std::span<const InPlacePair> inPlace = {}; // in order of preference
 };
 
 /// All kernels of docs/kernels.md, ordered by name.
 std::span<const KernelInfo> allKernels();
+
+/// Adds a kernel that a backend has beside those of docs/kernels.md, so that plans may call it.
+/// What `kernel` refers to outlives all plans; a name that is known already is refused. To be
+/// called before plans are read: readers do not lock.
+MaybeError addKernel(const KernelInfo &kernel);
 
 /// The letters of docs/kernels.md for a kind: "i", "ints".
 std::string_view name(AttributeKind kind);
@@ -100,8 +105,9 @@ bool mayRunInPlace(std::string_view kernel, int input, int output);
 int64_t kernelBytes(std::string_view kernel, std::span<const TensorType> inputs,
                     std::span<const TensorType> outputs);
 
-/// An error where a call is of no kernel of the table, or has another number of operands, an
-/// unknown attribute, one of another kind, or lacks one.
+/// An error where a call is of no kernel that is known, or has another number of operands, an
+/// unknown attribute, one of another kind, or lacks one. The error names the kernel and says what
+/// is expected.
 MaybeError checkKernelCall(const plan::KernelCall &call);
 
 /// Whether the kernel reads what its output held before, after the first microbatch.

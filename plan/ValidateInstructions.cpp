@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/KernelTable.h"
 #include "plan/OperandOverlap.h"
 #include "plan/PlanChecks.h"
 #include "plan/PlanTypes.h"
@@ -20,18 +21,15 @@ namespace dtc::runtime {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-static MaybeError checkKernelCall(const PlanContext &context, const plan::KernelCall &call) {
-  if (call.kernel().empty())
-    return Error{"the kernel has no name"};
+static MaybeError checkKernel(const PlanContext &context, const plan::KernelCall &call) {
+  if (MaybeError error = checkKernelCall(call))
+    return error;
   for (int i = 0; i < call.inputs_size(); ++i)
     if (MaybeError error = checkBufferIndex(context, call.inputs(i)))
       return Error{fmt::format("input {} {}", i, error->message)};
   for (int i = 0; i < call.outputs_size(); ++i)
     if (MaybeError error = checkBufferIndex(context, call.outputs(i)))
       return Error{fmt::format("output {} {}", i, error->message)};
-  for (const auto &[name, attribute] : call.attributes())
-    if (attribute.value_case() == plan::Attribute::VALUE_NOT_SET)
-      return Error{fmt::format("attribute \"{}\" has no value", name)};
   return checkKernelOverlap(context, call);
 }
 
@@ -196,7 +194,7 @@ static MaybeError checkInstruction(const PlanContext &context,
   if (!(instruction.flops() >= 0))
     return Error{fmt::format("flops is {}; expected 0 or more", instruction.flops())};
   if (instruction.has_kernel())
-    return checkKernelCall(context, instruction.kernel());
+    return checkKernel(context, instruction.kernel());
   if (instruction.has_collective())
     return checkCollective(context, instruction.collective());
   if (instruction.has_wait())

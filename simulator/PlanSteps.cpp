@@ -39,7 +39,7 @@ public:
   }
 
 private:
-  /// Whether the time of every product can be told. What the attributes of kernels are is for
+  /// Whether the time of every product can be told. What an equation says is for
   /// backends to check, not for validatePlan().
   MaybeError checkProducts() const {
     for (const plan::Program &program : plan.programs())

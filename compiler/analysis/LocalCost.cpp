@@ -9,33 +9,22 @@
 #include "dialects/dist/Dist.h"
 #include "simulator/cluster/CollectiveTime.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace dtc;
-using runtime::CollectiveKind;
 
 int64_t dtc::tensorBytes(Type tensor) {
   return cast<RankedTensorType>(tensor).getNumElements() * elementBytes(tensor);
 }
 
-static std::optional<CollectiveKind> collectiveKind(Operation *op) {
-  return llvm::TypeSwitch<Operation *, std::optional<CollectiveKind>>(op)
-      .Case<dist::AllReduceOp>([](auto) { return CollectiveKind::AllReduce; })
-      .Case<dist::AllGatherOp>([](auto) { return CollectiveKind::AllGather; })
-      .Case<dist::ReduceScatterOp>([](auto) { return CollectiveKind::ReduceScatter; })
-      .Case<dist::AllToAllOp>([](auto) { return CollectiveKind::AllToAll; })
-      .Case<dist::PermuteOp>([](auto) { return CollectiveKind::Permute; })
-      .Default([](Operation *) { return std::nullopt; });
-}
-
 double dtc::localSeconds(const Mesh &mesh, Operation *op) {
-  if (std::optional<CollectiveKind> kind = collectiveKind(op)) {
+  if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op)) {
     AxisList axes;
-    for (auto name : op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+    for (auto name : collective.getAxes().getAsRange<StringAttr>())
       axes.push_back(*mesh.find(name));
     auto bytes = double(tensorBytes(op->getOperand(0).getType()));
-    return runtime::collectiveTime(*kind, bytes, mesh.groupOver(axes)).seconds;
+    // Both kinds have the numbers of plan.proto.
+    auto kind = static_cast<runtime::CollectiveKind>(collective.getCollectiveKind());
+    return runtime::collectiveTime(kind, bytes, mesh.groupOver(axes)).seconds;
   }
   double seconds = 0;
   for (Region &region : op->getRegions())

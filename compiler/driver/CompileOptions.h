@@ -136,6 +136,9 @@ struct ResolvedOptions : CompileOptions {
   std::vector<int64_t> stageStarts;
 };
 
+/// The schedule by which the fastest is chosen.
+inline constexpr const char *kAutoSchedule = "auto";
+
 /// The axis name that --microbatches makes.
 inline constexpr const char *kMicrobatchAxis = "micro";
 

@@ -227,6 +227,12 @@ const Option *dtc::findOption(StringRef name) {
 
 std::string Option::flag() const { return spell(name, OptionSpelling::Flag); }
 
+bool Option::isList() const {
+  return std::holds_alternative<std::vector<std::string> CompileOptions::*>(member) ||
+         std::holds_alternative<MeshSizes CompileOptions::*>(member) ||
+         std::holds_alternative<LinkSpeeds CompileOptions::*>(member);
+}
+
 std::string dtc::spell(StringRef name, OptionSpelling spelling) {
   if (spelling == OptionSpelling::Field)
     return name.str();

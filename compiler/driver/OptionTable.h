@@ -60,6 +60,8 @@ struct Option {
   bool hasCommas = false;
 
   std::string flag() const;
+  /// Whether it has any number of values, which setOption() takes one by one.
+  bool isList() const;
 };
 
 llvm::ArrayRef<Option> getOptions();

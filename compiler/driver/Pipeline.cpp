@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - The whole road --------------------------------------===//
+//===- Pipeline.cpp - The passes that compile a model ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -241,5 +241,4 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
   lower.keepSums = options.accumulates;
   manager.addPass(createLowerToExecPass(lower));
   manager.addPass(createOverlapCollectivesPass());
-  manager.addPass(createPlanMemoryPass());
 }

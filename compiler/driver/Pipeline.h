@@ -1,4 +1,4 @@
-//===- Pipeline.h - The whole road ----------------------------------------===//
+//===- Pipeline.h - The compiler driver -----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -30,7 +30,7 @@ struct RecomputeActivationsPassOptions;
 /// The logical axes that are split over tp without a map that says otherwise.
 inline constexpr const char *kTensorAxisNames[] = {"heads", "kv_heads", "mlp", "vocab"};
 
-/// Registers every dialect that a module may contain on the road.
+/// Registers every dialect that a module may contain between the passes.
 void registerDialects(mlir::DialectRegistry &registry);
 
 /// The map of logical axes that holds without --shard, for the axes that the mesh has: Megatron's
@@ -51,19 +51,29 @@ void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &opti
 RecomputeActivationsPassOptions recomputeOptions(const ResolvedOptions &options,
                                                  llvm::ArrayRef<int64_t> keepBytes);
 
-/// Adds the passes from there to exec IR with planned memory. The schedule is not "auto".
-/// `keepBytes`: see dtc-recompute-activations.
+/// Adds the passes from there to exec IR. dtc-plan-memory is not among them: it plans the memory of
+/// all entry points together. The schedule is not "auto". `keepBytes`: see
+/// dtc-recompute-activations.
 void buildLowering(mlir::OpPassManager &manager, const ResolvedOptions &options,
                    llvm::ArrayRef<int64_t> keepBytes = {});
 
-/// Takes a module the whole road and writes the plan. Where the options leave the schedule or what
-/// is computed again to be chosen, all candidates are compiled, and the fastest by simulation among
-/// those that fit the memory limit is taken: on `cluster`, or without one by the estimates of the
-/// plans. Where none fits, the error says what needs the memory and which changes would help.
-/// Diagnostics go to the context.
+/// Takes a model to exec IR with planned memory: the programs of all entry points of the mode.
+/// Where the options leave the schedule or what is computed again to be chosen, all candidates are
+/// compiled, and the fastest by simulation among those that fit the memory limit is taken: on
+/// `cluster`, or without one by the estimates of the plans. Where none fits, the error says what
+/// needs the memory and which changes would help. Diagnostics go to the context.
+mlir::LogicalResult compileToExec(mlir::ModuleOp module, const CompileOptions &options,
+                                  llvm::StringRef modelName,
+                                  const cluster::Cluster *cluster = nullptr);
+
+/// The same, and writes the plan.
 mlir::LogicalResult compile(mlir::ModuleOp module, const CompileOptions &options,
                             llvm::StringRef modelName, plan::Plan &plan,
                             const cluster::Cluster *cluster = nullptr);
+
+/// Registers compileToExec() as the pass pipeline "dtc-compile", whose options are those of
+/// OptionTable.h.
+void registerCompilePipeline();
 
 } // namespace dtc
 

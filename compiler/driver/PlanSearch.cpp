@@ -9,9 +9,11 @@
 #include "compiler/analysis/KeepSearch.h"
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/export/ExportPlan.h"
+#include "compiler/passes/Passes.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "plan/PlanValidator.h"
 #include "simulator/PlanSimulation.h"
+#include "support/Format.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -27,9 +29,10 @@ namespace {
 /// Collects the diagnostics of a scope.
 class Collector {
 public:
-  Collector(MLIRContext *context, std::vector<Diagnostic> &into)
-      : handler(context, [&into](Diagnostic &diagnostic) {
-          into.push_back(std::move(diagnostic));
+  Collector(MLIRContext *context, std::vector<Diagnostic> &into, bool errorsOnly = false)
+      : handler(context, [&into, errorsOnly](Diagnostic &diagnostic) {
+          if (!errorsOnly || diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            into.push_back(std::move(diagnostic));
           return success();
         }) {}
 
@@ -38,12 +41,20 @@ private:
 };
 } // namespace
 
+static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) {
+  for (Diagnostic &diagnostic : diagnostics)
+    context->getDiagEngine().emit(std::move(diagnostic));
+  diagnostics.clear();
+}
+
 LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addPasses) {
   PassManager manager(module.getContext(), module.getOperationName());
   // After each pass it takes a quarter of the time. dtc-opt does it, and builds with assertions.
 #ifdef NDEBUG
   manager.enableVerifier(false);
 #endif
+  // Of dtc-opt, for IR to be printed between passes; other tools have none of these flags.
+  (void)applyPassManagerCLOptions(manager);
   addPasses(manager);
   return success(succeeded(manager.run(module)) && succeeded(verify(module)));
 }
@@ -76,77 +87,191 @@ void dtc::describeModel(ModuleOp model, const CompileOptions &options, plan::Pla
   plan.set_masked_flops(flops.masked);
 }
 
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+/// Plans the memory of all entry points together, which share their states.
+static LogicalResult planMemory(ModuleOp module) {
+  return runPasses(module, [](OpPassManager &manager) { manager.addPass(createPlanMemoryPass()); });
+}
+
+static std::vector<int64_t> arenasOf(ModuleOp module) {
+  std::vector<int64_t> arenas;
+  for (auto program : module.getOps<exec::ProgramOp>())
+    arenas.push_back(int64_t(*program.getArenaBytes()));
+  return arenas;
+}
+
 ModuleOp PlanSearch::partitioned(const ResolvedOptions &options) {
   Front &front = frontOf(options);
   if (front.isMade)
     return front.module.get();
   front.isMade = true;
+  ResolvedOptions all = options;
+  if (options.decodes) {
+    ResolvedOptions first = options;
+    first.decodes = false;
+    all.stageStarts = stageStartsOf(partitioned(first));
+  }
   front.module = model.clone();
-  Collector collector(model.getContext(), front.diagnostics);
-  if (failed(declareMesh(*front.module, options)) ||
+  // What there is to remark upon was said of the first entry point.
+  Collector collector(model.getContext(), front.diagnostics, /*errorsOnly=*/options.decodes);
+  if (failed(declareMesh(*front.module, all)) ||
       failed(runPasses(*front.module,
-                       [&](OpPassManager &manager) { buildPartitioning(manager, options); })))
+                       [&](OpPassManager &manager) { buildPartitioning(manager, all); })))
     front.module = nullptr;
   return front.module.get();
 }
 
-std::optional<Candidate> PlanSearch::lower(const ResolvedOptions &options,
-                                           ArrayRef<int64_t> keepBytes) {
-  ModuleOp front = partitioned(options);
-  if (!front) {
-    noteFailure(frontOf(options).diagnostics);
-    return std::nullopt;
-  }
-  Candidate candidate;
-  candidate.options = options;
-  candidate.module = front.clone();
-  Collector collector(model.getContext(), candidate.diagnostics);
-  auto fail = [&]() -> std::optional<Candidate> {
-    noteFailure(candidate.diagnostics);
-    return std::nullopt;
-  };
-  ResolvedOptions rest = options;
-  if (options.recompute != Recompute::None) {
-    auto keeps = recomputeActivations(*candidate.module, recomputeOptions(options, keepBytes));
-    if (failed(keeps))
-      return fail();
-    candidate.keeps = std::move(*keeps);
+/// Takes the local view of an entry point to exec IR; null after errors. What is kept for the
+/// backward pass is added to `keeps`.
+static OwningOpRef<ModuleOp> lowerEntryPoint(const EntryPoint &entry, OwningOpRef<ModuleOp> module,
+                                             bool plansMemory, ArrayRef<int64_t> keepBytes,
+                                             std::vector<DeviceKeeps> &keeps) {
+  ResolvedOptions rest = entry.options;
+  if (entry.isEvaluation)
+    rest.recompute = Recompute::None; // nothing is kept
+  if (rest.recompute != Recompute::None) {
+    auto kept = recomputeActivations(*module, recomputeOptions(rest, keepBytes));
+    if (failed(kept))
+      return nullptr;
+    llvm::append_range(keeps, *kept);
     rest.recompute = Recompute::None; // it is done
   }
-  if (failed(runPasses(*candidate.module,
-                       [&](OpPassManager &manager) { buildLowering(manager, rest); })))
+  auto addPasses = [&](OpPassManager &manager) {
+    if (entry.isEvaluation)
+      manager.addPass(createBuildEvaluationPass());
+    buildLowering(manager, rest);
+    if (plansMemory)
+      manager.addPass(createPlanMemoryPass());
+  };
+  if (failed(runPasses(*module, addPasses)))
+    return nullptr;
+  return module;
+}
+
+std::optional<Candidate> PlanSearch::lower(const ResolvedOptions &options,
+                                           ArrayRef<int64_t> keepBytes) {
+  Candidate candidate;
+  candidate.options = options;
+  auto fail = [&]() -> std::optional<Candidate> {
+    noteFailure(candidate);
+    return std::nullopt;
+  };
+  std::vector<EntryPoint> entries = entryPointsOf(options);
+  llvm::erase_if(entries, [](const EntryPoint &entry) { return entry.isOptional; });
+  for (const EntryPoint &entry : entries) {
+    bool isFirst = entry.name.empty();
+    Collector collector(model.getContext(), candidate.diagnostics, /*errorsOnly=*/!isFirst);
+    ModuleOp front = partitioned(entry.options);
+    if (!front) {
+      emitAll(model.getContext(), frontOf(entry.options).diagnostics);
+      return fail();
+    }
+    OwningOpRef<ModuleOp> module = lowerEntryPoint(
+        entry, front.clone(), /*plansMemory=*/entries.size() == 1, keepBytes, candidate.keeps);
+    if (!module)
+      return fail();
+    if (isFirst)
+      candidate.module = std::move(module);
+    else
+      addPrograms(*candidate.module, *module, entry.name);
+  }
+  Collector collector(model.getContext(), candidate.diagnostics);
+  if (entries.size() > 1 && failed(planMemory(*candidate.module)))
     return fail();
-  for (auto program : candidate.module->getOps<exec::ProgramOp>())
-    candidate.arenas.push_back(*program.getArenaBytes());
+  candidate.arenas = arenasOf(*candidate.module);
   return candidate;
 }
 
-std::optional<Candidate> PlanSearch::finish(std::optional<Candidate> candidate) {
-  if (!candidate)
-    return std::nullopt;
-  Collector collector(model.getContext(), candidate->diagnostics);
-  auto fail = [&]() -> std::optional<Candidate> {
-    noteFailure(candidate->diagnostics);
-    return std::nullopt;
-  };
-  if (failed(exportPlan(*candidate->module, name, candidate->plan)))
-    return fail();
-  describeModel(model, candidate->options, candidate->plan);
+FailureOr<std::string> PlanSearch::addOptional(Candidate &candidate, const EntryPoint &entry) {
+  std::vector<Diagnostic> errors;
+  OwningOpRef<ModuleOp> module;
+  {
+    Collector collector(model.getContext(), errors, /*errorsOnly=*/true);
+    // No more candidates need the local view.
+    partitioned(entry.options);
+    module = std::move(frontOf(entry.options).module);
+    if (module)
+      module =
+          lowerEntryPoint(entry, std::move(module), /*plansMemory=*/false, {}, candidate.keeps);
+  }
+  if (!module)
+    return errors.empty() ? std::string("a pass failed") : errors.front().str();
+  if (std::string problem = findStaleState(*candidate.module, *module); !problem.empty())
+    return problem;
+  int64_t limit = candidate.options.memoryLimit;
+  OwningOpRef<ModuleOp> without = limit > 0 ? candidate.module->clone() : nullptr;
+  addPrograms(*candidate.module, *module, entry.name);
+  if (failed(planMemory(*candidate.module)))
+    return mlir::failure();
+  std::vector<int64_t> arenas = arenasOf(*candidate.module);
+  int64_t needed = *llvm::max_element(arenas);
+  if (limit == 0 || needed <= limit) {
+    candidate.arenas = std::move(arenas);
+    return std::string();
+  }
+  candidate.module = std::move(without);
+  return fmt::format("with \"{}\" a device needs {}, more than the limit of {}", entry.name.str(),
+                     runtime::formatBytes(needed), runtime::formatBytes(limit));
+}
+
+LogicalResult PlanSearch::complete(Candidate &candidate) {
+  emitAll(model.getContext(), frontOf(candidate.options).diagnostics);
+  emitAll(model.getContext(), candidate.diagnostics);
+  for (const EntryPoint &entry : entryPointsOf(candidate.options)) {
+    if (!entry.isOptional)
+      continue;
+    FailureOr<std::string> problem = addOptional(candidate, entry);
+    if (failed(problem))
+      return mlir::failure();
+    if (!problem->empty())
+      emitWarning(model.getLoc()) << "the plan cannot " << entry.name << ": " << *problem;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+void PlanSearch::noteFailure(Candidate &candidate) {
+  if (!failure.empty())
+    return;
+  failure = std::move(candidate.diagnostics);
+  failedFront = &frontOf(candidate.options);
+}
+
+void PlanSearch::emitFailure() {
+  if (failedFront)
+    emitAll(model.getContext(), failedFront->diagnostics);
+  emitAll(model.getContext(), failure);
+}
+
+bool PlanSearch::measure(Candidate &candidate) {
+  Collector collector(model.getContext(), candidate.diagnostics);
+  if (failed(exportPlan(*candidate.module, name, candidate.plan))) {
+    noteFailure(candidate);
+    return false;
+  }
+  describeModel(model, candidate.options, candidate.plan);
   // No schedule is chosen that no runtime would take.
-  if (auto problem = runtime::validatePlan(candidate->plan)) {
+  if (auto problem = runtime::validatePlan(candidate.plan)) {
     emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
-    return fail();
+    noteFailure(candidate);
+    return false;
   }
   if (cluster) {
     // A plan has more devices than the cluster where all candidates have: then none is better.
-    if (auto simulation = runtime::simulateOnCluster(candidate->plan, *cluster)) {
-      candidate->seconds = simulation->stepSeconds;
-      candidate->simulation = std::move(*simulation);
+    if (auto simulation = runtime::simulateOnCluster(candidate.plan, *cluster)) {
+      candidate.seconds = simulation->stepSeconds;
+      candidate.simulation = std::move(*simulation);
     }
-  } else if (auto timeline = runtime::simulatePlan(candidate->plan)) {
-    candidate->seconds = timeline->step().seconds();
+  } else if (auto timeline = runtime::simulatePlan(candidate.plan)) {
+    candidate.seconds = timeline->step().seconds();
   }
-  return candidate;
+  return true;
 }
 
 std::optional<Candidate> PlanSearch::keepIfFits(std::optional<Candidate> candidate) {
@@ -159,9 +284,8 @@ std::optional<Candidate> PlanSearch::keepIfFits(std::optional<Candidate> candida
 }
 
 std::optional<Candidate> PlanSearch::fit(const ResolvedOptions &options) {
-  if (options.recompute == Recompute::Auto)
-    return finish(recomputeLeast(options));
-  return finish(keepIfFits(lower(options)));
+  return options.recompute == Recompute::Auto ? recomputeLeast(options)
+                                              : keepIfFits(lower(options));
 }
 
 /// How many plans a search may take. With few ops the choices are few, of which each makes a
@@ -226,8 +350,8 @@ std::optional<Candidate> PlanSearch::recomputeLeast(const ResolvedOptions &optio
   return best;
 }
 
-std::optional<Candidate> PlanSearch::run(const ResolvedOptions &options) {
-  if (options.schedule != "auto")
+std::optional<Candidate> PlanSearch::choose(const ResolvedOptions &options) {
+  if (options.schedule != kAutoSchedule)
     return fit(options);
   std::optional<Candidate> best;
   for (const ScheduleRule &rule : getScheduleRules()) {
@@ -236,8 +360,15 @@ std::optional<Candidate> PlanSearch::run(const ResolvedOptions &options) {
     if (options.chunks > 0 && (options.chunks < rule.minChunks || options.chunks > rule.maxChunks))
       continue;
     std::optional<Candidate> candidate = fit(tried);
-    if (candidate && (!best || candidate->seconds < best->seconds))
+    if (candidate && measure(*candidate) && (!best || candidate->seconds < best->seconds))
       best = std::move(candidate);
   }
   return best;
+}
+
+std::optional<Candidate> PlanSearch::run(const ResolvedOptions &options) {
+  std::optional<Candidate> candidate = choose(options);
+  if (candidate && options.schedule != kAutoSchedule && !measure(*candidate))
+    return std::nullopt;
+  return candidate;
 }

@@ -35,6 +35,14 @@ private:
   LogicalResult exportAttribute(Operation &at, Attribute attr, plan::Attribute &out);
   void exportSharding(dist::ShardingAttr attr, plan::Sharding &out);
   void exportBuffer(exec::BufferOp buffer);
+  /// A view, or a value that takes the place of another one.
+  void exportPlace(Operation &entry);
+  void exportState(exec::StateOp state);
+  void exportInput(exec::InputOp input);
+  void exportOutput(exec::OutputOp output);
+  void exportTransfer(exec::TransferOp transfer);
+  LogicalResult exportTask(exec::TaskOp task);
+  void exportRun(exec::RunOp run);
   void exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out);
   uint32_t sourceIndex(const Twine &text);
   uint32_t reasonIndex(DictionaryAttr reason);
@@ -44,8 +52,11 @@ private:
   plan::Plan &plan;
   plan::Program *program = nullptr;
   llvm::DenseMap<Value, uint32_t> buffers;
-  llvm::StringMap<uint32_t> transfers;          ///< of the program
-  llvm::DenseMap<Attribute, uint32_t> slotMaps; ///< of the program
+  // Of the program, the numbers of:
+  llvm::StringMap<uint32_t> transfers;
+  llvm::DenseMap<Attribute, uint32_t> slotMaps;
+  llvm::StringMap<uint32_t> tasks;
+  llvm::StringMap<int> states;
   llvm::StringMap<uint32_t> sources;
   llvm::DenseMap<Attribute, uint32_t> reasons;
   llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
@@ -254,6 +265,107 @@ static plan::State::Kind kindOf(exec::StateOp state) {
                                 : plan::State::PARAMETER;
 }
 
+void Exporter::exportPlace(Operation &entry) {
+  Value value = entry.getResult(0), source = entry.getOperand(0);
+  plan::Buffer out = program->buffers(indexOf(source)); // the same place
+  out.clear_view_of();
+  out.clear_reuses();
+  if (isa<exec::ReuseOp>(entry)) {
+    out.set_reuses(indexOf(exec::getRoot(source)));
+  } else {
+    while (auto view = source.getDefiningOp<exec::ViewOp>())
+      source = view.getSource();
+    out.set_view_of(indexOf(source));
+  }
+  out.clear_shape();
+  for (int64_t size : cast<MemRefType>(value.getType()).getShape())
+    out.add_shape(size);
+  buffers[value] = program->buffers_size();
+  *program->add_buffers() = std::move(out);
+}
+
+void Exporter::exportState(exec::StateOp state) {
+  states[state.getStateName()] = program->states_size();
+  plan::State *out = program->add_states();
+  out->set_name(state.getStateName().str());
+  out->set_parameter(state.getParameter().value_or("").str());
+  for (int64_t size : state.getFileShape())
+    out->add_file_shape(size);
+  for (int64_t size : state.getShape())
+    out->add_shape(size);
+  out->set_dtype(toDType(cast<MemRefType>(state.getBuffer().getType()).getElementType()));
+  exportSharding(state.getSharding(), *out->mutable_sharding());
+  exportInit(state.getInitAttr(), *out->mutable_init());
+  out->set_buffer(indexOf(state.getBuffer()));
+  out->set_kind(kindOf(state));
+}
+
+void Exporter::exportInput(exec::InputOp input) {
+  plan::Input *out = program->add_inputs();
+  out->set_name(input.getInputName().str());
+  out->set_role(llvm::StringSwitch<plan::Input::Role>(input.getRole())
+                    .Case("learning_rates", plan::Input::LEARNING_RATES)
+                    .Case("first_step", plan::Input::FIRST_STEP)
+                    .Case("batches", plan::Input::BATCHES)
+                    .Default(plan::Input::DATA));
+  for (int64_t size : input.getShape())
+    out->add_shape(size);
+  out->set_dtype(toDType(cast<MemRefType>(input.getBuffer().getType()).getElementType()));
+  exportSharding(input.getSharding(), *out->mutable_sharding());
+  out->set_buffer(indexOf(input.getBuffer()));
+  out->set_index_limit(input.getIndexLimit().value_or(0));
+  if (auto ignored = input.getIgnoredIndex())
+    out->set_ignored_index(*ignored);
+}
+
+void Exporter::exportOutput(exec::OutputOp output) {
+  plan::Output *out = program->add_outputs();
+  out->set_name(output.getOutputName().str());
+  for (int64_t size : output.getShape())
+    out->add_shape(size);
+  out->set_dtype(toDType(cast<MemRefType>(output.getBuffer().getType()).getElementType()));
+  exportSharding(output.getSharding(), *out->mutable_sharding());
+  out->set_buffer(indexOf(output.getBuffer()));
+}
+
+void Exporter::exportTransfer(exec::TransferOp transfer) {
+  transfers[transfer.getSymName()] = program->transfers_size();
+  plan::Transfer *out = program->add_transfers();
+  out->set_kind(static_cast<plan::Transfer::Kind>(transfer.getKind()));
+  out->set_peer(transfer.getPeer());
+  out->set_channel(transfer.getChannel());
+  for (Value buffer : transfer.getBuffers())
+    out->add_buffers(indexOf(buffer));
+}
+
+LogicalResult Exporter::exportTask(exec::TaskOp task) {
+  tasks[task.getSymName()] = program->tasks_size();
+  plan::Task *out = program->add_tasks();
+  out->set_name(task.getSymName().str());
+  if (auto pass = task.getPass())
+    out->set_kind(static_cast<plan::Task::Kind>(*pass));
+  out->set_stage(task.getStage().value_or(0));
+  if (auto seconds = task.getSeconds())
+    out->set_seconds(seconds->convertToDouble());
+  for (Operation &instruction : task.getBody().front()) {
+    instructions[&instruction] = out->instructions_size();
+    if (failed(exportInstruction(instruction, *out->add_instructions())))
+      return failure();
+  }
+  return success();
+}
+
+void Exporter::exportRun(exec::RunOp run) {
+  plan::ScheduleEntry *out = program->add_schedule();
+  out->set_task(tasks.at(run.getTask()));
+  out->set_microbatch(run.getMicrobatch());
+  if (run.getInLoop()) {
+    if (program->loop_end() == 0)
+      program->set_loop_begin(program->schedule_size() - 1);
+    program->set_loop_end(program->schedule_size());
+  }
+}
+
 LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
   program = plan.add_programs();
   if (!op.getArenaBytes())
@@ -269,100 +381,27 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
     plan.mutable_pipeline()->set_schedule(pipeline.getAs<StringAttr>("schedule").str());
     plan.mutable_pipeline()->set_stages(pipeline.getAs<IntegerAttr>("stages").getInt());
   }
-  llvm::StringMap<uint32_t> tasks;
-  llvm::StringMap<int> states;
   transfers.clear();
   slotMaps.clear();
+  tasks.clear();
+  states.clear();
   for (Operation &entry : op.getBody().front()) {
-    if (auto buffer = dyn_cast<exec::BufferOp>(entry)) {
+    if (auto buffer = dyn_cast<exec::BufferOp>(entry))
       exportBuffer(buffer);
-    } else if (isa<exec::ViewOp, exec::ReuseOp>(entry)) {
-      Value value = entry.getResult(0), source = entry.getOperand(0);
-      plan::Buffer out = program->buffers(indexOf(source)); // the same place
-      out.clear_view_of();
-      out.clear_reuses();
-      if (isa<exec::ReuseOp>(entry)) {
-        out.set_reuses(indexOf(exec::getRoot(source)));
-      } else {
-        while (auto view = source.getDefiningOp<exec::ViewOp>())
-          source = view.getSource();
-        out.set_view_of(indexOf(source));
-      }
-      out.clear_shape();
-      for (int64_t size : cast<MemRefType>(value.getType()).getShape())
-        out.add_shape(size);
-      buffers[value] = program->buffers_size();
-      *program->add_buffers() = std::move(out);
-    } else if (auto state = dyn_cast<exec::StateOp>(entry)) {
-      states[state.getStateName()] = program->states_size();
-      plan::State *out = program->add_states();
-      out->set_name(state.getStateName().str());
-      out->set_parameter(state.getParameter().value_or("").str());
-      for (int64_t size : state.getFileShape())
-        out->add_file_shape(size);
-      for (int64_t size : state.getShape())
-        out->add_shape(size);
-      out->set_dtype(toDType(cast<MemRefType>(state.getBuffer().getType()).getElementType()));
-      exportSharding(state.getSharding(), *out->mutable_sharding());
-      exportInit(state.getInitAttr(), *out->mutable_init());
-      out->set_buffer(indexOf(state.getBuffer()));
-      out->set_kind(kindOf(state));
-    } else if (auto input = dyn_cast<exec::InputOp>(entry)) {
-      plan::Input *out = program->add_inputs();
-      out->set_name(input.getInputName().str());
-      out->set_role(llvm::StringSwitch<plan::Input::Role>(input.getRole())
-                        .Case("learning_rates", plan::Input::LEARNING_RATES)
-                        .Case("first_step", plan::Input::FIRST_STEP)
-                        .Case("batches", plan::Input::BATCHES)
-                        .Default(plan::Input::DATA));
-      for (int64_t size : input.getShape())
-        out->add_shape(size);
-      out->set_dtype(toDType(cast<MemRefType>(input.getBuffer().getType()).getElementType()));
-      exportSharding(input.getSharding(), *out->mutable_sharding());
-      out->set_buffer(indexOf(input.getBuffer()));
-      out->set_index_limit(input.getIndexLimit().value_or(0));
-      if (auto ignored = input.getIgnoredIndex())
-        out->set_ignored_index(*ignored);
-    } else if (auto output = dyn_cast<exec::OutputOp>(entry)) {
-      plan::Output *out = program->add_outputs();
-      out->set_name(output.getOutputName().str());
-      for (int64_t size : output.getShape())
-        out->add_shape(size);
-      out->set_dtype(toDType(cast<MemRefType>(output.getBuffer().getType()).getElementType()));
-      exportSharding(output.getSharding(), *out->mutable_sharding());
-      out->set_buffer(indexOf(output.getBuffer()));
-    } else if (auto transfer = dyn_cast<exec::TransferOp>(entry)) {
-      transfers[transfer.getSymName()] = program->transfers_size();
-      plan::Transfer *out = program->add_transfers();
-      out->set_kind(static_cast<plan::Transfer::Kind>(transfer.getKind()));
-      out->set_peer(transfer.getPeer());
-      out->set_channel(transfer.getChannel());
-      for (Value buffer : transfer.getBuffers())
-        out->add_buffers(indexOf(buffer));
-    } else if (auto task = dyn_cast<exec::TaskOp>(entry)) {
-      tasks[task.getSymName()] = program->tasks_size();
-      plan::Task *out = program->add_tasks();
-      out->set_name(task.getSymName().str());
-      if (auto pass = task.getPass())
-        out->set_kind(static_cast<plan::Task::Kind>(*pass));
-      out->set_stage(task.getStage().value_or(0));
-      if (auto seconds = task.getSeconds())
-        out->set_seconds(seconds->convertToDouble());
-      for (Operation &instruction : task.getBody().front()) {
-        instructions[&instruction] = out->instructions_size();
-        if (failed(exportInstruction(instruction, *out->add_instructions())))
-          return failure();
-      }
-    } else if (auto run = dyn_cast<exec::RunOp>(entry)) {
-      plan::ScheduleEntry *out = program->add_schedule();
-      out->set_task(tasks.at(run.getTask()));
-      out->set_microbatch(run.getMicrobatch());
-      if (run.getInLoop()) {
-        if (program->loop_end() == 0)
-          program->set_loop_begin(program->schedule_size() - 1);
-        program->set_loop_end(program->schedule_size());
-      }
-    }
+    else if (isa<exec::ViewOp, exec::ReuseOp>(entry))
+      exportPlace(entry);
+    else if (auto state = dyn_cast<exec::StateOp>(entry))
+      exportState(state);
+    else if (auto input = dyn_cast<exec::InputOp>(entry))
+      exportInput(input);
+    else if (auto output = dyn_cast<exec::OutputOp>(entry))
+      exportOutput(output);
+    else if (auto transfer = dyn_cast<exec::TransferOp>(entry))
+      exportTransfer(transfer);
+    else if (auto task = dyn_cast<exec::TaskOp>(entry); task && failed(exportTask(task)))
+      return failure();
+    else if (auto run = dyn_cast<exec::RunOp>(entry))
+      exportRun(run);
   }
   for (auto update : op.getOps<exec::UpdateOp>())
     program->mutable_states(states.at(update.getStateName()))

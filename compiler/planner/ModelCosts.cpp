@@ -9,6 +9,7 @@
 #include "compiler/analysis/ZeroSplit.h"
 #include "compiler/driver/PlanSearch.h"
 #include "compiler/export/ExportPlan.h"
+#include "compiler/passes/Passes.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/ClusterSpeeds.h"
@@ -359,10 +360,12 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
   OwningOpRef<ModuleOp> module = partitioned->get().clone();
   plan::Plan plan;
   if (runtime::MaybeError error = runSilently(*module, [&] {
-        return success(
-            succeeded(runPasses(*module,
-                                [&](OpPassManager &manager) { buildLowering(manager, probed); })) &&
-            succeeded(exportPlan(*module, "probe", plan)));
+        return success(succeeded(runPasses(*module,
+                                           [&](OpPassManager &manager) {
+                                             buildLowering(manager, probed);
+                                             manager.addPass(createPlanMemoryPass());
+                                           })) &&
+                       succeeded(exportPlan(*module, "probe", plan)));
       }))
     return *error;
   // What is moved over that axis belongs to a layout, not to the model.

@@ -24,6 +24,7 @@
 #include "dialects/dist/DistEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dist/DistAttrs.h.inc"
+#include "dialects/dist/DistInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/dist/DistOps.h.inc"
 
@@ -66,8 +67,9 @@ inline constexpr llvm::StringLiteral kStageStartsAttrName = "dist.stage_starts";
 /// The op's #dist.stage, or null.
 StageAttr getStage(mlir::Operation *op);
 
-/// Whether `op` may stand in a dist.bucket.
-bool isBucketable(mlir::Operation *op);
+/// The value inside a loop, a fragment or a bucket that it yields for this result of it; null for
+/// any other value.
+mlir::Value getYieldedValue(mlir::Value value);
 
 /// Whether two collectives may stand in one dist.bucket: same kind, reduction, axes, element type
 /// and stage.

@@ -41,6 +41,16 @@ def Dist_ReductionKind : I32EnumAttr<"ReductionKind", "how partial values combin
 }
 def Dist_ReductionKindAttr : EnumAttr<Dist_Dialect, Dist_ReductionKind, "reduction">;
 
+// The numbers are those of Collective.Kind in plan.proto.
+def Dist_CollectiveKind : I32EnumAttr<"CollectiveKind", "a collective", [
+    I32EnumAttrCase<"AllReduce", 1, "all_reduce">, I32EnumAttrCase<"AllGather", 2, "all_gather">,
+    I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">, I32EnumAttrCase<"AllToAll", 4, "all_to_all">,
+    I32EnumAttrCase<"Permute", 5, "permute">]> {
+  let cppNamespace = "::dtc::dist";
+  let genSpecializedAttr = 0;
+}
+def Dist_CollectiveKindAttr : EnumAttr<Dist_Dialect, Dist_CollectiveKind, "collective_kind">;
+
 def Dist_PaddingValue : I32EnumAttr<"PaddingValue", "what padding is filled with", [
     I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Lowest", 1, "lowest">,
     I32EnumAttrCase<"Highest", 2, "highest">]> {

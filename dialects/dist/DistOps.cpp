@@ -246,7 +246,6 @@ DictionaryAttr ShardSliceOp::getKernelAttributes() {
   return b.getDictionaryAttr(
       {b.getNamedAttr("dim", getDimAttr()), b.getNamedAttr("axes", getAxes())});
 }
-SmallVector<std::pair<unsigned, unsigned>> MaskPaddingOp::getInPlacePairs() { return {{0, 0}}; }
 DictionaryAttr MaskPaddingOp::getKernelAttributes() {
   Builder b(getContext());
   return b.getDictionaryAttr(
@@ -305,7 +304,7 @@ LogicalResult BucketOp::verifyRegions() {
   Operation *first = nullptr;
   llvm::SmallVector<Value> results;
   for (Operation &op : block.without_terminator()) {
-    if (!isBucketable(&op))
+    if (!isa<CollectiveOpInterface>(op))
       return op.emitOpError() << "cannot stand in a dist.bucket, which holds collectives";
     if (!first)
       first = &op;
@@ -322,8 +321,12 @@ LogicalResult BucketOp::verifyRegions() {
   return success();
 }
 
-bool dtc::dist::isBucketable(Operation *op) {
-  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp>(op);
+Value dtc::dist::getYieldedValue(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getNumRegions() != 1)
+    return {};
+  auto yield = dyn_cast<YieldOp>(op->getRegion(0).front().getTerminator());
+  return yield ? yield.getValues()[cast<OpResult>(value).getResultNumber()] : Value();
 }
 
 bool dtc::dist::canShareBucket(Operation *a, Operation *b) {
@@ -378,5 +381,6 @@ LogicalResult ReceiveOp::verify() {
   return verifyTransfer(*this, getResults().size(), getPeer(), getChannel());
 }
 
+#include "dialects/dist/DistInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/dist/DistOps.cpp.inc"

@@ -8,6 +8,7 @@
 #define DTC_DIALECTS_DIST_DISTOPS_TD
 
 include "dialects/dist/DistDialect.td"
+include "dialects/dist/DistInterfaces.td"
 include "dialects/dtc/DtcInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -37,7 +38,7 @@ def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "result"]>,
+def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "result"]>, Dtc_SameElements, Dtc_CarriesSums,
     DeclareOpInterfaceMethods<Dtc_ShardingRuleOpInterface, ["getShardingRule"]>,
     DeclareOpInterfaceMethods<Dtc_DifferentiableOpInterface>, Dtc_PrecisionOpInterface,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -55,7 +56,7 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "resu
   let assemblyFormat = "$input `to` $sharding attr-dict `:` type($input)";
 }
 
-def Dist_SumBatchesOp : Dist_Op<"sum_batches", [Pure, AllTypesMatch<["input", "result"]>,
+def Dist_SumBatchesOp : Dist_Op<"sum_batches", [Pure, AllTypesMatch<["input", "result"]>, Dtc_CarriesSums,
     DeclareOpInterfaceMethods<Dtc_ShardingRuleOpInterface, ["getShardingRule"]>, Dtc_PrecisionOpInterface]> {
   let summary = "The sum of a value over the batches of a step";
   let description = [{
@@ -72,7 +73,7 @@ def Dist_SumBatchesOp : Dist_Op<"sum_batches", [Pure, AllTypesMatch<["input", "r
   let assemblyFormat = "$input attr-dict `:` type($input)";
 }
 
-def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]>,
+def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]>, Dtc_SameElements, Dtc_CarriesSums,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Changes the sharding of a value";
   let description = [{
@@ -89,10 +90,30 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]
 // Local view
 //===----------------------------------------------------------------------===//
 
-class Dist_CollectiveOp<string mnemonic, list<Trait> traits = []>
+/// An op over axes of a mesh that it names.
+class Dist_MeshUserOp<string mnemonic, list<Trait> traits = []>
     : Dist_Op<mnemonic, traits # [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
 
-def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", [AllTypesMatch<["input", "result"]>]> {
+/// `kind` is a case of CollectiveKind.
+class Dist_CollectiveOp<string mnemonic, string kind, list<Trait> traits = []>
+    : Dist_MeshUserOp<mnemonic, traits # [Dist_CollectiveOpInterface, Dtc_CarriesSums]> {
+  code kindDeclaration = [{
+    static ::dtc::dist::CollectiveKind getCollectiveKind() {
+      return ::dtc::dist::CollectiveKind::}] # kind # [{;
+    }
+  }];
+  let extraClassDeclaration = kindDeclaration;
+}
+
+/// A collective that combines values, as its attribute `kind` says.
+class Dist_ReducingOp<string mnemonic, string kind, list<Trait> traits = []>
+    : Dist_CollectiveOp<mnemonic, kind, traits> {
+  let extraClassDeclaration = kindDeclaration # [{
+    ::dtc::dist::ReductionKindAttr getReduction() { return getKindAttr(); }
+  }];
+}
+
+def Dist_AllReduceOp : Dist_ReducingOp<"all_reduce", "AllReduce", [AllTypesMatch<["input", "result"]>]> {
   let summary = "Combines the values of all devices of a group, for all of them";
   let description = [{
     `[s] -> [s]`. The group is the devices that differ only in their coordinates on `axes` (spatial ones).
@@ -102,7 +123,7 @@ def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", [AllTypesMatch<["input", 
   let assemblyFormat = "`` $kind $input `over` $mesh $axes attr-dict `:` type($input)";
 }
 
-def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather", [Dtc_MovesElements]> {
+def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather", "AllGather", [Dtc_MovesElements]> {
   let summary = "Concatenates the values of all devices of a group along a dimension";
   let description = [{
     `[.., n, ..] -> [.., n * group, ..]`, in rank order, row-major over `axes` as listed.
@@ -112,7 +133,7 @@ def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather", [Dtc_MovesElements]> {
   let assemblyFormat = "$input `dim` $dim `over` $mesh $axes attr-dict `:` functional-type($input, $result)";
 }
 
-def Dist_ReduceScatterOp : Dist_CollectiveOp<"reduce_scatter"> {
+def Dist_ReduceScatterOp : Dist_ReducingOp<"reduce_scatter", "ReduceScatter"> {
   let summary = "Combines the values of a group and keeps one block for each device";
   let description = [{
     `[.., n, ..] -> [.., n / group, ..]`: rank r gets block r of `dim` of the reduction.
@@ -123,7 +144,7 @@ def Dist_ReduceScatterOp : Dist_CollectiveOp<"reduce_scatter"> {
   let assemblyFormat = "`` $kind $input `dim` $dim `over` $mesh $axes attr-dict `:` functional-type($input, $result)";
 }
 
-def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all", [Dtc_MovesElements]> {
+def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all", "AllToAll", [Dtc_MovesElements]> {
   let summary = "Moves a sharding from one dimension to another";
   let description = [{
     `[.., m, .., n, ..] -> [.., m / group, .., n * group, ..]`: the operand is split along `split_dim`, block r goes to
@@ -137,7 +158,7 @@ def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all", [Dtc_MovesElements]> {
   }];
 }
 
-def Dist_PermuteOp : Dist_CollectiveOp<"permute", [
+def Dist_PermuteOp : Dist_CollectiveOp<"permute", "Permute", [
     AllTypesMatch<["input", "result"]>, Dtc_MovesElements]> {
   let summary = "Hands each device the whole value of another one of its group";
   let description = [{
@@ -170,8 +191,8 @@ def Dist_BucketOp : Dist_Op<"bucket", [Pure, SingleBlockImplicitTerminator<"Yiel
   let hasRegionVerifier = 1;
 }
 
-def Dist_MaskPaddingOp : Dist_CollectiveOp<"mask_padding", [AllTypesMatch<["input", "result"]>,
-    DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes", "getInPlacePairs"]>]> {
+def Dist_MaskPaddingOp : Dist_MeshUserOp<"mask_padding", [AllTypesMatch<["input", "result"]>, Dtc_CarriesSums,
+    DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
   let summary = "Fills what lies behind the elements of a shard";
   let description = [{
     `[s] -> [s]`. Dimension `dim` is this device's block of `size` elements over `axes`, each of which splits the block
@@ -184,8 +205,8 @@ def Dist_MaskPaddingOp : Dist_CollectiveOp<"mask_padding", [AllTypesMatch<["inpu
   let assemblyFormat = "`` $padding $input `dim` $dim `of` $size `over` $mesh $axes attr-dict `:` type($input)";
 }
 
-def Dist_ShardSliceOp : Dist_CollectiveOp<"shard_slice",
-    [Dtc_MovesElements, DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
+def Dist_ShardSliceOp : Dist_MeshUserOp<"shard_slice",
+    [Dtc_MovesElements, Dtc_CarriesSums, DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
   let summary = "This device's block of a dimension";
   let description = [{
     `[.., n, ..] -> [.., ceil(n / blocks), ..]`. Each axis splits the block that the axes before it leave into parts of
@@ -197,7 +218,7 @@ def Dist_ShardSliceOp : Dist_CollectiveOp<"shard_slice",
   let assemblyFormat = "$input `dim` $dim `over` $mesh $axes attr-dict `:` functional-type($input, $result)";
 }
 
-def Dist_ShardOffsetOp : Dist_CollectiveOp<"shard_offset",
+def Dist_ShardOffsetOp : Dist_MeshUserOp<"shard_offset",
     [DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
   let summary = "Where this device's shard of a dimension starts";
   let description = [{
@@ -208,7 +229,7 @@ def Dist_ShardOffsetOp : Dist_CollectiveOp<"shard_offset",
   let assemblyFormat = "`size` $size `over` $mesh $axes attr-dict `:` type($result)";
 }
 
-def Dist_MicrobatchLoopOp : Dist_CollectiveOp<"microbatch_loop", [SingleBlockImplicitTerminator<"YieldOp">,
+def Dist_MicrobatchLoopOp : Dist_MeshUserOp<"microbatch_loop", [SingleBlockImplicitTerminator<"YieldOp">,
     RecursiveMemoryEffects]> {
   let summary = "Runs its body once for each microbatch and adds up what it yields";
   let description = [{

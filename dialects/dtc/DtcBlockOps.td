@@ -11,7 +11,7 @@ include "dialects/dtc/DtcOpBase.td"
 
 def Dtc_SliceOp : Dtc_Op<"slice", [
     Dtc_InferType, Dtc_Sharded<["buildLocal"]>, Dtc_Kernel<["getKernelAttributes"]>,
-    Dtc_Differentiable, Dtc_MovesElements]> {
+    Dtc_Differentiable, Dtc_MovesElements, Dtc_CarriesSums]> {
   let summary = "A block of a tensor";
   let description = [{
     `X -> X`. The block of shape `sizes` that starts at `offsets`. A dimension that is kept in full
@@ -30,7 +30,8 @@ def Dtc_SliceOp : Dtc_Op<"slice", [
 }
 
 def Dtc_PadOp : Dtc_Op<"pad", [
-    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<["getKernelAttributes"]>, Dtc_Differentiable]> {
+    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<["getKernelAttributes"]>, Dtc_Differentiable,
+    Dtc_CarriesSums]> {
   let summary = "Surrounds a tensor with a value";
   let description = [{
     `X -> X`. Dimension i grows by low[i] in front and high[i] behind; the new elements are `value`.
@@ -50,7 +51,7 @@ def Dtc_PadOp : Dtc_Op<"pad", [
 }
 
 def Dtc_ConcatOp : Dtc_Op<"concat", [
-    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
+    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable, Dtc_CarriesSums]> {
   let summary = "Joins tensors along a dimension";
   let description = [{
     `X... -> X`. The operands one after another along `dim`; the other dimensions are equal.

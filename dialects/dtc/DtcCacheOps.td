@@ -9,7 +9,8 @@
 
 include "dialects/dtc/DtcOpBase.td"
 
-def Dtc_CacheUpdateOp : Dtc_InPlaceOp<"cache_update", "{0, 0}", [Dtc_InferType, Dtc_Sharded<>]> {
+def Dtc_CacheUpdateOp : Dtc_Op<"cache_update", [
+    Dtc_Kernel<>, Dtc_InferType, Dtc_Sharded<>]> {
   let summary = "Writes rows of each sample at a position of its own";
   let description = [{
     `cache F[b,t,...], rows F[b,s,...], positions i32[b] -> F[b,t,...]`. The cache with row i of

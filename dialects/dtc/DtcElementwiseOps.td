@@ -10,10 +10,10 @@
 include "dialects/dtc/DtcOpBase.td"
 
 /// An op whose dimensions are all parallel. `linear` lists the sets of operands in which it is
-/// linear together, `inPlace` the pairs {operand, result} that may share a buffer.
-class Dtc_ElementwiseOp<string mnemonic, string linear, string inPlace, list<Trait> traits>
-    : Dtc_InPlaceOp<mnemonic, inPlace, !listconcat([Dtc_Sharded<>], traits)> {
-  let extraClassDefinition = inPlaceDefinition # [{
+/// linear together.
+class Dtc_ElementwiseOp<string mnemonic, string linear, list<Trait> traits>
+    : Dtc_Op<mnemonic, !listconcat([Dtc_Kernel<>, Dtc_Sharded<>], traits)> {
+  let extraClassDefinition = [{
     ::dtc::ShardingRule $cppClass::getShardingRule() {
       ::dtc::ShardingRule rule = ::dtc::makeElementwiseRule(getOperation());
       rule.linearOperands = {}] # linear # [{};
@@ -23,17 +23,16 @@ class Dtc_ElementwiseOp<string mnemonic, string linear, string inPlace, list<Tra
 }
 
 class Dtc_UnaryOp<string mnemonic, string linear = "", code precision = "">
-    : Dtc_ElementwiseOp<mnemonic, linear, "{0, 0}",
-                        [SameOperandsAndResultType, Dtc_Differentiable]> {
+    : Dtc_ElementwiseOp<mnemonic, linear, [SameOperandsAndResultType, Dtc_Differentiable]> {
   let arguments = (ins Dtc_FloatTensor:$operand);
   let extraClassDeclaration = precision;
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
 
-class Dtc_BinaryOp<string mnemonic, Type type, string linear = "">
-    : Dtc_ElementwiseOp<mnemonic, linear, "{0, 0}, {1, 0}",
-                        [SameOperandsAndResultType, Dtc_Differentiable]> {
+class Dtc_BinaryOp<string mnemonic, Type type, string linear = "", list<Trait> traits = []>
+    : Dtc_ElementwiseOp<mnemonic, linear,
+                        [SameOperandsAndResultType, Dtc_Differentiable] # traits> {
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
@@ -120,8 +119,8 @@ def Dtc_GeluOp : Dtc_UnaryOp<"gelu"> {
   let assemblyFormat = "`` $approximate $operand attr-dict `:` type($result)";
 }
 
-def Dtc_ConvertOp : Dtc_ElementwiseOp<"convert", "", "", [
-    SameOperandsAndResultShape, Dtc_Differentiable]> {
+def Dtc_ConvertOp : Dtc_Op<"convert", [
+    Dtc_Kernel<>, Dtc_Sharded<>, SameOperandsAndResultShape, Dtc_Differentiable, Dtc_CarriesSums]> {
   let summary = "Changes the type of the elements";
   let description = [{
     `X[s] -> Y[s]`, between any two element types. Floats become integers by truncation; an element
@@ -132,7 +131,6 @@ def Dtc_ConvertOp : Dtc_ElementwiseOp<"convert", "", "", [
   let results = (outs Dtc_AnyTensor:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::mlir::Type":$elementType)>];
   let assemblyFormat = "$operand attr-dict `:` functional-type(operands, results)";
-  let extraClassDefinition = inPlaceDefinition;
   let hasFolder = 1;
 }
 
@@ -140,7 +138,7 @@ def Dtc_ConvertOp : Dtc_ElementwiseOp<"convert", "", "", [
 // Two operands
 //===----------------------------------------------------------------------===//
 
-def Dtc_AddOp : Dtc_BinaryOp<"add", Dtc_NumericTensor, "{0, 1}"> {
+def Dtc_AddOp : Dtc_BinaryOp<"add", Dtc_NumericTensor, "{0, 1}", [Dtc_CarriesSums]> {
   let summary = "x + y";
   let description = "`X[s], X[s] -> X[s]`, floats or integers. The sum, element by element.";
   let hasFolder = 1;
@@ -181,7 +179,7 @@ def Dtc_MinimumOp : Dtc_BinaryOp<"minimum", Dtc_NumericTensor> {
   }];
 }
 
-def Dtc_CompareOp : Dtc_ElementwiseOp<"compare", "", "", [
+def Dtc_CompareOp : Dtc_ElementwiseOp<"compare", "", [
     SameTypeOperands,
     TypesMatchWith<"the result is i1 of the operands' shape", "lhs", "result",
                    "::dtc::getMaskType($_self)">]> {
@@ -203,7 +201,7 @@ def Dtc_CompareOp : Dtc_ElementwiseOp<"compare", "", "", [
 // Three operands, gradients
 //===----------------------------------------------------------------------===//
 
-def Dtc_SelectOp : Dtc_ElementwiseOp<"select", "{1, 2}", "{1, 0}, {2, 0}", [
+def Dtc_SelectOp : Dtc_ElementwiseOp<"select", "{1, 2}", [
     AllTypesMatch<["onTrue", "onFalse", "result"]>,
     TypesMatchWith<"the condition is i1 of the result's shape", "result", "condition",
                    "::dtc::getMaskType($_self)">,
@@ -224,7 +222,7 @@ def Dtc_SelectOp : Dtc_ElementwiseOp<"select", "{1, 2}", "{1, 0}, {2, 0}", [
 }
 
 class Dtc_ActivationGradOp<string mnemonic>
-    : Dtc_ElementwiseOp<mnemonic, "{1}", "{1, 0}, {0, 0}", [SameOperandsAndResultType]> {
+    : Dtc_ElementwiseOp<mnemonic, "{1}", [SameOperandsAndResultType]> {
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$dy);
   let results = (outs Dtc_FloatTensor:$result);
   let assemblyFormat = "$x `,` $dy attr-dict `:` type($result)";

@@ -9,8 +9,8 @@
 
 include "dialects/dtc/DtcOpBase.td"
 
-def Dtc_RotaryOp : Dtc_InPlaceOp<"rotary", "{0, 0}", [
-    Dtc_InferType, Dtc_Sharded<>, Dtc_Differentiable]> {
+def Dtc_RotaryOp : Dtc_Op<"rotary", [
+    Dtc_Kernel<>, Dtc_InferType, Dtc_Sharded<>, Dtc_Differentiable]> {
   let summary = "Rotary position embedding";
   let description = [{
     `x F[b,s,h,d] -> F[b,s,h,d]`, d even. Rotates each pair of elements (i, i + d/2) by the angle
@@ -120,8 +120,8 @@ def Dtc_CrossEntropyOp : Dtc_Op<"cross_entropy", [
   let assemblyFormat = "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
 }
 
-def Dtc_CrossEntropyGradOp : Dtc_InPlaceOp<"cross_entropy_grad", "{0, 0}", [
-    Dtc_InferType, Dtc_Sharded<>]> {
+def Dtc_CrossEntropyGradOp : Dtc_Op<"cross_entropy_grad", [
+    Dtc_Kernel<>, Dtc_InferType, Dtc_Sharded<>]> {
   let summary = "The gradient of cross_entropy by its loss";
   let description = [{
     `logits F[...,v], labels i32[...], lse W[...], dloss W[...] -> dlogits F[...,v]`. dlogits =

@@ -57,6 +57,10 @@ public:
 template <typename ConcreteOp>
 class MovesElements : public mlir::OpTrait::TraitBase<ConcreteOp, MovesElements> {};
 template <typename ConcreteOp>
+class SameElements : public mlir::OpTrait::TraitBase<ConcreteOp, SameElements> {};
+template <typename ConcreteOp>
+class CarriesSums : public mlir::OpTrait::TraitBase<ConcreteOp, CarriesSums> {};
+template <typename ConcreteOp>
 class IsView : public mlir::OpTrait::TraitBase<ConcreteOp, IsView> {};
 template <typename ConcreteOp>
 class MatrixProducts : public mlir::OpTrait::TraitBase<ConcreteOp, MatrixProducts> {};

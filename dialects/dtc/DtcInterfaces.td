@@ -70,7 +70,7 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let cppNamespace = "::dtc";
   let description = [{
     How the op appears in a plan: the kernel of docs/kernels.md that it calls, with which
-    attributes.
+    attributes. What the kernel may compute in place is in plan/KernelTable.h.
   }];
   let methods = [
     InterfaceMethod<"The kernel's name; by default the op's, without the dialect.",
@@ -90,11 +90,6 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
         so that the operand need not be broadcast before; empty where it takes no such operand.
       }],
       "::llvm::StringRef", "getBroadcastAttribute", (ins "unsigned":$operand),
-      /*methodBody=*/"", /*defaultImplementation=*/[{ return {}; }]>,
-    InterfaceMethod<[{
-        Pairs (operand, result) that the kernel may compute in place, in order of preference.
-      }],
-      "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getInPlacePairs", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/[{ return {}; }]>
   ];
 }
@@ -107,6 +102,14 @@ class Dtc_Trait<string name> : NativeOpTrait<name> {
 /// The elements of the results are those of the first operand at other places, perhaps on other
 /// devices.
 def Dtc_MovesElements : Dtc_Trait<"MovesElements">;
+
+/// The result has the elements of the operand in their order, perhaps in another shape or laid out
+/// in another way.
+def Dtc_SameElements : Dtc_Trait<"SameElements">;
+
+/// The elements of the results are elements of the operands, at other places or of another type, or
+/// sums of them. So what was summed between devices before the op still counts in full after it.
+def Dtc_CarriesSums : Dtc_Trait<"CarriesSums">;
 
 /// Whoever uses the result can read the operand instead: the op takes neither time nor memory.
 def Dtc_IsView : Dtc_Trait<"IsView">;

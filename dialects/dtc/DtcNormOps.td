@@ -14,8 +14,8 @@
 
 include "dialects/dtc/DtcOpBase.td"
 
-def Dtc_SoftmaxOp : Dtc_InPlaceOp<"softmax", "{0, 0}", [
-    SameOperandsAndResultType, Dtc_Sharded<["decompose"]>, Dtc_Differentiable]> {
+def Dtc_SoftmaxOp : Dtc_Op<"softmax", [
+    Dtc_Kernel<>, SameOperandsAndResultType, Dtc_Sharded<["decompose"]>, Dtc_Differentiable]> {
   let summary = "exp(x) / sum(exp(x)) over the last dimension";
   let description = [{
     `F[...,n] -> F[...,n]`. With z = scale x: exp(z - max) / sum(exp(z - max)) over n.
@@ -42,8 +42,8 @@ def Dtc_SoftmaxOp : Dtc_InPlaceOp<"softmax", "{0, 0}", [
   let hasVerifier = 1;
 }
 
-def Dtc_SoftmaxGradOp : Dtc_InPlaceOp<"softmax_grad", "{1, 0}", [
-    SameOperandsAndResultType, Dtc_Sharded<["decompose"]>]> {
+def Dtc_SoftmaxGradOp : Dtc_Op<"softmax_grad", [
+    Dtc_Kernel<>, SameOperandsAndResultType, Dtc_Sharded<["decompose"]>]> {
   let summary = "The gradient of softmax";
   let description = [{
     `y F[...,n], dy F[...,n] -> dx F[...,n]`. dx = scale y (dy - sum(y dy)); y is the result of

@@ -74,15 +74,4 @@ defvar Dtc_WidePrecision = [{
     ::dtc::PrecisionClass getPrecisionClass() { return ::dtc::PrecisionClass::Wide; }
 }];
 
-/// An op with a kernel that may work in place: `inPlace` lists pairs {operand, result}.
-class Dtc_InPlaceOp<string mnemonic, string inPlace, list<Trait> traits = []>
-    : Dtc_Op<mnemonic, !listconcat([Dtc_Kernel<["getInPlacePairs"]>], traits)> {
-  code inPlaceDefinition = [{
-    ::llvm::SmallVector<std::pair<unsigned, unsigned>> $cppClass::getInPlacePairs() {
-      return {}] # inPlace # [{};
-    }
-  }];
-  let extraClassDefinition = inPlaceDefinition;
-}
-
 #endif // DTC_DIALECTS_DTC_DTCOPBASE_TD

@@ -14,15 +14,14 @@
 
 include "dialects/dtc/DtcElementwiseOps.td"
 
-class Dtc_OptimizerOp<string mnemonic, string inPlace>
-    : Dtc_ElementwiseOp<mnemonic, "", inPlace, [
+class Dtc_OptimizerOp<string mnemonic>
+    : Dtc_ElementwiseOp<mnemonic, "", [
         Dtc_InferType, DeclareOpInterfaceMethods<Dtc_OptimizerOpInterface>]> {
   let extraClassDeclaration = Dtc_WidePrecision;
 }
 
 /// Of the family of Adam: two moments, corrected by the number of the step.
-class Dtc_AdamFamilyOp<string mnemonic>
-    : Dtc_OptimizerOp<mnemonic, "{0, 0}, {2, 1}, {3, 2}"> {
+class Dtc_AdamFamilyOp<string mnemonic> : Dtc_OptimizerOp<mnemonic> {
   let arguments = (ins Dtc_WideTensor:$p, Dtc_WideTensor:$g, Dtc_WideTensor:$m, Dtc_WideTensor:$v,
                        Dtc_WideTensor:$lr, Dtc_WideTensor:$step, Dtc_WideTensor:$grad_scale,
                        Dtc_MaskTensor:$apply, Dtc_F64Attr:$beta1, Dtc_F64Attr:$beta2,
@@ -57,7 +56,7 @@ def Dtc_AdamOp : Dtc_AdamFamilyOp<"adam"> {
 
 /// One buffer of momentum.
 class Dtc_MomentumOp<string mnemonic, dag settings>
-    : Dtc_OptimizerOp<mnemonic, "{0, 0}, {2, 1}"> {
+    : Dtc_OptimizerOp<mnemonic> {
   let arguments = !con((ins Dtc_WideTensor:$p, Dtc_WideTensor:$g, Dtc_WideTensor:$m,
                             Dtc_WideTensor:$lr, Dtc_WideTensor:$grad_scale, Dtc_MaskTensor:$apply),
                        settings);

@@ -9,8 +9,8 @@
 
 include "dialects/dtc/DtcOpBase.td"
 
-def Dtc_DropoutOp : Dtc_InPlaceOp<"dropout", "{0, 0}", [
-    Dtc_InferType, Dtc_Sharded<>, Dtc_Differentiable]> {
+def Dtc_DropoutOp : Dtc_Op<"dropout", [
+    Dtc_Kernel<>, Dtc_InferType, Dtc_Sharded<>, Dtc_Differentiable]> {
   let summary = "Zeroes elements at random";
   let description = [{
     `x F[s], key i32[2] -> F[s]`. Each element is 0 with probability `rate`, else x / (1 - rate).

@@ -48,7 +48,8 @@ def Dtc_BroadcastOp : Dtc_Op<"broadcast", [
 }
 
 def Dtc_ReshapeOp : Dtc_Op<"reshape", [
-    Dtc_Sharded<>, Dtc_Differentiable, Dtc_IsView, Dtc_MovesElements]> {
+    Dtc_Sharded<>, Dtc_Differentiable, Dtc_IsView, Dtc_MovesElements,
+    Dtc_SameElements, Dtc_CarriesSums]> {
   let summary = "The same elements in another shape";
   let description = [{
     `X[s] -> X[t]`. As many elements, in the same row-major order. Has no kernel: a buffer is what
@@ -67,7 +68,8 @@ def Dtc_ReshapeOp : Dtc_Op<"reshape", [
 }
 
 def Dtc_TransposeOp : Dtc_Op<"transpose", [
-    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable, Dtc_MovesElements]> {
+    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable, Dtc_MovesElements,
+    Dtc_CarriesSums]> {
   let summary = "Permutes dimensions";
   let description = [{
     `X -> X`. Result dimension i is operand dimension permutation[i].

@@ -38,14 +38,6 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer holds", [
 }
 def Exec_BufferKindAttr : EnumAttr<Exec_Dialect, Exec_BufferKind, "kind">;
 
-def Exec_CollectiveKind : I32EnumAttr<"CollectiveKind", "a collective", [
-    I32EnumAttrCase<"AllReduce", 1, "all_reduce">, I32EnumAttrCase<"AllGather", 2, "all_gather">,
-    I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">, I32EnumAttrCase<"AllToAll", 4, "all_to_all">, I32EnumAttrCase<"Permute", 5, "permute">]> {
-  let cppNamespace = "::dtc::exec";
-  let genSpecializedAttr = 0;
-}
-def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind">;
-
 def Exec_TransferKind : I32EnumAttr<"TransferKind", "an end of a transfer", [
     I32EnumAttrCase<"Send", 1, "send_to">, I32EnumAttrCase<"Receive", 2, "receive_from">]> {
   let cppNamespace = "::dtc::exec";

@@ -221,14 +221,14 @@ LogicalResult KernelOp::verify() {
 }
 
 LogicalResult CollectiveOp::verify() {
-  bool reduces =
-      getKind() == CollectiveKind::AllReduce || getKind() == CollectiveKind::ReduceScatter;
+  bool reduces = getKind() == dist::CollectiveKind::AllReduce ||
+                 getKind() == dist::CollectiveKind::ReduceScatter;
   if (reduces != getReduction().has_value())
-    return emitOpError() << stringifyCollectiveKind(getKind())
+    return emitOpError() << dist::stringifyCollectiveKind(getKind())
                          << (reduces ? " needs a reduction" : " has no use for a reduction");
-  bool permutes = getKind() == CollectiveKind::Permute;
+  bool permutes = getKind() == dist::CollectiveKind::Permute;
   if (permutes != getSourceAxes().has_value())
-    return emitOpError() << stringifyCollectiveKind(getKind())
+    return emitOpError() << dist::stringifyCollectiveKind(getKind())
                          << (permutes ? " needs source axes" : " has no use for source axes");
   size_t count = getInputs().size();
   if (count == 0)
@@ -238,7 +238,7 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError() << "has " << count << " inputs, " << getOutputs().size() << " outputs, "
                          << getDims().size() << " dims and " << getSplitDims().size()
                          << " split dims, expected as many of each";
-  if (getKind() == CollectiveKind::AllReduce || permutes)
+  if (getKind() == dist::CollectiveKind::AllReduce || permutes)
     return success();
   for (auto [value, dim, splitDim] : llvm::zip_equal(getInputs(), getDims(), getSplitDims())) {
     auto input = cast<MemRefType>(value.getType());

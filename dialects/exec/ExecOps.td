@@ -201,7 +201,7 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
 
     With a token the collective starts here and runs beside the instructions that follow, until the `exec.wait` for it.
   }];
-  let arguments = (ins Exec_CollectiveKindAttr:$kind, OptionalAttr<Dist_ReductionKindAttr>:$reduction,
+  let arguments = (ins Dist_CollectiveKindAttr:$kind, OptionalAttr<Dist_ReductionKindAttr>:$reduction,
                        TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Variadic<Exec_Buffer>:$inputs,
                        Variadic<Exec_Buffer>:$outputs, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$split_dims,
                        OptionalAttr<TypedArrayAttrBase<StrAttr, "array of axis names">>:$source_axes,

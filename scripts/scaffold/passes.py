@@ -16,19 +16,14 @@ def {pascal}Pass : Pass<"dtc-{name}", "::mlir::ModuleOp"> {{
     TODO: what a user has to know: what the pass changes, what it asks of its input and which pass provides it, and what
     holds after it. This skeleton erases ops without effects whose results nobody uses.
 
-    Before:
-
     ```mlir
+    // Before
     func.func @loss(%x: tensor<4xf32>) -> tensor<4xf32> {{
       %unused = dtc.neg %x : tensor<4xf32>
       %y = dtc.exp %x : tensor<4xf32>
       return %y : tensor<4xf32>
     }}
-    ```
-
-    After:
-
-    ```mlir
+    // After
     func.func @loss(%x: tensor<4xf32>) -> tensor<4xf32> {{
       %y = dtc.exp %x : tensor<4xf32>
       return %y : tensor<4xf32>
@@ -44,9 +39,6 @@ SOURCE = '''\
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/Support/Debug.h"
-
-#define DEBUG_TYPE "dtc-{name}"
 
 namespace dtc {{
 #define GEN_PASS_DEF_{upper}PASS
@@ -73,10 +65,8 @@ private:
       return function.emitOpError("has no body; dtc-{name} takes functions that have one");
     // Users come after what they use: backwards, what becomes unused is found too.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op)) {{
-        LLVM_DEBUG(llvm::dbgs() << "erases " << op << "\\n");
+      if (isOpTriviallyDead(&op))
         op.erase();
-      }}
     return success();
   }}
 }};

@@ -51,7 +51,7 @@ TEST(HostilePlan, OperandsWithoutBytesAreFollowedToo) {
   uint32_t empty = builder.buffer(DType::F32, {0}), other = builder.buffer(DType::F32, {0});
   for (uint32_t buffer : {empty, other}) {
     builder.task("t");
-    builder.kernel("concat", std::vector<uint32_t>(20000, buffer), {});
+    builder.kernel("concat", std::vector<uint32_t>(20000, buffer), {buffer});
   }
   for (uint32_t i = 0; i < 8000; ++i)
     builder.schedule(i % 2);

@@ -53,6 +53,14 @@ TEST(KernelTable, HasTheKernelsOfTheDocumentation) {
   EXPECT_EQ(known, documented);
 }
 
+TEST(KernelTable, InPlacePairsAreOperands) {
+  for (const KernelInfo &kernel : allKernels())
+    for (auto [input, output] : kernel.inPlace) {
+      EXPECT_LT(input, kernel.inputs.least) << kernel.name;
+      EXPECT_LT(output, kernel.outputs) << kernel.name;
+    }
+}
+
 TEST(KernelTable, InPlaceIsDocumented) {
   for (const auto &[name, row] : documentedKernels())
     EXPECT_EQ(!findKernel(name).inPlace.empty(),
@@ -130,22 +138,40 @@ TEST(KernelTable, ChecksCalls) {
   call.set_kernel("transpose");
   call.add_inputs(0);
   call.add_outputs(1);
-  EXPECT_ERROR(checkKernelCall(call), "kernel \"transpose\" has no attribute \"permutation\"");
+  EXPECT_ERROR(checkKernelCall(call),
+               "kernel \"transpose\" has no attribute \"permutation\", expected one of kind ints");
+  (*call.mutable_attributes())["permutation"];
+  EXPECT_ERROR(checkKernelCall(call), "attribute \"permutation\" without a value, expected");
   (*call.mutable_attributes())["permutation"].set_i(1);
-  EXPECT_ERROR(checkKernelCall(call), "attribute \"permutation\" of kind i, expected ints");
+  EXPECT_ERROR(checkKernelCall(call),
+               "attribute \"permutation\" of kind i, expected one of kind ints");
   (*call.mutable_attributes())["permutation"].mutable_ints()->add_values(0);
   EXPECT_OK(checkKernelCall(call));
+  (*call.mutable_attributes())["shape"].mutable_ints();
   (*call.mutable_attributes())["axes"].mutable_strings();
-  EXPECT_ERROR(checkKernelCall(call), "has the attribute \"axes\", which it does not take");
-  call.mutable_attributes()->erase("axes");
+  EXPECT_ERROR(checkKernelCall(call), "has the attribute \"axes\", expected \"permutation\"");
+  call.mutable_attributes()->erase("permutation"); // one that is misspelled is not said to lack
+  EXPECT_ERROR(checkKernelCall(call), "has the attribute \"axes\", expected \"permutation\"");
   call.add_inputs(2);
-  EXPECT_ERROR(checkKernelCall(call), "has 2 inputs, expected 1");
+  EXPECT_ERROR(checkKernelCall(call), "kernel \"transpose\" has 2 inputs, expected 1");
   call.mutable_inputs()->RemoveLast();
   call.add_outputs(2);
   EXPECT_ERROR(checkKernelCall(call), "has 2 outputs, expected 1");
-  call.set_kernel("transport");
-  EXPECT_ERROR(checkKernelCall(call), "\"transport\" is of no kernel that there is");
+  call.set_kernel("transpoze");
+  EXPECT_ERROR(checkKernelCall(call),
+               "there is no kernel \"transpoze\"; did you mean \"transpose\"?");
+  for (const char *none : {"", "convolution"}) {
+    call.set_kernel(none);
+    EXPECT_ERROR(checkKernelCall(call), std::string("there is no kernel \"") + none +
+                                            "\"; docs/kernels.md lists those that there are");
+  }
 
+  plan::KernelCall neg;
+  neg.set_kernel("neg");
+  neg.add_inputs(0);
+  neg.add_outputs(1);
+  (*neg.mutable_attributes())["rate"].set_f(1);
+  EXPECT_ERROR(checkKernelCall(neg), "has the attribute \"rate\", expected none");
   plan::KernelCall many;
   many.set_kernel("concat");
   (*many.mutable_attributes())["dim"].set_i(0);
@@ -155,6 +181,22 @@ TEST(KernelTable, ChecksCalls) {
   for (uint32_t i = 0; i < 5; ++i)
     attention.add_inputs(i);
   EXPECT_ERROR(checkKernelCall(attention), "has 5 inputs, expected 3 to 4");
+}
+
+TEST(KernelTable, TakesKernelsOfBackends) {
+  EXPECT_ERROR(addKernel({.name = "add"}), "there is a kernel \"add\" already");
+  EXPECT_ERROR(addKernel({}), "without a name");
+  plan::KernelCall call;
+  call.set_kernel("table_test_square");
+  call.add_inputs(0);
+  call.add_outputs(1);
+  EXPECT_ERROR(checkKernelCall(call), "there is no kernel \"table_test_square\"");
+  EXPECT_OK(addKernel({.name = "table_test_square", .isPointwise = true}));
+  EXPECT_OK(checkKernelCall(call));
+  EXPECT_TRUE(findKernel("table_test_square").isPointwise);
+  EXPECT_ERROR(addKernel({.name = "table_test_square"}), "already");
+  call.add_outputs(2);
+  EXPECT_ERROR(checkKernelCall(call), "has 2 outputs, expected 1");
 }
 
 TEST(KernelTable, FindsByName) {

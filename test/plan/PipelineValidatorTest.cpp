@@ -101,6 +101,7 @@ static void fillPlaceOf(plan::Program &program, uint32_t buffer, const std::stri
   *program.add_buffers() = copy;
   plan::KernelCall *fill = taskOf(program, task).add_instructions()->mutable_kernel();
   fill->set_kernel("fill");
+  (*fill->mutable_attributes())["value"].set_f(0);
   fill->add_outputs(static_cast<uint32_t>(program.buffers_size() - 1));
 }
 

@@ -162,9 +162,22 @@ TEST(PlanValidator, KernelCalls) {
       shardSlice(program)->set_inputs(0, 99));
   EXPECT_ERROR_AFTER("output 0 names buffer 4294967295",
                      shardSlice(program)->set_outputs(0, UINT32_MAX));
-  EXPECT_ERROR_AFTER("the kernel has no name", shardSlice(program)->clear_kernel());
-  EXPECT_ERROR_AFTER("attribute \"dim\" has no value",
+  EXPECT_ERROR_AFTER("task \"forward\", instruction 0 (kernel shard_silce): there is no kernel "
+                     "\"shard_silce\"; did you mean \"shard_slice\"?",
+                     shardSlice(program)->set_kernel("shard_silce"));
+  EXPECT_ERROR_AFTER("there is no kernel \"\"", shardSlice(program)->clear_kernel());
+  EXPECT_ERROR_AFTER("(kernel shard_slice): kernel \"shard_slice\" has 2 inputs, expected 1",
+                     shardSlice(program)->add_inputs(0));
+  EXPECT_ERROR_AFTER("has 0 inputs, expected 1", shardSlice(program)->clear_inputs());
+  EXPECT_ERROR_AFTER("has 0 outputs, expected 1", shardSlice(program)->clear_outputs());
+  EXPECT_ERROR_AFTER("has the attribute \"dim\" without a value, expected one of kind i",
                      (*shardSlice(program)->mutable_attributes())["dim"].clear_value());
+  EXPECT_ERROR_AFTER("has the attribute \"dim\" of kind f, expected one of kind i",
+                     (*shardSlice(program)->mutable_attributes())["dim"].set_f(0));
+  EXPECT_ERROR_AFTER("has no attribute \"axes\", expected one of kind strings",
+                     shardSlice(program)->mutable_attributes()->erase("axes"));
+  EXPECT_ERROR_AFTER("has the attribute \"axis\", expected \"dim\", \"axes\"",
+                     (*shardSlice(program)->mutable_attributes())["axis"].set_i(0));
   EXPECT_ERROR_AFTER("is neither a kernel, a collective, a wait nor part of a transfer",
                      program.mutable_tasks(0)->mutable_instructions(0)->clear_op());
   EXPECT_ERROR_AFTER("names source 5, but the plan has 1 sources",
@@ -213,7 +226,7 @@ TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
   EXPECT_EQ(errorOf("add", {a, b}, {a}), "");
   EXPECT_EQ(errorOf("add", {a, a}, {a}), "");
   EXPECT_EQ(errorOf("add", {a, b}, {c}), "");
-  EXPECT_EQ(errorOf("sgd", {a, b, b}, {a, c}), "");
+  EXPECT_EQ(errorOf("sgd", {a, b, b, b, b, b}, {a, c}), "");
   EXPECT_EQ(errorOf("mask_padding", {a}, {a}), "");
   EXPECT_TRUE(contains(errorOf("einsum", {a, b}, {b}),
                        "output 0 (buffer 4, f32[8]) shares bytes of the arena with input 1 "
@@ -223,7 +236,8 @@ TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
   EXPECT_TRUE(contains(errorOf("copy", {a}, {half}), "shares bytes of the arena"));
   // Another part of the same bytes is not in place.
   EXPECT_TRUE(contains(errorOf("add", {half, b}, {a}), "shares bytes of the arena with input 0"));
-  EXPECT_TRUE(contains(errorOf("sgd", {b}, {a, half}), "outputs 0 and 1 share bytes"));
+  EXPECT_TRUE(
+      contains(errorOf("sgd", {b, b, b, b, b, b}, {a, half}), "outputs 0 and 1 share bytes"));
 }
 
 TEST(PlanValidator, Collectives) {

@@ -6,6 +6,7 @@
 
 #include "plan/PlanValidator.h"
 
+#include "plan/KernelTable.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 
@@ -66,6 +67,7 @@ struct SumPlan : PlanBuilder {
     call->set_kernel(kernel);
     call->add_inputs(input);
     call->add_outputs(output);
+    addRequiredAttributes(*call);
   }
 
   uint32_t s, x, value, sum, used, prepared;
@@ -213,8 +215,13 @@ TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
     plan::State &key = plan.state("key", DType::I32, {2}, {{}});
     key.set_kind(plan::State::RANDOM_KEY);
     plan.addTo(0, kernel, plan.s, plan.prepared);
-    plan.program().mutable_tasks(0)->mutable_instructions(0)->mutable_kernel()->add_inputs(
-        key.buffer());
+    plan::KernelCall &call =
+        *plan.program().mutable_tasks(0)->mutable_instructions(0)->mutable_kernel();
+    while (call.inputs_size() + 1 < findKernel(kernel).inputs.most)
+      call.add_inputs(plan.s);
+    call.add_inputs(key.buffer());
+    while (call.outputs_size() < findKernel(kernel).outputs)
+      call.add_outputs(plan.buffer(DType::F32, {8}));
     plan.addTo(1, "neg", plan.prepared, plan.used);
     return messageOf(validatePlan(plan.plan, repeatsLoop));
   };

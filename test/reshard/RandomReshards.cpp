@@ -40,6 +40,8 @@ private:
   std::vector<size_t> unused(const Dims &dims) const;
   std::string text(const Dims &dims) const;
   void makeValue();
+  std::string sum(const ReshardedValue &value, const std::string &number,
+                  const std::string &current, const Shape &whole);
   std::string type(const Shape &shape) const;
 
   std::mt19937_64 engine;
@@ -111,6 +113,29 @@ std::string Generator::type(const Shape &shape) const {
   return result + element + ">";
 }
 
+/// The op that sums the data up; the name of its result.
+std::string Generator::sum(const ReshardedValue &value, const std::string &number,
+                           const std::string &current, const Shape &whole) {
+  size_t rank = value.shape.size();
+  if (value.source == Source::Weighted) {
+    std::string letters = std::string("bcde").substr(0, rank);
+    body += "  %part" + number + " = dtc.einsum \"a" + letters + ",a->" + letters + "\" " +
+            current + ", %" + value.weights + " : (" + type(whole) + ", " + type(value.summed) +
+            ") -> " + type(value.shape) + "\n";
+    return "%part" + number;
+  }
+  if (value.source != Source::Complete) {
+    const char *kind = value.source == Source::Sum   ? "sum"
+                       : value.source == Source::Max ? "max"
+                                                     : "min";
+    body += "  %part" + number + " = dtc.reduce " + kind + " " + current + " dims [" +
+            (value.summed.size() > 1 ? "0, 1" : "0") + "] : (" + type(whole) + ") -> " +
+            type(value.shape) + "\n";
+    return "%part" + number;
+  }
+  return current;
+}
+
 void Generator::makeValue() {
   std::string number = std::to_string(program.values.size());
   ReshardedValue value;
@@ -169,20 +194,8 @@ void Generator::makeValue() {
   if (value.source == Source::Weighted) {
     value.weights = "w" + number;
     argument(value.weights, value.summed, ", dist.sharding = #dist.sharding" + text(sums));
-    std::string letters = std::string("bcde").substr(0, rank);
-    body += "  %part" + number + " = dtc.einsum \"a" + letters + ",a->" + letters + "\" " +
-            current + ", %" + value.weights + " : (" + type(whole) + ", " + type(value.summed) +
-            ") -> " + type(value.shape) + "\n";
-    current = "%part" + number;
-  } else if (value.source != Source::Complete) {
-    const char *kind = value.source == Source::Sum   ? "sum"
-                       : value.source == Source::Max ? "max"
-                                                     : "min";
-    body += "  %part" + number + " = dtc.reduce " + kind + " " + current + " dims [" +
-            (value.summed.size() > 1 ? "0, 1" : "0") + "] : (" + type(whole) + ") -> " +
-            type(value.shape) + "\n";
-    current = "%part" + number;
   }
+  current = sum(value, number, current, whole);
   constrain("to" + number, value.shape, to);
   value.result = "to" + number;
   returned += (returned.empty() ? "" : ", ") + current;

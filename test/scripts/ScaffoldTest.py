@@ -115,6 +115,8 @@ class NewPass(Skeleton):
         changed = self.makes("new-pass", "fold-casts", "precision")
         declarations = changed.pop("compiler/passes/Passes.td")
         self.assertIn('def FoldCastsPass : Pass<"dtc-fold-casts", "::mlir::ModuleOp"> {\n', declarations)
+        self.assertRegex(declarations,
+                         r"TODO: what the pass does(?s:.)* {4}```mlir\n {4}// Before\n(?s:.)* {4}// After\n")
         self.assertTrue(declarations.rstrip().endswith("// DTC_COMPILER_PASSES_PASSES_TD"))
         lists = [path for path in changed if path.endswith("CMakeLists.txt")]
         self.assertEqual(len(lists), 1)
@@ -124,7 +126,7 @@ class NewPass(Skeleton):
         self.assertEqual(sorted(changed), self.FILES)
         source, invalid, test = (changed[path] for path in self.FILES)
         self.assertEqual(len(source.splitlines()[0]), 80)
-        for text in ("//===- FoldCasts.cpp - ", '#define DEBUG_TYPE "dtc-fold-casts"\n', "struct FoldCastsPass ",
+        for text in ("//===- FoldCasts.cpp - ", "struct FoldCastsPass ",
                      "#define GEN_PASS_DEF_FOLDCASTSPASS\n"):
             self.assertIn(text, source)
         self.assertIn("--dtc-fold-casts | FileCheck %s\n", test)
@@ -195,6 +197,15 @@ class NewPass(Skeleton):
                 " --dtc-fold-casts", " --pass-pipeline='builtin.module(dtc-fold-casts)'").replace(
                 "%s", str(self.tree / test))
             self.succeeds(["bash", "-o", "pipefail", "-c", command], env={**os.environ, "PATH": path})
+        # The example of its description.
+        tool = self.folder / "dtc-opt"
+        tool.write_text(f'#!/bin/bash\nexec {build}/bin/dtc-opt --load-pass-plugin={library} '
+                        '"${@/#--dtc-fold-casts/--pass-pipeline=builtin.module(dtc-fold-casts)}"\n')
+        tool.chmod(0o755)
+        declaration = self.folder / "FoldCasts.td"
+        declaration.write_text(re.search(r"(?ms)^def FoldCastsPass .*?^\}\n",
+                                         (self.tree / "compiler/passes/Passes.td").read_text())[0])
+        self.succeeds([sys.executable, ROOT / "scripts/check-pass-examples", self.folder, declaration])
 
 
 class NewOp(Skeleton):

@@ -14,10 +14,6 @@ using namespace dtc;
 
 namespace {
 
-template <typename T>
-inline constexpr bool isList = std::is_same_v<T, std::vector<std::string>> ||
-                               std::is_same_v<T, MeshSizes> || std::is_same_v<T, LinkSpeeds>;
-
 /// What --help says that a flag takes: "INT in [0 - 3]", "{none,full}".
 template <typename T> std::string typeName(const Option &option, const T &) {
   if constexpr (std::is_enum_v<T>)
@@ -61,15 +57,15 @@ void dtc::addOptionFlags(CLI::App &app, CompileOptions &options) {
         [&](auto member) {
           using T = std::decay_t<decltype(options.*member)>;
           flag->type_name(typeName(option, T()));
-          if constexpr (isList<T>) {
-            flag->type_size(1)
-                ->expected(1, CLI::detail::expected_max_vector_size)
-                ->allow_extra_args(false);
-            if (!option.hasCommas)
-              flag->delimiter(',');
-          }
         },
         option.member);
+    if (option.isList()) {
+      flag->type_size(1)
+          ->expected(1, CLI::detail::expected_max_vector_size)
+          ->allow_extra_args(false);
+      if (!option.hasCommas)
+        flag->delimiter(',');
+    }
     // A help text that says what the default is says it better.
     if (std::string text = formatOption(option, defaults);
         !text.empty() && option.help.find("(default:") == std::string::npos &&

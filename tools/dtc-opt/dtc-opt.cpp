@@ -1,4 +1,4 @@
-//===- dtc-opt.cpp - The passes, one by one -------------------------------===//
+//===- dtc-opt.cpp - Passes over IR, single ones or all ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -31,12 +31,16 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dtc::registerDialects(registry);
   dtc::registerDtcPasses();
+  dtc::registerCompilePipeline();
   mlir::registerTransformsPasses();
 #ifdef DTC_TEST_PASSES
   dtc::test::registerTestPasses();
 #endif
-  auto [input, output] =
-      mlir::registerAndParseCLIOptions(argc, argv, "dtc optimizer driver\n", registry);
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv,
+      "Runs passes over IR: single ones, or with --dtc-compile all "
+      "that dtc-compile runs.\n",
+      registry);
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));

@@ -10,8 +10,6 @@
 
 #include "llvm/ADT/MapVector.h"
 
-#define DEBUG_TYPE "dtc-optimize-collectives"
-
 namespace dtc {
 #define GEN_PASS_DEF_OPTIMIZECOLLECTIVESPASS
 #include "compiler/passes/Passes.h.inc"
@@ -55,7 +53,7 @@ static Operation *beforeProduct(Operation *op) {
 /// Moves each collective of the block to behind the op that makes its operand.
 static void startEarly(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!dist::isBucketable(&op))
+    if (!isa<dist::CollectiveOpInterface>(op))
       continue;
     Operation *definer = op.getOperand(0).getDefiningOp();
     if (isRepeated(&op)) {
@@ -68,7 +66,7 @@ static void startEarly(Block &block) {
       continue;
     // Collectives of one operand keep their order.
     Operation *after = definer;
-    while (after->getNextNode() != &op && dist::isBucketable(after->getNextNode()))
+    while (after->getNextNode() != &op && isa<dist::CollectiveOpInterface>(after->getNextNode()))
       after = after->getNextNode();
     if (after != &op && after->getNextNode() != &op)
       op.moveAfter(after);
@@ -153,7 +151,7 @@ void Bucketing::run() {
   if (bucketBytes <= 0)
     return;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (dist::isBucketable(&op)) {
+    if (isa<dist::CollectiveOpInterface>(op)) {
       add(&op, op.getNextNode());
       continue;
     }

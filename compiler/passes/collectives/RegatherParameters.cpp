@@ -20,8 +20,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
-#define DEBUG_TYPE "dtc-regather-parameters"
-
 namespace dtc {
 #define GEN_PASS_DEF_REGATHERPARAMETERSPASS
 #include "compiler/passes/Passes.h.inc"

@@ -6,15 +6,14 @@
 
 #include "compiler/passes/exec/Liveness.h"
 
-#include "llvm/ADT/DenseSet.h"
+#include "plan/KernelTable.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
-
-#define DEBUG_TYPE "dtc-plan-memory"
 
 using namespace mlir;
 using namespace dtc;
@@ -54,14 +53,9 @@ SlotUsers Liveness::describeUsers(const std::vector<unsigned> &users) const {
   return result;
 }
 
-llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
-  findRuns();
-  llvm::MapVector<Operation *, Use> uses;
-  llvm::DenseMap<Operation *, SmallVector<unsigned, 2>> usersOf; // tasks
-  llvm::DenseSet<Operation *> sums;
+int Liveness::findUses() {
   for (auto buffer : program.getOps<exec::BufferOp>())
     uses[buffer] = Use();
-
   int now = 0;
   for (auto [index, runs] : llvm::enumerate(tasks)) {
     runs.begin = now;
@@ -79,20 +73,22 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
           users.push_back(index);
       }
       // The running sum is there from one microbatch to the next.
-      if (auto kernel = dyn_cast<exec::KernelOp>(op); kernel && kernel.getKernel() == "accumulate")
+      if (auto kernel = dyn_cast<exec::KernelOp>(op);
+          kernel && runtime::readsOwnOutput(kernel.getKernel()))
         sums.insert(exec::getRoot(kernel.getOutputs()[0]));
       ++now;
     }
     runs.end = now - 1;
   }
-  llvm::DenseSet<Operation *> inputs;
   // The caller writes inputs before the first task.
   for (auto input : program.getOps<exec::InputOp>()) {
     uses[exec::getRoot(input.getBuffer())].extend(0, 0);
     inputs.insert(exec::getRoot(input.getBuffer()));
   }
-  // Tasks that take turns are one loop: what only one of them uses is made again each time; all
-  // else that they touch must be left alone from the first to the last of them.
+  return now;
+}
+
+void Liveness::extendOverTurns() {
   for (size_t first = 0; first < tasks.size();) {
     size_t last = first;
     int until = tasks[first].last;
@@ -109,8 +105,9 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
     }
     first = last + 1;
   }
-  // The whole loop over microbatches may run again: sums, inputs and what comes from before it are
-  // there until its end.
+}
+
+void Liveness::extendOverRepetitions() {
   llvm::StringSet<> repeated;
   for (auto run : program.getOps<exec::RunOp>())
     if (run.getInLoop())
@@ -126,22 +123,19 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
     if (loop.last >= loop.first && (isKept || inputs.contains(root)))
       use.extend(loop.first, loop.last);
   }
-  int end = std::max(now - 1, 0);
-  for (auto state : program.getOps<exec::StateOp>())
-    uses[exec::getRoot(state.getBuffer())].extend(0, end);
-  for (auto output : program.getOps<exec::OutputOp>())
-    uses[exec::getRoot(output.getBuffer())].extend(end, end);
+}
 
-  auto bytesOf = [](Operation *root) {
-    return llvm::alignTo(exec::getNumBytes(cast<MemRefType>(root->getResult(0).getType())),
-                         exec::kBufferAlignment);
-  };
+/// Of one copy of a buffer, as the arena places it.
+static int64_t bytesOf(Operation *root) {
+  return int64_t(llvm::alignTo(exec::getNumBytes(cast<MemRefType>(root->getResult(0).getType())),
+                               exec::kBufferAlignment));
+}
+
+void Liveness::giveSlots() {
   std::map<std::vector<unsigned>, size_t> numbers; // of users
   std::vector<SlotUsers> users;
   std::vector<SlottedBuffer> slotted;
   for (auto &[root, use] : uses) {
-    if (use.last < 0)
-      use = {0, 0};
     auto buffer = cast<exec::BufferOp>(root);
     if (!buffer.getSlots())
       continue;
@@ -150,15 +144,30 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
         numbers.try_emplace(std::vector<unsigned>(own.begin(), own.end()), users.size());
     if (fresh)
       users.push_back(describeUsers(it->first));
-    slotted.push_back({buffer, int64_t(bytesOf(root)), use.first, use.last, it->second});
+    slotted.push_back({buffer, bytesOf(root), use.first, use.last, it->second});
   }
   shared = assignSlots(slotted, users);
+}
+
+llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
+  findRuns();
+  int end = std::max(findUses() - 1, 0);
+  extendOverTurns();
+  extendOverRepetitions();
+  for (auto state : program.getOps<exec::StateOp>())
+    uses[exec::getRoot(state.getBuffer())].extend(0, end);
+  for (auto output : program.getOps<exec::OutputOp>())
+    uses[exec::getRoot(output.getBuffer())].extend(end, end);
+  for (auto &[root, use] : uses)
+    if (use.last < 0)
+      use = {0, 0};
+  giveSlots();
 
   llvm::MapVector<Operation *, Lifetime> lifetimes;
   for (auto &[root, use] : uses)
     if (!shared.contains(root)) {
       int64_t copies = cast<exec::BufferOp>(root).getSlots().value_or(1);
-      lifetimes[root] = {int64_t(bytesOf(root)) * copies, use.first, use.last};
+      lifetimes[root] = {bytesOf(root) * copies, use.first, use.last};
     }
   return lifetimes;
 }

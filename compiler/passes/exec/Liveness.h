@@ -11,6 +11,7 @@
 #include "compiler/passes/exec/SlotSharing.h"
 #include "dialects/exec/Exec.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <limits>
@@ -49,12 +50,26 @@ private:
     llvm::SmallVector<std::pair<int, int64_t>> all; ///< with the microbatch
   };
   void findRuns();
+  /// Notes when each buffer is used in the first runs of the tasks. The number of program points.
+  int findUses();
+  /// Tasks that take turns are one loop: what only one of them uses is made again each time; all
+  /// else that they touch must be left alone from the first to the last of them.
+  void extendOverTurns();
+  /// The whole loop over microbatches may run again: sums, inputs and what comes from before it are
+  /// there until its end.
+  void extendOverRepetitions();
+  void giveSlots();
   SlotUsers describeUsers(const std::vector<unsigned> &tasks) const;
 
   exec::ProgramOp program;
   exec::AccessFinder accesses;
   std::vector<TaskRuns> tasks; ///< in the order of their first runs
   int64_t microbatches = 1;    ///< of the mesh
+  // Of buffers:
+  llvm::MapVector<mlir::Operation *, Use> uses;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<unsigned, 2>> usersOf; ///< tasks
+  llvm::DenseSet<mlir::Operation *> sums;                                    ///< over microbatches
+  llvm::DenseSet<mlir::Operation *> inputs;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> shared;
 };
 

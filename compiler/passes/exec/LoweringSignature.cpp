@@ -6,12 +6,11 @@
 
 #include "compiler/passes/exec/Lowering.h"
 
-#define DEBUG_TYPE "dtc-lower-to-exec"
-
 using namespace mlir;
 using namespace dtc;
 
 LogicalResult Lowering::lowerArguments() {
+  OpBuilder &declare = program.declarations();
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
     auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
@@ -39,14 +38,14 @@ LogicalResult Lowering::lowerArguments() {
                 : slot     ? exec::BufferKind::OptimizerState
                 : cache    ? exec::BufferKind::Cache
                            : exec::BufferKind::Input;
-    Value buffer = allocate(arg, kind, /*reusable=*/false);
+    Value buffer = buffers.allocate(arg, kind, /*reusable=*/false);
     if (param || slot || cache || stepState) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
       StringAttr of =
           slot ? function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of") : StringAttr();
-      auto name = slot        ? builder.getStringAttr(of.getValue() + "." + slot.getValue())
+      auto name = slot        ? declare.getStringAttr(of.getValue() + "." + slot.getValue())
                   : cache     ? cache
-                  : stepState ? builder.getStringAttr("dtc." + stepState.getValue())
+                  : stepState ? declare.getStringAttr("dtc." + stepState.getValue())
                               : param;
       // Set when a run starts; 0 is no scale, and no interval.
       Attribute init = function.getArgAttr(index, "dtc.init");
@@ -59,7 +58,7 @@ LogicalResult Lowering::lowerArguments() {
       stateNames[arg] = name;
     } else {
       exec::InputOp::create(declare, arg.getLoc(), buffer, input ? input : scalar,
-                            input ? builder.getStringAttr("data") : scalar, shape, sharding,
+                            input ? declare.getStringAttr("data") : scalar, shape, sharding,
                             function.getArgAttrOfType<IntegerAttr>(index, "dtc.index_limit"),
                             function.getArgAttrOfType<IntegerAttr>(index, "dtc.ignored_index"));
     }
@@ -68,20 +67,21 @@ LogicalResult Lowering::lowerArguments() {
 }
 
 LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
+  OpBuilder &declare = program.declarations();
   auto copy = [&](Location loc, Value from, Value to) {
-    kernel(loc, "copy", from, to, builder.getDictionaryAttr({}));
+    program.kernel(loc, "copy", from, to, declare.getDictionaryAttr({}));
   };
   // What lies in the storage of a state that a copy overwrites is saved before.
   llvm::DenseSet<unsigned> overwritten;
   for (auto [index, value] : llvm::enumerate(op.getOperands()))
     if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
-      unsigned state = storageOf.at(function.getArgument(argument.getInt()));
-      if (storageOf.at(value) != state)
+      unsigned state = buffers.storageOf(function.getArgument(argument.getInt()));
+      if (buffers.storageOf(value) != state)
         overwritten.insert(state);
     }
   auto saved = [&](Value value, exec::BufferKind kind) {
-    Value from = bufferOf.at(value);
-    if (!overwritten.contains(storageOf.at(value)))
+    Value from = buffers.bufferOf(value);
+    if (!overwritten.contains(buffers.storageOf(value)))
       return from;
     Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()),
                                           kind, IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
@@ -92,15 +92,15 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     Value made = buffer;
     while (auto view = made.getDefiningOp<exec::ViewOp>())
       made = view.getSource();
-    if (made != bufferOf.at(state)) // else the state is returned as it came
+    if (made != buffers.bufferOf(state)) // else the state is returned as it came
       exec::UpdateOp::create(declare, state.getLoc(), buffer, stateNames.at(state));
   };
   SmallVector<std::pair<Value, BlockArgument>> copies;
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
       BlockArgument state = function.getArgument(argument.getInt());
-      if (storageOf.at(value) == storageOf.at(state))
-        update(state, bufferOf.at(value));
+      if (buffers.storageOf(value) == buffers.storageOf(state))
+        update(state, buffers.bufferOf(value));
       else
         copies.push_back({saved(value, exec::BufferKind::Activation), state});
       continue;
@@ -113,11 +113,11 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
       return function.emitOpError() << "is not partitioned: result " << index
                                     << " has no global shape; run dtc-spmd-partition first";
     exec::OutputOp::create(declare, value.getLoc(), saved(value, exec::BufferKind::Output),
-                           name ? name : builder.getStringAttr("result" + Twine(index)), shape,
+                           name ? name : declare.getStringAttr("result" + Twine(index)), shape,
                            sharding);
   }
   for (auto [from, state] : copies) {
-    Value updated = exec::ReuseOp::create(declare, state.getLoc(), bufferOf.at(state));
+    Value updated = exec::ReuseOp::create(declare, state.getLoc(), buffers.bufferOf(state));
     copy(op.getLoc(), from, updated);
     update(state, updated);
   }

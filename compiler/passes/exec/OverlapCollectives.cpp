@@ -10,8 +10,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
-#define DEBUG_TYPE "dtc-overlap-collectives"
-
 namespace dtc {
 #define GEN_PASS_DEF_OVERLAPCOLLECTIVESPASS
 #include "compiler/passes/Passes.h.inc"

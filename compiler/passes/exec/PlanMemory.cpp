@@ -12,8 +12,6 @@
 
 #include <map>
 
-#define DEBUG_TYPE "dtc-plan-memory"
-
 namespace dtc {
 #define GEN_PASS_DEF_PLANMEMORYPASS
 #include "compiler/passes/Passes.h.inc"

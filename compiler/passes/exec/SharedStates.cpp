@@ -10,8 +10,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
-#define DEBUG_TYPE "dtc-plan-memory"
-
 using namespace mlir;
 using namespace dtc;
 
@@ -65,7 +63,7 @@ static void complete(exec::ProgramOp program, States &states) {
   // States stand behind all buffers.
   Operation *last = nullptr;
   for (Operation &op : body)
-    if (isa<exec::BufferOp, exec::ViewOp, exec::ReuseOp>(op))
+    if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<MemRefType>))
       last = &op;
   for (exec::StateOp state : order) {
     state->moveAfter(last);

@@ -12,8 +12,6 @@
 #include <map>
 #include <tuple>
 
-#define DEBUG_TYPE "dtc-plan-memory"
-
 using namespace mlir;
 using namespace dtc;
 

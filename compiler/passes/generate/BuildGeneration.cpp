@@ -20,8 +20,6 @@
 
 #include "llvm/ADT/StringSet.h"
 
-#define DEBUG_TYPE "dtc-build-generation"
-
 namespace dtc {
 #define GEN_PASS_DEF_BUILDGENERATIONPASS
 #include "compiler/passes/Passes.h.inc"

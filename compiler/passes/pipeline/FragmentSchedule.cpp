@@ -13,8 +13,6 @@
 #include <set>
 #include <tuple>
 
-#define DEBUG_TYPE "dtc-schedule-pipeline"
-
 using namespace mlir;
 using namespace dtc;
 

@@ -19,8 +19,6 @@
 #include <limits>
 #include <numeric>
 
-#define DEBUG_TYPE "dtc-partition-stages"
-
 namespace dtc {
 #define GEN_PASS_DEF_PARTITIONSTAGESPASS
 #include "compiler/passes/Passes.h.inc"

@@ -10,8 +10,6 @@
 #include <optional>
 #include <tuple>
 
-#define DEBUG_TYPE "dtc-schedule-pipeline"
-
 using namespace mlir;
 using namespace dtc;
 

@@ -11,8 +11,6 @@
 
 #include "llvm/ADT/StringMap.h"
 
-#define DEBUG_TYPE "dtc-schedule-pipeline"
-
 using namespace mlir;
 using namespace dtc;
 

@@ -9,8 +9,6 @@
 #include "compiler/passes/pipeline/FragmentSchedule.h"
 #include "compiler/passes/pipeline/StageFunctions.h"
 
-#define DEBUG_TYPE "dtc-schedule-pipeline"
-
 namespace dtc {
 #define GEN_PASS_DEF_SCHEDULEPIPELINEPASS
 #include "compiler/passes/Passes.h.inc"

@@ -8,8 +8,6 @@
 
 #include "compiler/analysis/LocalCost.h"
 
-#define DEBUG_TYPE "dtc-schedule-pipeline"
-
 using namespace mlir;
 using namespace dtc;
 

@@ -13,8 +13,6 @@
 
 #include <map>
 
-#define DEBUG_TYPE "dtc-schedule-pipeline"
-
 using namespace mlir;
 using namespace dtc;
 

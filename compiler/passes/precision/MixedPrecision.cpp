@@ -18,8 +18,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#define DEBUG_TYPE "dtc-mixed-precision"
-
 namespace dtc {
 #define GEN_PASS_DEF_MIXEDPRECISIONPASS
 #include "compiler/passes/Passes.h.inc"

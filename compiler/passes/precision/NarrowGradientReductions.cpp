@@ -9,8 +9,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#define DEBUG_TYPE "dtc-narrow-gradient-reductions"
-
 namespace dtc {
 #define GEN_PASS_DEF_NARROWGRADIENTREDUCTIONSPASS
 #include "compiler/passes/Passes.h.inc"

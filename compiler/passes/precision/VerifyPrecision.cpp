@@ -7,8 +7,6 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/precision/GradientSums.h"
 
-#define DEBUG_TYPE "dtc-verify-precision"
-
 namespace dtc {
 #define GEN_PASS_DEF_VERIFYPRECISIONPASS
 #include "compiler/passes/Passes.h.inc"
@@ -36,20 +34,15 @@ SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
       continue;
     // Where gradients are split (ZeRO's stage 2), those of each microbatch are summed within the
     // loop over them.
-    if (isa<dist::MicrobatchLoopOp, dist::FragmentOp>(op)) {
-      Operation *yield = op->getRegion(0).front().getTerminator();
-      worklist.push_back(yield->getOperand(cast<OpResult>(value).getResultNumber()));
+    if (Value yielded = dist::getYieldedValue(value)) {
+      worklist.push_back(yielded);
       continue;
     }
-    auto reduce = dyn_cast<dist::AllReduceOp>(op);
-    auto scatter = dyn_cast<dist::ReduceScatterOp>(op);
-    if ((reduce && reduce.getKind() == dist::ReductionKind::Sum) ||
-        (scatter && scatter.getKind() == dist::ReductionKind::Sum))
-      found.insert(op);
-    // What moves or converts it, and what adds it to another part.
-    bool passes = isa<ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, ConvertOp, AddOp>(op) ||
-                  (isa<dist::DistDialect>(op->getDialect()) && op->getNumRegions() == 0);
-    if (passes)
+    if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
+      if (auto reduction = collective.getReduction();
+          reduction && reduction.getValue() == dist::ReductionKind::Sum)
+        found.insert(op);
+    if (op->hasTrait<dtc::OpTrait::CarriesSums>())
       llvm::append_range(worklist, op->getOperands());
   }
   SmallVector<Operation *> ordered;

@@ -15,8 +15,6 @@
 #include <cmath>
 #include <limits>
 
-#define DEBUG_TYPE "dtc-recompute-activations"
-
 using namespace mlir;
 using namespace dtc;
 
@@ -118,8 +116,8 @@ double DeviceRecompute::findWeightFlopsPerByte() {
 /// weight.
 static bool isInflating(Operation *op, double weightFlopsPerByte) {
   double bytes = bytesOf(op->getResultTypes());
-  return !dist::isBucketable(op) && !isLight(op) && bytes > bytesOf(op->getOperandTypes()) &&
-         flopsOf(op) < bytes * weightFlopsPerByte / 4;
+  return !isa<dist::CollectiveOpInterface>(op) && !isLight(op) &&
+         bytes > bytesOf(op->getOperandTypes()) && flopsOf(op) < bytes * weightFlopsPerByte / 4;
 }
 
 /// What selective recomputation may compute again (Korthikanti et al. 2022): where contractions
@@ -144,7 +142,7 @@ std::vector<bool> DeviceRecompute::findSelective() {
     bool isAllowed = false;
     if (isa<dist::AllGatherOp>(op))
       isAllowed = !isWeight(op->getOperand(0));
-    else if (!dist::isBucketable(op) && isLight(op))
+    else if (!isa<dist::CollectiveOpInterface>(op) && isLight(op))
       isAllowed = !inflates || llvm::any_of(op->getOperands(), isInflated);
     else
       isAllowed = isInflating(op, weightFlopsPerByte);

@@ -16,8 +16,6 @@
 
 #include <limits>
 
-#define DEBUG_TYPE "dtc-recompute-activations"
-
 namespace dtc {
 #define GEN_PASS_DEF_RECOMPUTEACTIVATIONSPASS
 #include "compiler/passes/Passes.h.inc"

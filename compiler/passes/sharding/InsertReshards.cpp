@@ -21,8 +21,6 @@
 #include "compiler/passes/sharding/RuleCache.h"
 #include "dialects/dtc/AgreedAttribute.h"
 
-#define DEBUG_TYPE "dtc-insert-reshards"
-
 namespace dtc {
 #define GEN_PASS_DEF_INSERTRESHARDSPASS
 #include "compiler/passes/Passes.h.inc"
@@ -47,6 +45,11 @@ private:
   /// `value` laid out as `layout`, by a reshard before `user` if it is not so already.
   Value reshard(Value value, const Layout &layout, Operation *user);
   std::optional<Layout> chooseCompletion(Value value);
+  /// The axes over which operands are partial sums and the op leaves its results so, where the
+  /// operands laid out as `required` have at least `resultBytes`; adds them to `required`.
+  AxisList keepPartial(Operation *op, const ShardingRule &rule, ArrayRef<Layout> actual,
+                       const FactorAxes &axes, double resultBytes,
+                       MutableArrayRef<Layout> required);
   void keepSumsTogether(Operation *op, const ShardingRule &rule, ArrayRef<Layout> actual,
                         FactorAxes &axes);
   /// The layout that propagation gave `value`.
@@ -294,6 +297,33 @@ void ReshardInserter::visitSumBatches(dist::SumBatchesOp op) {
   noteStage(op);
 }
 
+AxisList ReshardInserter::keepPartial(Operation *op, const ShardingRule &rule,
+                                      ArrayRef<Layout> actual, const FactorAxes &axes,
+                                      double resultBytes, MutableArrayRef<Layout> required) {
+  auto splits = [&](unsigned axis) {
+    return llvm::any_of(axes, [&](const AxisList &list) { return llvm::is_contained(list, axis); });
+  };
+  AxisList kept;
+  for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
+    ArrayRef<unsigned> set = splits(axis) ? ArrayRef<unsigned>() : partialSet(rule, actual, axis);
+    // With a sum over all microbatches an op works on sums over all of them.
+    if (set.empty() || (mesh.isTemporal(axis) && (joinsStages(op, set) || hasLateOperand(op))))
+      continue;
+    double operandBytes = 0;
+    bool linearUsers = true;
+    for (unsigned index : set) {
+      operandBytes += localBytes(op->getOperand(index).getType(), required[index]);
+      linearUsers &= usersAreLinear(op->getOperand(index));
+    }
+    if (resultBytes > operandBytes || !linearUsers)
+      continue;
+    kept.push_back(axis);
+    for (unsigned index : set)
+      required[index].partial.push_back(axis);
+  }
+  return kept;
+}
+
 LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   const ShardingRule &rule = rules.of(op);
   SmallVector<Layout> actual, asked;
@@ -315,13 +345,10 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   FactorAxes axes = decided ? *decided : mergeFactorAxes(mesh, rule, tensors);
   keepSumsTogether(op, rule, actual, axes);
   dropInexpressible(mesh, rule, tensors, axes);
-  auto splits = [&](unsigned axis) {
-    return llvm::any_of(axes, [&](const AxisList &list) { return llvm::is_contained(list, axis); });
-  };
 
   // What the op computes, and whether all of that has to be completed anyway.
   SmallVector<Layout> results;
-  double resultBytes = 0, operandBytes = 0;
+  double resultBytes = 0;
   bool sums = true;
   auto refuseMixture = [&] {
     return op->emitOpError() << "would leave a value that is partly a sum and partly a maximum";
@@ -342,27 +369,11 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   SmallVector<Layout> required;
   for (const TensorFactors &factors : rule.operands)
     required.push_back(*layoutFromFactors(mesh, rule, factors, axes));
-  AxisList kept;
   const bool isAgreed = op->hasAttr(kAgreedAttrName);
-  for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
-    ArrayRef<unsigned> set = splits(axis) ? ArrayRef<unsigned>() : partialSet(rule, actual, axis);
-    // With a sum over all microbatches an op works on sums over all of them.
-    if (set.empty() || isAgreed ||
-        (mesh.isTemporal(axis) && (joinsStages(op, set) || hasLateOperand(op))))
-      continue;
-    operandBytes = 0;
-    bool linearUsers = true;
-    for (unsigned index : set) {
-      operandBytes += localBytes(op->getOperand(index).getType(), required[index]);
-      linearUsers &= usersAreLinear(op->getOperand(index));
-    }
-    // A larger result is worth it where it is a sum that has to be completed anyway.
-    if ((resultBytes > operandBytes && !sums) || !linearUsers)
-      continue;
-    kept.push_back(axis);
-    for (unsigned index : set)
-      required[index].partial.push_back(axis);
-  }
+  AxisList kept;
+  // A larger result is worth it where it is a sum that has to be completed anyway.
+  if (!isAgreed)
+    kept = keepPartial(op, rule, actual, axes, sums ? 0 : resultBytes, required);
 
   for (auto [result, layout] : llvm::zip_equal(op->getResults(), results)) {
     if (!kept.empty() && !layout.partial.empty() && !isSum(layout))

@@ -11,8 +11,6 @@
 
 #include "llvm/ADT/StringSet.h"
 
-#define DEBUG_TYPE "dtc-name-dimensions"
-
 namespace dtc {
 #define GEN_PASS_DEF_NAMEDIMENSIONSPASS
 #include "compiler/passes/Passes.h.inc"

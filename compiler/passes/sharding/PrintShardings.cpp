@@ -21,8 +21,6 @@
 
 #include <array>
 
-#define DEBUG_TYPE "dtc-print-shardings"
-
 namespace dtc {
 #define GEN_PASS_DEF_PRINTSHARDINGSPASS
 #include "compiler/passes/Passes.h.inc"

@@ -6,10 +6,9 @@
 
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/sharding/Propagation.h"
+#include "compiler/passes/sharding/ZeroSharding.h"
 
 #include "llvm/ADT/StringSet.h"
-
-#define DEBUG_TYPE "dtc-propagate-shardings"
 
 namespace dtc {
 #define GEN_PASS_DEF_PROPAGATESHARDINGSPASS
@@ -99,9 +98,16 @@ struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateS
     for (const std::string &logical : mustSplit)
       if (auto it = map.find(logical); it != map.end())
         it->second.mustSplit = true;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(Propagation(function, mesh, map, zero).run()))
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      Propagation propagation(function, mesh, map);
+      if (failed(propagation.enterWishes()) || failed(enterZero(propagation, zero)))
         return signalPassFailure();
+      propagation.fixpoint();
+      if (failed(propagation.write()))
+        return signalPassFailure();
+    }
     warnOfUnusedAxes(getOperation(), loc, mesh);
   }
 };

@@ -13,8 +13,6 @@
 
 #include <cmath>
 
-#define DEBUG_TYPE "dtc-propagate-shardings"
-
 using namespace mlir;
 using namespace dtc;
 
@@ -289,7 +287,9 @@ LogicalResult Propagation::checkWholeFactors() {
   return success();
 }
 
-void Propagation::write() {
+LogicalResult Propagation::write() {
+  if (failed(checkWholeFactors()))
+    return failure();
   MLIRContext *context = function.getContext();
   Builder b(context);
   SignatureAttributes attributes(function);
@@ -312,9 +312,10 @@ void Propagation::write() {
     }
     op.setAttr(dist::kFactorsAttrName, b.getArrayAttr(factors));
   }
+  return success();
 }
 
-LogicalResult Propagation::run() {
+LogicalResult Propagation::enterWishes() {
   if (failed(checkProgram(function, mesh.name)) || failed(seed()))
     return failure();
   for (Operation &op : function.front().without_terminator())
@@ -326,13 +327,5 @@ LogicalResult Propagation::run() {
       enter(wish);
     fixpoint();
   }
-  if (zero.stage > 0) {
-    if (failed(seedZero(*this, zero)))
-      return failure();
-    fixpoint();
-  }
-  if (failed(checkWholeFactors()))
-    return failure();
-  write();
   return success();
 }

@@ -32,23 +32,17 @@
 
 namespace dtc {
 
-/// The states that ZeRO splits; see ZeroSharding.cpp.
-struct ZeroOptions {
-  int64_t stage = 0; ///< 0 to 3
-  AxisList axes;     ///< over which states are split
-};
-
-/// The priority at which ZeRO's wishes enter, after those of the map.
-inline constexpr int64_t kZeroPriority = 1000;
-
 class Propagation {
 public:
-  Propagation(mlir::func::FuncOp function, const Mesh &mesh, const LogicalAxisMap &logicalAxes,
-              const ZeroOptions &zero)
-      : function(function), mesh(mesh), logicalAxes(logicalAxes), zero(zero), planner(mesh) {}
+  Propagation(mlir::func::FuncOp function, const Mesh &mesh, const LogicalAxisMap &logicalAxes)
+      : function(function), mesh(mesh), logicalAxes(logicalAxes), planner(mesh) {}
 
-  /// Gives every value a sharding and every op the axes of its factors (dist.factors).
-  mlir::LogicalResult run();
+  /// Enters what the user wishes and propagates it until it comes to rest.
+  mlir::LogicalResult enterWishes();
+  /// Propagates what has been appended since until it comes to rest again.
+  void fixpoint();
+  /// Gives every value a sharding and every op the axes of its factors (dist.factors), at rest.
+  mlir::LogicalResult write();
 
   /// The layout that `value` has so far.
   Layout &layoutOf(mlir::Value value);
@@ -94,7 +88,6 @@ private:
   void enqueue(mlir::Operation *op);
   void enqueueAround(mlir::Value value);
   void visitAll();
-  void fixpoint();
   /// Lets the dimensions that are split over time take their axes before all others: what is split
   /// over devices and then over time can lie in no other way, because nothing is gathered over
   /// time.
@@ -104,13 +97,11 @@ private:
               FactorAxes &committed);
   bool decomposeSplitOps();
   mlir::LogicalResult checkWholeFactors();
-  void write();
   std::vector<mlir::Value> tensorsOf(mlir::Operation *op) const;
 
   mlir::func::FuncOp function;
   const Mesh &mesh;
   const LogicalAxisMap &logicalAxes;
-  ZeroOptions zero;
   ReshardPlanner planner;
   RuleCache rules;
   llvm::DenseMap<mlir::Value, Layout> layouts;
@@ -129,9 +120,6 @@ private:
   std::vector<mlir::Operation *> ops;               ///< by number; null where erased
   std::set<std::pair<unsigned, unsigned>> worklist; ///< level, number
 };
-
-/// Enters the wishes of ZeRO into a propagation that has come to rest.
-mlir::LogicalResult seedZero(Propagation &propagation, const ZeroOptions &options);
 
 } // namespace dtc
 

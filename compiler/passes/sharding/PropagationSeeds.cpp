@@ -6,8 +6,6 @@
 
 #include "compiler/passes/sharding/Propagation.h"
 
-#define DEBUG_TYPE "dtc-propagate-shardings"
-
 using namespace mlir;
 using namespace dtc;
 

@@ -14,8 +14,6 @@
 #include <numeric>
 #include <set>
 
-#define DEBUG_TYPE "dtc-split-mesh-axes"
-
 namespace dtc {
 #define GEN_PASS_DEF_SPLITMESHAXESPASS
 #include "compiler/passes/Passes.h.inc"

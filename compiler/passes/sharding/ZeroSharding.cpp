@@ -11,11 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/analysis/ZeroSplit.h"
-#include "compiler/passes/sharding/Propagation.h"
-#include "support/Format.h"
+#include "compiler/passes/sharding/ZeroSharding.h"
 
-#define DEBUG_TYPE "dtc-propagate-shardings"
+#include "compiler/analysis/ZeroSplit.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace dtc;
@@ -136,9 +135,89 @@ static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
   }
 }
 
-LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options) {
+/// Splits a gradient from the start, where `gradient` reads it before any sum over batches.
+static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpOperand &gradient,
+                          const Layout &target) {
+  Value value = gradient.get();
+  OpBuilder builder(gradient.getOwner());
+  if (Operation *definer = value.getDefiningOp())
+    builder.setInsertionPointAfter(definer);
+  auto constrain =
+      dist::ConstrainOp::create(builder, value.getLoc(), value.getType(), value,
+                                toAttr(op.getContext(), propagation.getMesh(), target));
+  // For the optimizer and the norm; a gradient may also be a part of another one.
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses()) {
+    auto product = dyn_cast<EinsumOp>(use.getOwner());
+    if (use.getOwner() == gradient.getOwner() ||
+        (product && llvm::all_equal(product->getOperands())))
+      uses.push_back(&use);
+  }
+  for (OpOperand *use : uses)
+    use->set(constrain.getResult());
+  auto place = [&](Value split) {
+    propagation.layoutOf(split) = target;
+    propagation.close(split);
+  };
+  place(constrain.getResult());
+  propagation.addOwnConstraint(constrain);
+  if (auto batches = dyn_cast<dist::SumBatchesOp>(gradient.getOwner()))
+    place(batches.getResult());
+  // Their votes come from what they read now.
+  for (Value changed : {Value(constrain.getResult()), op.getGradientMutable().get()})
+    for (Operation *user : changed.getUsers())
+      propagation.revisit(user);
+}
+
+/// Splits what the stage splits of a parameter that an optimizer updates.
+static void splitTrained(Propagation &propagation, const ZeroOptions &options,
+                         OptimizerOpInterface op, BlockArgument parameter, WholeTensors &tensors) {
   const Mesh &mesh = propagation.getMesh();
-  llvm::DenseSet<Value> trained;
+  Layout layout = propagation.layoutOf(parameter);
+  AxisList axes = freeAxes(layout, options.axes);
+  auto type = cast<RankedTensorType>(parameter.getType());
+  // Where the gradient is made, before it is summed over batches.
+  auto batches = op.getGradientMutable().get().getDefiningOp<dist::SumBatchesOp>();
+  OpOperand &gradient = batches ? batches.getInputMutable() : op.getGradientMutable();
+  std::optional<unsigned> dim = chooseZeroDim(mesh, type.getShape(), layout, axes,
+                                              splittableDims(gradient.get(), type.getRank()));
+  SmallVector<Value> states;
+  for (OpOperand &operand : op->getOpOperands())
+    if (isa<BlockArgument>(operand.get()) && operand.get() != parameter &&
+        cast<RankedTensorType>(operand.get().getType()).getShape() == type.getShape())
+      states.push_back(operand.get());
+  int64_t bytes = 0;
+  for (Value state : states)
+    bytes += localBytes(mesh, state, layout);
+  if (options.stage >= 2)
+    bytes += localBytes(mesh, gradient.get(), layout);
+  if (options.stage >= 3)
+    bytes += localBytes(mesh, parameter, layout);
+  if (!axes.empty())
+    tensors.count(parameter, bytes, dim.has_value());
+  // What a stage leaves alone must not follow the optimizer's state.
+  if (options.stage < 3 || !dim)
+    propagation.close(parameter);
+  if (!dim || axes.empty())
+    return;
+  auto split = [&](Value value) {
+    if (propagation.layoutOf(value) == layout)
+      propagation.append(value, *dim, axes);
+    propagation.close(value);
+  };
+  llvm::for_each(states, split);
+  if (options.stage >= 3)
+    split(parameter);
+  if (options.stage >= 2) {
+    Layout target = layout;
+    target.dims[*dim].append(axes);
+    splitGradient(propagation, op, gradient, target);
+  }
+}
+
+LogicalResult dtc::enterZero(Propagation &propagation, const ZeroOptions &options) {
+  if (options.stage == 0)
+    return success();
   SmallVector<OptimizerOpInterface> optimizers;
   for (auto op : propagation.getFunction().front().getOps<OptimizerOpInterface>())
     optimizers.push_back(op);
@@ -147,80 +226,14 @@ LogicalResult dtc::seedZero(Propagation &propagation, const ZeroOptions &options
            << "ZeRO stage " << options.stage
            << " splits the optimizer's state, but the function has no optimizer; compile a train "
               "step, or leave ZeRO out";
+  llvm::DenseSet<Value> trained;
   WholeTensors tensors(propagation, options);
   for (OptimizerOpInterface op : optimizers) {
     BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);
     if (!parameter)
       continue;
     trained.insert(parameter);
-    Layout layout = propagation.layoutOf(parameter);
-    AxisList axes = freeAxes(layout, options.axes);
-    auto type = cast<RankedTensorType>(parameter.getType());
-    // Where the gradient is made, before it is summed over batches.
-    auto batches = op.getGradientMutable().get().getDefiningOp<dist::SumBatchesOp>();
-    OpOperand &gradient = batches ? batches.getInputMutable() : op.getGradientMutable();
-    std::optional<unsigned> dim = chooseZeroDim(mesh, type.getShape(), layout, axes,
-                                                splittableDims(gradient.get(), type.getRank()));
-    SmallVector<Value> states;
-    for (OpOperand &operand : op->getOpOperands())
-      if (isa<BlockArgument>(operand.get()) && operand.get() != parameter &&
-          cast<RankedTensorType>(operand.get().getType()).getShape() == type.getShape())
-        states.push_back(operand.get());
-    int64_t bytes = 0;
-    for (Value state : states)
-      bytes += localBytes(mesh, state, layout);
-    if (options.stage >= 2)
-      bytes += localBytes(mesh, gradient.get(), layout);
-    if (options.stage >= 3)
-      bytes += localBytes(mesh, parameter, layout);
-    if (!axes.empty())
-      tensors.count(parameter, bytes, dim.has_value());
-    // What a stage leaves alone must not follow the optimizer's state.
-    if (options.stage < 3 || !dim)
-      propagation.close(parameter);
-    if (!dim || axes.empty())
-      continue;
-
-    auto split = [&](Value value) {
-      if (propagation.layoutOf(value) == layout)
-        propagation.append(value, *dim, axes);
-      propagation.close(value);
-    };
-    llvm::for_each(states, split);
-    if (options.stage >= 3)
-      split(parameter);
-    if (options.stage >= 2) {
-      // So that it is split from the start.
-      Value value = gradient.get();
-      Layout target = layout;
-      target.dims[*dim].append(axes);
-      OpBuilder builder(gradient.getOwner());
-      if (Operation *definer = value.getDefiningOp())
-        builder.setInsertionPointAfter(definer);
-      auto constrain = dist::ConstrainOp::create(builder, value.getLoc(), value.getType(), value,
-                                                 toAttr(op.getContext(), mesh, target));
-      // For the optimizer and the norm; a gradient may also be a part of another one.
-      SmallVector<OpOperand *> uses;
-      for (OpOperand &use : value.getUses()) {
-        auto product = dyn_cast<EinsumOp>(use.getOwner());
-        if (use.getOwner() == gradient.getOwner() ||
-            (product && llvm::all_equal(product->getOperands())))
-          uses.push_back(&use);
-      }
-      for (OpOperand *use : uses)
-        use->set(constrain.getResult());
-      propagation.layoutOf(constrain.getResult()) = target;
-      propagation.close(constrain.getResult());
-      propagation.addOwnConstraint(constrain);
-      if (batches) {
-        propagation.layoutOf(batches.getResult()) = target;
-        propagation.close(batches.getResult());
-      }
-      // Their votes come from what they read now.
-      for (Value changed : {Value(constrain.getResult()), op.getGradientMutable().get()})
-        for (Operation *user : changed.getUsers())
-          propagation.revisit(user);
-    }
+    splitTrained(propagation, options, op, parameter, tensors);
   }
   if (options.stage >= 3)
     splitFrozen(propagation, options, trained, tensors);

@@ -18,8 +18,6 @@
 
 #include "compiler/passes/spmd/Partitioner.h"
 
-#define DEBUG_TYPE "dtc-spmd-partition"
-
 using namespace mlir;
 using namespace dtc;
 
@@ -107,6 +105,31 @@ bool Partitioner::takesSums(Operation *op, const llvm::DenseSet<Value> &values) 
          llvm::is_contained(rule.getShardingRule().linearOperands, among);
 }
 
+LogicalResult Partitioner::classifyLate(const llvm::DenseSet<Operation *> &batchSums,
+                                        bool sumsBatches) {
+  llvm::DenseSet<Value> late;
+  for (Operation &op : function.front()) {
+    Phase phase = isa<func::ReturnOp>(op) ? Phase::After : phases.at(&op);
+    auto isLate = [&](Value operand) { return late.contains(operand); };
+    if (phase == Phase::Before && llvm::any_of(op.getOperands(), isLate))
+      phase = phases[&op] = Phase::After;
+    if (phase != Phase::After)
+      continue;
+    late.insert(op.result_begin(), op.result_end());
+    for (Value operand : op.getOperands()) {
+      if (isa<dist::SumBatchesOp>(op)
+              ? isLate(operand)
+              : !operand.getDefiningOp() || !isInLoop(operand.getDefiningOp()))
+        continue;
+      if (sumsBatches && !batchSums.contains(&op))
+        return op.emitOpError() << "uses what each batch of a step has its own of, and runs once a "
+                                   "step; sum it over the batches with dist.sum_batches first";
+      accumulated.insert(operand);
+    }
+  }
+  return success();
+}
+
 LogicalResult Partitioner::classifySingle() {
   Block &block = function.front();
   bool sumsBatches = !block.getOps<dist::SumBatchesOp>().empty();
@@ -164,27 +187,8 @@ LogicalResult Partitioner::classifySingle() {
     }
     phases[&op] = phase;
   }
-  // After the loop are the sums, and what depends on them.
-  llvm::DenseSet<Value> late;
-  for (Operation &op : block) {
-    Phase phase = isa<func::ReturnOp>(op) ? Phase::After : phases.at(&op);
-    auto isLate = [&](Value operand) { return late.contains(operand); };
-    if (phase == Phase::Before && llvm::any_of(op.getOperands(), isLate))
-      phase = phases[&op] = Phase::After;
-    if (phase != Phase::After)
-      continue;
-    late.insert(op.result_begin(), op.result_end());
-    for (Value operand : op.getOperands()) {
-      if (isa<dist::SumBatchesOp>(op)
-              ? isLate(operand)
-              : !operand.getDefiningOp() || !isInLoop(operand.getDefiningOp()))
-        continue;
-      if (sumsBatches && !sums.contains(&op))
-        return op.emitOpError() << "uses what each batch of a step has its own of, and runs once a "
-                                   "step; sum it over the batches with dist.sum_batches first";
-      accumulated.insert(operand);
-    }
-  }
+  if (failed(classifyLate(sums, sumsBatches)))
+    return failure();
   sinkIntoAfter();
   return success();
 }

@@ -34,6 +34,10 @@ private:
   mlir::RankedTensorType localType(mlir::Type type, const Layout &layout);
   mlir::LogicalResult classify();
   mlir::LogicalResult classifySingle();
+  /// Puts after the loop what depends on its sums, and finds these. `batchSums` are the ops that
+  /// take sums over batches.
+  mlir::LogicalResult classifyLate(const llvm::DenseSet<mlir::Operation *> &batchSums,
+                                   bool sumsBatches);
   bool takesSums(mlir::Operation *op, const llvm::DenseSet<mlir::Value> &values);
   bool isInLoop(mlir::Operation *op) const {
     auto it = phases.find(op);
@@ -43,6 +47,17 @@ private:
   mlir::LogicalResult refuseGather(dist::ReshardOp op);
   void recordIndexLimits();
   mlir::LogicalResult localizeSignature(mlir::Block &body);
+  /// The ops of a phase, in their order.
+  mlir::LogicalResult emitPhase(Phase phase, mlir::OpBuilder &builder);
+  /// Gives each microbatch its part of the data.
+  void cutArguments(mlir::Block &body, mlir::OpBuilder &loopBuilder);
+  /// The loop over microbatches at the end of `body`, and its sums.
+  mlir::LogicalResult emitLoop(mlir::Block &body, mlir::OpBuilder &builder);
+  /// What the loop yields for a value that it sums.
+  mlir::Value yieldOf(mlir::Value value, mlir::Block &body, mlir::OpBuilder &loopBuilder,
+                      bool hasStages);
+  /// The return, in local types, and the attributes of the signature.
+  void emitReturn(mlir::OpBuilder &builder);
   mlir::LogicalResult emit(mlir::Operation &op, mlir::OpBuilder &builder);
   mlir::LogicalResult emitReshard(dist::ReshardOp op, mlir::OpBuilder &builder);
   mlir::LogicalResult emitOp(ShardingRuleOpInterface op, mlir::OpBuilder &builder);

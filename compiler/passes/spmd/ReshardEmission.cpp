@@ -6,8 +6,6 @@
 
 #include "compiler/passes/spmd/Partitioner.h"
 
-#define DEBUG_TYPE "dtc-spmd-partition"
-
 using namespace mlir;
 using namespace dtc;
 

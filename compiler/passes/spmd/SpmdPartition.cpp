@@ -11,8 +11,6 @@
 
 #include "llvm/ADT/StringExtras.h"
 
-#define DEBUG_TYPE "dtc-spmd-partition"
-
 namespace dtc {
 #define GEN_PASS_DEF_SPMDPARTITIONPASS
 #include "compiler/passes/Passes.h.inc"
@@ -167,7 +165,7 @@ void Partitioner::recordIndexLimits() {
     while (!worklist.empty())
       for (OpOperand &use : worklist.pop_back_val().getUses()) {
         Operation *user = use.getOwner();
-        if (isa<dist::ReshardOp, dist::ConstrainOp, ReshapeOp>(user))
+        if (user->hasTrait<dtc::OpTrait::SameElements>())
           worklist.push_back(user->getResult(0));
         auto op = dyn_cast<ShardingRuleOpInterface>(user);
         if (!op)
@@ -207,92 +205,77 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
   return success();
 }
 
-LogicalResult Partitioner::run() {
-  if (failed(checkProgram(function, mesh.name)) || failed(checkShardings(function)) ||
-      failed(classify()))
-    return failure();
-  recordIndexLimits();
-  MLIRContext *context = function.getContext();
-  Block *global = &function.front();
-  auto *body = new Block();
-  function.getBody().push_back(body);
-  if (failed(localizeSignature(*body)))
-    return failure();
-
-  OpBuilder builder = OpBuilder::atBlockEnd(body);
-  OpBuilder loopBuilder(context);
-  dist::MicrobatchLoopOp loop;
-  auto emitPhase = [&](Phase phase, OpBuilder &at) -> LogicalResult {
-    for (Operation &op : global->without_terminator())
-      if (phases.at(&op) == phase && failed(emit(op, at)))
-        return failure();
-    return success();
-  };
-
-  SmallVector<BlockArgument> cut;
-  for (auto [arg, local] : llvm::zip_equal(global->getArguments(), body->getArguments())) {
-    locals.map(arg, local);
-    if (mentionsTime(layoutOf(arg)))
-      cut.push_back(arg);
-  }
-  if (failed(emitPhase(Phase::Before, builder)))
-    return failure();
-
-  bool hasStages = llvm::any_of(*global, [](Operation &op) { return bool(dist::getStage(&op)); });
-  bool hasLoop = llvm::any_of(phases, [](auto &entry) { return entry.second == Phase::Loop; });
-  if (hasLoop || !accumulated.empty()) {
-    SmallVector<Type> types;
-    for (Value value : accumulated)
-      types.push_back(localType(value.getType(), layoutOf(value)));
-    loop = dist::MicrobatchLoopOp::create(builder, function.getLoc(), types, mesh.name,
-                                          mesh.axes[*time].name, DenseI64ArrayAttr());
-    loopBuilder.createBlock(&loop.getBody());
-    for (BlockArgument arg : cut) {
-      Layout layout = layoutOf(arg);
-      Value local = body->getArgument(arg.getArgNumber());
-      for (auto [index, dim] : llvm::enumerate(layout.dims))
-        if (llvm::is_contained(dim, *time))
-          local = emitStep(
-              loopBuilder, arg.getLoc(), local,
-              {ReshardStep::Slice,
-               {*time},
-               int64_t(index),
-               0,
-               0,
-               mesh.localSize(cast<RankedTensorType>(arg.getType()).getDimSize(index), dim)},
-              dist::ReductionKind::Sum);
-      locals.map(arg, local);
-    }
-    if (failed(emitPhase(Phase::Loop, loopBuilder)))
+LogicalResult Partitioner::emitPhase(Phase phase, OpBuilder &builder) {
+  for (Operation &op : function.front().without_terminator())
+    if (phases.at(&op) == phase && failed(emit(op, builder)))
       return failure();
-    SmallVector<Value> yields;
-    for (auto [value, sum] : llvm::zip_equal(accumulated, loop.getResults())) {
-      Value local = locals.lookup(value);
-      // What is made before the loop, such as the gradient of a parameter that is not used, is made
-      // in it where it is a sum: a stage of a pipeline has to have it.
-      if (Operation *definer = local.getDefiningOp(); definer && definer->getBlock() == body)
-        local = loopBuilder.clone(*definer)->getResult(cast<OpResult>(local).getResultNumber());
-      // It is in a stage, without which it would be taken for the one before the loop.
-      auto isInBody = [&](Value operand) {
-        return operand.getParentBlock() == &loop.getBody().front();
-      };
-      if (Operation *definer = local.getDefiningOp();
-          hasStages && definer && isInBody(local) && !dist::getStage(definer) &&
-          llvm::none_of(definer->getOperands(), isInBody))
-        definer->setAttr(dist::kStageAttrName,
-                         dist::StageAttr::get(context, 0, dist::Pass::Forward));
-      yields.push_back(local);
-      sums.map(value, sum);
-    }
-    for (Value value : accumulated)
-      if (Operation *definer = value.getDefiningOp(); definer && isInLoop(definer))
-        locals.map(value, sums.lookup(value));
-    dist::YieldOp::create(loopBuilder, function.getLoc(), yields);
-  }
-  if (failed(emitPhase(Phase::After, builder)))
-    return failure();
+  return success();
+}
 
-  auto ret = cast<func::ReturnOp>(global->getTerminator());
+void Partitioner::cutArguments(Block &body, OpBuilder &loopBuilder) {
+  for (BlockArgument arg : function.front().getArguments()) {
+    Layout layout = layoutOf(arg);
+    if (!mentionsTime(layout))
+      continue;
+    Value local = body.getArgument(arg.getArgNumber());
+    for (auto [index, dim] : llvm::enumerate(layout.dims)) {
+      if (!llvm::is_contained(dim, *time))
+        continue;
+      int64_t size = cast<RankedTensorType>(arg.getType()).getDimSize(index);
+      local =
+          emitStep(loopBuilder, arg.getLoc(), local,
+                   {ReshardStep::Slice, {*time}, int64_t(index), 0, 0, mesh.localSize(size, dim)},
+                   dist::ReductionKind::Sum);
+    }
+    locals.map(arg, local);
+  }
+}
+
+Value Partitioner::yieldOf(Value value, Block &body, OpBuilder &loopBuilder, bool hasStages) {
+  Value local = locals.lookup(value);
+  // What is made before the loop, such as the gradient of a parameter that is not used, is made
+  // in it where it is a sum: a stage of a pipeline has to have it.
+  if (Operation *definer = local.getDefiningOp(); definer && definer->getBlock() == &body)
+    local = loopBuilder.clone(*definer)->getResult(cast<OpResult>(local).getResultNumber());
+  // It is in a stage, without which it would be taken for the one before the loop.
+  auto isInBody = [&](Value operand) { return operand.getParentBlock() == loopBuilder.getBlock(); };
+  if (Operation *definer = local.getDefiningOp(); hasStages && definer && isInBody(local) &&
+                                                  !dist::getStage(definer) &&
+                                                  llvm::none_of(definer->getOperands(), isInBody))
+    definer->setAttr(dist::kStageAttrName,
+                     dist::StageAttr::get(function.getContext(), 0, dist::Pass::Forward));
+  return local;
+}
+
+LogicalResult Partitioner::emitLoop(Block &body, OpBuilder &builder) {
+  bool hasStages =
+      llvm::any_of(function.front(), [](Operation &op) { return bool(dist::getStage(&op)); });
+  SmallVector<Type> types;
+  for (Value value : accumulated)
+    types.push_back(localType(value.getType(), layoutOf(value)));
+  auto loop = dist::MicrobatchLoopOp::create(builder, function.getLoc(), types, mesh.name,
+                                             mesh.axes[*time].name, DenseI64ArrayAttr());
+  OpBuilder loopBuilder(function.getContext());
+  loopBuilder.createBlock(&loop.getBody());
+  cutArguments(body, loopBuilder);
+  if (failed(emitPhase(Phase::Loop, loopBuilder)))
+    return failure();
+  SmallVector<Value> yields;
+  for (auto [value, sum] : llvm::zip_equal(accumulated, loop.getResults())) {
+    yields.push_back(yieldOf(value, body, loopBuilder, hasStages));
+    sums.map(value, sum);
+  }
+  for (Value value : accumulated)
+    if (Operation *definer = value.getDefiningOp(); definer && isInLoop(definer))
+      locals.map(value, sums.lookup(value));
+  dist::YieldOp::create(loopBuilder, function.getLoc(), yields);
+  return success();
+}
+
+void Partitioner::emitReturn(OpBuilder &builder) {
+  Block &global = function.front();
+  MLIRContext *context = function.getContext();
+  auto ret = cast<func::ReturnOp>(global.getTerminator());
   SmallVector<Value> results;
   SignatureAttributes attributes(function);
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
@@ -304,7 +287,7 @@ LogicalResult Partitioner::run() {
   func::ReturnOp::create(builder, ret.getLoc(), results);
 
   // Shardings of the signature from here on are those of what lies in memory: spatial.
-  for (BlockArgument arg : global->getArguments()) {
+  for (BlockArgument arg : global.getArguments()) {
     Layout layout = layoutOf(arg);
     for (AxisList &dim : layout.dims)
       llvm::erase_if(dim, [&](unsigned axis) { return mesh.isTemporal(axis); });
@@ -312,10 +295,35 @@ LogicalResult Partitioner::run() {
         .set(dist::kShardingAttrName, toAttr(context, mesh, layout));
   }
   attributes.commit();
+}
+
+LogicalResult Partitioner::run() {
+  if (failed(checkProgram(function, mesh.name)) || failed(checkShardings(function)) ||
+      failed(classify()))
+    return failure();
+  recordIndexLimits();
+  Block *global = &function.front();
+  auto *body = new Block();
+  function.getBody().push_back(body);
+  if (failed(localizeSignature(*body)))
+    return failure();
+  for (auto [arg, local] : llvm::zip_equal(global->getArguments(), body->getArguments()))
+    locals.map(arg, local);
+
+  OpBuilder builder = OpBuilder::atBlockEnd(body);
+  if (failed(emitPhase(Phase::Before, builder)))
+    return failure();
+  bool hasLoop = llvm::any_of(phases, [](auto &entry) { return entry.second == Phase::Loop; });
+  if ((hasLoop || !accumulated.empty()) && failed(emitLoop(*body, builder)))
+    return failure();
+  if (failed(emitPhase(Phase::After, builder)))
+    return failure();
+  emitReturn(builder);
+
   global->dropAllReferences();
   global->erase();
-  function.setType(
-      FunctionType::get(context, body->getArgumentTypes(), TypeRange(ValueRange(results))));
+  function.setType(FunctionType::get(function.getContext(), body->getArgumentTypes(),
+                                     body->getTerminator()->getOperandTypes()));
   return success();
 }
 

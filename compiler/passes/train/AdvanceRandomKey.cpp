@@ -9,8 +9,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#define DEBUG_TYPE "dtc-advance-random-key"
-
 namespace dtc {
 #define GEN_PASS_DEF_ADVANCERANDOMKEYPASS
 #include "compiler/passes/Passes.h.inc"

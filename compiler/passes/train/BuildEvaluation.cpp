@@ -9,8 +9,6 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/RemoveDropout.h"
 
-#define DEBUG_TYPE "dtc-build-evaluation"
-
 namespace dtc {
 #define GEN_PASS_DEF_BUILDEVALUATIONPASS
 #include "compiler/passes/Passes.h.inc"

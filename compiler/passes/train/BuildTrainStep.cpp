@@ -15,8 +15,6 @@
 
 #include <cmath>
 
-#define DEBUG_TYPE "dtc-build-train-step"
-
 namespace dtc {
 #define GEN_PASS_DEF_BUILDTRAINSTEPPASS
 #include "compiler/passes/Passes.h.inc"

@@ -9,8 +9,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#define DEBUG_TYPE "dtc-fold-parameter-reshapes"
-
 namespace dtc {
 #define GEN_PASS_DEF_FOLDPARAMETERRESHAPESPASS
 #include "compiler/passes/Passes.h.inc"

@@ -7,6 +7,7 @@
 #include "test/compiler/driver/SearchedPlans.h"
 
 #include "compiler/export/ExportPlan.h"
+#include "compiler/passes/Passes.h"
 #include "plan/PlanReader.h"
 #include "plan/PlanSummary.h"
 #include "support/Format.h"
@@ -76,6 +77,7 @@ std::vector<DeviceCost> Sweep::lower(llvm::ArrayRef<int64_t> keepBytes) {
   mlir::OwningOpRef<mlir::ModuleOp> module = front->clone();
   mlir::PassManager manager(&compiler.context());
   buildLowering(manager, options, keepBytes);
+  manager.addPass(createPlanMemoryPass());
   plan::Plan plan;
   if (succeeded(manager.run(*module)) && succeeded(exportPlan(*module, "test", plan)))
     return costsOf(plan);

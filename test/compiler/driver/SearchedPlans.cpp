@@ -8,6 +8,7 @@
 
 #include "compiler/export/ExportPlan.h"
 #include "compiler/import/ImportModel.h"
+#include "compiler/passes/Passes.h"
 #include "plan/PlanSummary.h"
 #include "simulator/PlanSimulation.h"
 
@@ -82,6 +83,7 @@ std::optional<plan::Plan> dtc::test::lowerModel(const SearchedModel &model, Comp
   mlir::PassManager manager(&compiler.context());
   buildPartitioning(manager, options);
   buildLowering(manager, options, keepBytes);
+  manager.addPass(createPlanMemoryPass());
   plan::Plan plan;
   if (succeeded(declareMesh(*module, options)) && succeeded(manager.run(*module)) &&
       succeeded(exportPlan(*module, "test", plan)))

@@ -19,6 +19,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <functional>
 #include <random>
 
 using namespace dtc;
@@ -132,6 +133,45 @@ std::string PlannedCase::str() const {
                      node.device_network_bandwidth() / 1e9, fixed);
 }
 
+/// Fixes knobs, in an order that the seed says, until few layouts remain.
+static void fixKnobs(PlannerOptions &options, const ModelTraits &traits,
+                     const std::function<int64_t(uint64_t)> &below) {
+  auto fix = [&](const char *knob, auto set) {
+    PlannerOptions tried = options;
+    tried.fixed.insert(knob);
+    set(tried.base);
+    size_t left = enumerateLayouts(tried, traits).size();
+    if (left >= 8)
+      options = tried;
+  };
+  for (int step = 0; step < 40 && enumerateLayouts(options, traits).size() > 60; ++step)
+    switch (below(6)) {
+    case 0:
+      fix("recompute", [&](CompileOptions &o) {
+        o.recompute =
+            std::array{Recompute::None, Recompute::Selective, Recompute::Full}[size_t(below(3))];
+      });
+      break;
+    case 1:
+      fix("zero", [&](CompileOptions &o) { o.zero = below(4); });
+      break;
+    case 2:
+      fix("microbatches", [&](CompileOptions &o) { o.microbatches = int64_t(1) << below(3); });
+      break;
+    case 3:
+      fix("sequence_parallel", [&](CompileOptions &o) { o.sequenceParallel = below(2) > 0; });
+      break;
+    case 4:
+      fix("schedule", [&](CompileOptions &o) {
+        o.schedule = std::array{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}[size_t(below(5))];
+      });
+      break;
+    default:
+      fix("bucket_bytes",
+          [&](CompileOptions &o) { o.bucketBytes = int64_t(1) << (14 + below(10)); });
+    }
+}
+
 PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
   // Only integers are drawn: the standard fixes those of mt19937_64, but not its distributions.
   std::mt19937_64 random(seed);
@@ -167,7 +207,6 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
   node.set_device_network_bandwidth(node.link().bandwidth() / between(1, 20));
   result.cluster.mutable_network()->set_latency(between(2e-6, 5e-5));
 
-  // Knobs are fixed, in an order that the seed says, until few layouts remain.
   PlannerOptions &options = result.options;
   options.cluster = &result.cluster;
   ModelTraits traits{.batch = model.batch,
@@ -176,40 +215,7 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
                      .layers = model.layers,
                      .hasTensorAxes = true,
                      .hasSequenceAxis = true};
-  auto fix = [&](const char *knob, auto set) {
-    PlannerOptions tried = options;
-    tried.fixed.insert(knob);
-    set(tried.base);
-    size_t left = enumerateLayouts(tried, traits).size();
-    if (left >= 8)
-      options = tried;
-  };
-  for (int step = 0; step < 40 && enumerateLayouts(options, traits).size() > 60; ++step)
-    switch (below(6)) {
-    case 0:
-      fix("recompute", [&](CompileOptions &o) {
-        o.recompute =
-            std::array{Recompute::None, Recompute::Selective, Recompute::Full}[size_t(below(3))];
-      });
-      break;
-    case 1:
-      fix("zero", [&](CompileOptions &o) { o.zero = below(4); });
-      break;
-    case 2:
-      fix("microbatches", [&](CompileOptions &o) { o.microbatches = int64_t(1) << below(3); });
-      break;
-    case 3:
-      fix("sequence_parallel", [&](CompileOptions &o) { o.sequenceParallel = below(2) > 0; });
-      break;
-    case 4:
-      fix("schedule", [&](CompileOptions &o) {
-        o.schedule = std::array{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}[size_t(below(5))];
-      });
-      break;
-    default:
-      fix("bucket_bytes",
-          [&](CompileOptions &o) { o.bucketBytes = int64_t(1) << (14 + below(10)); });
-    }
+  fixKnobs(options, traits, below);
   options.cluster = nullptr;
   return result;
 }

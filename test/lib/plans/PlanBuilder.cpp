@@ -6,16 +6,28 @@
 
 #include "test/lib/plans/PlanBuilder.h"
 
+#include "plan/KernelTable.h"
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "support/ShardExtent.h"
+#include "test/lib/plans/Expect.h"
 #include "test/lib/plans/SingleAssignment.h"
 
 #include <algorithm>
+#include <mutex>
 
 namespace dtc::runtime::testing {
 
+/// What the backends of these tests have beside the kernels of docs/kernels.md.
+static void addTestKernels() {
+  for (const char *name : {"test_throw", "test_sleep", "test_hang", "test_gate"})
+    EXPECT_OK(addKernel({.name = name, .inputs = {0, 0}, .outputs = 0}));
+  EXPECT_OK(addKernel({.name = "test_position", .inputs = {0, 0}}));
+}
+
 PlanBuilder::PlanBuilder() {
+  static std::once_flag added;
+  std::call_once(added, addTestKernels);
   plan.set_version(planVersion);
   plan.set_producer("a test");
   plan.add_sources("unknown");
@@ -90,12 +102,48 @@ uint32_t PlanBuilder::task(const std::string &name, plan::Task::Kind kind, uint3
 
 plan::Task &PlanBuilder::lastTask() { return *program().mutable_tasks(program().tasks_size() - 1); }
 
+/// 0, false or empty.
+static plan::Attribute emptyAttribute(AttributeKind kind) {
+  plan::Attribute attribute;
+  switch (kind) {
+  case AttributeKind::Bool:
+    attribute.set_b(false);
+    break;
+  case AttributeKind::Int:
+    attribute.set_i(0);
+    break;
+  case AttributeKind::Float:
+    attribute.set_f(0);
+    break;
+  case AttributeKind::String:
+    attribute.set_s("");
+    break;
+  case AttributeKind::Ints:
+    attribute.mutable_ints();
+    break;
+  case AttributeKind::Strings:
+    attribute.mutable_strings();
+    break;
+  case AttributeKind::Data:
+    attribute.set_data("");
+    break;
+  }
+  return attribute;
+}
+
+void addRequiredAttributes(plan::KernelCall &call) {
+  for (const KernelAttribute &attribute : findKernel(call.kernel()).attributes)
+    if (!attribute.isOptional)
+      (*call.mutable_attributes())[std::string(attribute.name)] = emptyAttribute(attribute.kind);
+}
+
 plan::KernelCall &PlanBuilder::kernel(const std::string &name, const std::vector<uint32_t> &inputs,
                                       const std::vector<uint32_t> &outputs) {
   plan::KernelCall *call = lastTask().add_instructions()->mutable_kernel();
   call->set_kernel(name);
   call->mutable_inputs()->Assign(inputs.begin(), inputs.end());
   call->mutable_outputs()->Assign(outputs.begin(), outputs.end());
+  addRequiredAttributes(*call);
   return *call;
 }
 

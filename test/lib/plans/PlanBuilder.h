@@ -22,6 +22,9 @@ using Axes = std::vector<std::string>;
 /// The axes that split each dimension.
 using DimAxes = std::vector<Axes>;
 
+/// Gives a call the attributes that its kernel requires, as 0, false or empty.
+void addRequiredAttributes(plan::KernelCall &call);
+
 /// Builds a plan of one program, or of several with a pipeline axis. Buffers lie one behind the
 /// other in the arena, and may be written several times.
 class PlanBuilder {
@@ -48,6 +51,7 @@ public:
   /// Instructions go to the task that was begun last. The number of the new task.
   uint32_t task(const std::string &name, plan::Task::Kind kind = plan::Task::OTHER,
                 uint32_t stage = 0);
+  /// Required attributes of the kernel start as 0, false or empty.
   plan::KernelCall &kernel(const std::string &name, const std::vector<uint32_t> &inputs,
                            const std::vector<uint32_t> &outputs);
   /// A collective of one tensor.

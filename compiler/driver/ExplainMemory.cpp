@@ -1,0 +1,98 @@
+//===- ExplainMemory.cpp - Why no plan fits, and what would help ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/ExplainMemory.h"
+
+#include "compiler/driver/MemoryReport.h"
+#include "support/Format.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace dtc;
+
+namespace {
+struct Change {
+  std::string what;
+  ResolvedOptions options;
+  bool isOneOfTwo = false; ///< the next is said as well where this fits
+};
+} // namespace
+
+/// What the user could change, the cheapest first.
+static std::vector<Change> changesOf(const ResolvedOptions &options) {
+  std::vector<Change> changes;
+  if (options.mode == CompileMode::Generate)
+    return changes;
+  auto add = [&](const std::string &what, auto change) {
+    ResolvedOptions changed = options;
+    change(changed);
+    changes.push_back({what, changed});
+    return &changes.back();
+  };
+  if (options.recompute != Recompute::Selective) {
+    auto *change =
+        add("--recompute selective", [](auto &o) { o.recompute = Recompute::Selective; });
+    change->isOneOfTwo = options.recompute != Recompute::Auto;
+  }
+  if (options.recompute != Recompute::Auto)
+    add("--recompute auto", [](CompileOptions &o) { o.recompute = Recompute::Auto; });
+  if (options.hasAxis("dp") || options.hasAxis("fsdp") || !options.zeroAxes.empty())
+    for (int64_t stage = options.zero + 1; stage <= 3; ++stage)
+      add(llvm::formatv("--zero {0}", stage), [&](CompileOptions &o) { o.zero = stage; });
+  if (options.recompute != Recompute::Auto && options.zero < 3 &&
+      (options.hasAxis("dp") || options.hasAxis("fsdp")))
+    add("--zero 3 --recompute auto", [](CompileOptions &o) {
+      o.zero = 3;
+      o.recompute = Recompute::Auto;
+    });
+  for (int64_t factor : {2, 4})
+    add(llvm::formatv("--microbatches {0}", options.microbatches * factor),
+        [&](CompileOptions &o) { o.microbatches *= factor; });
+  for (int64_t factor : {2, 4}) {
+    ResolvedOptions changed = options;
+    auto axis =
+        llvm::find_if(changed.mesh, [](auto &entry) { return entry.first == kPipelineAxis; });
+    if (axis == changed.mesh.end())
+      axis = changed.mesh.insert(changed.mesh.end(), {kPipelineAxis, 1});
+    axis->second *= factor;
+    changes.push_back({llvm::formatv("--mesh with pp={0}", axis->second).str(), changed});
+  }
+  return changes;
+}
+
+void dtc::explainMemory(ModuleOp model, StringRef name, const ResolvedOptions &options,
+                        const Candidate &closest) {
+  MemoryPeak peak = findPeak(*closest.module);
+  InFlightDiagnostic error = emitError(peak.where)
+                             << "the plan needs " << runtime::formatBytes(peak.bytes) << " on "
+                             << peak.device << ", more than the limit of "
+                             << runtime::formatBytes(options.memoryLimit) << "; ";
+  std::vector<Change> changes = changesOf(options);
+  if (changes.empty())
+    error << "use more devices, a smaller batch or shorter sequences";
+  else
+    error << "the most is in use at " << peak.moment;
+  for (const MemoryPeak::Tensor &tensor : peak.largest)
+    error.attachNote(tensor.where)
+        << runtime::formatBytes(tensor.bytes) << " of that: " << tensor.what;
+  bool fits = changes.empty();
+  for (const Change &change : changes) {
+    PlanSearch search(model, name);
+    std::optional<Candidate> found = search.choose(change.options);
+    const Candidate *candidate = found ? &*found : search.closest ? &*search.closest : nullptr;
+    if (!candidate || (!found && candidate->peak() >= closest.peak()))
+      continue;
+    error.attachNote(model.getLoc()) << (found ? "fits: " : "does not fit: ") << change.what
+                                     << " needs " << runtime::formatBytes(candidate->peak());
+    fits |= found.has_value();
+    if (found && !change.isOneOfTwo)
+      break;
+  }
+  if (!fits)
+    error.attachNote(model.getLoc())
+        << "no single change of these is enough; combine them, or use more or larger devices";
+}

@@ -1,0 +1,82 @@
+//===- BufferAssignment.h - Which values share memory ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_EXEC_BUFFERASSIGNMENT_H
+#define DTC_COMPILER_PASSES_EXEC_BUFFERASSIGNMENT_H
+
+#include "compiler/passes/exec/ValueUses.h"
+#include "dialects/exec/Exec.h"
+#include "plan/KernelTable.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <utility>
+
+namespace dtc {
+
+inline mlir::MemRefType bufferType(mlir::Type type) {
+  auto tensor = cast<mlir::RankedTensorType>(type);
+  return mlir::MemRefType::get(tensor.getShape(), tensor.getElementType());
+}
+
+/// The buffer of each value of a program. Values whose buffers take the same bytes, such as those
+/// of an in-place result or a reshape, have one storage.
+class BufferAssignment {
+public:
+  /// Buffers are declared by `declarations`. Both stay.
+  BufferAssignment(const ValueUses &uses, mlir::OpBuilder &declarations)
+      : uses(uses), declarations(declarations) {}
+
+  mlir::Value bufferOf(mlir::Value value) const { return buffers.at(value); }
+  unsigned storageOf(mlir::Value value) const { return storageNumbers.at(value); }
+
+  /// Whether what is made from now on belongs to one microbatch of a loop that makes sums.
+  void setInLoop(bool holds) { inLoop = holds; }
+  bool isInLoop() const { return inLoop; }
+
+  /// What a value that needs a buffer of its own is for.
+  exec::BufferKind kindOf(mlir::Value value) const;
+  /// Declares a buffer; a reusable one holds an intermediate value, which may be overwritten after
+  /// its last use.
+  mlir::Value allocate(mlir::Value value, exec::BufferKind kind, bool reusable);
+  /// The buffer for result `index` of `op`: that of an operand among the pairs (operand, result)
+  /// where nothing needs the operand any more, or that of the state which the result updates where
+  /// nothing reads the old value, else a new one.
+  mlir::Value allocateResult(mlir::Operation &op, unsigned index,
+                             llvm::ArrayRef<runtime::InPlacePair> inPlacePairs);
+  /// Gives a value the buffer of another one, or a view of it.
+  void share(mlir::Value value, mlir::Value with, mlir::Value buffer);
+  void share(mlir::Value value, mlir::Value with) { share(value, with, bufferOf(with)); }
+  /// What the value is in stays as it is after the value's last use.
+  void keep(mlir::Value value) { storages[storageOf(value)].reusable = false; }
+
+  /// Gives the buffers that several tasks of a loop use for one microbatch their slots.
+  void markMicrobatchBuffers(exec::ProgramOp program) const;
+
+private:
+  struct Storage {
+    int lastUse = -1;      ///< of any value in it, as an op's number
+    bool inLoop = false;   ///< belongs to one microbatch
+    bool reusable = false; ///< holds an intermediate value
+  };
+
+  void assign(mlir::Value value, unsigned storage, mlir::Value buffer);
+  /// Declares that the value takes the bytes of `buffer`, which is in that storage.
+  mlir::Value reuse(mlir::Value value, unsigned storage, mlir::Value buffer);
+  bool readsStorage(mlir::Operation &op, unsigned storage) const;
+
+  const ValueUses &uses;
+  mlir::OpBuilder &declarations;
+  bool inLoop = false;
+  llvm::SmallVector<Storage> storages;
+  llvm::DenseMap<mlir::Value, unsigned> storageNumbers;
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  llvm::SmallVector<exec::BufferOp> microbatchBuffers; ///< that are made in the loop
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PASSES_EXEC_BUFFERASSIGNMENT_H

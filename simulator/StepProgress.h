@@ -1,0 +1,118 @@
+//===- StepProgress.h - How far a simulated step has come -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What the parts of StepSimulator.cpp share: the time, the flows at work with their ends in a
+// queue, where each device is in its schedule, and the intervals that it has worked.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_SIMULATOR_STEPPROGRESS_H
+#define DTC_SIMULATOR_STEPPROGRESS_H
+
+#include "simulator/FlowNetwork.h"
+#include "simulator/StepSimulator.h"
+
+#include <functional>
+#include <optional>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Whose end a flow's end is.
+struct FlowOwner {
+  enum Kind { Computing, Collective, Transfer } kind = Computing;
+  size_t device = 0;    // or the program that sends
+  uint32_t channel = 0; // of Transfer
+};
+
+/// Where a device is in its schedule, and what it does.
+struct DeviceProgress {
+  size_t execution = 0, step = 0;
+  bool isInTask = false;
+  bool isPaused = false;              // no interval is open
+  std::optional<double> blockedSince; // waits for a collective or for a message
+  size_t movers = 0;                  // collectives and messages at work
+  std::optional<FlowNetwork::Flow> computing;
+  double computingSince = 0;
+  struct Ports {
+    FlowNetwork::Resource linkOut, linkIn, networkOut, networkIn;
+  } ports{};
+  std::optional<FlowNetwork::Resource> cores;
+};
+
+class StepProgress {
+public:
+  explicit StepProgress(const StepWork &work);
+
+  const SimulatedExecution &executionOf(size_t p) const {
+    return work.devices[p].schedule[devices[p].execution];
+  }
+  bool hasEnded(size_t p) const { return devices[p].execution == work.devices[p].schedule.size(); }
+  const std::vector<SimulatedStep> &stepsOf(size_t p) const {
+    return work.devices[p].tasks[executionOf(p).task].steps;
+  }
+  const std::string &taskName(size_t p) const {
+    return work.names.taskNames[p][executionOf(p).task];
+  }
+
+  /// Ends the simulation. Always false: the device does not get past its step.
+  bool fail(size_t p, const std::string &text);
+
+  /// Goes to the next end of a flow; whose it is, or none where no flow is at work.
+  std::optional<FlowOwner> goToNextEnd();
+
+  void startFlow(double seconds, const FlowNetwork::Uses &uses, const FlowOwner &owner);
+  /// What bytes from one device to another use.
+  FlowNetwork::Uses usesOf(size_t from, size_t to, DevicePorts ports) const;
+  /// A collective or a message of the device begins to move, or has ended.
+  void addMover(size_t p, bool isMore);
+
+  void startComputing(size_t p, double seconds);
+  void finishComputing(size_t p);
+
+  void beginInterval(size_t p);
+  void pause(size_t p);
+  /// What waited in its middle has an interval for each part that it worked.
+  void resume(size_t p);
+  void endInterval(size_t p);
+
+  const StepWork &work;
+  double now = 0;
+  MaybeError failure;
+  std::vector<DeviceProgress> devices;
+  StepSimulation result;
+
+private:
+  struct Event {
+    double time;
+    uint64_t number; // of those at one time, the first to be scheduled comes first
+    FlowNetwork::End end;
+
+    bool operator>(const Event &other) const {
+      return std::tie(time, number) > std::tie(other.time, other.number);
+    }
+  };
+
+  FlowNetwork::Flow start(double seconds, const FlowNetwork::Uses &uses, double factor,
+                          const FlowOwner &owner);
+  /// How fast a device computes beside what moves.
+  double factorOf(size_t p) const {
+    return devices[p].movers > 0 ? 1 - work.devices[p].overlapSlowdown : 1;
+  }
+
+  FlowNetwork network;
+  std::vector<FlowOwner> owners;      // by flow
+  std::vector<FlowNetwork::End> ends; // that have changed and are not in the queue yet
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  uint64_t numEvents = 0;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_SIMULATOR_STEPPROGRESS_H
