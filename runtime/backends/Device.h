@@ -78,6 +78,8 @@ class HostWork {
 public:
   virtual ~HostWork() = default;
   virtual MaybeError run() = 0;
+  /// Whether run() may wait for work of other queues.
+  virtual bool mayWait() const { return false; }
 };
 
 class Queue {

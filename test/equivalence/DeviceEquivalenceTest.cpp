@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan trains on the CUDA backend as it does on the CPU. The GPU is the stand-in of CUDA, which
-// runs what is enqueued in an order that a seed draws.
+// A plan trains on the CUDA backend as it does on the CPU. The GPUs are the stand-in's of CUDA,
+// which runs what is enqueued in an order that a seed draws.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,17 +26,24 @@ using namespace dtc::test;
 
 namespace {
 
-/// A model and how it is compiled, for one device.
+/// A model and how it is compiled.
 struct Case {
   const char *name;
   const char *model; // a file of examples/, or the text of a configuration
   const char *layout;
   bool isDouble = false;
+  AttentionForm attention = AttentionForm::Fused;
 };
 
 const char *const kGpt2 = R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8,
                               "n_embd": 16, "n_layer": 2, "n_head": 2, "embd_pdrop": 0.1,
                               "attn_pdrop": 0.1, "resid_pdrop": 0.1})";
+
+// Two heads of queries for one of keys, and rotary positions.
+const char *const kLlama = R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 16,
+                               "intermediate_size": 24, "num_hidden_layers": 2,
+                               "num_attention_heads": 4, "num_key_value_heads": 2,
+                               "max_position_embeddings": 8, "tie_word_embeddings": false})";
 
 const Case kCases[] = {
     {"Mlp", "mlp.mlir", ""},
@@ -49,6 +56,21 @@ const Case kCases[] = {
     {"Gpt2", kGpt2, ""},
     {"Gpt2Recompute", kGpt2, "m=2 recompute=full"},
     {"Gpt2F64", kGpt2, "m=2", true},
+    // Tensor cores round the weights of attention once more. AdamW would make whole steps of that.
+    {"Gpt2Bf16", kGpt2, "dtype=bf16 optimizer=sgd"},
+    {"Gpt2Decomposed", kGpt2, "", false, AttentionForm::Decomposed},
+    {"Llama", kLlama, ""},
+    {"LlamaRecompute", kLlama, "m=2 recompute=full"},
+    {"LlamaF64", kLlama, "m=2", true},
+    {"LlamaBf16", kLlama, "dtype=bf16 optimizer=sgd"},
+    {"LlamaF16", kLlama, "dtype=f16 optimizer=sgd"},
+    // Virtual devices, which share two GPUs and exchange tensors over the local fabric.
+    {"MlpData", "mlp.mlir", "dp=2"},
+    {"Gpt2Data", kGpt2, "dp=2"},
+    {"Gpt2Tensor", kGpt2, "tp=2"},
+    {"Gpt2Pipeline", kGpt2, "pp=2 m=2"},
+    {"Gpt2AllAxes", kGpt2, "dp=2,tp=2,pp=2 m=2"},
+    {"LlamaF64AllAxes", kLlama, "dp=2,tp=2,pp=2 m=2", true},
 };
 
 std::shared_ptr<const plan::Plan> compile(const Case &which) {
@@ -62,7 +84,7 @@ std::shared_ptr<const plan::Plan> compile(const Case &which) {
     module = compiler.parse((*file)->getBuffer().str());
   } else {
     ImportOptions import;
-    import.attention = AttentionForm::Decomposed; // the CUDA backend has no attention kernel
+    import.attention = which.attention;
     module = compiler.importText(model, "config.json", 4, 8, import);
   }
   EXPECT_TRUE(module) << compiler.diagnostics();
@@ -129,17 +151,21 @@ TEST_P(DeviceEquivalence, CudaTrainsAsTheCpu) {
   standin::reset();
   std::string layout = which.layout;
   bool isNarrow = layout.find("dtype") != std::string::npos;
-  // Of a state against its largest element. Sixteen bits round each product. AdamW makes much of
-  // the gradients of keys' biases, which are all rounding.
-  double tolerance = which.isDouble ? 1e-9 : isNarrow ? 0x1p-5 : 1e-3;
+  // Of a state against its largest element. Sixteen bits round each product.
+  double tolerance = which.isDouble ? 1e-9 : isNarrow ? 0x1p-7 : 1e-4;
   Training cpu = train(plan, runtime::createCpuBackend(), 5), cuda = trainOnCuda(plan, 5);
   ASSERT_EQ(cpu.numbers.size(), cuda.numbers.size());
   for (size_t i = 0; i < cpu.numbers.size(); ++i)
     EXPECT_NEAR(cuda.numbers[i], cpu.numbers[i], tolerance * std::abs(cpu.numbers[i])) << i;
   EXPECT_LT(cpu.numbers[8], cpu.numbers[0]) << "nothing was learned";
   ASSERT_EQ(cpu.states.size(), cuda.states.size());
-  for (const auto &[name, state] : cpu.states)
-    EXPECT_LT(relativeDifference(state, cuda.states.at(name), 1e-6), tolerance) << name;
+  for (const auto &[name, state] : cpu.states) {
+    // The gradients of keys' biases are all rounding, of which AdamW makes whole steps.
+    bool isRounding = !which.isDouble && name.ends_with("c_attn.bias");
+    EXPECT_LT(relativeDifference(state, cuda.states.at(name), 1e-6),
+              isRounding ? std::max(tolerance, 1e-2) : tolerance)
+        << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceEquivalence, testing::ValuesIn(kCases),
@@ -158,6 +184,104 @@ TEST(DeviceOrders, GiveTheSameBits) {
     if (seed == 1)
       first = bytes;
     ASSERT_EQ(bytes == first, true) << "DTC_CUDA_STANDIN_SEED=" << seed;
+  }
+  standin::reset();
+}
+
+/// A session for steps on inputs of their own, with learning rates for all of them. Null where the
+/// GPU fails before the first.
+static std::unique_ptr<runtime::Session> openForSteps(const std::shared_ptr<const plan::Plan> &plan,
+                                                      int steps, size_t stepsInFlight) {
+  auto session = runtime::Session::create(plan, runtime::createCudaBackend(),
+                                          {.stallTimeout = 0, .stepsInFlight = stepsInFlight});
+  if (!session || (*session)->initializeStates(7) ||
+      (*session)->setLearningRates(0, std::vector<double>(steps, 1e-2)))
+    return nullptr;
+  return std::move(*session);
+}
+
+/// Runs the steps with as many in flight as there may be, and calls finished() after each. The
+/// error of the first that fails.
+template <typename Finished>
+static runtime::MaybeError runSteps(runtime::Session &session, int steps, size_t stepsInFlight,
+                                    const Finished &finished) {
+  for (int step = 1; step <= steps || session.stepsInFlight() > 0; ++step) {
+    if (step <= steps) {
+      EXPECT_FALSE(setRandomInputs(session, step));
+      if (runtime::MaybeError error = session.startStep())
+        return error;
+      if (session.stepsInFlight() < stepsInFlight)
+        continue;
+    }
+    if (runtime::MaybeError error = session.finishStep())
+      return error;
+    finished();
+  }
+  return {};
+}
+
+static Training trainOnCuda(const std::shared_ptr<const plan::Plan> &plan, int steps,
+                            size_t stepsInFlight) {
+  Training run;
+  auto session = openForSteps(plan, steps, stepsInFlight);
+  EXPECT_TRUE(session);
+  runtime::MaybeError error = runSteps(*session, steps, stepsInFlight, [&] {
+    for (const char *output : {"loss", "grad_norm"})
+      run.numbers.push_back(element(*session->getOutput(output)));
+    run.numbers.push_back(*stepStateOf(*session, plan::State::APPLIED_STEPS));
+  });
+  EXPECT_FALSE(error) << error->message;
+  for (const plan::State *state : runtime::distinctStates(*plan))
+    run.states.emplace(state->name(), *session->getState(state->name()));
+  return run;
+}
+
+TEST(DeviceOrders, StepsInFlightHaveTheBitsOfStepsOneByOne) {
+  for (int which : {0, 1}) {
+    auto plan = compile(kCases[which]);
+    ASSERT_TRUE(plan);
+    standin::reset();
+    Training expected = trainOnCuda(plan, 4, /*stepsInFlight=*/1);
+    ASSERT_EQ(expected.numbers.size(), 12u);
+    EXPECT_EQ(expected.numbers.back(), 4);
+    for (uint64_t seed = 1; seed <= 30; ++seed) {
+      standin::Settings settings;
+      settings.seed = seed;
+      standin::reset(settings);
+      ASSERT_EQ(trainOnCuda(plan, 4, /*stepsInFlight=*/2).bytes() == expected.bytes(), true)
+          << "DTC_CUDA_STANDIN_SEED=" << seed;
+    }
+    standin::reset();
+  }
+}
+
+TEST(DeviceFaults, ALostDeviceFailsTheStepThatItIsIn) {
+  constexpr int kNumSteps = 3;
+  auto plan = compile(kCases[0]);
+  ASSERT_TRUE(plan);
+  standin::reset();
+  // What the GPU has done at the end of each step; all of it is in one queue.
+  std::vector<uint64_t> ends;
+  {
+    auto session = openForSteps(plan, kNumSteps, 1);
+    ASSERT_TRUE(session);
+    ends.push_back(standin::counts().work);
+    EXPECT_FALSE(runSteps(*session, kNumSteps, 1, [&] { ends.push_back(standin::counts().work); }));
+  }
+  for (int failing = 1; failing <= kNumSteps; ++failing) {
+    uint64_t begin = ends[failing - 1], end = ends[failing];
+    ASSERT_GT(end, begin + 20);
+    for (uint64_t i = begin; i < end; i += i + 3 < end ? 3 : 1) {
+      standin::reset();
+      standin::failWork(i, cudaErrorIllegalAddress);
+      auto session = openForSteps(plan, kNumSteps, 2);
+      ASSERT_TRUE(session);
+      int finished = 0;
+      runtime::MaybeError error = runSteps(*session, kNumSteps, 2, [&] { ++finished; });
+      ASSERT_TRUE(error) << "work " << i;
+      EXPECT_NE(error->message.find("cuda 0"), std::string::npos) << error->message;
+      EXPECT_EQ(finished, failing - 1) << "work " << i << " of steps that end at " << end;
+    }
   }
   standin::reset();
 }
@@ -220,17 +344,4 @@ TEST(DeviceFaults, ACallThatFailsLeavesNothingBehind) {
   }
   EXPECT_GT(errors, 20);
   standin::reset();
-}
-
-/// Two devices of a plan have no network yet that reaches into the memory of GPUs.
-TEST(DeviceNetwork, NeedsTheMemoryOfTheHost) {
-  Case which = kCases[0];
-  which.layout = "dp=2";
-  auto plan = compile(which);
-  ASSERT_TRUE(plan);
-  standin::reset();
-  auto session = runtime::Session::create(plan, runtime::createCudaBackend());
-  ASSERT_FALSE(session);
-  EXPECT_NE(session.error().message.find("has a memory of its own"), std::string::npos)
-      << session.error().message;
 }

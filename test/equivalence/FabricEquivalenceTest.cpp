@@ -14,8 +14,10 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "test/equivalence/Training.h"
 #include "test/lib/fabrics/TestFabric.h"
+#include "test/lib/fabrics/ThreadMessages.h"
 #include "test/lib/plans/TrainStep.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace dtc;
@@ -72,6 +74,13 @@ runtime::Expected<std::string> train(const std::shared_ptr<const plan::Plan> &pl
   return bytes;
 }
 
+/// The losses and norms that they begin with.
+std::vector<float> numbersOf(const std::string &bytes) {
+  std::vector<float> numbers(6);
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(float));
+  return numbers;
+}
+
 class FabricEquivalence : public testing::TestWithParam<const char *> {};
 
 } // namespace
@@ -86,6 +95,25 @@ TEST_P(FabricEquivalence, GivesTheSameBits) {
     ASSERT_TRUE(other) << other.error().message;
     EXPECT_TRUE(*other == *local) << "seed " << seed;
   }
+}
+
+/// A process for each device, then three that have them together and add up their own first.
+TEST_P(FabricEquivalence, InSeveralProcesses) {
+  auto plan = compile(GetParam());
+  ASSERT_TRUE(plan);
+  auto local = train(plan, nullptr);
+  ASSERT_TRUE(local) << local.error().message;
+  auto apart = train(plan, runtime::testing::threadProcessesFabric(16));
+  ASSERT_TRUE(apart) << apart.error().message;
+  EXPECT_TRUE(*apart == *local);
+  auto shared = train(plan, runtime::testing::threadProcessesFabric(3));
+  ASSERT_TRUE(shared) << shared.error().message;
+  std::vector<float> expected = numbersOf(*local), found = numbersOf(*shared);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 1e-4 * std::abs(expected[i]));
+  auto again = train(plan, runtime::testing::threadProcessesFabric(3, {.seed = 7}));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(*again == *shared);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, FabricEquivalence, testing::ValuesIn(kLayouts),

@@ -24,19 +24,19 @@ template <typename F> struct Arrays {
   Wide<F> *weights, *dweights, *keys[4], *rows[4];
 
   static size_t bytes(const AttentionShape &shape) {
-    return 2 * arrayBytes<Wide<F>>(shape.blockElements()) +
+    return 2 * arrayBytes<Wide<F>>(blockElements(shape)) +
            4 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.keys)) +
-           4 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.blockRows()));
+           4 * arrayBytes<Wide<F>>(rowElements<F>(shape, blockRows(shape)));
   }
   Arrays(const AttentionShape &shape, void *workspace, int part) {
     WorkspaceCursor cursor(static_cast<std::byte *>(workspace) +
                            static_cast<size_t>(part) * bytes(shape));
-    weights = cursor.take<Wide<F>>(shape.blockElements());
-    dweights = cursor.take<Wide<F>>(shape.blockElements());
+    weights = cursor.take<Wide<F>>(blockElements(shape));
+    dweights = cursor.take<Wide<F>>(blockElements(shape));
     for (Wide<F> *&array : keys)
       array = cursor.take<Wide<F>>(rowElements<F>(shape, shape.keys));
     for (Wide<F> *&array : rows)
-      array = cursor.take<Wide<F>>(rowElements<F>(shape, shape.blockRows()));
+      array = cursor.take<Wide<F>>(rowElements<F>(shape, blockRows(shape)));
   }
 };
 
@@ -81,7 +81,7 @@ template <typename F>
 void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
              const GradOperands<F> &operands, int64_t task, const Arrays<F> &arrays) {
   using W = Wide<F>;
-  int64_t key = shape.keyOffset(task), keyStride = shape.keyStride();
+  int64_t key = keyOffset(shape, task), keyStride = shape.keyStride();
   int64_t stride = shape.queryStride(), headSize = shape.headSize;
   auto k = loadRows(operands.k + key, keyStride, shape.keys, headSize, arrays.keys[0]);
   auto v = loadRows(operands.v + key, keyStride, shape.keys, headSize, arrays.keys[1]);
@@ -118,8 +118,8 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall
     GradOperands<F> operands = {input<F>(args, 0),  input<F>(args, 1),       input<F>(args, 2),
                                 input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),
                                 output<F>(args, 0), output<F>(args, 1),      output<F>(args, 2)};
-    AttentionDropout dropout = call.dropout(args);
-    parallelFor(args.threads, shape.tasks(), shape.taskGrain(),
+    AttentionDropout dropout = dropoutOf(call, args);
+    parallelFor(args.threads, countTasks(shape), taskGrain(shape),
                 [&](int64_t begin, int64_t end, int part) {
                   Arrays<F> arrays(shape, args.workspace, part);
                   for (int64_t task = begin; task < end; ++task)
@@ -134,19 +134,11 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall
 } // namespace
 
 PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, hasAttentionDropout(signature) ? 7 : 6, 3);
-  AttentionCall call = checkAttention(check, signature, 6);
-  const TensorType &q = check.input(0);
-  check.expectInput(3, q);
-  check.expectInput(4, lseType(q));
-  check.expectInput(5, q);
-  check.expectOutput(0, q);
-  check.expectOutput(1, check.input(1));
-  check.expectOutput(2, check.input(1));
-  if (MaybeError error = check.finish())
-    return *error;
+  Expected<AttentionCall> call = checkAttentionGrad(signature);
+  if (!call)
+    return call.error();
   return withFloatType(
-      q.dtype, [&](auto zero) { return makeAttentionGrad<decltype(zero)>(std::move(call)); });
+      call->dtype, [&](auto zero) { return makeAttentionGrad<decltype(zero)>(std::move(*call)); });
 }
 
 } // namespace dtc::runtime::cpu

@@ -18,40 +18,29 @@
 #include "runtime/backends/cpu/Gemm.h"
 #include "runtime/backends/cpu/MaskStretches.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/AttentionCalls.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 namespace dtc::runtime::cpu {
 
-struct AttentionShape {
-  int64_t batch, queries, keys, heads, kvHeads, headSize;
-  bool causal;
-  double scale;
-  /// Causal: the keys before the one that stands for query 0, of which all queries see all.
-  int64_t earlier;
-
-  int64_t tasks() const { return batch * kvHeads; }
-  int64_t group() const { return heads / kvHeads; }
-  /// Elements between the rows of a head in q, out and their gradients, and in k, v and theirs.
-  int64_t queryStride() const { return heads * headSize; }
-  int64_t keyStride() const { return kvHeads * headSize; }
-  /// Where the head of a task begins in k and v.
-  int64_t keyOffset(int64_t task) const {
-    return task / kvHeads * keys * keyStride() + task % kvHeads * headSize;
-  }
-  /// How many keys query `i` sees.
-  int64_t visible(int64_t i) const {
-    return causal ? std::clamp<int64_t>(i + 1 + earlier, 0, keys) : keys;
-  }
-  /// Rows whose scores are computed together.
-  int64_t blockRows() const { return std::min<int64_t>(queries, 128); }
-  /// Elements of the scores of a block.
-  int64_t blockElements() const { return blockRows() * keys; }
-  /// Tasks that are worth a thread.
-  int64_t taskGrain() const { return grainFor(group() * blockElements(), 4); }
-};
+inline int64_t countTasks(const AttentionShape &shape) { return shape.batch * shape.kvHeads; }
+/// Where the head of a task begins in k and v.
+inline int64_t keyOffset(const AttentionShape &shape, int64_t task) {
+  return task / shape.kvHeads * shape.keys * shape.keyStride() +
+         task % shape.kvHeads * shape.headSize;
+}
+/// Rows whose scores are computed together.
+inline int64_t blockRows(const AttentionShape &shape) {
+  return std::min<int64_t>(shape.queries, 128);
+}
+/// Elements of the scores of a block.
+inline int64_t blockElements(const AttentionShape &shape) { return blockRows(shape) * shape.keys; }
+/// Tasks that are worth a thread.
+inline int64_t taskGrain(const AttentionShape &shape) {
+  return grainFor(shape.group() * blockElements(shape), 4);
+}
 
 /// A block of rows of one query head.
 struct AttentionBlock {
@@ -67,8 +56,8 @@ void forBlocks(const AttentionShape &shape, int64_t task, const Function &functi
   int64_t b = task / shape.kvHeads, kvHead = task % shape.kvHeads;
   for (int64_t g = 0; g < shape.group(); ++g) {
     int64_t head = kvHead * shape.group() + g;
-    for (int64_t begin = 0; begin < shape.queries; begin += shape.blockRows()) {
-      int64_t rows = std::min(shape.blockRows(), shape.queries - begin);
+    for (int64_t begin = 0; begin < shape.queries; begin += blockRows(shape)) {
+      int64_t rows = std::min(blockRows(shape), shape.queries - begin);
       function(
           AttentionBlock{begin, rows, shape.visible(begin + rows - 1),
                          (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize,
@@ -170,28 +159,13 @@ struct AttentionDropout {
   }
 };
 
-/// A call of either kernel.
-struct AttentionCall {
-  AttentionShape shape{};
-  /// None if nothing is dropped.
-  std::optional<RandomMask> mask;
-
-  AttentionDropout dropout(const CpuArguments &args) const {
-    if (!mask)
-      return {};
-    return {mask->at(args.position, static_cast<const int32_t *>(args.inputs.back())),
-            mask->scale()};
-  }
-};
-
-/// Whether the call has the attribute of dropout, and with it one more input.
-bool hasAttentionDropout(const KernelSignature &signature);
-/// Checks q, k, v, the attributes and, behind the other `inputs`, the key of the mask. Over a
-/// cache, attention is causal and has no mask.
-AttentionCall checkAttention(SignatureChecker &check, const KernelSignature &signature,
-                             size_t inputs, bool cached = false);
-/// The type of lse; f32 or f64.
-TensorType lseType(const TensorType &q);
+/// The mask of a call that runs.
+inline AttentionDropout dropoutOf(const AttentionCall &call, const CpuArguments &args) {
+  if (!call.mask)
+    return {};
+  return {call.mask->at(args.position, static_cast<const int32_t *>(args.inputs.back())),
+          call.mask->scale()};
+}
 
 PrepareResult prepareAttentionGrad(const KernelSignature &signature);
 

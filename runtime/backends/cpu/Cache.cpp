@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/DataMovement.h"
+#include "runtime/backends/shared/IndexingCalls.h"
 
 #include <cstring>
 
@@ -35,28 +36,11 @@ std::unique_ptr<CpuKernel> makeCacheUpdate(int64_t samples, int64_t places, int6
   });
 }
 
-/// The bytes of a row of [samples, rows, ...].
-int64_t rowBytes(const TensorType &type) {
-  int64_t bytes = static_cast<int64_t>(byteWidth(type.dtype));
-  for (size_t dim = 2; dim < type.shape.size(); ++dim)
-    bytes *= type.shape[dim];
-  return bytes;
-}
-
 PrepareResult prepareCacheUpdate(const KernelSignature &signature) {
-  SignatureChecker check(signature, 3, 1);
-  const TensorType &cache = check.floatInput(0, 2);
-  const TensorType &rows = check.floatInput(1, 2);
-  if (!check.failed()) {
-    TensorType expected = cache;
-    expected.shape[1] = rows.shape[1];
-    check.expectInput(1, expected);
-    check.expectInput(2, TensorType{DType::I32, {cache.shape[0]}});
-  }
-  check.expectOutput(0, cache);
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeCacheUpdate(cache.shape[0], cache.shape[1], rows.shape[1], rowBytes(cache));
+  Expected<SampleRowsCall> call = checkCacheUpdate(signature);
+  if (!call)
+    return call.error();
+  return makeCacheUpdate(call->samples, call->places, call->rows, call->width);
 }
 
 std::unique_ptr<CpuKernel> makeSelectRow(int64_t samples, int64_t rows, int64_t width) {
@@ -73,19 +57,10 @@ std::unique_ptr<CpuKernel> makeSelectRow(int64_t samples, int64_t rows, int64_t 
 }
 
 PrepareResult prepareSelectRow(const KernelSignature &signature) {
-  SignatureChecker check(signature, 2, 1);
-  const TensorType &x = check.input(0);
-  if (!check.failed() && x.rank() < 2)
-    check.fail("input 0 is " + x.str() + ", expected at least 2 dimensions");
-  if (!check.failed()) {
-    TensorType expected = x;
-    expected.shape[1] = 1;
-    check.expectInput(1, TensorType{DType::I32, {x.shape[0]}});
-    check.expectOutput(0, expected);
-  }
-  if (MaybeError error = check.finish())
-    return *error;
-  return makeSelectRow(x.shape[0], x.shape[1], rowBytes(x));
+  Expected<SampleRowsCall> call = checkSelectRow(signature);
+  if (!call)
+    return call.error();
+  return makeSelectRow(call->samples, call->places, call->width);
 }
 
 } // namespace

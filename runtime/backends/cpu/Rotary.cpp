@@ -5,21 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/shared/AttentionCalls.h"
 
 #include <cmath>
-#include <fmt/format.h>
 #include <vector>
 
 namespace dtc::runtime::cpu {
 
 namespace {
-
-/// Heads beyond this are a corrupt plan; the frequencies of a head are kept in a table.
-constexpr int64_t maxHeadSize = int64_t{1} << 20;
-
-struct Shape {
-  int64_t batch, sequence, heads, headSize;
-};
 
 /// Rotates the heads of one position; y may be x.
 template <typename W>
@@ -38,15 +31,13 @@ void rotateHeads(const W *x, W *y, const W *cosines, const W *sines, int64_t hea
   });
 }
 
-template <typename F>
-std::unique_ptr<CpuKernel> makeRotary(const Shape &shape, double theta, bool inverse,
-                                      bool hasPositions) {
+template <typename F> std::unique_ptr<CpuKernel> makeRotary(const RotaryCall &shape) {
   using W = Wide<F>;
   int64_t half = shape.headSize / 2;
   std::vector<double> frequencies(static_cast<size_t>(half));
   for (int64_t i = 0; i < half; ++i)
     frequencies[static_cast<size_t>(i)] =
-        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.headSize));
+        std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.headSize));
   int64_t width = shape.heads * shape.headSize; // of a position of a sequence
   WideArrays<F> arrays(shape.headSize, 1);
   auto tableBytes = [=](int threads) {
@@ -55,7 +46,7 @@ std::unique_ptr<CpuKernel> makeRotary(const Shape &shape, double theta, bool inv
 
   auto run = [=, frequencies = std::move(frequencies)](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
-    const int32_t *positions = hasPositions ? input<int32_t>(args, 1) : nullptr;
+    const int32_t *positions = shape.hasPositions ? input<int32_t>(args, 1) : nullptr;
     F *y = output<F>(args, 0);
     W *tables = static_cast<W *>(args.workspace);
     void *scratch = static_cast<std::byte *>(args.workspace) + tableBytes(args.threads);
@@ -69,7 +60,7 @@ std::unique_ptr<CpuKernel> makeRotary(const Shape &shape, double theta, bool inv
                     for (int64_t i = 0; i < half; ++i) {
                       double angle = static_cast<double>(position) * frequency[i];
                       cosines[i] = static_cast<W>(std::cos(angle));
-                      sines[i] = static_cast<W>(inverse ? -std::sin(angle) : std::sin(angle));
+                      sines[i] = static_cast<W>(shape.inverse ? -std::sin(angle) : std::sin(angle));
                     }
                   };
                   for (int64_t s = begin; s < end; ++s) {
@@ -97,27 +88,10 @@ std::unique_ptr<CpuKernel> makeRotary(const Shape &shape, double theta, bool inv
 }
 
 PrepareResult prepareRotary(const KernelSignature &signature) {
-  bool hasPositions = signature.inputs.size() == 2;
-  SignatureChecker check(signature, hasPositions ? 2 : 1, 1);
-  const TensorType &x = check.floatInputOfRank(0, 4);
-  if (hasPositions && !check.failed())
-    check.expectInput(1, TensorType{DType::I32, {x.shape[0]}});
-  check.expectOutput(0, x);
-  double theta = check.floatAttribute("theta");
-  if (!(theta > 0))
-    check.failAttribute("theta", fmt::format("{}", theta), "a positive number");
-  bool inverse = check.boolAttribute("inverse");
-  if (!check.failed() && (x.shape[3] % 2 != 0 || x.shape[3] > maxHeadSize))
-    check.fail(fmt::format("input 0 is {}, expected an even last dimension of at most {}", x.str(),
-                           maxHeadSize));
-  if (MaybeError error = check.finish())
-    return *error;
-  Shape shape{x.shape[0], x.shape[1], x.shape[2], x.shape[3]};
-  if (x.numElements() == 0)
-    shape = {0, 0, 0, 0};
-  return withFloatType(x.dtype, [&](auto zero) {
-    return makeRotary<decltype(zero)>(shape, theta, inverse, hasPositions);
-  });
+  Expected<RotaryCall> call = checkRotary(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->dtype, [&](auto zero) { return makeRotary<decltype(zero)>(*call); });
 }
 
 } // namespace

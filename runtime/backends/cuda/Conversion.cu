@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cuda/CudaKernel.h"
-#include "runtime/backends/cuda/Elementwise.h"
+#include "runtime/backends/cuda/Elements.h"
+#include "runtime/backends/cuda/MultiTensor.h"
 #include "runtime/backends/shared/ElementwiseCalls.h"
 
 namespace dtc::runtime::cuda {
@@ -56,29 +57,42 @@ template <typename To, typename From> __device__ __forceinline__ To convertEleme
     return convertWide<To>(widen(value));
 }
 
-template <int V, typename To, typename From>
-__global__ void __launch_bounds__(256) convertKernel(int64_t vectors, To *out, const From *in) {
-  int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < vectors; i += step) {
-    Vector<From, V> from = *reinterpret_cast<const Vector<From, V> *>(in + i * V);
-    Vector<To, V> to;
+template <typename To, typename From, int Capacity>
+__global__ void __launch_bounds__(256)
+    convertKernel(const __grid_constant__ GroupTable<2, Capacity> table) {
+  constexpr int V = static_cast<int>(16 / (sizeof(To) > sizeof(From) ? sizeof(To) : sizeof(From)));
+  forEachChunk(table, [](const auto &group, int64_t begin, int64_t end) {
+    const From *in = static_cast<const From *>(group.arrays[0]);
+    To *out = static_cast<To *>(group.arrays[1]);
+    bool isVector = isAligned(in, V * sizeof(From)) && isAligned(out, V * sizeof(To));
+    int64_t vectorEnd = isVector ? begin + (end - begin) / V * V : begin;
+    for (int64_t i = begin + threadIdx.x * V; i < vectorEnd; i += blockDim.x * V) {
+      Vector<From, V> from = *reinterpret_cast<const Vector<From, V> *>(in + i);
+      Vector<To, V> to;
 #pragma unroll
-    for (int j = 0; j < V; ++j)
-      to.at[j] = convertElement<To>(from.at[j]);
-    *reinterpret_cast<Vector<To, V> *>(out + i * V) = to;
-  }
+      for (int j = 0; j < V; ++j)
+        to.at[j] = convertElement<To>(from.at[j]);
+      *reinterpret_cast<Vector<To, V> *>(out + i) = to;
+    }
+    for (int64_t i = vectorEnd + threadIdx.x; i < end; i += blockDim.x)
+      out[i] = convertElement<To>(in[i]);
+  });
+}
+
+template <typename To, typename From>
+MaybeError launchConvert(CudaQueue &queue, const void *, std::span<const TensorGroup> groups) {
+  return launchGroups(queue, groups, convertKernel<To, From, 8>,
+                      convertKernel<To, From, HeldLaunches::kMaxGroups>);
 }
 
 template <typename To, typename From> std::unique_ptr<CudaKernel> makeConvert(int64_t count) {
-  return makeKernel([=](CudaQueue &queue, const KernelArguments &args) {
-    constexpr int V = static_cast<int>(16 / std::max(sizeof(To), sizeof(From)));
-    const From *in = input<From>(args, 0);
-    To *out = output<To>(args, 0);
-    if (count % V == 0 && reinterpret_cast<uintptr_t>(in) % (V * sizeof(From)) == 0 &&
-        reinterpret_cast<uintptr_t>(out) % (V * sizeof(To)) == 0)
-      return launch(queue, gridStride(queue, count / V), convertKernel<V, To, From>, count / V, out,
-                    in);
-    return launch(queue, gridStride(queue, count), convertKernel<1, To, From>, count, out, in);
+  return makeMultiTensorKernel([=](const KernelArguments &args) {
+    HeldCall held;
+    held.launch = launchConvert<To, From>;
+    held.tensors = {{args.inputs[0], args.outputs[0]}, count};
+    held.reads = {{args.inputs[0], static_cast<size_t>(count) * sizeof(From)}};
+    held.writes = {{args.outputs[0], static_cast<size_t>(count) * sizeof(To)}};
+    return held;
   });
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/backends/cuda/CudaDevice.h"
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/backends/shared/DeferredDevice.h"
 #include "runtime/backends/shared/SignatureChecker.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,8 @@ public:
     for (std::span<const KernelEntry> family :
          {unaryKernels(), binaryKernels(), conversionKernels(), dataMovementKernels(),
           reduceKernels(), shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(),
-          normKernels(), normGradKernels(), crossEntropyKernels(), dropoutKernels(),
+          normKernels(), normGradKernels(), crossEntropyKernels(), rotaryKernels(),
+          attentionKernels(), attentionGradKernels(), cacheKernels(), dropoutKernels(),
           optimizerKernels()})
       for (const KernelEntry &entry : family)
         registry.emplace(entry.name, entry.prepare);
@@ -60,7 +62,7 @@ public:
         CudaDevice::open(static_cast<int>(index % *count));
     if (!device)
       return device.error();
-    return Expected<std::unique_ptr<Device>>(std::move(*device));
+    return deferWaitingWork(std::move(*device));
   }
 
 private:

@@ -9,6 +9,7 @@
 #include "runtime/backends/cuda/CublasLt.h"
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/backends/shared/QueueFailure.h"
 
 #include <fmt/format.h>
 
@@ -55,22 +56,6 @@ struct HostCall {
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Failures
-//===----------------------------------------------------------------------===//
-
-MaybeError QueueFailure::get() const {
-  std::lock_guard lock(mutex);
-  return first;
-}
-
-Error QueueFailure::set(Error error) {
-  std::lock_guard lock(mutex);
-  if (!first)
-    first = std::move(error);
-  return *first;
-}
 
 //===----------------------------------------------------------------------===//
 // Events
@@ -131,15 +116,30 @@ CudaQueue::CudaQueue(CudaDevice &device, cudaStream_t stream)
 CudaQueue::~CudaQueue() {
   if (device.activate())
     return;
+  if (!held.empty())
+    (void)begin();
   // Work that is still held may use what its caller frees next.
   (void)cudaStreamSynchronize(handle);
   (void)cudaStreamDestroy(handle);
 }
 
-MaybeError CudaQueue::begin() const {
+MaybeError CudaQueue::activate() const {
   if (MaybeError error = failure->get())
     return error;
   return device.activate();
+}
+
+MaybeError CudaQueue::begin() {
+  if (MaybeError error = activate())
+    return error;
+  if (MaybeError error = held.enqueue(*this))
+    return failure->set(error->inContext(fmt::format("cuda {}", device.ordinal())));
+  return std::nullopt;
+}
+
+MaybeError CudaQueue::hold(const std::string &kernel, HeldCall call) {
+  held.add(kernel, std::move(call));
+  return std::nullopt;
 }
 
 MaybeError CudaQueue::check(cudaError_t status, const char *what) const {
@@ -148,9 +148,9 @@ MaybeError CudaQueue::check(cudaError_t status, const char *what) const {
 }
 
 MaybeError CudaQueue::enqueue(const Kernel &kernel, const KernelArguments &arguments) {
-  if (MaybeError error = begin())
-    return error;
   const auto &ours = static_cast<const CudaKernel &>(kernel);
+  if (MaybeError error = ours.sharesLaunches() ? activate() : begin())
+    return error;
   if (MaybeError error = ours.enqueue(*this, arguments))
     return failure->set(
         error->inContext(fmt::format("kernel '{}' on cuda {}", ours.name(), device.ordinal())));

@@ -8,12 +8,15 @@
 // of work that the GPU finds later fail the queue, as Device.h says. Since an error of a kernel
 // makes the whole context of CUDA useless, such an error reaches every queue of the process.
 //
+// Work of the host must not wait for other work here: CUDA may call all of it on one thread.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_CUDADEVICE_H
 #define DTC_RUNTIME_BACKENDS_CUDA_CUDADEVICE_H
 
 #include "runtime/backends/Device.h"
+#include "runtime/backends/cuda/HeldLaunches.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -22,19 +25,11 @@
 #include <optional>
 #include <string>
 
+namespace dtc::runtime {
+class QueueFailure;
+} // namespace dtc::runtime
+
 namespace dtc::runtime::cuda {
-
-/// The first error of a queue, which its events know too.
-class QueueFailure {
-public:
-  MaybeError get() const;
-  /// Keeps the error unless there is one already; gives the one that is kept.
-  Error set(Error error);
-
-private:
-  mutable std::mutex mutex;
-  MaybeError first;
-};
 
 class CudaEvent final : public Event {
 public:
@@ -70,6 +65,9 @@ public:
   MaybeError wait(const Event &event) override;
   MaybeError finish() override;
 
+  /// Enqueues a call of `kernel` that may share a launch with the next ones.
+  MaybeError hold(const std::string &kernel, HeldCall call);
+
   class CudaDevice &owner() const {
     return device;
   }
@@ -77,12 +75,15 @@ public:
 
 private:
   /// Makes the GPU the one of the calling thread; gives the error of a queue that has failed.
-  MaybeError begin() const;
+  MaybeError activate() const;
+  /// The same before work that comes after all that is held.
+  MaybeError begin();
   MaybeError check(cudaError_t status, const char *what) const;
 
   class CudaDevice &device;
   cudaStream_t handle;
   std::shared_ptr<QueueFailure> failure;
+  HeldLaunches held;
 };
 
 class CudaDevice final : public Device {

@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H
 
 #include "runtime/backends/Kernel.h"
+#include "runtime/backends/cuda/CudaDevice.h"
 
 #include <memory>
 #include <span>
@@ -16,8 +17,6 @@
 
 namespace dtc::runtime::cuda {
 
-class CudaQueue;
-
 /// A prepared call: what it does is the work that enqueue() gives a queue. One object serves all
 /// GPUs, so it holds no memory of a device.
 class CudaKernel : public Kernel {
@@ -25,6 +24,8 @@ public:
   /// The name in docs/kernels.md, for messages.
   const std::string &name() const { return kernelName; }
   virtual MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const = 0;
+  /// Whether enqueue() launches nothing but gives its work to CudaQueue::hold().
+  virtual bool sharesLaunches() const { return false; }
 
 private:
   friend class CudaBackend;
@@ -52,6 +53,10 @@ std::span<const KernelEntry> softmaxKernels();
 std::span<const KernelEntry> normKernels();
 std::span<const KernelEntry> normGradKernels();
 std::span<const KernelEntry> crossEntropyKernels();
+std::span<const KernelEntry> rotaryKernels();
+std::span<const KernelEntry> attentionKernels();
+std::span<const KernelEntry> attentionGradKernels();
+std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();
 std::span<const KernelEntry> optimizerKernels();
 
@@ -80,6 +85,24 @@ private:
 template <typename Enqueue>
 std::unique_ptr<CudaKernel> makeKernel(Enqueue function, size_t workspace = 0) {
   return std::make_unique<FunctionKernel<Enqueue>>(std::move(function), workspace);
+}
+
+/// A kernel whose calls share launches (HeldLaunches.h), from a function that makes a HeldCall of
+/// the arguments.
+template <typename MakeCall> class MultiTensorKernel final : public CudaKernel {
+public:
+  explicit MultiTensorKernel(MakeCall function) : function(std::move(function)) {}
+  bool sharesLaunches() const override { return true; }
+  MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
+    return queue.hold(name(), function(args));
+  }
+
+private:
+  MakeCall function;
+};
+
+template <typename MakeCall> std::unique_ptr<CudaKernel> makeMultiTensorKernel(MakeCall function) {
+  return std::make_unique<MultiTensorKernel<MakeCall>>(std::move(function));
 }
 
 /// The bytes of an array of `count` elements in the workspace, so that the next one is aligned.

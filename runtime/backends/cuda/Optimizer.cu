@@ -6,12 +6,10 @@
 
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/MultiTensor.h"
 #include "runtime/backends/shared/OptimizerCalls.h"
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 
 namespace dtc::runtime::cuda {
 
@@ -77,77 +75,91 @@ __device__ __forceinline__ W update(const StepConstants<W> &c, W p, W g, W &firs
   }
 }
 
-/// Arrays of the parameters and moments. With one moment, the second is the first, and nothing is
-/// written to it.
-template <typename W> struct OptimizerArrays {
-  const W *p, *g, *first, *second;
-  W *pOut, *firstOut, *secondOut;
+/// What all calls of a launch share. `step` is null for rules that have none.
+template <typename W> struct SharedOperands {
+  CallConstants constants;
   const W *learningRate, *step, *gradScale;
   const uint8_t *apply;
 };
 
-template <OptimizerRule rule, int V, typename W>
-__global__ void __launch_bounds__(256)
-    optimizerKernel(const __grid_constant__ OptimizerArrays<W> arrays,
-                    const __grid_constant__ CallConstants constants, int64_t vectors) {
-  constexpr bool hasSecond = operands<rule>.numMoments == 2;
-  __shared__ StepConstants<W> c;
-  bool applies = *arrays.apply != 0;
-  if (threadIdx.x == 0 && applies)
-    computeConstants<W, rule>(c, constants, arrays.learningRate, arrays.step, arrays.gradScale);
-  __syncthreads();
-  int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < vectors; i += step) {
-    using Elements = Vector<W, V>;
-    auto load = [=](const W *from) { return reinterpret_cast<const Elements *>(from)[i]; };
-    auto store = [=](W *to, const Elements &value) { reinterpret_cast<Elements *>(to)[i] = value; };
-    Elements p = load(arrays.p), first = load(arrays.first), second = first;
-    if constexpr (hasSecond)
-      second = load(arrays.second);
-    if (applies) {
-      Elements g = load(arrays.g);
-#pragma unroll
-      for (int j = 0; j < V; ++j)
-        p.at[j] = update<rule>(c, p.at[j], g.at[j] * c.gradScale, first.at[j], second.at[j]);
-    }
-    store(arrays.pOut, p);
-    store(arrays.firstOut, first);
-    if constexpr (hasSecond)
-      store(arrays.secondOut, second);
-  }
-}
+/// Of a group of tensors. With one moment, the second is the first, and nothing is written to it.
+enum Array { P, G, First, Second, POut, FirstOut, SecondOut, NumArrays };
 
-template <typename W> bool allowsVectors(const OptimizerArrays<W> &arrays) {
-  const W *pointers[] = {arrays.p,    arrays.g,        arrays.first,    arrays.second,
-                         arrays.pOut, arrays.firstOut, arrays.secondOut};
-  return std::all_of(std::begin(pointers), std::end(pointers), [](const W *pointer) {
-    return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+template <OptimizerRule rule, int Capacity, typename W>
+__global__ void __launch_bounds__(256)
+    optimizerKernel(const __grid_constant__ GroupTable<NumArrays, Capacity> table,
+                    const __grid_constant__ SharedOperands<W> shared) {
+  constexpr bool hasSecond = operands<rule>.numMoments == 2;
+  // Elements of f64 one at a time: with two, registers spill.
+  constexpr int V = std::is_same_v<W, float> ? 4 : 1;
+  __shared__ StepConstants<W> c;
+  bool applies = *shared.apply != 0;
+  if (threadIdx.x == 0 && applies)
+    computeConstants<W, rule>(c, shared.constants, shared.learningRate, shared.step,
+                              shared.gradScale);
+  __syncthreads();
+  forEachChunk(table, [&](const auto &group, int64_t begin, int64_t end) {
+    auto updateAt = [&](auto elements, int64_t i) {
+      using Elements = decltype(elements);
+      auto load = [&](Array array) {
+        return *reinterpret_cast<const Elements *>(static_cast<const W *>(group.arrays[array]) + i);
+      };
+      auto store = [&](Array array, const Elements &value) {
+        *reinterpret_cast<Elements *>(static_cast<W *>(group.arrays[array]) + i) = value;
+      };
+      Elements p = load(P), first = load(First), second = first;
+      if constexpr (hasSecond)
+        second = load(Second);
+      if (applies) {
+        Elements g = load(G);
+#pragma unroll
+        for (int j = 0; j < static_cast<int>(sizeof(Elements) / sizeof(W)); ++j)
+          p.at[j] = update<rule>(c, p.at[j], g.at[j] * c.gradScale, first.at[j], second.at[j]);
+      }
+      store(POut, p);
+      store(FirstOut, first);
+      if constexpr (hasSecond)
+        store(SecondOut, second);
+    };
+    bool isVector = true;
+    for (const void *array : group.arrays)
+      isVector &= isAligned(array, V * sizeof(W));
+    int64_t vectorEnd = isVector ? begin + (end - begin) / V * V : begin;
+    for (int64_t i = begin + threadIdx.x * V; i < vectorEnd; i += blockDim.x * V)
+      updateAt(Vector<W, V>(), i);
+    for (int64_t i = vectorEnd + threadIdx.x; i < end; i += blockDim.x)
+      updateAt(Vector<W, 1>(), i);
   });
 }
 
 template <OptimizerRule rule, typename W>
-MaybeError enqueueOptimizer(CudaQueue &queue, const KernelArguments &args,
-                            const OptimizerCall &call) {
+MaybeError launchOptimizer(CudaQueue &queue, const void *shared,
+                           std::span<const TensorGroup> groups) {
+  return launchGroups(queue, groups, optimizerKernel<rule, 8, W>,
+                      optimizerKernel<rule, HeldLaunches::kMaxGroups, W>,
+                      *static_cast<const SharedOperands<W> *>(shared));
+}
+
+template <OptimizerRule rule, typename W>
+HeldCall holdOptimizer(const KernelArguments &args, const OptimizerCall &call) {
   constexpr OptimizerOperands index = operands<rule>;
-  constexpr int V = static_cast<int>(16 / sizeof(W));
   constexpr size_t last = index.numMoments - 1;
-  OptimizerArrays<W> arrays{input<W>(args, 0),
-                            input<W>(args, 1),
-                            input<W>(args, index.firstMoment),
-                            input<W>(args, index.firstMoment + last),
-                            output<W>(args, 0),
-                            output<W>(args, 1),
-                            output<W>(args, 1 + last),
-                            input<W>(args, index.learningRate()),
-                            index.hasStep ? input<W>(args, index.step()) : nullptr,
-                            input<W>(args, index.gradScale()),
-                            input<uint8_t>(args, index.apply())};
-  CallConstants constants(call.constants);
-  if (call.count % V == 0 && allowsVectors(arrays))
-    return launch(queue, gridStride(queue, call.count / V), optimizerKernel<rule, V, W>, arrays,
-                  constants, call.count / V);
-  return launch(queue, gridStride(queue, call.count), optimizerKernel<rule, 1, W>, arrays,
-                constants, call.count);
+  HeldCall held;
+  held.launch = launchOptimizer<rule, W>;
+  held.setShared(
+      SharedOperands<W>{CallConstants(call.constants), input<W>(args, index.learningRate()),
+                        index.hasStep ? input<W>(args, index.step()) : nullptr,
+                        input<W>(args, index.gradScale()), input<uint8_t>(args, index.apply())});
+  held.tensors = {{args.inputs[0], args.inputs[1], args.inputs[index.firstMoment],
+                   args.inputs[index.firstMoment + last], args.outputs[0], args.outputs[1],
+                   args.outputs[1 + last]},
+                  call.count};
+  size_t bytes = static_cast<size_t>(call.count) * sizeof(W);
+  for (size_t i = 0; i < args.inputs.size(); ++i)
+    held.reads.push_back({args.inputs[i], i < index.learningRate() ? bytes : sizeof(W)});
+  for (void *output : args.outputs)
+    held.writes.push_back({output, bytes});
+  return held;
 }
 
 template <OptimizerRule rule> PrepareResult prepareOptimizer(const KernelSignature &signature) {
@@ -156,8 +168,8 @@ template <OptimizerRule rule> PrepareResult prepareOptimizer(const KernelSignatu
     return checked.error();
   return withWideType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using W = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      return enqueueOptimizer<rule, W>(queue, args, call);
+    return makeMultiTensorKernel([call = *checked](const KernelArguments &args) {
+      return holdOptimizer<rule, W>(args, call);
     });
   });
 }

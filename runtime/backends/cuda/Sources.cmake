@@ -2,6 +2,9 @@
 # of its own.
 set(DTC_CUDA_SOURCES)
 foreach(source
+  Attention.cu
+  AttentionGrad.cu
+  Cache.cu
   Conversion.cu
   CrossEntropy.cu
   CudaBackend.cpp
@@ -12,12 +15,14 @@ foreach(source
   Einsum.cu
   ElementwiseBinary.cu
   ElementwiseUnary.cu
+  HeldLaunches.cpp
   Indexing.cu
   Matmul.cpp
   NormGrads.cu
   Norms.cu
   Optimizer.cu
   Reduce.cu
+  Rotary.cu
   Sharding.cu
   Softmax.cu)
   list(APPEND DTC_CUDA_SOURCES "${CMAKE_CURRENT_LIST_DIR}/${source}")

@@ -61,4 +61,44 @@ Expected<PickCall> checkPickGrad(const KernelSignature &signature) {
   return PickCall{dy.dtype, ids.numElements(), out.shape.back()};
 }
 
+/// The bytes of a row of [samples, rows, ...].
+static int64_t rowBytes(const TensorType &type) {
+  int64_t bytes = static_cast<int64_t>(byteWidth(type.dtype));
+  for (size_t dim = 2; dim < type.shape.size(); ++dim)
+    bytes *= type.shape[dim];
+  return bytes;
+}
+
+Expected<SampleRowsCall> checkCacheUpdate(const KernelSignature &signature) {
+  SignatureChecker check(signature, 3, 1);
+  const TensorType &cache = check.floatInput(0, 2);
+  const TensorType &rows = check.floatInput(1, 2);
+  if (!check.failed()) {
+    TensorType expected = cache;
+    expected.shape[1] = rows.shape[1];
+    check.expectInput(1, expected);
+    check.expectInput(2, TensorType{DType::I32, {cache.shape[0]}});
+  }
+  check.expectOutput(0, cache);
+  if (MaybeError error = check.finish())
+    return *error;
+  return SampleRowsCall{cache.shape[0], cache.shape[1], rows.shape[1], rowBytes(cache)};
+}
+
+Expected<SampleRowsCall> checkSelectRow(const KernelSignature &signature) {
+  SignatureChecker check(signature, 2, 1);
+  const TensorType &x = check.input(0);
+  if (!check.failed() && x.rank() < 2)
+    check.fail("input 0 is " + x.str() + ", expected at least 2 dimensions");
+  if (!check.failed()) {
+    TensorType expected = x;
+    expected.shape[1] = 1;
+    check.expectInput(1, TensorType{DType::I32, {x.shape[0]}});
+    check.expectOutput(0, expected);
+  }
+  if (MaybeError error = check.finish())
+    return *error;
+  return SampleRowsCall{x.shape[0], x.shape[1], 1, rowBytes(x)};
+}
+
 } // namespace dtc::runtime

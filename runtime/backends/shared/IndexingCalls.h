@@ -32,6 +32,16 @@ struct PickCall {
 Expected<PickCall> checkPick(const KernelSignature &signature);
 Expected<PickCall> checkPickGrad(const KernelSignature &signature);
 
+/// Rows of samples at places of each sample that are known when the kernel runs. `width` is the
+/// bytes of a row.
+struct SampleRowsCall {
+  int64_t samples = 0, places = 0; // of the tensor that has the places
+  int64_t rows = 1;                // of a sample that come or go
+  int64_t width = 0;
+};
+Expected<SampleRowsCall> checkCacheUpdate(const KernelSignature &signature);
+Expected<SampleRowsCall> checkSelectRow(const KernelSignature &signature);
+
 } // namespace dtc::runtime
 
 #endif // DTC_RUNTIME_BACKENDS_SHARED_INDEXINGCALLS_H

@@ -102,6 +102,7 @@ cudaError_t enqueueProduct(Engine &engine, const std::shared_ptr<Stream> &stream
                             return std::nullopt;
                           },
                           nullptr});
+  ++engine.counts.launches;
   return cudaSuccess;
 }
 

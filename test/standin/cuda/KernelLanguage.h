@@ -24,6 +24,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numbers>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -181,6 +182,12 @@ using std::isnan;
 using std::signbit;
 
 inline float rsqrtf(float x) { return static_cast<float>(1 / std::sqrt(static_cast<double>(x))); }
+/// The sine and the cosine of pi x.
+inline void sincospi(double x, double *sine, double *cosine) {
+  double angle = std::numbers::pi * std::remainder(x, 2);
+  *sine = std::sin(angle);
+  *cosine = std::cos(angle);
+}
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }

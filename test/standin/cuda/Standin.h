@@ -52,10 +52,11 @@ void reset(const Settings &settings = {});
 
 /// Numbers since reset().
 struct Counts {
-  uint64_t calls = 0;   // of functions of CUDA that can fail
-  uint64_t work = 0;    // kernels, products, copies, settings of memory and host functions done
-  uint64_t records = 0; // calls of cudaEventRecord
-  uint64_t waits = 0;   // calls of cudaStreamWaitEvent
+  uint64_t calls = 0;    // of functions of CUDA that can fail
+  uint64_t work = 0;     // kernels, products, copies, settings of memory and host functions done
+  uint64_t launches = 0; // of kernels and products, enqueued
+  uint64_t records = 0;  // calls of cudaEventRecord
+  uint64_t waits = 0;    // calls of cudaStreamWaitEvent
   size_t allocations = 0, streams = 0, events = 0; // that exist
 };
 Counts counts();

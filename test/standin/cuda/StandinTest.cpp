@@ -147,6 +147,7 @@ TEST_F(StandinTest, CountsWhatThereIs) {
   Counts now = counts();
   EXPECT_EQ(now.calls, 7u);
   EXPECT_EQ(now.work, 1u);
+  EXPECT_EQ(now.launches, 1u);
   EXPECT_EQ(now.records, 1u);
   EXPECT_EQ(now.waits, 1u);
   EXPECT_EQ(now.allocations, 1u);

@@ -141,6 +141,7 @@ cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch) {
       return std::nullopt;
     };
     engine.enqueue(stream, {Operation::Kind::Work, describe, std::move(run), nullptr});
+    ++engine.counts.launches;
     return cudaSuccess;
   });
 }

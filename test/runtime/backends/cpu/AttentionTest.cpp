@@ -76,6 +76,8 @@ TEST(Attention, Forward) {
   all.push_back({1, 131, 200, 3, 3, 16, true, 0.25});
   all.push_back({1, 300, 140, 1, 1, 8, true, 0.25});
   all.push_back({2, 130, 33, 4, 2, 8, false, 0.3});
+  all.push_back({1, 70, 90, 2, 1, 100, true, 0.05});
+  all.push_back({1, 20, 70, 2, 1, 300, false, 0.02});
   for (const Case &c : all)
     for (DType dtype : floatTypes) {
       Random random(20);
@@ -122,7 +124,8 @@ TEST(Attention, LargeGradient) {
   // More than one block of rows and several tasks a thread; f64 is the reference.
   for (const Case &c :
        {Case{2, 150, 150, 4, 2, 16, true, 0.25}, Case{1, 140, 160, 2, 2, 8, true, 0.3},
-        Case{1, 160, 20, 2, 1, 8, true, 0.3}}) {
+        Case{1, 160, 20, 2, 1, 8, true, 0.3}, Case{1, 70, 90, 2, 1, 100, true, 0.05},
+        Case{1, 40, 70, 2, 1, 260, true, 0.03}}) {
     Random random(22);
     HostTensor q = random.floats(DType::F32, c.query()),
                dout = random.floats(DType::F32, c.query());
@@ -142,6 +145,10 @@ TEST(Attention, Halves) {
   all.push_back({2, 150, 150, 4, 2, 16, true, 0.3});
   all.push_back({1, 131, 200, 3, 3, 24, false, 0.25});
   all.push_back({1, 160, 20, 2, 1, 8, true, 0.3});
+  // Heads whose rows are no whole words, and that several blocks of a GPU share.
+  all.push_back({1, 40, 70, 2, 2, 65, false, 0.05});
+  all.push_back({1, 70, 90, 2, 1, 72, true, 0.05});
+  all.push_back({1, 20, 70, 2, 1, 136, true, 0.03});
   for (const Case &c : all)
     for (DType dtype : halfTypes) {
       Random random(23);

@@ -289,19 +289,42 @@ void expectSame(const HostTensor &found, const HostTensor &expected, const std::
   }
 }
 
+/// Each element within 2^-5 or 2^-8 of the largest magnitude, for operands of type `precision`.
+static void expectNear(const HostTensor &found, const HostTensor &expected, DType precision,
+                       const std::string &how) {
+  Values values = valuesOf(found), references = valuesOf(expected);
+  double largest = 0;
+  for (double reference : references)
+    if (std::isfinite(reference))
+      largest = std::max(largest, std::abs(reference));
+  double tolerance = largest * (precision == DType::BF16 ? 0x1p-5 : 0x1p-8);
+  for (size_t i = 0; i < references.size(); ++i)
+    if (values[i] != references[i] && !(std::abs(values[i] - references[i]) <= tolerance)) {
+      ADD_FAILURE() << how << ", element " << i << " of " << found.type.str() << ": " << values[i]
+                    << ", expected " << references[i] << " +- " << tolerance;
+      return;
+    }
+}
+
 void expectRounded(const KernelCall &call) {
   KernelCall wide = call;
   for (HostTensor &input : wide.inputs)
     input = widened(input);
   for (TensorType &output : wide.outputs)
     output.dtype = wideType(output.dtype);
+  bool once = backendUnderTestRoundsOnce(call.kernel);
   auto check = [&](int threads, const std::vector<std::pair<size_t, size_t>> &shared) {
     std::vector<HostTensor> results = call.run(threads, shared), expected = wide.run(threads);
-    for (size_t i = 0; i < results.size(); ++i)
-      expectSame(results[i],
-                 makeTensor(call.outputs[i].dtype, call.outputs[i].shape, valuesOf(expected[i])),
-                 call.kernel + " with " + std::to_string(threads) + " threads" +
-                     (shared.empty() ? "" : ", in place"));
+    for (size_t i = 0; i < results.size(); ++i) {
+      std::string how = call.kernel + " with " + std::to_string(threads) + " threads" +
+                        (shared.empty() ? "" : ", in place");
+      HostTensor rounded =
+          makeTensor(call.outputs[i].dtype, call.outputs[i].shape, valuesOf(expected[i]));
+      if (once)
+        expectSame(results[i], rounded, how);
+      else
+        expectNear(results[i], rounded, call.inputs[0].type.dtype, how);
+    }
   };
   for (int threads : threadCounts())
     check(threads, {});

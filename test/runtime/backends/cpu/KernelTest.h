@@ -28,6 +28,9 @@ namespace dtc::runtime::test {
 /// The backend that the tests of this program run, with so many threads for each kernel where it
 /// has threads. Each program links one definition.
 std::unique_ptr<Backend> createBackendUnderTest(int threads);
+/// Whether that backend computes the kernel on elements of 16 bits as on f32, and rounds the
+/// results once; otherwise it rounds what lies between too.
+bool backendUnderTestRoundsOnce(const std::string &kernel);
 
 using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;
@@ -87,7 +90,8 @@ void expectKernel(const KernelCall &call, const std::vector<Values> &expected,
 std::vector<HostTensor> runInAllWays(const KernelCall &call);
 
 /// Runs a call on elements of 16 bits in all its ways, and expects exactly the results of the same
-/// call on f32, given the widened operands, rounded.
+/// call on f32, given the widened operands, rounded; or, of a kernel that rounds more than once,
+/// results that are off by at most 2^-5 (bf16) or 2^-8 (f16) of each output's largest magnitude.
 void expectRounded(const KernelCall &call);
 
 /// Expects that prepare refuses the call with a message that contains `message`.

@@ -1,0 +1,164 @@
+//===- Attention.cu - Scaled dot-product attention ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/DeviceAttention.h"
+
+namespace dtc::runtime::cuda {
+
+namespace {
+
+/// The operands of attention and cached_attention. Without `positions`, which have the number of
+/// earlier keys of each batch element, it is that of the shape. lse may be null.
+template <typename F> struct Operands {
+  const F *q, *k, *v;
+  const int32_t *positions;
+  F *out;
+  Wide<F> *lse;
+};
+
+/// What a thread knows of its rows: the largest score so far, its own share of the sum of the
+/// exponentials relative to that, and its columns of the sum of the values with these weights.
+template <typename T, int D> struct RowState {
+  using W = typename T::W;
+  W largest[T::rows], sums[T::rows], out[T::rows][T::template columns<D>];
+
+  __device__ __forceinline__ RowState() {
+#pragma unroll
+    for (int i = 0; i < T::rows; ++i) {
+      largest[i] = -W(INFINITY);
+      sums[i] = 0;
+#pragma unroll
+      for (int c = 0; c < T::template columns<D>; ++c)
+        out[i][c] = 0;
+    }
+  }
+
+  /// From products to weights of row i, of which the first `visible` columns are seen.
+  __device__ __forceinline__ void weigh(int i, W (&row)[T::scoreColumns], int visible, W scale) {
+    W top = largest[i];
+#pragma unroll
+    for (int j = 0; j < T::scoreColumns; ++j) {
+      row[j] = T::columnOf(j) < visible ? scale * row[j] : -W(INFINITY);
+      top = MaxOf::combine(top, row[j]);
+    }
+    top = T::template reduceRow<MaxOf>(top);
+    // A row that has seen nothing has no largest score.
+    W base = top == -W(INFINITY) ? W(0) : top;
+    W decay = exp(largest[i] - base);
+    largest[i] = top;
+    sums[i] *= decay;
+#pragma unroll
+    for (int j = 0; j < T::scoreColumns; ++j) {
+      row[j] = exp(row[j] - base);
+      sums[i] += row[j];
+    }
+#pragma unroll
+    for (int c = 0; c < T::template columns<D>; ++c)
+      out[i][c] *= decay;
+  }
+};
+
+/// A block has a tile of queries of a head and walks the keys that these see, a tile at a time. The
+/// last tiles of all heads come first: where it is causal, they take longest.
+template <typename T, int D, typename F = typename T::Element>
+__global__ void __launch_bounds__(T::threads, leastBlocks)
+    attentionKernel(const DeviceAttention shape, const DeviceDropout dropout,
+                    const Operands<F> operands, Wide<F> scale) {
+  using W = Wide<F>;
+  __shared__ typename T::Memory memory;
+  auto tasks = AttentionTasks<T, D>::ofQueries(shape);
+  for (int64_t task = blockIdx.x; task < tasks.count(); task += gridDim.x) {
+    auto [b, head, tile, column] = tasks[task];
+    int64_t begin = (tasks.tiles - 1 - tile) * T::size;
+    int64_t kvHead = head / (shape.heads / shape.kvHeads);
+    int rows = DeviceAttention::atMost(begin, shape.queries, T::size);
+    DeviceAttention sample = shape;
+    if (operands.positions)
+      sample.earlier = operands.positions[b];
+    HeadRows<F> q = shape.queryRows(operands.q, b, head, begin, rows);
+    RowState<T, D> state;
+    int64_t seen = sample.visible(begin + rows - 1);
+    for (int64_t key = 0; key < seen; key += T::width) {
+      int columns = DeviceAttention::atMost(key, seen, T::width);
+      W weights[T::rows][T::scoreColumns] = {};
+      T::addProduct(q, shape.keyRows(operands.k, b, kvHead, key, columns), weights, memory);
+#pragma unroll
+      for (int i = 0; i < T::rows; ++i) {
+        int64_t query = begin + T::rowOf(i);
+        int visible =
+            T::rowOf(i) < rows ? DeviceAttention::atMost(key, sample.visible(query), T::width) : 0;
+        state.weigh(i, weights[i], visible, scale);
+        bool kept[T::scoreColumns];
+        readMask(
+            dropout, dropout.element(b, head, query, key), [](int j) { return T::columnOf(j); },
+            kept);
+#pragma unroll
+        for (int j = 0; j < T::scoreColumns; ++j)
+          weights[i][j] = kept[j] ? weights[i][j] : W(0);
+      }
+      HeadRows<F> v = shape.keyRows(operands.v, b, kvHead, key, columns).columns(column, D);
+      T::template addWeighted<D>(T::pack(weights, memory), v, state.out, memory);
+    }
+#pragma unroll
+    for (int i = 0; i < T::rows; ++i) {
+      W sum = T::template reduceRow<SumOf>(state.sums[i]);
+      W factor = sum == 0 ? W(0) : static_cast<W>(dropout.scale) / sum;
+#pragma unroll
+      for (int c = 0; c < T::template columns<D>; ++c)
+        state.out[i][c] *= factor;
+      if (operands.lse && column == 0 && T::isFirstOfRow() && T::rowOf(i) < rows)
+        operands.lse[(b * shape.heads + head) * shape.queries + begin + T::rowOf(i)] =
+            state.largest[i] + log(sum);
+    }
+    storeRows<T, D>(state.out, operands.out, q.columns(column, D), operands.q);
+  }
+}
+
+template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall call, bool cached) {
+  auto make = [&](auto tiles, auto columns) -> std::unique_ptr<CudaKernel> {
+    using T = typename decltype(tiles)::type;
+    return makeKernel(
+        [call = std::move(call), cached](CudaQueue &queue, const KernelArguments &args) {
+          const AttentionShape &shape = call.shape;
+          Operands<F> operands = {input<F>(args, 0),  input<F>(args, 1),
+                                  input<F>(args, 2),  cached ? input<int32_t>(args, 3) : nullptr,
+                                  output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
+          constexpr int D = decltype(columns)::value;
+          DeviceAttention device(shape);
+          return launch(queue, attentionGrid(AttentionTasks<T, D>::ofQueries(device)),
+                        attentionKernel<T, D>, device, DeviceDropout(call, args), operands,
+                        static_cast<Wide<F>>(shape.scale));
+        });
+  };
+  return withTiles<F, /*IsGradient=*/false>(call.shape.headSize, make);
+}
+
+PrepareResult prepare(const KernelSignature &signature, Expected<AttentionCall> call, bool cached) {
+  if (!call)
+    return call.error();
+  return withFloatType(call->dtype, [&](auto identity) {
+    return makeAttention<typename decltype(identity)::type>(std::move(*call), cached);
+  });
+}
+
+PrepareResult prepareAttention(const KernelSignature &signature) {
+  return prepare(signature, checkAttention(signature), false);
+}
+PrepareResult prepareCachedAttention(const KernelSignature &signature) {
+  return prepare(signature, checkCachedAttention(signature), true);
+}
+
+} // namespace
+
+std::span<const KernelEntry> attentionKernels() {
+  static constexpr KernelEntry entries[] = {
+      {"attention", prepareAttention},
+      {"cached_attention", prepareCachedAttention},
+  };
+  return entries;
+}
+
+} // namespace dtc::runtime::cuda

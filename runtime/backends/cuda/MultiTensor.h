@@ -1,0 +1,102 @@
+//===- MultiTensor.h - Kernels of many tensors ----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// One launch for the tensors of many calls. The table of their addresses is an argument of the
+// kernel, so that it needs no memory of its own: CUDA allows 32,764 bytes of arguments ("CUDA C++
+// Programming Guide", version 13.0, "Function Parameters").
+//
+// Blocks take chunks of the tensors in turn, so that a launch of one large and many small ones
+// keeps the GPU busy. Results do not depend on the division.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CUDA_MULTITENSOR_H
+#define DTC_RUNTIME_BACKENDS_CUDA_MULTITENSOR_H
+
+#include "runtime/backends/cuda/HeldLaunches.h"
+#include "runtime/backends/cuda/Launch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+namespace dtc::runtime::cuda {
+
+/// The tensors of a launch, of up to `Capacity` calls with `Arrays` arrays each.
+template <int Arrays, int Capacity> struct GroupTable {
+  /// Of elements, which a block takes at a time.
+  static constexpr int64_t kChunk = 4096;
+
+  struct Group {
+    void *arrays[Arrays];
+    int64_t count;
+    int64_t firstChunk;
+  };
+
+  int64_t chunks;
+  int groups;
+  Group group[Capacity];
+};
+
+/// Calls function(group, begin, end) for the chunks of this block: elements [begin, end) of a
+/// group's arrays. `begin` is a multiple of kChunk.
+template <typename Table, typename Function>
+__device__ __forceinline__ void forEachChunk(const Table &table, const Function &function) {
+  for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
+    int low = 0, high = table.groups - 1; // the last group that begins at the chunk or before it
+    while (low < high) {
+      int middle = (low + high + 1) / 2;
+      if (table.group[middle].firstChunk <= chunk)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    const auto &group = table.group[low];
+    int64_t begin = (chunk - group.firstChunk) * Table::kChunk;
+    int64_t end = begin + Table::kChunk < group.count ? begin + Table::kChunk : group.count;
+    function(group, begin, end);
+  }
+}
+
+/// Whether vectors of `bytes` bytes may be read and written at the address.
+__host__ __device__ inline bool isAligned(const void *pointer, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
+}
+
+template <int Capacity, int Arrays, typename... Parameters, typename... Arguments>
+MaybeError launchTable(CudaQueue &queue, std::span<const TensorGroup> groups,
+                       void (*kernel)(GroupTable<Arrays, Capacity>, Parameters...),
+                       const Arguments &...arguments) {
+  static_assert(sizeof(GroupTable<Arrays, Capacity>) <= 32764 - 256);
+  GroupTable<Arrays, Capacity> table;
+  table.chunks = 0;
+  table.groups = 0;
+  for (const TensorGroup &from : groups) {
+    if (from.count == 0)
+      continue;
+    auto &to = table.group[table.groups++];
+    std::copy_n(from.arrays.begin(), Arrays, to.arrays);
+    to.count = from.count;
+    to.firstChunk = table.chunks;
+    table.chunks += (from.count + table.kChunk - 1) / table.kChunk;
+  }
+  return launch(queue, gridStride(queue, table.chunks * 256), kernel, table, arguments...);
+}
+
+/// Launches a kernel for the groups: `few` for the smaller table, `many` for the larger one.
+template <int Arrays, typename... Parameters, typename... Arguments>
+MaybeError launchGroups(CudaQueue &queue, std::span<const TensorGroup> groups,
+                        void (*few)(GroupTable<Arrays, 8>, Parameters...),
+                        void (*many)(GroupTable<Arrays, HeldLaunches::kMaxGroups>, Parameters...),
+                        const Arguments &...arguments) {
+  if (groups.size() <= 8)
+    return launchTable(queue, groups, few, arguments...);
+  return launchTable(queue, groups, many, arguments...);
+}
+
+} // namespace dtc::runtime::cuda
+
+#endif // DTC_RUNTIME_BACKENDS_CUDA_MULTITENSOR_H

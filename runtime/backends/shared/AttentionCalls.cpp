@@ -1,0 +1,157 @@
+//===- AttentionCalls.cpp - Calls of attention and rotary positions -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/shared/AttentionCalls.h"
+
+#include "runtime/backends/shared/SignatureChecker.h"
+
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+/// Whether the call has the attribute of dropout, and with it one more input.
+static bool hasDropout(const KernelSignature &signature) {
+  auto found = signature.attributes.find("dropout");
+  if (found == signature.attributes.end())
+    return false;
+  const double *rate = std::get_if<double>(&found->second);
+  return !rate || *rate != 0;
+}
+
+/// The mask of the weights; its key lies behind the other `inputs`.
+static void checkDropout(SignatureChecker &check, const KernelSignature &signature, size_t inputs,
+                         AttentionCall &call) {
+  const AttentionShape &shape = call.shape;
+  if (hasDropout(signature)) {
+    const int64_t scores[] = {shape.batch, shape.heads, shape.queries, shape.keys};
+    call.mask = checkRandomMask(check, signature, "dropout", inputs, scores);
+    if (check.failed())
+      return;
+    std::vector<int64_t> strides = denseStrides(check.intsAttribute("shape"));
+    std::copy_n(strides.begin(), 3, call.maskStrides.begin());
+  } else if (check.hasAttribute("dropout")) {
+    // Of a rate of 0: the mask may be described all the same, and is not used.
+    check.floatAttribute("dropout");
+    if (check.hasAttribute("op"))
+      check.intAttribute("op");
+    if (check.hasAttribute("shape"))
+      check.intsAttribute("shape");
+    if (check.hasAttribute("sharding"))
+      check.stringsAttribute("sharding");
+  }
+}
+
+/// Checks q, k, v and the attributes.
+static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
+  const TensorType &q = check.floatInputOfRank(0, 4);
+  const TensorType &k = check.floatInputOfRank(1, 4);
+  AttentionCall call;
+  AttentionShape &shape = call.shape;
+  shape.causal = cached || check.boolAttribute("causal");
+  shape.scale = check.floatAttribute("scale");
+  if (check.failed())
+    return call;
+  call.dtype = q.dtype;
+  shape.batch = q.shape[0];
+  shape.queries = q.shape[1];
+  shape.heads = q.shape[2];
+  shape.headSize = q.shape[3];
+  shape.keys = k.shape[1];
+  shape.kvHeads = k.shape[2];
+  shape.earlier = shape.keys - shape.queries;
+  check.expectInput(1,
+                    TensorType{q.dtype, {shape.batch, shape.keys, shape.kvHeads, shape.headSize}});
+  check.expectInput(2, k);
+  if (shape.headSize == 0 || shape.kvHeads == 0 || shape.heads % shape.kvHeads != 0)
+    check.fail(fmt::format("input 1 is {}, expected heads that divide the {} of input 0, of at "
+                           "least 1 element",
+                           k.str(), shape.heads));
+  return call;
+}
+
+/// The call of what passed; without elements nothing must be computed, nor scratch memory be asked
+/// for.
+static Expected<AttentionCall> finish(SignatureChecker &check, AttentionCall call) {
+  const TensorType &q = check.input(0), &k = check.input(1);
+  if (MaybeError error = check.finish())
+    return *error;
+  if (q.numElements() == 0)
+    call.shape.queries = 0;
+  if (q.numElements() == 0 && k.numElements() == 0)
+    call.shape.keys = 0;
+  return call;
+}
+
+/// The type of lse; f32 or f64.
+static TensorType lseType(const TensorType &q) {
+  return q.rank() == 4 ? TensorType{wideType(q.dtype), {q.shape[0], q.shape[2], q.shape[1]}} : q;
+}
+
+Expected<AttentionCall> checkAttention(const KernelSignature &signature) {
+  SignatureChecker check(signature, hasDropout(signature) ? 4 : 3, 2);
+  AttentionCall call = checkOperands(check, /*cached=*/false);
+  if (!check.failed())
+    checkDropout(check, signature, 3, call);
+  const TensorType &q = check.input(0);
+  check.expectOutput(0, q);
+  check.expectOutput(1, lseType(q));
+  return finish(check, std::move(call));
+}
+
+Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, hasDropout(signature) ? 7 : 6, 3);
+  AttentionCall call = checkOperands(check, /*cached=*/false);
+  if (!check.failed())
+    checkDropout(check, signature, 6, call);
+  const TensorType &q = check.input(0);
+  check.expectInput(3, q);
+  check.expectInput(4, lseType(q));
+  check.expectInput(5, q);
+  check.expectOutput(0, q);
+  check.expectOutput(1, check.input(1));
+  check.expectOutput(2, check.input(1));
+  return finish(check, std::move(call));
+}
+
+Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature) {
+  SignatureChecker check(signature, 4, 1);
+  AttentionCall call = checkOperands(check, /*cached=*/true);
+  if (!check.failed())
+    check.expectInput(3, TensorType{DType::I32, {call.shape.batch}});
+  check.expectOutput(0, check.input(0));
+  return finish(check, std::move(call));
+}
+
+/// Heads beyond this are a corrupt plan; a backend may keep the frequencies of a head in a table.
+static constexpr int64_t kMaxHeadSize = int64_t{1} << 20;
+
+Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
+  bool hasPositions = signature.inputs.size() == 2;
+  SignatureChecker check(signature, hasPositions ? 2 : 1, 1);
+  const TensorType &x = check.floatInputOfRank(0, 4);
+  if (hasPositions && !check.failed())
+    check.expectInput(1, TensorType{DType::I32, {x.shape[0]}});
+  check.expectOutput(0, x);
+  double theta = check.floatAttribute("theta");
+  if (!(theta > 0))
+    check.failAttribute("theta", fmt::format("{}", theta), "a positive number");
+  bool inverse = check.boolAttribute("inverse");
+  if (!check.failed() && (x.shape[3] % 2 != 0 || x.shape[3] > kMaxHeadSize))
+    check.fail(fmt::format("input 0 is {}, expected an even last dimension of at most {}", x.str(),
+                           kMaxHeadSize));
+  if (MaybeError error = check.finish())
+    return *error;
+  RotaryCall call{x.dtype, 0, 0, 0, 0, theta, inverse, hasPositions};
+  if (x.numElements() != 0) {
+    call.batch = x.shape[0];
+    call.sequence = x.shape[1];
+    call.heads = x.shape[2];
+    call.headSize = x.shape[3];
+  }
+  return call;
+}
+
+} // namespace dtc::runtime

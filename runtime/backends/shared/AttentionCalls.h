@@ -1,0 +1,69 @@
+//===- AttentionCalls.h - Calls of attention and rotary positions ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Each function checks a call against its row of docs/kernels.md and gives what a backend needs to
+// know of it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_ATTENTIONCALLS_H
+#define DTC_RUNTIME_BACKENDS_SHARED_ATTENTIONCALLS_H
+
+#include "runtime/backends/Kernel.h"
+#include "runtime/backends/shared/RandomMask.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace dtc::runtime {
+
+struct AttentionShape {
+  int64_t batch = 0, queries = 0, keys = 0, heads = 0, kvHeads = 1, headSize = 1;
+  bool causal = false;
+  double scale = 1;
+  /// Causal: the keys before the one that stands for query 0, of which all queries see all.
+  int64_t earlier = 0;
+
+  /// Query heads of a key-value head.
+  int64_t group() const { return heads / kvHeads; }
+  /// Elements between the rows of a head in q, out and their gradients, and in k, v and theirs.
+  int64_t queryStride() const { return heads * headSize; }
+  int64_t keyStride() const { return kvHeads * headSize; }
+  /// How many keys query `i` sees.
+  int64_t visible(int64_t i) const {
+    return causal ? std::clamp<int64_t>(i + 1 + earlier, 0, keys) : keys;
+  }
+};
+
+/// `attention`, `cached_attention` and `attention_grad`. Without elements of q the shape has no
+/// queries, and without elements at all no keys either: nothing must be computed.
+struct AttentionCall {
+  DType dtype = DType::F32;
+  AttentionShape shape;
+  /// Of the weights; none if nothing is dropped.
+  std::optional<RandomMask> mask;
+  /// Of a batch element, a head and a query in the whole tensor that is masked; that of a key is 1.
+  std::array<int64_t, 3> maskStrides{};
+};
+Expected<AttentionCall> checkAttention(const KernelSignature &signature);
+Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature);
+/// Causal, without a mask; `earlier` is an input of the call, a number for each batch element.
+Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature);
+
+/// `rotary`. With positions, input 1 has the position of the first row of each batch element.
+struct RotaryCall {
+  DType dtype = DType::F32;
+  int64_t batch = 0, sequence = 0, heads = 0, headSize = 0; // all 0 without elements
+  double theta = 1;
+  bool inverse = false, hasPositions = false;
+};
+Expected<RotaryCall> checkRotary(const KernelSignature &signature);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_BACKENDS_SHARED_ATTENTIONCALLS_H

@@ -1,0 +1,275 @@
+//===- HeldLaunchesTest.cpp - Calls that share a launch -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What a queue puts together has to have the effect, bit by bit, of launches of their own, which
+// calls have between events.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/HeldLaunches.h"
+#include "runtime/backends/cuda/CudaBackend.h"
+#include "test/lib/RandomCases.h"
+#include "test/standin/cuda/Standin.h"
+
+#include <algorithm>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <random>
+
+namespace dtc::runtime {
+
+namespace {
+
+template <typename T> T take(Expected<T> value) {
+  if (!value) {
+    ADD_FAILURE() << value.error().message;
+    std::abort();
+  }
+  return std::move(*value);
+}
+
+void check(const MaybeError &error) {
+  if (error)
+    ADD_FAILURE() << error->message;
+}
+
+/// A call on an arena; operands are offsets of bytes there.
+struct Call {
+  KernelSignature signature;
+  std::vector<size_t> inputs, outputs;
+};
+
+constexpr size_t kArena = 1 << 17;
+// Scalars that all updates share, at the begin of the arena, and the first byte after them.
+constexpr size_t kRate = 0, kStep = 64, kScale = 128, kApply = 192, kTensors = 256;
+
+Call adamw(size_t p, size_t g, size_t m, size_t v, int64_t count, double weightDecay = 0.1) {
+  TensorType type{DType::F32, {count}}, scalar{DType::F32, {}};
+  return {{"adamw",
+           {type, type, type, type, scalar, scalar, scalar, {DType::Bool, {}}},
+           {type, type, type},
+           {{"beta1", 0.9}, {"beta2", 0.95}, {"eps", 1e-8}, {"weight_decay", weightDecay}},
+           {}},
+          {p, g, m, v, kRate, kStep, kScale, kApply},
+          {p, m, v}};
+}
+
+Call sgd(size_t p, size_t g, size_t m, int64_t count) {
+  TensorType type{DType::F32, {count}}, scalar{DType::F32, {}};
+  return {{"sgd",
+           {type, type, type, scalar, scalar, {DType::Bool, {}}},
+           {type, type},
+           {{"momentum", 0.9}, {"weight_decay", 0.1}},
+           {}},
+          {p, g, m, kRate, kScale, kApply},
+          {p, m}};
+}
+
+Call convert(size_t from, DType fromType, size_t to, DType toType, int64_t count) {
+  return {{"convert", {{fromType, {count}}}, {{toType, {count}}}, {}, {}}, {from}, {to}};
+}
+
+struct Outcome {
+  std::vector<std::byte> arena;
+  uint64_t launches = 0;
+};
+
+/// The arena after the calls. `apart`: with an event after each, before which nothing is held.
+Outcome run(const std::vector<Call> &calls, bool apart, bool applies = true) {
+  standin::reset();
+  Outcome result{std::vector<std::byte>(kArena)};
+  {
+    std::unique_ptr<Backend> backend = createCudaBackend();
+    std::unique_ptr<Device> device = take(backend->openDevice(0));
+    auto staging = take(device->allocateStaging(kArena)), arena = take(device->allocate(kArena));
+    auto queue = take(device->openQueue(QueueKind::Compute));
+    auto event = take(device->createEvent(false));
+    auto *values = reinterpret_cast<float *>(staging->data());
+    for (size_t i = 0; i < kArena / sizeof(float); ++i)
+      values[i] = 0.25f + static_cast<float>(i % 1021) / 1021;
+    values[kStep / sizeof(float)] = 3;
+    staging->data()[kApply] = std::byte(applies);
+    check(queue->copy(arena->data(), staging->data(), kArena));
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    for (const Call &call : calls) {
+      kernels.push_back(take(backend->prepare(call.signature)));
+      std::vector<void *> inputs, outputs;
+      for (size_t offset : call.inputs)
+        inputs.push_back(arena->data() + offset);
+      for (size_t offset : call.outputs)
+        outputs.push_back(arena->data() + offset);
+      check(queue->enqueue(*kernels.back(), {inputs, outputs, {}, nullptr}));
+      if (apart)
+        check(queue->record(*event));
+    }
+    check(queue->copy(staging->data(), arena->data(), kArena));
+    check(queue->finish());
+    std::memcpy(result.arena.data(), staging->data(), kArena);
+    result.launches = standin::counts().launches;
+  }
+  standin::reset();
+  return result;
+}
+
+/// Runs the calls in both ways and expects so many launches where they may be put together.
+void expectLaunches(const std::vector<Call> &calls, uint64_t launches, bool applies = true) {
+  Outcome together = run(calls, /*apart=*/false, applies);
+  Outcome apart = run(calls, /*apart=*/true, applies);
+  EXPECT_EQ(together.launches, launches);
+  EXPECT_EQ(apart.launches, calls.size());
+  EXPECT_TRUE(together.arena == apart.arena);
+}
+
+/// The places of tensor `i` of 40 elements: p, g, m, v, and p in 16 bits.
+std::vector<size_t> placesOf(size_t i, size_t room = 192) {
+  std::vector<size_t> places;
+  for (size_t j = 0; j < 5; ++j)
+    places.push_back(kTensors + (5 * i + j) * room);
+  return places;
+}
+
+TEST(HeldLaunches, UpdatesAndConversionsInTurnAreTwoLaunches) {
+  std::vector<Call> calls;
+  for (size_t i = 0; i < 12; ++i) {
+    auto at = placesOf(i);
+    auto count = static_cast<int64_t>(i == 5 ? 0 : 29 + i); // one has no elements
+    calls.push_back(adamw(at[0], at[1], at[2], at[3], count));
+    calls.push_back(convert(at[0], DType::F32, at[4], DType::BF16, count));
+  }
+  for (bool applies : {true, false}) {
+    Outcome together = run(calls, /*apart=*/false, applies);
+    EXPECT_EQ(together.launches, 2u);
+    EXPECT_TRUE(together.arena == run(calls, /*apart=*/true, applies).arena);
+    // Something has happened at all.
+    EXPECT_FALSE(together.arena == run({}, /*apart=*/false, applies).arena);
+  }
+}
+
+TEST(HeldLaunches, CallsThatDifferInMoreThanTensorsAreLaunchesOfTheirOwn) {
+  auto a = placesOf(0), b = placesOf(1), c = placesOf(2), d = placesOf(3);
+  expectLaunches({adamw(a[0], a[1], a[2], a[3], 40), sgd(b[0], b[1], b[2], 40),
+                  adamw(c[0], c[1], c[2], c[3], 40, /*weightDecay=*/0),
+                  adamw(d[0], d[1], d[2], d[3], 33)},
+                 3);
+  // Another step size.
+  Call other = adamw(b[0], b[1], b[2], b[3], 40);
+  other.inputs[4] = kTensors;
+  expectLaunches({adamw(d[0], d[1], d[2], d[3], 40), other}, 2);
+  expectLaunches({convert(a[0], DType::F32, a[4], DType::BF16, 40),
+                  convert(b[0], DType::F32, b[4], DType::F16, 40)},
+                 2);
+}
+
+TEST(HeldLaunches, CallsThatDependOnEachOtherKeepTheirOrder) {
+  auto a = placesOf(0), b = placesOf(1);
+  // A chain, and one that writes what an earlier one reads.
+  expectLaunches({convert(a[0], DType::F32, a[1], DType::F32, 40),
+                  convert(a[1], DType::F32, a[2], DType::F32, 40),
+                  convert(a[2], DType::F32, a[3], DType::F32, 40)},
+                 3);
+  expectLaunches({convert(a[0], DType::F32, a[1], DType::F32, 40),
+                  convert(b[0], DType::F32, a[0], DType::F32, 40)},
+                 2);
+  // Two that write one place, of which the last counts.
+  expectLaunches({convert(a[0], DType::F32, a[1], DType::F32, 40),
+                  convert(b[0], DType::F32, a[1], DType::F32, 40)},
+                 2);
+  // The number of the step is made by a conversion.
+  expectLaunches(
+      {convert(a[0], DType::I32, kStep, DType::F32, 1), adamw(b[0], b[1], b[2], b[3], 40)}, 2);
+}
+
+TEST(HeldLaunches, ManyTensorsTakeSeveralLaunches) {
+  size_t most = cuda::HeldLaunches::kMaxGroups;
+  for (size_t count : {most - 1, most, most + 1, 2 * most + 1}) {
+    std::vector<Call> calls;
+    for (size_t i = 0; i < count; ++i)
+      calls.push_back(
+          convert(kTensors + 64 * i, DType::F32, kTensors + 64 * i + 32, DType::F32, 7));
+    expectLaunches(calls, (count + most - 1) / most);
+  }
+}
+
+TEST(HeldLaunches, TensorsOfManyChunksBesideSmallOnes) {
+  std::vector<Call> calls;
+  size_t at = kTensors;
+  for (int64_t count : {1, 4095, 4097, 3, 4096}) {
+    calls.push_back(convert(at, DType::F32, kArena / 2 + at, DType::BF16, count));
+    at += static_cast<size_t>(count + 63) / 64 * 256;
+  }
+  expectLaunches(calls, 1);
+}
+
+TEST(HeldLaunches, ErrorsNameTheKernel) {
+  standin::reset();
+  {
+    std::unique_ptr<Backend> backend = createCudaBackend();
+    std::unique_ptr<Device> device = take(backend->openDevice(0));
+    auto arena = take(device->allocate(kArena));
+    auto queue = take(device->openQueue(QueueKind::Compute));
+    Call call = convert(0, DType::F32, 4096, DType::BF16, 40);
+    std::unique_ptr<Kernel> kernel = take(backend->prepare(call.signature));
+    standin::failCall(0, cudaErrorInvalidValue, "cudaLaunchKernelEx");
+    void *inputs[] = {arena->data()}, *outputs[] = {arena->data() + 4096};
+    check(queue->enqueue(*kernel, {inputs, outputs, {}, nullptr}));
+    MaybeError error = queue->finish();
+    ASSERT_TRUE(error);
+    EXPECT_NE(error->message.find("cuda 0: kernel 'convert'"), std::string::npos) << error->message;
+    // The queue stays failed and launches nothing more.
+    MaybeError again = queue->enqueue(*kernel, {inputs, outputs, {}, nullptr});
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->message, error->message);
+  }
+  EXPECT_EQ(standin::counts().launches, 0u);
+  standin::reset();
+}
+
+TEST(HeldLaunches, RandomCalls) {
+  uint64_t all = 0, launched = 0;
+  test::forEachRandomCase(60, [&](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    // Few places, so that many calls have something to do with each other.
+    size_t places = 4 + random() % 60;
+    auto place = [&] { return kTensors + random() % places * 64; };
+    // Operands are equal or do not overlap, as in plans.
+    auto places4 = [&] {
+      std::vector<size_t> result;
+      while (result.size() < 4)
+        if (size_t next = place(); std::find(result.begin(), result.end(), next) == result.end())
+          result.push_back(next);
+      return result;
+    };
+    std::vector<Call> calls;
+    for (size_t i = 0, count = 2 + random() % 40; i < count; ++i) {
+      auto at = places4();
+      auto elements = static_cast<int64_t>(1 + random() % 16);
+      switch (random() % 4) {
+      case 0:
+        calls.push_back(adamw(at[0], at[1], at[2], at[3], elements, random() % 2 ? 0.1 : 0));
+        break;
+      case 1:
+        calls.push_back(sgd(at[0], at[1], at[2], elements));
+        break;
+      default:
+        calls.push_back(
+            convert(at[0], DType::F32, at[1], random() % 2 ? DType::F32 : DType::BF16, elements));
+      }
+    }
+    Outcome together = run(calls, /*apart=*/false);
+    EXPECT_TRUE(together.arena == run(calls, /*apart=*/true).arena);
+    all += calls.size();
+    launched += together.launches;
+  });
+  // Otherwise the cases are none.
+  if (all > 0) {
+    EXPECT_LT(launched, all);
+  }
+}
+
+} // namespace
+
+} // namespace dtc::runtime
