@@ -5,7 +5,8 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache git ca-certificates
   protobuf-compiler libprotobuf-dev libdnnl-dev
-  libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev)
+  libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libopenmpi-dev openmpi-bin)
 if [[ "${1:-}" != --runtime-only ]]; then
   packages+=(libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools python3 perl-doc chromium)
 fi

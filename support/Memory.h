@@ -39,6 +39,11 @@ public:
   /// Maps `bytes` bytes (none for 0). The error says how much was asked for.
   static Expected<PageMemory> allocate(size_t bytes);
 
+  /// Backs `bytes` bytes from `offset` on with memory now, rather than when each page is first
+  /// written to. What they hold does not change. Both are multiples of the size of a page, but for
+  /// the end. May run beside threads that use the memory.
+  MaybeError populate(size_t offset, size_t bytes);
+
   std::byte *data() const { return begin; }
   size_t size() const { return length; }
 

@@ -25,6 +25,11 @@ if browser:
     config.substitutions.append(("%browser", browser))
 else:
     lit_config.note("no browser is installed (Debian's package is chromium): pages are not opened in one")
+if config.dtc_has_mpi:
+    config.available_features.add("mpi")
+# In containers tests run as root, which mpirun wants to be told, and without ssh.
+config.environment["OMPI_MCA_plm"] = "isolated"
+config.environment["OMPI_ALLOW_RUN_AS_ROOT"] = config.environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 config.substitutions.append(("%clusters", os.path.join(config.dtc_source_root, "examples", "clusters")))
 config.substitutions.append(("%faults", os.path.join(config.test_exec_root, "FaultInjection.so")))
 config.substitutions.append(("%examples", os.path.join(config.dtc_source_root, "examples")))

@@ -76,11 +76,20 @@ static MaybeError renameTo(const std::string &from, const std::string &to) {
   return Error{fmt::format("{}: cannot rename {} to it: {}", to, from, std::strerror(errno))};
 }
 
-Expected<CheckpointFolder> CheckpointFolder::open(const std::string &path) {
-  std::error_code code;
+static std::string withoutSlash(const std::string &path) {
   std::string folder = fs::path(path).lexically_normal().string();
   if (folder.size() > 1 && folder.ends_with('/'))
     folder.pop_back();
+  return folder;
+}
+
+CheckpointFolder CheckpointFolder::follow(const std::string &path) {
+  return CheckpointFolder(withoutSlash(path), std::nullopt);
+}
+
+Expected<CheckpointFolder> CheckpointFolder::open(const std::string &path) {
+  std::error_code code;
+  std::string folder = withoutSlash(path);
   if (fs::create_directories(folder, code)) {
     fs::path parent = fs::path(folder).parent_path();
     if (MaybeError error = flushFolder(parent.empty() ? "." : parent.string()))
@@ -135,13 +144,13 @@ std::string CheckpointFolder::temporaryPath(int64_t step) const {
   return fmt::format("{}/{}{}", folder, kTemporaryPrefix, checkpointName(step));
 }
 
-Expected<std::string> CheckpointFolder::begin(int64_t step) const {
+MaybeError CheckpointFolder::begin(int64_t step) const {
   std::string path = temporaryPath(step);
   if (MaybeError error = removeAll(path))
-    return *error;
+    return error;
   if (mkdir(path.c_str(), 0777) != 0)
     return Error{fmt::format("{}: cannot make the folder: {}", path, std::strerror(errno))};
-  return path;
+  return std::nullopt;
 }
 
 MaybeError CheckpointFolder::commit(int64_t step) const {

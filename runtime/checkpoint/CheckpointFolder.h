@@ -26,12 +26,15 @@ std::string checkpointName(int64_t step);
 /// is not has none.
 Expected<std::vector<int64_t>> checkpointSteps(const std::string &folder);
 
-/// A folder of checkpoints that this process alone writes to. All errors begin with a path in it.
+/// A folder of checkpoints that this run alone writes to. All errors begin with a path in it.
 class CheckpointFolder {
 public:
   /// Makes the folder if there is none, keeps other runs from writing to it, and removes what
   /// killed runs have left.
   static Expected<CheckpointFolder> open(const std::string &path);
+  /// For the other processes of a run, whose first one has opened the folder: they write to files
+  /// of checkpoints that it begins and commits.
+  static CheckpointFolder follow(const std::string &path);
 
   const std::string &path() const { return folder; }
   std::string pathOf(int64_t step) const { return folder + "/" + checkpointName(step); }
@@ -40,21 +43,22 @@ public:
   /// all. Each one that is refused adds to `refused` which and why. An error if all are refused.
   Expected<std::optional<Checkpoint>> newest(std::vector<std::string> &refused);
 
-  /// The path of a new folder for the files of a checkpoint, which is no checkpoint until commit().
-  Expected<std::string> begin(int64_t step) const;
+  /// Makes a folder for the files of a checkpoint, which is no checkpoint until commit().
+  MaybeError begin(int64_t step) const;
+  /// Its path.
+  std::string temporaryPath(int64_t step) const;
   /// Makes it the checkpoint of the step. A refused one is replaced.
   MaybeError commit(int64_t step) const;
   /// Removes all checkpoints but the newest `count` of those up to `step` that were not refused.
   MaybeError keepNewest(int64_t step, int64_t count) const;
 
 private:
-  explicit CheckpointFolder(std::string path, LockedFile lock)
+  explicit CheckpointFolder(std::string path, std::optional<LockedFile> lock)
       : folder(std::move(path)), lock(std::move(lock)) {}
-  std::string temporaryPath(int64_t step) const;
   MaybeError remove(int64_t step) const;
 
   std::string folder;
-  LockedFile lock;
+  std::optional<LockedFile> lock;
   std::set<int64_t> refusedSteps;
 };
 

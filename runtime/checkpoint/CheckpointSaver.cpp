@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/CheckpointSaver.h"
 
 #include "plan/PlanTypes.h"
+#include "runtime/checkpoint/PositionedFile.h"
 #include "support/StartThread.h"
 
 #include <chrono>
@@ -16,11 +17,14 @@
 
 namespace dtc::runtime {
 
-CheckpointSaver::CheckpointSaver(Session &session, const CheckpointFolder &folder, int64_t keep)
+CheckpointSaver::CheckpointSaver(Session &session, const CheckpointFolder &folder, int64_t keep,
+                                 Processes processes)
     : session(session), folder(folder), keep(keep), states(savedStatesOf(session.plan())),
-      layout(typesOf(states)) {}
+      layout(typesOf(states)), processes(std::move(processes)) {}
 
 CheckpointSaver::~CheckpointSaver() {
+  stopsPopulating = true;
+  (void)finishPopulating();
   if (thread.joinable())
     thread.join();
 }
@@ -29,46 +33,84 @@ uint64_t CheckpointSaver::copyBytes(const plan::Plan &plan) {
   return CheckpointLayout(typesOf(savedStatesOf(plan))).copyBytes();
 }
 
-Expected<std::unique_ptr<CheckpointSaver>>
-CheckpointSaver::create(Session &session, const CheckpointFolder &folder, int64_t keep) {
-  std::unique_ptr<CheckpointSaver> saver(new CheckpointSaver(session, folder, keep));
+Expected<std::unique_ptr<CheckpointSaver>> CheckpointSaver::create(Session &session,
+                                                                   const CheckpointFolder &folder,
+                                                                   int64_t keep,
+                                                                   Processes processes) {
+  std::unique_ptr<CheckpointSaver> saver(
+      new CheckpointSaver(session, folder, keep, std::move(processes)));
   if (MaybeError error = saver->planPieces())
     return *error;
+  saver->startPopulating();
   return saver;
 }
 
+void CheckpointSaver::startPopulating() {
+  constexpr size_t kAtOnce = size_t{64} << 20; // a saver that ends early waits for so much
+  populating = startThread("the memory of checkpoints", [this] {
+    for (size_t done = 0; done < memory.size() && !stopsPopulating && !populated; done += kAtOnce)
+      populated = memory.populate(done, kAtOnce);
+  });
+}
+
+MaybeError CheckpointSaver::finishPopulating() {
+  if (populating.joinable())
+    populating.join();
+  return populated;
+}
+
 /// Gives each piece its place in the copy. A tensor all of which is on devices of this process is
-/// one piece; of any other, each shard is one.
+/// one piece; of any other, each shard is one. Of several processes none has all tensors: their
+/// copies have no gaps where others have something.
 MaybeError CheckpointSaver::planPieces() {
-  Expected<PageMemory> allocated = PageMemory::allocate(layout.copyBytes());
-  if (!allocated)
-    return allocated.error().inContext("the copy for checkpoints");
-  memory = std::move(*allocated);
   std::map<std::string, std::vector<StateShard>> shardsOf; // by state
   for (StateShard &shard : session.stateShards())
     if (shard.isFirst)
       shardsOf[shard.state->name()].push_back(std::move(shard));
+  auto bytesOf = [](const StateShard &shard) {
+    return TensorType{toDType(shard.state->dtype()), shard.region.size}.numBytes();
+  };
+  uint64_t most = 0;
+  for (const auto &[name, own] : shardsOf) {
+    most += PositionedFile::kBlockBytes;
+    for (const StateShard &shard : own)
+      most += bytesOf(shard);
+  }
+  Expected<PageMemory> allocated =
+      PageMemory::allocate(processes.areSeveral() ? most : layout.copyBytes());
+  if (!allocated)
+    return allocated.error().inContext("the copy for checkpoints");
+  memory = std::move(*allocated);
+  uint64_t end = 0;
   for (const auto &[name, saved] : states) {
     TensorType type = fileTypeOf(*saved.state);
-    std::byte *next = memory.data() + layout.placeOf(name).copyOffset;
-    int64_t held = 0;
+    const CheckpointLayout::Place &place = layout.placeOf(name);
     std::vector<StateShard> &own = shardsOf[saved.state->name()];
-    for (const StateShard &shard : own)
+    if (own.empty())
+      continue;
+    // What lies in memory as in the file goes to the disk directly.
+    end = processes.areSeveral() ? end + (place.offset - end) % PositionedFile::kBlockBytes
+                                 : place.copyOffset;
+    std::byte *begin = memory.data() + end;
+    int64_t held = 0;
+    for (const StateShard &shard : own) {
       held += TensorType{type.dtype, shard.region.size}.numElements();
+      end += bytesOf(shard);
+    }
     bool isWhole = held == type.numElements();
     if (isWhole)
       pieces.push_back(
-          {name, type.shape, std::vector<int64_t>(type.shape.size()), type.shape, next});
+          {name, type.shape, std::vector<int64_t>(type.shape.size()), type.shape, begin});
     for (StateShard &shard : own) {
       ShardRegion &region = shard.region;
       if (!isWhole) {
-        pieces.push_back({name, region.global, region.offset, region.size, next});
+        pieces.push_back({name, region.global, region.offset, region.size, begin});
         region.offset.assign(region.offset.size(), 0);
         region.global = region.size;
       }
-      shards.push_back({shard, next});
+      shards.push_back({shard, begin});
       if (!isWhole)
-        next += TensorType{type.dtype, region.size}.numBytes();
+        begin += bytesOf(shard);
     }
   }
   return std::nullopt;
@@ -79,6 +121,8 @@ Expected<CheckpointSaver::Wait> CheckpointSaver::copy() {
   Clock::time_point begin = Clock::now();
   if (MaybeError error = finish())
     return *error;
+  if (MaybeError error = finishPopulating())
+    return error->inContext("the copy for checkpoints");
   Clock::time_point idle = Clock::now();
   if (MaybeError error = session.readShards(shards))
     return *error;
@@ -86,7 +130,8 @@ Expected<CheckpointSaver::Wait> CheckpointSaver::copy() {
               std::chrono::duration<double>(Clock::now() - idle).count()};
 }
 
-void CheckpointSaver::write(CheckpointManifest manifest) {
+void CheckpointSaver::write(CheckpointManifest given) {
+  manifest = std::move(given);
   manifest.producer = "dtc " DTC_VERSION;
   manifest.model = session.plan().model();
   manifest.planVersion = session.plan().version();
@@ -96,11 +141,15 @@ void CheckpointSaver::write(CheckpointManifest manifest) {
     tensor.parameter = saved.rounded ? "" : saved.state->parameter();
     tensor.isStepState = isStepState(saved.state->kind());
   }
-  writingStep = manifest.position.step;
   isDone = false;
-  thread = startThread("the checkpoint", [this, manifest = std::move(manifest)]() mutable {
+  outcome.reset();
+  if (processes.areSeveral())
+    outcome =
+        processes.inFirst([&] { return beginCheckpoint(folder, layout, manifest.position.step); });
+  thread = startThread("the checkpoint", [this] {
     try {
-      outcome = writeNow(std::move(manifest));
+      if (!outcome)
+        outcome = writeNow();
     } catch (const std::exception &exception) {
       outcome = Error{fmt::format("{}: {}", folder.path(), exception.what())};
     }
@@ -108,24 +157,71 @@ void CheckpointSaver::write(CheckpointManifest manifest) {
   });
 }
 
-MaybeError CheckpointSaver::writeNow(CheckpointManifest manifest) const {
-  int64_t step = manifest.position.step;
-  if (MaybeError error = writeCheckpoint(folder, layout, pieces, std::move(manifest)))
-    return error;
-  return keep > 0 ? folder.keepNewest(step, keep) : std::nullopt;
+/// On the thread. Of several processes each writes its pieces; what they do together is done by
+/// those who call.
+MaybeError CheckpointSaver::writeNow() {
+  if (!processes.areSeveral()) {
+    if (MaybeError error = writeCheckpoint(folder, layout, pieces, manifest))
+      return error;
+    return removeOld();
+  }
+  auto regions = writePieces(folder, layout, pieces, manifest.position.step);
+  if (!regions)
+    return regions.error();
+  written = std::move(*regions);
+  return std::nullopt;
 }
 
-MaybeError CheckpointSaver::poll() { return isDone ? finish() : std::nullopt; }
+MaybeError CheckpointSaver::removeOld() const {
+  return keep > 0 ? folder.keepNewest(manifest.position.step, keep) : std::nullopt;
+}
+
+/// Once all have written their pieces.
+MaybeError CheckpointSaver::commitTogether() {
+  Expected<bool> anyFailed = processes.any(outcome.has_value());
+  if (!anyFailed)
+    return anyFailed.error();
+  if (*anyFailed)
+    return Error{"another process could not write its part"};
+  Expected<std::vector<std::string>> texts = processes.all(toJson(written));
+  if (!texts)
+    return texts.error();
+  return processes.inFirst([&]() -> MaybeError {
+    CheckpointRegions all;
+    for (const std::string &text : *texts) {
+      Expected<CheckpointRegions> regions = parseRegions(text);
+      if (!regions)
+        return regions.error();
+      for (auto &[name, added] : *regions)
+        all[name].insert(all[name].end(), added.begin(), added.end());
+    }
+    if (MaybeError failed = commitCheckpoint(folder, layout, all, manifest))
+      return failed;
+    return removeOld();
+  });
+}
+
+MaybeError CheckpointSaver::poll() {
+  if (!thread.joinable())
+    return failure;
+  Expected<bool> anyWrites = processes.any(!isDone);
+  if (!anyWrites)
+    return anyWrites.error();
+  return *anyWrites ? std::nullopt : finish();
+}
 
 MaybeError CheckpointSaver::finish() {
   if (!thread.joinable())
     return failure;
   thread.join();
+  if (processes.areSeveral())
+    if (MaybeError error = commitTogether(); error && !outcome)
+      outcome = error;
   if (outcome)
-    failure = Error{fmt::format("the checkpoint of step {} is not complete: {}", writingStep,
-                                outcome->message)};
+    failure = Error{fmt::format("the checkpoint of step {} is not complete: {}",
+                                manifest.position.step, outcome->message)};
   else
-    savedStep = writingStep;
+    savedStep = manifest.position.step;
   return failure;
 }
 

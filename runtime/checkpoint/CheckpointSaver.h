@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/checkpoint/SavedStates.h"
 #include "runtime/executor/Session.h"
+#include "runtime/fabrics/processes/Processes.h"
 #include "support/Error.h"
 #include "support/Memory.h"
 
@@ -34,9 +35,11 @@ public:
   };
 
   /// Of all checkpoints the newest `keep` are kept, all where it is 0. Session and folder must
-  /// stay. Allocates the memory for the copy: copyBytes() of the plan.
+  /// stay. Allocates the memory for the copy: copyBytes() of the plan, or what the devices of this
+  /// process have of it; a thread populates it, so that the first copy is as fast as others.
+  /// Several processes call all functions together, and write to one folder that all of them see.
   static Expected<std::unique_ptr<CheckpointSaver>>
-  create(Session &session, const CheckpointFolder &folder, int64_t keep);
+  create(Session &session, const CheckpointFolder &folder, int64_t keep, Processes processes = {});
   /// Waits for the checkpoint that is being written.
   ~CheckpointSaver();
 
@@ -46,7 +49,7 @@ public:
   /// The bytes of a checkpoint on the disk, without its manifest.
   uint64_t fileBytes() const { return layout.fileBytes(); }
 
-  /// The memory of the copy, copyBytes().
+  /// The memory of the copy in this process.
   uint64_t memoryBytes() const { return memory.size(); }
 
   /// Copies the states as they are now, when the copy before has been written. An error is one of
@@ -64,9 +67,14 @@ public:
   bool hasFailed() const { return failure.has_value(); }
 
 private:
-  CheckpointSaver(Session &session, const CheckpointFolder &folder, int64_t keep);
+  CheckpointSaver(Session &session, const CheckpointFolder &folder, int64_t keep,
+                  Processes processes);
   MaybeError planPieces();
-  MaybeError writeNow(CheckpointManifest manifest) const;
+  void startPopulating();
+  MaybeError finishPopulating();
+  MaybeError writeNow();
+  MaybeError removeOld() const;
+  MaybeError commitTogether();
 
   Session &session;
   const CheckpointFolder &folder;
@@ -77,11 +85,19 @@ private:
   std::vector<CheckpointPiece> pieces; // in it
   std::vector<HostShard> shards;       // what fills it
 
-  std::thread thread; // of the checkpoint that is being written
+  Processes processes;
+
+  std::thread populating; // the memory, from the start to the first copy
+  std::atomic<bool> stopsPopulating = false;
+  MaybeError populated; // of that thread, once it is done
+
+  std::thread thread;          // of the checkpoint that is being written
+  CheckpointManifest manifest; // of that, without files and regions
   std::atomic<bool> isDone = true;
-  MaybeError outcome;      // of the thread, once it is done
-  int64_t writingStep = 0; // of the thread
-  MaybeError failure;      // the first
+  // Of the thread, once it is done:
+  MaybeError outcome;
+  CheckpointRegions written;
+  MaybeError failure; // the first
   int64_t savedStep = 0;
 };
 

@@ -12,27 +12,24 @@
 #include "support/AtomicFile.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace dtc::runtime {
 
 namespace {
 
-/// The files of one checkpoint while they are written.
+/// The files of one checkpoint while pieces are written to them.
 class FileSet {
 public:
   FileSet(const CheckpointLayout &layout, std::string folder)
       : layout(layout), folder(std::move(folder)) {}
 
-  /// Makes the files with room for all that they will have.
-  MaybeError create() {
+  MaybeError open() {
     for (const CheckpointLayout::File &file : layout.files()) {
-      Expected<PositionedFile> made = PositionedFile::create(folder + "/" + file.name, file.bytes);
-      if (!made)
-        return made.error();
-      if (MaybeError error =
-              made->write(0, std::as_bytes(std::span(file.header.data(), file.header.size()))))
-        return error;
-      files.push_back(std::move(*made));
+      Expected<PositionedFile> opened = PositionedFile::open(folder + "/" + file.name);
+      if (!opened)
+        return opened.error();
+      files.push_back(std::move(*opened));
     }
     return std::nullopt;
   }
@@ -71,35 +68,94 @@ static std::string checksumOf(const CheckpointPiece &piece, DType dtype) {
   return checksumOf(std::span(piece.data, TensorType{dtype, piece.size}.numBytes()));
 }
 
-MaybeError writeCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
-                           const std::vector<CheckpointPiece> &pieces,
-                           CheckpointManifest manifest) {
-  int64_t step = manifest.position.step;
-  Expected<std::string> path = folder.begin(step);
-  if (!path)
-    return path.error();
-  FileSet files(layout, *path);
-  if (MaybeError error = files.create())
+MaybeError beginCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+                           int64_t step) {
+  if (MaybeError error = folder.begin(step))
     return error;
+  for (const CheckpointLayout::File &file : layout.files()) {
+    Expected<PositionedFile> made =
+        PositionedFile::create(folder.temporaryPath(step) + "/" + file.name, file.bytes);
+    if (!made)
+      return made.error();
+    if (MaybeError error =
+            made->write(0, std::as_bytes(std::span(file.header.data(), file.header.size()))))
+      return error;
+  }
+  return std::nullopt;
+}
+
+Expected<CheckpointRegions> writePieces(const CheckpointFolder &folder,
+                                        const CheckpointLayout &layout,
+                                        const std::vector<CheckpointPiece> &pieces, int64_t step) {
+  FileSet files(layout, folder.temporaryPath(step));
+  if (MaybeError error = files.open())
+    return *error;
+  CheckpointRegions regions;
+  for (const CheckpointPiece &piece : pieces) {
+    DType dtype = layout.tensors().at(piece.tensor).dtype;
+    regions[piece.tensor].push_back(
+        {piece.shape, piece.offset, piece.size, checksumOf(piece, dtype)});
+    if (MaybeError error = files.write(piece))
+      return *error;
+  }
+  if (MaybeError error = files.finish())
+    return *error;
+  return regions;
+}
+
+MaybeError commitCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+                            const CheckpointRegions &regions, CheckpointManifest manifest) {
+  int64_t step = manifest.position.step;
   for (const CheckpointLayout::File &file : layout.files())
     manifest.files.push_back({file.name, file.bytes, checksumOf(file.header)});
   for (const auto &[name, type] : layout.tensors()) {
     CheckpointTensor &tensor = manifest.tensors[name];
     tensor.file = layout.placeOf(name).file;
     tensor.type = type;
+    if (auto found = regions.find(name); found != regions.end())
+      tensor.regions = found->second;
   }
-  for (const CheckpointPiece &piece : pieces) {
-    CheckpointTensor &tensor = manifest.tensors.at(piece.tensor);
-    tensor.regions.push_back(
-        {piece.shape, piece.offset, piece.size, checksumOf(piece, tensor.type.dtype)});
-    if (MaybeError error = files.write(piece))
-      return error;
-  }
-  if (MaybeError error = files.finish())
-    return error;
-  if (MaybeError error = writeTextFile(*path + "/" + kManifestName, toJson(manifest)))
+  if (MaybeError error =
+          writeTextFile(folder.temporaryPath(step) + "/" + kManifestName, toJson(manifest)))
     return error;
   return folder.commit(step);
+}
+
+MaybeError writeCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+                           const std::vector<CheckpointPiece> &pieces,
+                           CheckpointManifest manifest) {
+  int64_t step = manifest.position.step;
+  if (MaybeError error = beginCheckpoint(folder, layout, step))
+    return error;
+  Expected<CheckpointRegions> regions = writePieces(folder, layout, pieces, step);
+  if (!regions)
+    return regions.error();
+  return commitCheckpoint(folder, layout, *regions, std::move(manifest));
+}
+
+//===----------------------------------------------------------------------===//
+// Regions between processes
+//===----------------------------------------------------------------------===//
+
+std::string toJson(const CheckpointRegions &regions) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto &[name, ofTensor] : regions)
+    for (const CheckpointRegion &region : ofTensor)
+      json[name].push_back({region.shape, region.offset, region.size, region.checksum});
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Expected<CheckpointRegions> parseRegions(const std::string &text) {
+  CheckpointRegions regions;
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    for (const auto &[name, ofTensor] : json.items())
+      for (const nlohmann::json &region : ofTensor)
+        regions[name].push_back({region.at(0), region.at(1), region.at(2), region.at(3)});
+  } catch (const nlohmann::json::exception &exception) {
+    return Error{fmt::format("what a process has written cannot be read: {}", exception.what())};
+  }
+  return regions;
 }
 
 } // namespace dtc::runtime

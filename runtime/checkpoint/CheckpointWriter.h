@@ -12,6 +12,8 @@
 #include "runtime/checkpoint/Manifest.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,11 +27,30 @@ struct CheckpointPiece {
   const std::byte *data = nullptr;
 };
 
-/// Writes a checkpoint of manifest.position.step, whole or not at all: the pieces, which are
-/// disjoint and make up all tensors, at their places in the files; then the manifest with the files
-/// and the checksums added; everything is on the disk before the folder has its name.
+/// What a process has written: for each tensor its regions, with checksums.
+using CheckpointRegions = std::map<std::string, std::vector<CheckpointRegion>>;
+
+/// Begins a checkpoint: makes its files, with room for all that they will have. One process of a
+/// run does this, then all write, then the one ends it.
+MaybeError beginCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+                           int64_t step);
+/// Writes pieces at their places in the files, and flushes them to the disk. Those of all processes
+/// are disjoint and make up all tensors.
+Expected<CheckpointRegions> writePieces(const CheckpointFolder &folder,
+                                        const CheckpointLayout &layout,
+                                        const std::vector<CheckpointPiece> &pieces, int64_t step);
+/// Makes a checkpoint of manifest.position.step of what all processes have written: adds the files
+/// and the regions to the manifest and writes it; then the folder gets its name.
+MaybeError commitCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+                            const CheckpointRegions &regions, CheckpointManifest manifest);
+
+/// All of it, by one process: the pieces make up all tensors.
 MaybeError writeCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
                            const std::vector<CheckpointPiece> &pieces, CheckpointManifest manifest);
+
+std::string toJson(const CheckpointRegions &regions);
+/// The error says what is wrong with the text.
+Expected<CheckpointRegions> parseRegions(const std::string &text);
 
 } // namespace dtc::runtime
 

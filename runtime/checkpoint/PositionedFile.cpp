@@ -51,12 +51,22 @@ Error PositionedFile::failure() const {
 Expected<PositionedFile> PositionedFile::create(const std::string &path, uint64_t bytes) {
   PositionedFile file;
   file.path = path;
-  file.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  file.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file.fd < 0)
     return file.failure();
-  file.directFd = open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+  file.directFd = ::open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
   if (MaybeError error = reserveRoom(file.fd, path, bytes))
     return *error;
+  return file;
+}
+
+Expected<PositionedFile> PositionedFile::open(const std::string &path) {
+  PositionedFile file;
+  file.path = path;
+  file.fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file.fd < 0)
+    return file.failure();
+  file.directFd = ::open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
   return file;
 }
 

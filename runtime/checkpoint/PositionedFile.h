@@ -35,6 +35,9 @@ public:
   /// Makes the file, which must not exist, and takes the room for `bytes` on the disk.
   static Expected<PositionedFile> create(const std::string &path, uint64_t bytes);
 
+  /// Opens a file that create() has made, in this or another process.
+  static Expected<PositionedFile> open(const std::string &path);
+
   MaybeError write(uint64_t offset, std::span<const std::byte> bytes);
   /// Flushes to the disk and closes.
   MaybeError finish();

@@ -9,6 +9,7 @@
 #include "plan/PlanTypes.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace dtc::runtime {
@@ -22,8 +23,8 @@ DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t
     : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
       resources(resources), compute(resources.compute()), arena(resources.arena().data()),
       batches(options.batches), injections(options.injections),
-      stepTimes(resources.getDevice(), program, options.profile, options.traceSteps,
-                options.batches) {
+      layout(program, resources.getDevice(), options.batches),
+      stepTimes(program, options.profile, options.traceSteps, options.batches) {
   const Mesh &mesh = this->plan->mesh;
   std::vector<int64_t> coordinates = mesh.coordinates(index);
   for (size_t i = 0; i < mesh.axes().size(); ++i) {
@@ -45,9 +46,13 @@ DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
       new DeviceExecutor(std::move(plan), index, resources, options));
   if (MaybeError error = device->openNetwork(fabric))
     return *error;
+  if (MaybeError error = device->createSteps(options.stepsInFlight))
+    return *error;
   if (MaybeError error = device->createEvents())
     return *error;
-  if (MaybeError error = device->stageHostBytes())
+  if (MaybeError error = device->stageInjections())
+    return *error;
+  if (MaybeError error = device->clearZero())
     return *error;
   return device;
 }
@@ -73,60 +78,54 @@ MaybeError DeviceExecutor::openNetwork(Fabric &fabric) {
   return std::nullopt;
 }
 
-MaybeError DeviceExecutor::createEvents() {
-  auto loopBegin = static_cast<size_t>(program.program->loop_begin());
-  auto loopEnd = static_cast<size_t>(program.program->loop_end());
-  auto append = [&](size_t begin, size_t end) {
-    for (size_t entry = begin; entry < end; ++entry)
-      entryOrder.push_back(entry);
-  };
-  append(0, loopEnd);
-  for (int64_t batch = 1; batch < batches; ++batch)
-    append(loopBegin, loopEnd);
-  append(loopEnd, program.schedule.size());
-  auto create = [&]() { return resources.getDevice().createEvent(/*timed=*/false); };
-  for (auto [events, count] :
-       {std::pair(&entryEnds, entryOrder.size()), std::pair(&asyncDone, program.maxAsync)})
-    for (size_t i = 0; i < count; ++i) {
-      Expected<std::unique_ptr<Event>> event = create();
-      if (!event)
-        return event.error();
-      events->push_back(std::move(*event));
-    }
-  Expected<std::unique_ptr<Event>> event = create();
-  if (!event)
-    return event.error();
-  computeDone = std::move(*event);
+MaybeError DeviceExecutor::createSteps(size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    auto step = DeviceStep::create(layout, resources.getDevice());
+    if (!step)
+      return step.error();
+    steps.push_back(std::move(*step));
+  }
   return std::nullopt;
 }
 
-/// Makes room for what the host gives the device in a step, where the device can read it while the
-/// host goes on.
-MaybeError DeviceExecutor::stageHostBytes() {
-  Device &device = resources.getDevice();
-  if (!injections.empty()) {
-    auto staging = device.allocateStaging(injections.size() * sizeof(PreparedInjection::bytes));
-    if (!staging)
-      return staging.error();
-    injected = std::move(*staging);
-    for (size_t i = 0; i < injections.size(); ++i)
-      std::memcpy(injected->data() + i * injections[i].bytes.size(), injections[i].bytes.data(),
-                  injections[i].bytes.size());
+MaybeError DeviceExecutor::createEvents() {
+  for (size_t i = 0; i <= program.maxAsync; ++i) {
+    Expected<std::unique_ptr<Event>> event = resources.getDevice().createEvent(/*timed=*/false);
+    if (!event)
+      return event.error();
+    if (i < program.maxAsync)
+      asyncDone.push_back(std::move(*event));
+    else
+      computeDone = std::move(*event);
   }
-  if (device.isHostMemory())
+  return std::nullopt;
+}
+
+/// Puts what is injected where the device can read it while the host goes on.
+MaybeError DeviceExecutor::stageInjections() {
+  if (injections.empty())
     return std::nullopt;
-  size_t offset = 0;
-  for (const plan::Input &input : program.program->inputs()) {
-    inputOffsets.push_back(offset);
-    size_t bytes = typeOf(program.program->buffers(static_cast<int>(input.buffer()))).numBytes();
-    offset += (bytes + device.alignment() - 1) / device.alignment() * device.alignment();
-  }
-  inputOffsets.push_back(offset);
-  auto staging = device.allocateStaging(offset * static_cast<size_t>(batches));
+  auto staging =
+      resources.getDevice().allocateStaging(injections.size() * sizeof(PreparedInjection::bytes));
   if (!staging)
     return staging.error();
-  inputMemory = std::move(*staging);
+  injected = std::move(*staging);
+  for (size_t i = 0; i < injections.size(); ++i)
+    std::memcpy(injected->data() + i * injections[i].bytes.size(), injections[i].bytes.data(),
+                injections[i].bytes.size());
   return std::nullopt;
+}
+
+MaybeError DeviceExecutor::clearZero() {
+  auto memory = resources.getDevice().allocate(1);
+  if (!memory)
+    return memory.error();
+  zero = std::move(*memory);
+  if (zero->isZeroed())
+    return std::nullopt;
+  if (MaybeError error = compute.clear(zero->data(), 1))
+    return error;
+  return compute.finish();
 }
 
 //===----------------------------------------------------------------------===//
@@ -138,17 +137,16 @@ std::byte *DeviceExecutor::buffer(uint32_t index) const {
 }
 
 std::byte *DeviceExecutor::inputPlace(size_t input, int64_t batch) const {
-  if (!inputMemory)
-    return buffer(program.program->inputs(static_cast<int>(input)).buffer());
-  return inputMemory->data() + static_cast<size_t>(batch) * inputOffsets.back() +
-         inputOffsets[input];
+  std::byte *staging = newest().inputPlace(input, batch);
+  return staging ? staging : buffer(program.program->inputs(static_cast<int>(input)).buffer());
 }
 
 MaybeError DeviceExecutor::enqueueInput(size_t input, int64_t batch) {
-  if (!inputMemory)
+  const std::byte *staging = newest().inputPlace(input, batch);
+  if (!staging)
     return std::nullopt;
   uint32_t index = program.program->inputs(static_cast<int>(input)).buffer();
-  return compute.copy(buffer(index), inputPlace(input, batch),
+  return compute.copy(buffer(index), staging,
                       typeOf(program.program->buffers(static_cast<int>(index))).numBytes());
 }
 
@@ -164,19 +162,19 @@ CommunicatorBytes DeviceExecutor::sent() const {
 
 /// Enqueues `work` on the queue, and if wanted takes the time from before it to after it.
 template <typename Work>
-MaybeError DeviceExecutor::measure(bool wanted, Queue &queue, StepTimes::What what, size_t index,
+MaybeError DeviceExecutor::measure(bool wanted, Queue &queue, StepMarks::What what, size_t index,
                                    const Work &work, const TransferResult *result) {
   if (!wanted)
     return work();
-  Expected<StepTimes::Mark> begin = stepTimes.mark(queue);
+  Expected<StepMarks::Mark> begin = newest().marks.mark(queue);
   if (!begin)
     return begin.error();
   if (MaybeError error = work())
     return error;
-  Expected<StepTimes::Mark> end = stepTimes.mark(queue);
+  Expected<StepMarks::Mark> end = newest().marks.mark(queue);
   if (!end)
     return end.error();
-  stepTimes.add(what, static_cast<uint32_t>(currentEntry), index, *begin, *end, result);
+  newest().marks.add(what, static_cast<uint32_t>(currentEntry), index, *begin, *end, result);
   return std::nullopt;
 }
 
@@ -188,7 +186,7 @@ MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
   for (const ArenaRange &range : call.outputs)
     outputs.push_back(arena + range.offsetFor(microbatch));
   if (MaybeError error =
-          measure(stepTimes.measures(), compute, StepTimes::What::Kernel, index, [&] {
+          measure(stepTimes.measures(), compute, StepMarks::What::Kernel, index, [&] {
             return compute.enqueue(*call.kernel, {inputs, outputs, axes, resources.workspace()});
           }))
     return error;
@@ -198,7 +196,7 @@ MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
 MaybeError DeviceExecutor::injectAfter(size_t index) {
   for (size_t i = 0; i < injections.size(); ++i) {
     const PreparedInjection &each = injections[i];
-    if (each.instruction == index && each.step == currentStep && each.microbatch == microbatch)
+    if (each.instruction == index && each.step == begun && each.microbatch == microbatch)
       if (MaybeError error =
               compute.copy(arena + each.range.offsetFor(microbatch) + each.byteOffset,
                            injected->data() + i * each.bytes.size(), each.width))
@@ -219,7 +217,7 @@ void DeviceExecutor::placeOperands(const PreparedCollective &collective) {
 
 MaybeError DeviceExecutor::enqueueCollective(Queue &queue, size_t index) {
   const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
-  return measure(stepTimes.measures(), queue, StepTimes::What::Collective, index, [&] {
+  return measure(stepTimes.measures(), queue, StepMarks::What::Collective, index, [&] {
     return communicator->enqueue(
         queue, groups[collective.group], collective.specs,
         std::span(operands).subspan(collective.firstOperand, collective.specs.size()));
@@ -229,7 +227,7 @@ MaybeError DeviceExecutor::enqueueCollective(Queue &queue, size_t index) {
 /// On the compute queue, after all collectives that the lane holds: those of a device keep their
 /// order.
 MaybeError DeviceExecutor::runCollective(size_t index, const PreparedCollective &collective) {
-  return measure(stepTimes.measures(), compute, StepTimes::What::CollectiveWait, index,
+  return measure(stepTimes.measures(), compute, StepMarks::What::CollectiveWait, index,
                  [&]() -> MaybeError {
                    if (lastOnLane)
                      if (MaybeError error = compute.wait(*lastOnLane))
@@ -256,17 +254,25 @@ MaybeError DeviceExecutor::startCollective(size_t index, const PreparedCollectiv
 }
 
 MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
-  TransferResult &result = stepTimes.newResult();
+  TransferResult &result = newest().marks.newResult();
   MaybeError error = measure(
-      stepTimes.measures() || inPipeline, compute, StepTimes::What::TransferWait, index,
+      stepTimes.measures() || inPipeline, compute, StepMarks::What::TransferWait, index,
       [&] { return transfers->finish(compute, transfer, microbatch, result); }, &result);
   return error;
 }
 
 MaybeError DeviceExecutor::runInstruction(size_t index) {
-  const PreparedInstruction &instruction = program.instructions[index];
-  if (const auto *kernel = std::get_if<PreparedKernel>(&instruction))
+  if (const auto *kernel = std::get_if<PreparedKernel>(&program.instructions[index]))
     return runKernel(index, *kernel);
+  flight.begin(begun, currentEntry, index);
+  if (MaybeError error = communicate(index))
+    return error;
+  flight.end();
+  return std::nullopt;
+}
+
+MaybeError DeviceExecutor::communicate(size_t index) {
+  const PreparedInstruction &instruction = program.instructions[index];
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return startCollective(index, *collective);
   if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
@@ -275,7 +281,7 @@ MaybeError DeviceExecutor::runInstruction(size_t index) {
     return finishTransfer(index, finish->transfer);
   size_t collective = std::get<PreparedWait>(instruction).collective;
   size_t async = *std::get<PreparedCollective>(program.instructions[collective]).asyncIndex;
-  return measure(stepTimes.measures(), compute, StepTimes::What::CollectiveWait, collective,
+  return measure(stepTimes.measures(), compute, StepMarks::What::CollectiveWait, collective,
                  [&] { return compute.wait(*asyncDone[async]); });
 }
 
@@ -289,7 +295,7 @@ MaybeError DeviceExecutor::runEntry(const PreparedProgram::Entry &entry) {
     temporal->coordinate = entry.microbatch;
   inPipeline = program.program->tasks(static_cast<int>(entry.task)).kind() != plan::Task::OTHER;
   MaybeError error = measure(
-      inPipeline || stepTimes.measures(), compute, StepTimes::What::Task, 0, [&]() -> MaybeError {
+      inPipeline || stepTimes.measures(), compute, StepMarks::What::Task, 0, [&]() -> MaybeError {
         for (size_t i = program.taskBegin[entry.task]; i < program.taskBegin[entry.task + 1]; ++i) {
           progress.at(currentEntry, i);
           if (MaybeError failure = runInstruction(i))
@@ -297,13 +303,7 @@ MaybeError DeviceExecutor::runEntry(const PreparedProgram::Entry &entry) {
         }
         return std::nullopt;
       });
-  if (error)
-    return error;
-  size_t number = entriesEnqueued.load(std::memory_order_relaxed);
-  if (MaybeError failure = compute.record(*entryEnds[number]))
-    return failure;
-  entriesEnqueued.store(number + 1, std::memory_order_release);
-  return std::nullopt;
+  return error ? error : newest().recordEntry(compute);
 }
 
 MaybeError DeviceExecutor::runEntries(size_t begin, size_t end) {
@@ -326,21 +326,56 @@ MaybeError DeviceExecutor::enqueueSchedule(const std::function<MaybeError(int64_
   }
   if (MaybeError error = runEntries(end, program.schedule.size()))
     return error;
-  return compute.finish();
+  if (MaybeError error = newest().recordEnd(compute, arena, program, zero->data()))
+    return error;
+  return transfers->checkAllFinished();
 }
 
-MaybeError DeviceExecutor::runSchedule(const std::function<MaybeError(int64_t)> &loadInputs) {
-  ++currentStep;
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+void DeviceExecutor::beginStep() {
+  assert(stepsInFlight() < steps.size() && "a step has to end before");
+  ++begun;
+  newest().begin();
+  progress.begin();
+}
+
+MaybeError DeviceExecutor::enqueueStep(const std::function<MaybeError(int64_t)> &loadInputs) {
   lastOnLane = nullptr;
-  entriesEnqueued.store(0, std::memory_order_relaxed);
-  stepTimes.begin();
   transfers->begin();
   if (MaybeError error = enqueueSchedule(loadInputs))
     return transfers->locate(*error);
   progress.finish();
-  if (MaybeError error = transfers->checkAllFinished())
+  return resources.getDevice().isHostMemory() ? await(newest()) : std::nullopt;
+}
+
+MaybeError DeviceExecutor::await(DeviceStep &step) {
+  if (step.isOver)
+    return std::nullopt;
+  if (MaybeError error = step.wait())
+    return transfers->locate(*error);
+  if (MaybeError error = stepTimes.collect(step.marks))
     return error;
-  return stepTimes.collect();
+  step.isOver = true;
+  return std::nullopt;
+}
+
+void DeviceExecutor::endStep() {
+  const DeviceStep &step = oldest();
+  if (step.hasEnded()) {
+    resultsOfLast.assign(step.results(), step.results() + layout.resultBytes);
+    // A device that has failed since may not know it any more.
+    Expected<Event::TimePoint> end = step.endTime();
+    endOfLast = end ? *end : std::chrono::steady_clock::now();
+  }
+  ++ended;
+}
+
+const std::byte *DeviceExecutor::lastResult(uint32_t buffer) const {
+  const StepLayout::Result *result = layout.findResult(buffer);
+  return result && !resultsOfLast.empty() ? resultsOfLast.data() + result->offset : nullptr;
 }
 
 void DeviceExecutor::drain() {
@@ -355,31 +390,20 @@ void DeviceExecutor::drain() {
 // Progress
 //===----------------------------------------------------------------------===//
 
-void DeviceExecutor::beginWatch() {
-  progress.begin();
-  entriesEnqueued.store(0, std::memory_order_relaxed);
-  entriesSeenDone = 0;
-}
-
-size_t DeviceExecutor::entriesDone() const {
-  size_t enqueued = entriesEnqueued.load(std::memory_order_acquire);
-  while (entriesSeenDone < enqueued) {
-    Expected<bool> done = entryEnds[entriesSeenDone]->isDone();
-    if (!done || !*done)
-      break;
-    ++entriesSeenDone;
-  }
-  return entriesSeenDone;
+uint64_t DeviceExecutor::advances() const {
+  uint64_t count = progress.advances();
+  for (uint64_t number = ended + 1; number <= begun; ++number)
+    count += step(number).entriesDone();
+  return count;
 }
 
 std::optional<DeviceExecutor::Position> DeviceExecutor::position() const {
-  size_t done = entriesDone();
-  if (done < entriesEnqueued.load(std::memory_order_acquire))
-    return Position{entryOrder[done], std::nullopt};
-  std::optional<DeviceProgress::Position> host = progress.position();
-  if (!host)
-    return std::nullopt;
-  return Position{host->entry, host->instruction};
+  for (uint64_t number = ended + 1; number <= begun; ++number)
+    if (size_t done = step(number).entriesDone(); done < step(number).entriesEnqueued())
+      return Position{number, layout.entries[done], std::nullopt};
+  if (std::optional<DeviceProgress::Position> host = progress.position())
+    return Position{begun, host->entry, host->instruction};
+  return std::nullopt;
 }
 
 } // namespace dtc::runtime

@@ -10,7 +10,9 @@
 #include "runtime/backends/Kernel.h"
 #include "runtime/executor/DeviceProgress.h"
 #include "runtime/executor/DeviceResources.h"
+#include "runtime/executor/DeviceStep.h"
 #include "runtime/executor/DeviceTransfers.h"
+#include "runtime/executor/FlightRing.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/executor/StepTimes.h"
@@ -26,15 +28,19 @@ namespace dtc::runtime {
 
 struct DeviceOptions {
   bool profile = false;
-  size_t traceSteps = 0; // to record; 0: none
-  int64_t batches = 1;   // of a step
+  size_t traceSteps = 0;    // to record; 0: none
+  int64_t batches = 1;      // of a step
+  size_t stepsInFlight = 1; // the most, at least 1
   std::vector<PreparedInjection> injections = {};
 };
 
 /// A device's part of a plan: its place on the mesh, its ends of the network, and what it enqueues
 /// in a step. Kernels, collectives that are waited for at once and transfers are work of the
 /// device's compute queue, async collectives of its lane. The host waits for a device only at the
-/// end of a step.
+/// end of a step, and may have enqueued the next one before. Where the device's memory is the
+/// host's, inputs are written to the arena, and a step is over when it has been enqueued.
+///
+/// Steps begin and end in their order: beginStep(), enqueueStep(), awaitStep(), endStep().
 class DeviceExecutor {
 public:
   /// Opens all groups. The resources, which outlive it, have their queues, and enough memory for
@@ -43,11 +49,36 @@ public:
   create(std::shared_ptr<const PreparedPlan> plan, int64_t index, const DeviceResources &resources,
          Fabric &fabric, const DeviceOptions &options);
 
-  /// Runs the schedule once, with its loop over microbatches once for each batch. Calls
-  /// loadInputs(batch) before the first entry and before each further run of the loop. After an
-  /// error, others may still be running.
-  MaybeError runSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
-  /// Waits for the work that a failed schedule has left. The fabric must have been aborted, and all
+  /// Begins another step, while fewer than DeviceOptions::stepsInFlight are in flight. On the
+  /// thread that watches, while nothing else uses this.
+  void beginStep();
+  /// Enqueues the step that was begun last: the schedule once, with its loop over microbatches once
+  /// for each batch. Calls loadInputs(batch) before the first entry and before each further run of
+  /// the loop. After an error, which may be of a step before, others may still be running.
+  MaybeError enqueueStep(const std::function<MaybeError(int64_t batch)> &loadInputs);
+  /// Waits for the end of the oldest step in flight and takes its times.
+  MaybeError awaitStep() { return await(oldest()); }
+  /// Whether the oldest step in flight has come to its end, as the queue knows it.
+  Expected<bool> stepIsDone() const { return oldest().isDone(); }
+  /// Whether awaitStep() has nothing left to do.
+  bool stepIsOver() const { return oldest().isOver; }
+  /// Whether the device has come to the end of the oldest step in flight, also where it has failed
+  /// since. After awaitStep(), or drain().
+  bool stepHasEnded() const { return oldest().hasEnded(); }
+  /// Keeps the results of the oldest step in flight, and its end, where it has one. On the thread
+  /// of beginStep().
+  void endStep();
+  size_t stepsInFlight() const { return static_cast<size_t>(begun - ended); }
+  /// The number of the oldest step in flight, from 1.
+  uint64_t oldestStep() const { return ended + 1; }
+
+  /// The bytes of a scalar output, or of a scalar of the step state, after the last step that
+  /// endStep() has seen come to its end; null for other buffers, and before.
+  const std::byte *lastResult(uint32_t buffer) const;
+  /// When that step came to its end, by the device.
+  Event::TimePoint lastEnd() const { return endOfLast; }
+
+  /// Waits for the work that failed steps have left. The fabric must have been aborted, and all
   /// devices must have drained before the memory of one is freed.
   void drain();
 
@@ -66,20 +97,23 @@ public:
   /// The device at the other end of a transfer.
   int64_t transferPeer(size_t transfer) const { return transfers->peer(transfer); }
 
-  /// Begins to watch a step, on the thread that calls what follows; it may be another one than that
-  /// of runSchedule().
-  void beginWatch();
-  /// Grows whenever the device, or the host for it, has done more.
-  uint64_t advances() const { return progress.advances() + entriesDone(); }
-  bool hasFinished() const { return progress.hasFinished(); }
+  /// Grows whenever the device, or the host for it, has done more. This and what follows up to
+  /// hasFinished() is for any thread, while others enqueue and wait.
+  uint64_t advances() const;
   /// What the device is at.
   struct Position {
-    size_t entry = 0; // of the schedule
+    uint64_t step = 0; // from 1
+    size_t entry = 0;  // of the schedule
     /// Of the program; none if the host is ahead of the device, which is somewhere in the entry.
     std::optional<size_t> instruction;
   };
-  /// None before the step.
+  /// None where it is in no step.
   std::optional<Position> position() const;
+  /// Of a device that is in no step: whether it has come to the end of the last one, instead of not
+  /// having begun it.
+  bool hasFinished() const { return progress.hasFinished(); }
+
+  const FlightRing &getFlight() const { return flight; }
 
   /// One entry for each of the program's instructions; empty without profiling.
   const std::vector<InstructionTime> &times() const { return stepTimes.times(); }
@@ -94,12 +128,16 @@ private:
   DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
                  const DeviceResources &resources, const DeviceOptions &options);
   MaybeError openNetwork(Fabric &fabric);
+  MaybeError createSteps(size_t count);
   MaybeError createEvents();
-  MaybeError stageHostBytes();
+  MaybeError stageInjections();
+  MaybeError clearZero();
   MaybeError enqueueSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
+  MaybeError await(DeviceStep &step);
   MaybeError runEntries(size_t begin, size_t end);
   MaybeError runEntry(const PreparedProgram::Entry &entry);
   MaybeError runInstruction(size_t index);
+  MaybeError communicate(size_t index);
   MaybeError runKernel(size_t index, const PreparedKernel &call);
   MaybeError injectAfter(size_t index);
   void placeOperands(const PreparedCollective &collective);
@@ -108,9 +146,11 @@ private:
   MaybeError enqueueCollective(Queue &queue, size_t index);
   MaybeError finishTransfer(size_t index, size_t transfer);
   template <typename Work>
-  MaybeError measure(bool wanted, Queue &queue, StepTimes::What what, size_t index,
+  MaybeError measure(bool wanted, Queue &queue, StepMarks::What what, size_t index,
                      const Work &work, const TransferResult *result = nullptr);
-  size_t entriesDone() const;
+  DeviceStep &step(uint64_t number) const { return *steps[number % steps.size()]; }
+  DeviceStep &oldest() const { return step(oldestStep()); }
+  DeviceStep &newest() const { return step(begun); }
 
   std::shared_ptr<const PreparedPlan> plan;
   const PreparedProgram &program;
@@ -127,26 +167,26 @@ private:
   std::vector<CollectiveOperands> operands; // for each of the program's
   std::vector<void *> inputs, outputs;      // scratch of runKernel()
   std::vector<PreparedInjection> injections;
-  std::unique_ptr<DeviceMemory> injected;    // the bytes of each injection
-  std::unique_ptr<DeviceMemory> inputMemory; // for all inputs of each batch; null: the arena
-  std::vector<size_t> inputOffsets;          // of a batch; its end at the end
+  std::unique_ptr<DeviceMemory> injected; // the bytes of each injection
+  std::unique_ptr<DeviceMemory> zero;     // a byte on the device
 
-  uint64_t currentStep = 0; // from 1
-  size_t currentEntry = 0;  // of the schedule
-  uint32_t microbatch = 0;  // of the running task
-  bool inPipeline = false;  // the running task
+  StepLayout layout;
+  std::vector<std::unique_ptr<DeviceStep>> steps; // step n is steps[n % size]
+  std::atomic<uint64_t> begun = 0, ended = 0;     // steps; between them, those in flight
+  std::vector<std::byte> resultsOfLast;           // of the last step that has ended well
+  Event::TimePoint endOfLast;
+
+  size_t currentEntry = 0; // of the schedule
+  uint32_t microbatch = 0; // of the running task
+  bool inPipeline = false; // the running task
   StepTimes stepTimes;
 
   DeviceProgress progress; // of the host
-  /// The end of each entry of the schedule that a step runs, in their order, and its number.
-  std::vector<std::unique_ptr<Event>> entryEnds;
-  std::vector<size_t> entryOrder;
-  std::atomic<size_t> entriesEnqueued = 0;
-  mutable size_t entriesSeenDone = 0; // of the thread that watches
+  FlightRing flight;       // of the host
 
   std::unique_ptr<Event> computeDone;            // before a collective of the lane
   std::vector<std::unique_ptr<Event>> asyncDone; // for each async collective of the running task
-  const Event *lastOnLane = nullptr;             // of this step
+  const Event *lastOnLane = nullptr;             // of the step that is being enqueued
 };
 
 } // namespace dtc::runtime

@@ -44,9 +44,10 @@ Error DeviceTransfers::inContext(const Error &error, size_t index, uint32_t micr
 }
 
 Error DeviceTransfers::locate(const Error &error) const {
-  for (const Wait &wait : waits)
-    if (wait.result->error && wait.result->error->message == error.message)
-      return inContext(error, wait.transfer, wait.microbatch);
+  for (const std::vector<Wait> *step : {&waits, &waitsBefore})
+    for (const Wait &wait : *step)
+      if (wait.result->error && wait.result->error->message == error.message)
+        return inContext(error, wait.transfer, wait.microbatch);
   return error;
 }
 

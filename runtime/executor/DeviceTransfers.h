@@ -11,6 +11,7 @@
 #include "runtime/fabrics/Transfers.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace dtc::runtime {
@@ -30,8 +31,11 @@ public:
   Error locate(const Error &error) const;
   /// An error if something that was started has not been finished.
   MaybeError checkAllFinished() const;
-  /// Begins another step.
-  void begin() { waits.clear(); }
+  /// Begins another step, of which the one before may not be over.
+  void begin() {
+    std::swap(waits, waitsBefore);
+    waits.clear();
+  }
 
   /// The device at the other end.
   int64_t peer(size_t transfer) const { return channels[transfer].peer; }
@@ -64,6 +68,7 @@ private:
   std::unique_ptr<Transfers> network;
   std::vector<Channel> channels; // for each transfer
   std::vector<Wait> waits;       // of this step
+  std::vector<Wait> waitsBefore; // of the step before
 };
 
 } // namespace dtc::runtime

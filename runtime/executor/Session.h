@@ -13,6 +13,7 @@
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
+#include "runtime/executor/RunWatch.h"
 #include "runtime/executor/ShardRegion.h"
 #include "runtime/fabrics/Fabric.h"
 #include "support/Error.h"
@@ -27,6 +28,7 @@
 
 namespace dtc::runtime {
 
+class DevicePlaces;
 class StallDetector;
 
 struct SessionOptions {
@@ -40,15 +42,21 @@ struct SessionOptions {
   /// an error that says what each device was at; 0: wait for ever.
   double stallTimeout = 60;
   /// After a failure, devices that wait for others are woken, but a kernel that does not return
-  /// cannot be stopped, and step() waits for it. This is called once, on the thread of step(), with
-  /// the error that step() cannot return. A program should print it and end the process without
-  /// destroying the session (std::_Exit). Only with a stallTimeout.
+  /// cannot be stopped, and step() waits for it. This is called once, on the thread of step() (or
+  /// startStep(), finishStep()), with the error that step() cannot return. A program should print
+  /// it and end the process without destroying the session (std::_Exit). Only with a stallTimeout.
   std::function<void(const Error &)> onHang = nullptr;
+  /// What can be asked, from any thread, what the devices are at; null: nobody does.
+  std::shared_ptr<RunWatch> watch = nullptr;
   /// Steps whose events are recorded, the last ones; 0: none.
   size_t traceSteps = 0;
   /// Batches of a step: gradients are summed over them before the optimizer's update. More than one
   /// needs a plan with a loop over microbatches, which runs for each.
   int64_t batches = 1;
+  /// Steps that may be in flight at once, at least 1: see startStep(). Each has staging memory for
+  /// the inputs of the devices whose memory is not the host's. The plan's other entry points
+  /// have 1.
+  size_t stepsInFlight = 1;
   /// Numbers that are made infinite or NaN, to see what becomes of it.
   std::vector<Injection> injections = {};
 };
@@ -105,6 +113,11 @@ struct HostShard {
 /// A plan with the memory and the threads of its devices in this process. Callers see whole
 /// tensors; the session knows how they are split. Where other processes have devices of the plan,
 /// all make the same calls in the same order. Not thread-safe.
+///
+/// While a step is in flight (startStep()), inputs can be set, and what the steps before it have
+/// computed of scalars can be read: the outputs and the step state after the last one that
+/// finishStep() was called for. Any other call that needs the memory of the devices is an error
+/// then, also one of another entry point.
 class Session {
 public:
   /// Checks the plan, prepares all its kernels, and then allocates what the devices need. States
@@ -154,6 +167,23 @@ public:
   /// as the loss scale, is a state that the step updates. After an error the session can only be
   /// destroyed, all its entry points with it.
   MaybeError step();
+
+  /// The two halves of step(), between which the host is free. startStep() enqueues a step on all
+  /// devices with the inputs as they are; on devices that run their work at once, such as a CPU, it
+  /// returns at the end of the step. Up to SessionOptions::stepsInFlight can be started before the
+  /// first of them is finished. It returns errors of what the caller has given; those of devices,
+  /// which may be of a step before, are for finishStep().
+  MaybeError startStep();
+  /// Waits for the oldest step in flight. After an error of a device, which may be found in a later
+  /// step, the steps that all devices of this process had completed before are without one, and the
+  /// first that was not has it.
+  MaybeError finishStep();
+  /// Whether finishStep() need not wait. Some step is in flight.
+  bool stepIsDone() const;
+  size_t stepsInFlight() const { return devices.empty() ? 0 : devices.front()->stepsInFlight(); }
+  /// When the last device of this process came to the end of the step that finishStep() was called
+  /// for last: for times from step to step that do not depend on when the host looks.
+  Event::TimePoint lastStepEnd() const { return endOfLast; }
 
   /// The whole tensor that the last step computed. An error once another entry point has run, which
   /// may have put other values in its place.
@@ -214,9 +244,20 @@ private:
   MaybeError setRole(plan::Input::Role role, std::span<const double> values);
   MaybeError checkBatch(const std::string &what, int64_t batch) const;
   MaybeError loadInputs(DeviceExecutor &device, int64_t batch) const;
+  MaybeError checkAtRest(const std::string &what) const;
+  MaybeError checkStep() const;
+  /// A program that has a state or an output, and what it is there.
+  template <typename T> struct Holder {
+    int64_t program = 0;
+    const T *binding = nullptr;
+  };
   template <typename T>
-  Expected<HostTensor> gather(const plan::Program &program, const T &binding, TensorType type,
-                              const char *what) const;
+  std::vector<int64_t> standIns(const Holder<T> &holder, int64_t process) const;
+  template <typename T>
+  const Holder<T> *heldEverywhere(const std::vector<Holder<T>> &holders) const;
+  template <typename T>
+  Expected<HostTensor> gather(const std::vector<Holder<T>> &holders, TensorType type,
+                              const char *what, bool readsKept) const;
   void addPipelineTime();
 
   std::shared_ptr<const Backend> backend; // outlives the kernels
@@ -227,8 +268,9 @@ private:
     std::vector<std::unique_ptr<DeviceResources>> resources; // of each device of this process
     std::unique_ptr<DeviceThreads> threads;                  // they end before what they use
     MaybeError failure;
-    bool statesAreWhole = true;       // also after a failure: no step that changes them has failed
-    const Session *lastRun = nullptr; // the one that made the last step
+    bool statesAreWhole = true;        // also after a failure: no step that changes them has failed
+    const Session *lastRun = nullptr;  // the one that made the last step
+    const Session *stepping = nullptr; // the one with steps in flight
   };
   std::shared_ptr<Shared> shared;
   std::vector<std::unique_ptr<DeviceExecutor>> devices; // of this process
@@ -237,6 +279,10 @@ private:
   std::vector<std::map<std::string, HostTensor>> inputs;
   PipelineTime pipeline;
   std::unique_ptr<StallDetector> stallDetector; // null without a timeout
+  std::unique_ptr<DevicePlaces> places;         // of `watch`
+  std::shared_ptr<RunWatch> watch;              // null: nobody asks
+  size_t mostInFlight = 1;
+  Event::TimePoint endOfLast;
   bool hasRun = false;
   int64_t ratesLeft = 0; // learning rates for steps to come
   std::vector<std::unique_ptr<Session>> companions;

@@ -24,36 +24,28 @@ TransferTime &TransferTime::operator+=(const TransferTime &other) {
 
 double TransferTime::hiddenShare() const { return seconds > 0 ? 1 - exposedSeconds / seconds : 0; }
 
-StepTimes::StepTimes(Device &device, const PreparedProgram &program, bool profile,
-                     size_t traceSteps, int64_t batches)
-    : device(device), program(program) {
-  if (profile) {
-    instructionTimes.resize(program.instructions.size());
-    timesOfTransfers.resize(program.transfers.size());
-  }
-  if (traceSteps > 0)
-    trace = std::make_unique<DeviceTrace>(program, traceSteps, batches);
-}
+//===----------------------------------------------------------------------===//
+// While a step is enqueued
+//===----------------------------------------------------------------------===//
 
-void StepTimes::begin() {
+void StepMarks::begin() {
   used = usedResults = 0;
   spans.clear();
-  pipeline.reset();
 }
 
-Expected<StepTimes::Mark> StepTimes::mark(Queue &queue) {
-  if (used == marks.size()) {
+Expected<StepMarks::Mark> StepMarks::mark(Queue &queue) {
+  if (used == events.size()) {
     Expected<std::unique_ptr<Event>> event = device.createEvent(/*timed=*/true);
     if (!event)
       return event.error();
-    marks.push_back(std::move(*event));
+    events.push_back(std::move(*event));
   }
-  if (MaybeError error = queue.record(*marks[used]))
+  if (MaybeError error = queue.record(*events[used]))
     return *error;
   return used++;
 }
 
-TransferResult &StepTimes::newResult() {
+TransferResult &StepMarks::newResult() {
   if (usedResults == results.size())
     results.emplace_back();
   return results[usedResults++];
@@ -63,12 +55,26 @@ TransferResult &StepTimes::newResult() {
 // When the step is over
 //===----------------------------------------------------------------------===//
 
-MaybeError StepTimes::collect() {
+StepTimes::StepTimes(const PreparedProgram &program, bool profile, size_t traceSteps,
+                     int64_t batches)
+    : program(program) {
+  if (profile) {
+    instructionTimes.resize(program.instructions.size());
+    timesOfTransfers.resize(program.transfers.size());
+  }
+  if (traceSteps > 0)
+    trace = std::make_unique<DeviceTrace>(program, traceSteps, batches);
+}
+
+MaybeError StepTimes::collect(const StepMarks &marks) {
+  using What = StepMarks::What;
   if (trace)
     trace->beginStep();
   taskWait = 0;
-  for (const Span &span : spans) {
-    Expected<TimePoint> begin = marks[span.begin]->time(), end = marks[span.end]->time();
+  pipeline.reset();
+  for (const Span &span : marks.spans) {
+    Expected<TimePoint> begin = marks.events[span.begin]->time();
+    Expected<TimePoint> end = marks.events[span.end]->time();
     if (!begin)
       return begin.error();
     if (!end)

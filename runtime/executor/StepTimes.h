@@ -48,10 +48,9 @@ struct PipelineSpan {
   double busySeconds = 0; // in them, without the time waited for transfers
 };
 
-/// Takes the times of a device's work by events of its queues, and reads them when the step is
-/// over: the host may be far ahead of the device. Once a step has been measured, the next ones
-/// allocate nothing.
-class StepTimes {
+/// Moments of one step, as events of the device's queues, and what lies between them. Once a step
+/// has been measured, the next ones in its place allocate nothing.
+class StepMarks {
 public:
   enum class What : uint8_t {
     Kernel,
@@ -63,13 +62,9 @@ public:
   /// A moment of this step.
   using Mark = size_t;
 
-  StepTimes(Device &device, const PreparedProgram &program, bool profile, size_t traceSteps,
-            int64_t batches);
+  explicit StepMarks(Device &device) : device(device) {}
 
-  /// Whether somebody wants to know the times of kernels and collectives.
-  bool measures() const { return trace || !instructionTimes.empty(); }
-
-  /// Forgets the marks of the step before.
+  /// Forgets the marks of the step that was here before.
   void begin();
   /// The moment when all that the queue holds is done.
   Expected<Mark> mark(Queue &queue);
@@ -80,8 +75,34 @@ public:
   }
   /// Where a transfer of this step writes how it went.
   TransferResult &newResult();
+
+private:
+  friend class StepTimes;
+  struct Span {
+    What what;
+    uint32_t entry, instruction;
+    Mark begin, end;
+    const TransferResult *result; // of a transfer
+  };
+
+  Device &device;
+  std::vector<std::unique_ptr<Event>> events; // the first `used` are of this step
+  size_t used = 0;
+  std::vector<Span> spans;
+  std::deque<TransferResult> results; // the first `usedResults` are of this step
+  size_t usedResults = 0;
+};
+
+/// Adds up the times of a device's work over the steps. They are read when a step is over: the host
+/// may be far ahead of the device.
+class StepTimes {
+public:
+  StepTimes(const PreparedProgram &program, bool profile, size_t traceSteps, int64_t batches);
+
+  /// Whether somebody wants to know the times of kernels and collectives.
+  bool measures() const { return trace || !instructionTimes.empty(); }
   /// Adds the times of a step all of whose work is done.
-  MaybeError collect();
+  MaybeError collect(const StepMarks &marks);
 
   const std::vector<InstructionTime> &times() const { return instructionTimes; }
   const std::vector<TransferTime> &transferTimes() const { return timesOfTransfers; }
@@ -89,12 +110,7 @@ public:
   const std::optional<PipelineSpan> &pipelineSpan() const { return pipeline; }
 
 private:
-  struct Span {
-    What what;
-    uint32_t entry, instruction;
-    Mark begin, end;
-    const TransferResult *result; // of a transfer
-  };
+  using Span = StepMarks::Span;
   using TimePoint = Event::TimePoint;
 
   void collectTransfer(const Span &span, TimePoint begin, TimePoint end);
@@ -102,14 +118,7 @@ private:
   void addToTrace(TraceRow row, TraceEvent::Kind kind, const Span &span, TimePoint begin,
                   TimePoint end);
 
-  Device &device;
   const PreparedProgram &program;
-  std::vector<std::unique_ptr<Event>> marks; // the first `used` are of this step
-  size_t used = 0;
-  std::vector<Span> spans;
-  std::deque<TransferResult> results; // the first `usedResults` are of this step
-  size_t usedResults = 0;
-
   std::vector<InstructionTime> instructionTimes;
   std::vector<TransferTime> timesOfTransfers;
   std::unique_ptr<DeviceTrace> trace;

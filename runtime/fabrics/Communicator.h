@@ -12,6 +12,7 @@
 #include "support/Error.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct CollectiveOperands {
   const void *input = nullptr;
   void *output = nullptr;
 };
+
+/// Differs, almost always, between buckets that do not match.
+uint64_t fingerprintOf(std::span<const CollectiveSpec> specs);
 
 /// One device's end of the network for collectives. All members of a group enqueue the same
 /// collectives in the same order. Not thread-safe: it is used by one thread at a time.

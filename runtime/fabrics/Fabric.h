@@ -41,6 +41,10 @@ public:
   /// The processes that share the mesh are numbered from 0.
   virtual int64_t process() const { return 0; }
   virtual int64_t numProcesses() const { return 1; }
+  /// How many of them share the machine of this one, with itself.
+  virtual int64_t processesOnHost() const { return 1; }
+  /// The process in which a device of the mesh lives.
+  virtual int64_t processOf(int64_t device) const { return 0; }
 
   /// The end of a device of this process for collectives. Those of one lane run in their order,
   /// those of different lanes have none. `memory` is where its operands lie, and outlives it.
@@ -53,6 +57,8 @@ public:
   /// and broadcast() in the same order, each from one thread at a time. For decisions that must be
   /// the same everywhere, such as to stop; not for data.
   virtual Expected<int64_t> agree(Reduction reduction, int64_t value) = 0;
+  /// Whether it holds in any process; as agree().
+  Expected<bool> any(bool holds);
   /// What process `from` gives; what the others give is ignored. Waits like agree().
   virtual Expected<std::string> broadcast(int64_t from, std::string bytes) = 0;
 
@@ -69,6 +75,11 @@ private:
   Mesh theMesh;
   std::vector<int64_t> held;
 };
+
+inline Expected<bool> Fabric::any(bool holds) {
+  Expected<int64_t> agreed = agree(Reduction::Max, holds ? 1 : 0);
+  return agreed ? Expected<bool>(*agreed != 0) : Expected<bool>(agreed.error());
+}
 
 /// Opens a fabric for the devices of a mesh, for example openLocalFabric(). The error says why it
 /// cannot have them.

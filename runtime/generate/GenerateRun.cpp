@@ -81,7 +81,8 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
       return error->inContext("--prompt");
     files.push_back(std::move(*file));
   }
-  if (!options.tokensPath.empty())
+  bool writesTokens = !options.tokensPath.empty() && run.processes.isFirst();
+  if (writesTokens)
     if (MaybeError error = checkWritable(options.tokensPath))
       return error;
   Expected<std::unique_ptr<Session>> session =
@@ -98,7 +99,7 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
     return text.error();
   for (size_t i = 0; i < text->tokens.size(); ++i)
     print(out, files[i], prompts[i], text->tokens[i]);
-  if (!options.tokensPath.empty())
+  if (writesTokens)
     if (MaybeError error = writeTokens(options.tokensPath, prompts, *text))
       return error;
   if (run.profile)

@@ -120,7 +120,12 @@ MaybeError Generator::runTogether(std::vector<Sequence> &sequences, const Genera
 
   begin = Clock::now();
   auto isDone = [](const Sequence &sequence) { return sequence.isDone; };
-  while (!stop && !std::all_of(sequences.begin(), sequences.end(), isDone)) {
+  while (!std::all_of(sequences.begin(), sequences.end(), isDone)) {
+    Expected<bool> stopped = decode.fabric().any(stop);
+    if (!stopped)
+      return stopped.error();
+    if (*stopped)
+      break;
     HostTensor tokens(TensorType{DType::I32, {samples, 1}});
     HostTensor positions(TensorType{DType::I32, {samples}});
     for (size_t i = 0; i < sequences.size(); ++i) {
@@ -169,7 +174,12 @@ Expected<GeneratedText> Generator::run(const std::vector<std::vector<int32_t>> &
   }
   GeneratedText text;
   auto all = static_cast<int64_t>(prompts.size());
-  for (int64_t begin = 0; begin < all && !stop; begin += samples) {
+  for (int64_t begin = 0; begin < all; begin += samples) {
+    Expected<bool> stopped = prefill.fabric().any(stop);
+    if (!stopped)
+      return stopped.error();
+    if (*stopped)
+      break;
     std::vector<Sequence> sequences;
     for (int64_t i = begin; i < std::min(begin + samples, all); ++i) {
       const std::vector<int32_t> &prompt = prompts[static_cast<size_t>(i)];

@@ -24,38 +24,70 @@ CheckpointedRun::open(const plan::Plan &plan, const TrainOptions &options, Note 
   if (!trains(plan))
     return Error{"--checkpoint: the plan does not train, so that there is nothing to save; leave "
                  "the flag out"};
-  Expected<CheckpointFolder> folder = CheckpointFolder::open(options.checkpointPath);
-  if (!folder)
-    return folder.error();
-  std::unique_ptr<CheckpointedRun> run(
-      new CheckpointedRun(std::move(*folder), options, std::move(note)));
+  std::unique_ptr<CheckpointedRun> run;
+  const Processes &processes = options.processes;
+  MaybeError error = processes.inFirst([&]() -> MaybeError {
+    Expected<CheckpointFolder> folder = CheckpointFolder::open(options.checkpointPath);
+    if (!folder)
+      return folder.error();
+    run.reset(new CheckpointedRun(std::move(*folder), options, std::move(note)));
+    return run->findNewest();
+  });
+  if (error)
+    return *error;
+  if (!processes.isFirst())
+    run.reset(new CheckpointedRun(CheckpointFolder::follow(options.checkpointPath), options,
+                                  std::move(note)));
+  if (processes.areSeveral())
+    if (MaybeError failure = run->followFirst())
+      return *failure;
+  if (run->source) {
+    run->start = run->source->manifest().position;
+    run->copiedStep = run->start.step;
+    run->note(fmt::format("--resume: goes on after step {}, from {}", run->start.step,
+                          run->source->path()));
+  }
+  return run;
+}
+
+/// Finds what to go on from, or that there is nothing.
+MaybeError CheckpointedRun::findNewest() {
   if (!options.resume) {
-    Expected<std::vector<int64_t>> steps = checkpointSteps(run->folder.path());
+    Expected<std::vector<int64_t>> steps = checkpointSteps(folder.path());
     if (!steps)
       return steps.error();
     if (!steps->empty())
       return Error{fmt::format("--checkpoint {}: has checkpoints of another run, the last after "
                                "step {}; give --resume to go on from there, or another folder",
                                options.checkpointPath, steps->back())};
-    return run;
+    return std::nullopt;
   }
   std::vector<std::string> refused;
-  auto newest = run->folder.newest(refused);
+  auto newest = folder.newest(refused);
   if (!newest)
     return newest.error().inContext("--resume");
   for (const std::string &text : refused)
-    run->note(fmt::format("--resume: a checkpoint is not used: {}", text));
-  if (!*newest) {
-    run->note(fmt::format("--resume: {} has no checkpoint yet; the run starts anew",
-                          options.checkpointPath));
-    return run;
-  }
-  run->source = std::move(**newest);
-  run->start = run->source->manifest().position;
-  run->copiedStep = run->start.step;
-  run->note(fmt::format("--resume: goes on after step {}, from {}", run->start.step,
-                        run->source->path()));
-  return run;
+    note(fmt::format("--resume: a checkpoint is not used: {}", text));
+  if (!*newest)
+    note(fmt::format("--resume: {} has no checkpoint yet; the run starts anew",
+                     options.checkpointPath));
+  source = std::move(*newest);
+  return std::nullopt;
+}
+
+/// Opens in the other processes what the first one goes on from.
+MaybeError CheckpointedRun::followFirst() {
+  Expected<std::string> path = options.processes.ofFirst(source ? source->path() : "");
+  if (!path)
+    return path.error();
+  if (source || path->empty())
+    return std::nullopt;
+  Expected<Checkpoint> opened = Checkpoint::open(*path);
+  if (!opened)
+    return opened.error().inContext(
+        "--resume: the folder of the checkpoints has to be one that all processes see");
+  source = std::move(*opened);
+  return std::nullopt;
 }
 
 MaybeError CheckpointedRun::load(Session &session, const RunIdentity &now,
@@ -101,7 +133,8 @@ MaybeError CheckpointedRun::checkMemory(const Session &session) const {
 MaybeError CheckpointedRun::prepareToSave(Session &session) {
   if (MaybeError error = checkMemory(session))
     return error;
-  auto created = CheckpointSaver::create(session, folder, options.keepCheckpoints);
+  auto created =
+      CheckpointSaver::create(session, folder, options.keepCheckpoints, options.processes);
   if (!created)
     return created.error();
   saver = std::move(*created);
@@ -120,9 +153,11 @@ std::string CheckpointedRun::describe() const {
                      formatBytes(saver->fileBytes()), formatBytes(saver->memoryBytes()));
 }
 
-bool CheckpointedRun::isDue(int64_t step) const {
+Expected<bool> CheckpointedRun::isDue(int64_t step) const {
+  // The clocks of processes differ.
   if (const CheckpointInterval &every = options.checkpointEvery; every.steps == 0)
-    return std::chrono::duration<double>(Clock::now() - lastBegun).count() >= every.seconds;
+    return options.processes.any(std::chrono::duration<double>(Clock::now() - lastBegun).count() >=
+                                 every.seconds);
   return step % options.checkpointEvery.steps == 0;
 }
 

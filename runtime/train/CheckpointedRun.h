@@ -11,8 +11,8 @@
 #include "runtime/checkpoint/CheckpointSaver.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/executor/Session.h"
+#include "runtime/metrics/StepMetrics.h"
 #include "runtime/train/LearningRate.h"
-#include "runtime/train/Metrics.h"
 #include "runtime/train/StepOutcomes.h"
 #include "runtime/train/TrainOptions.h"
 
@@ -51,7 +51,7 @@ public:
   std::string describe() const;
 
   /// Whether a checkpoint is due after the step.
-  bool isDue(int64_t step) const;
+  Expected<bool> isDue(int64_t step) const;
   /// Copies the states after a step, and puts into its metrics how long that took.
   MaybeError copy(StepMetrics &metrics);
   /// Begins to write what was copied, after the step and the batches that have been used up.
@@ -76,6 +76,8 @@ private:
       : folder(std::move(folder)), options(options), note(std::move(note)),
         batches(options.batches) {}
   MaybeError checkMemory(const Session &session) const;
+  MaybeError findNewest();
+  MaybeError followFirst();
 
   CheckpointFolder folder;
   const TrainOptions &options;

@@ -65,10 +65,14 @@ static double countLabels(const plan::Plan &plan, const Batch &batch) {
   return 1;
 }
 
-Expected<std::optional<EvaluationResult>> Evaluation::run(const std::atomic<bool> &stop) {
+Expected<std::optional<EvaluationResult>>
+Evaluation::run(const std::function<Expected<bool>()> &stops) {
   double sum = 0, weights = 0;
   for (int64_t index = 0; index < batches; ++index) {
-    if (stop)
+    Expected<bool> stopped = stops();
+    if (!stopped)
+      return stopped.error();
+    if (*stopped)
       return std::optional<EvaluationResult>();
     Expected<Batch> batch = loader->take(index);
     if (!batch)

@@ -12,7 +12,7 @@
 #include "runtime/executor/Session.h"
 #include "runtime/train/TrainOptions.h"
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,8 +37,8 @@ public:
   /// Whether it is due after that step of a run of `steps`.
   bool isDue(int64_t step, int64_t steps) const { return step == steps || step % every == 0; }
 
-  /// Takes the same batches each time. nullopt if `stop` was set on the way.
-  Expected<std::optional<EvaluationResult>> run(const std::atomic<bool> &stop);
+  /// Takes the same batches each time. nullopt if stops(), which is called before each, was true.
+  Expected<std::optional<EvaluationResult>> run(const std::function<Expected<bool>()> &stops);
 
   /// "val.txt: 1000 bytes of text, 7 batches every 10 steps".
   std::string describe() const;

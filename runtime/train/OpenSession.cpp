@@ -25,17 +25,23 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   sessionOptions.profile = options.profile;
   sessionOptions.stallTimeout = options.stallTimeout;
   sessionOptions.onHang = options.onHang;
+  sessionOptions.watch = options.watch;
   if (!options.tracePath.empty())
     sessionOptions.traceSteps = options.traceSteps;
   sessionOptions.batches = options.batches;
+  // Of tokens, each step needs what the one before has chosen.
+  sessionOptions.stepsInFlight = generates(*plan) ? 1 : 2;
   for (Injection injection : options.injections)
     if (injection.step -= firstStep - 1; injection.step > 0)
       sessionOptions.injections.push_back(injection);
+  sessionOptions.openFabric = [&](const Mesh &mesh) { return options.processes.openFabric(mesh); };
   sessionOptions.threadsPerDevice = options.threadsPerDevice;
   if (options.threadsPerDevice <= 0) {
     int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    int64_t processes = options.processes.count();
+    int64_t devices = (meshOf(*plan).numDevices() + processes - 1) / processes;
     sessionOptions.threadsPerDevice =
-        static_cast<int>(std::max<int64_t>(cores / meshOf(*plan).numDevices(), 1));
+        static_cast<int>(std::max<int64_t>(cores / (devices * options.processes.onHost()), 1));
   }
   Expected<std::unique_ptr<Session>> session =
       Session::create(std::move(plan), std::move(backend), sessionOptions);

@@ -22,11 +22,11 @@ namespace dtc::runtime {
 //===----------------------------------------------------------------------===//
 
 ProgressReport::ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery,
-                               std::string unit, int64_t firstStep)
+                               std::string unit, int64_t firstStep, std::optional<bool> terminal)
     : out(out), totalSteps(totalSteps), firstStep(firstStep),
       logEvery(std::max<int64_t>(logEvery, 1)), unit(std::move(unit)) {
   int fd = fileno(out);
-  isTerminal = fd >= 0 && isatty(fd);
+  isTerminal = terminal.value_or(fd >= 0 && isatty(fd));
 }
 
 /// The columns of the terminal; many if it does not say.

@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_TRAIN_PROGRESSREPORT_H
 
 #include "runtime/executor/Session.h"
-#include "runtime/train/Metrics.h"
+#include "runtime/metrics/StepMetrics.h"
 #include "support/Tensor.h"
 
 #include <chrono>
@@ -24,9 +24,10 @@ class ProgressReport {
 public:
   /// `unit` is what tokensPerSecond counts. Off a terminal, every `logEvery`-th step has a line,
   /// and so have the first and the last.
-  /// `firstStep` is the first that the process runs.
+  /// `firstStep` is the first that the process runs; `isTerminal` says what `out` is where it
+  /// cannot be asked.
   ProgressReport(std::FILE *out, int64_t totalSteps, int64_t logEvery, std::string unit,
-                 int64_t firstStep = 1);
+                 int64_t firstStep = 1, std::optional<bool> isTerminal = {});
   ~ProgressReport() { finish(); }
 
   void step(const StepMetrics &metrics);

@@ -6,10 +6,23 @@
 
 #include "runtime/train/SavedFiles.h"
 
+#include "plan/AdapterNames.h"
+
 namespace dtc::runtime {
 
 Expected<SavedFiles> SavedFiles::create(const plan::Plan &plan, const TrainOptions &options) {
   SavedFiles files;
+  if (!options.processes.isFirst()) {
+    if (!options.savePath.empty()) {
+      files.written.emplace_back(plan);
+      files.allPaths.push_back(options.savePath);
+    }
+    if (!options.saveAdaptersPath.empty()) {
+      files.written.emplace_back(plan, isAdapterName);
+      files.allPaths.push_back(options.saveAdaptersPath);
+    }
+    return files;
+  }
   if (!options.savePath.empty()) {
     Expected<AtomicFile> file = AtomicFile::create(options.savePath);
     if (!file)
@@ -47,6 +60,9 @@ std::vector<std::string> SavedFiles::save(const Session &session, MaybeError &er
     else if (!error)
       error = std::move(problem);
   };
+  for (const SavedWeights &content : written)
+    if (MaybeError problem = content.gather(session); problem && !error)
+      error = std::move(problem);
   save(weights, 0);
   save(adapters, allPaths.size() - 1);
   return saved;

@@ -25,7 +25,7 @@ public:
   /// None.
   SavedFiles() = default;
   /// Takes the places and the room on the disk, and leaves what is there as it is. An error is one
-  /// that save() would have.
+  /// that save() would have. Of several processes the first one writes; all call save().
   static Expected<SavedFiles> create(const plan::Plan &plan, const TrainOptions &options);
 
   const std::vector<std::string> &paths() const { return allPaths; }
@@ -43,6 +43,7 @@ private:
   std::vector<std::string> allPaths;
   std::optional<Weights> weights;
   std::optional<AdapterFolder> adapters;
+  std::vector<SavedWeights> written; // by the first process, where that is not this one
 };
 
 } // namespace dtc::runtime

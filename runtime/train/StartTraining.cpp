@@ -10,7 +10,11 @@
 #include "plan/PlanTypes.h"
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/Sampling.h"
+#include "runtime/metrics/MetricsFile.h"
+#include "runtime/metrics/MetricsServer.h"
+#include "runtime/metrics/TensorBoardFile.h"
 #include "runtime/train/OpenSession.h"
+#include "runtime/train/OwnRows.h"
 #include "support/AtomicFile.h"
 #include "support/Format.h"
 
@@ -59,6 +63,8 @@ MaybeError TrainingRun::openData() {
   if (!source)
     return source.error();
   data = std::move(*source);
+  if (MaybeError error = checkSameData())
+    return error;
   for (const DataInput &input : inputs)
     if (input.name == "tokens" && input.type.rank() == 2) {
       unit = "tokens";
@@ -69,6 +75,22 @@ MaybeError TrainingRun::openData() {
   unitsPerStep =
       options.batches * (inputs.front().type.rank() > 0 ? inputs.front().type.shape[0] : 1);
   return std::nullopt;
+}
+
+/// Each process reads the data itself.
+MaybeError TrainingRun::checkSameData() const {
+  if (!options.processes.areSeveral())
+    return std::nullopt;
+  Expected<std::string> fingerprint = data->fingerprint();
+  Expected<std::string> others =
+      options.processes.differing(fingerprint ? *fingerprint : fingerprint.error().message);
+  if (!others)
+    return others.error();
+  if (others->empty())
+    return std::nullopt;
+  return Error{fmt::format("--data: {} found other data than process 0 at {}; give all the same "
+                           "files",
+                           *others, describeFiles(options.dataPaths))};
 }
 
 MaybeError TrainingRun::checkOptions() {
@@ -87,6 +109,31 @@ MaybeError TrainingRun::checkOptions() {
   return std::nullopt;
 }
 
+/// Opens the places to which metrics go. The first process speaks for all.
+MaybeError TrainingRun::openMetrics() {
+  if (!options.processes.isFirst())
+    return std::nullopt;
+  auto add = [&](auto opened) -> MaybeError {
+    if (!opened)
+      return opened.error();
+    metricsSinks.push_back(std::move(*opened));
+    return std::nullopt;
+  };
+  if (!options.metricsPath.empty())
+    if (MaybeError error = add(MetricsFile::open(options.metricsPath)))
+      return error;
+  if (!options.tensorBoardPath.empty())
+    if (MaybeError error = add(TensorBoardFile::open(options.tensorBoardPath)))
+      return error->inContext("--tensorboard");
+  if (options.metricsAddress.empty())
+    return std::nullopt;
+  auto server = MetricsServer::open(options.metricsAddress, plan->model());
+  if (!server)
+    return server.error().inContext("--metrics-port");
+  note(fmt::format("metrics for Prometheus at http://{}/metrics", (*server)->address()));
+  return add(std::move(server));
+}
+
 MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
   Expected<std::shared_ptr<const plan::Plan>> read = readPlan(options.planPath);
   if (!read)
@@ -99,12 +146,8 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
     return error;
   if (MaybeError error = openData())
     return error;
-  if (!options.metricsPath.empty()) {
-    Expected<MetricsWriter> writer = MetricsWriter::open(options.metricsPath);
-    if (!writer)
-      return writer.error();
-    metricsWriter = std::move(*writer);
-  }
+  if (MaybeError error = openMetrics())
+    return error;
   if (!options.tracePath.empty())
     if (MaybeError error = checkWritable(options.tracePath))
       return error;
@@ -114,6 +157,13 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
   if (!created)
     return created.error();
   session = std::move(*created);
+  Expected<bool> isAsync =
+      options.processes.any(std::ranges::any_of(session->heldDevices(), [](const auto &device) {
+        return !device->getResources().getDevice().isHostMemory();
+      }));
+  if (!isAsync)
+    return isAsync.error();
+  runsBesideHost = *isAsync;
   if (MaybeError error = checkOptions())
     return error;
   if (data)
@@ -168,11 +218,16 @@ MaybeError TrainingRun::beginOutcomes() {
   return std::nullopt;
 }
 
-/// Batches are read while the devices compute.
+/// Batches are read while the devices compute, of each the rows of this process.
 MaybeError TrainingRun::startLoader() {
-  auto started = BatchLoader::start([this](int64_t number) { return data->batch(number); },
-                                    batchesAhead(dataInputsOf(*plan), options.batches),
-                                    begin.nextBatch + (steps - begin.step) * options.batches);
+  BatchRows rows = rowsOf(*plan, session->getPrepared().mesh, session->fabric().devices());
+  auto read = [this, rows, inputs = dataInputsOf(*plan)](int64_t number) -> Expected<Batch> {
+    Expected<Batch> part = data->batch(number, rows);
+    return part ? Expected<Batch>(intoWhole(std::move(*part), rows, inputs)) : part.error();
+  };
+  auto started =
+      BatchLoader::start(std::move(read), batchesAhead(dataInputsOf(*plan), options.batches),
+                         begin.nextBatch + (steps - begin.step) * options.batches);
   if (!started)
     return started.error();
   loader = std::move(*started);

@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_TRAIN_STEPOUTCOMES_H
 
 #include "runtime/checkpoint/Manifest.h"
-#include "runtime/train/Metrics.h"
+#include "runtime/metrics/StepMetrics.h"
 #include "runtime/train/SkippedSteps.h"
 #include "runtime/train/StepState.h"
 #include "support/Error.h"

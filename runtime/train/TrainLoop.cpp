@@ -18,12 +18,19 @@ Expected<TrainResult> TrainingRun::run(std::shared_ptr<const Backend> backend) {
   if (MaybeError error = prepare(std::move(backend)))
     return *error;
   describe();
-  if (stop) {
+  Expected<bool> stopped = stops();
+  if (!stopped)
+    return stopped.error();
+  if (*stopped) {
     printTo(out, "interrupted before the first step\n");
     result.interrupted = true;
     return result;
   }
-  if (MaybeError error = save(saveCheckpoint(guarded([&] { return runSteps(); }))))
+  MaybeError failure = guarded([&] { return runSteps(); });
+  // What several processes have trained they can only save together.
+  if (failure && options.processes.areSeveral())
+    return *failure;
+  if (MaybeError error = save(saveCheckpoint(std::move(failure))))
     return *error;
   if (MaybeError error = guarded([&] { return finish(); }))
     return *error;
@@ -66,18 +73,31 @@ MaybeError TrainingRun::giveInputs(int64_t step) {
   return std::nullopt;
 }
 
-Expected<StepMetrics> TrainingRun::runStep(int64_t step) {
-  auto start = std::chrono::steady_clock::now();
+MaybeError TrainingRun::startStep(int64_t step) {
+  auto begin = std::chrono::steady_clock::now();
   if (MaybeError error = giveInputs(step))
-    return *error;
+    return error;
   statesAreWhole = false;
-  if (MaybeError error = session->step())
+  if (MaybeError error = session->startStep())
     return error->inContext(fmt::format("step {}", step));
-  statesAreWhole = true;
+  inFlight.push_back({step, begin});
+  return std::nullopt;
+}
+
+/// Waits for the oldest step in flight and reads what is known of it.
+Expected<StepMetrics> TrainingRun::finishStep() {
+  auto [step, begin] = inFlight.front();
+  inFlight.pop_front();
+  if (MaybeError error = session->finishStep())
+    return error->inContext(fmt::format("step {}", step));
+  statesAreWhole = inFlight.empty();
   result.stepsDone = step;
   StepMetrics metrics;
   metrics.step = step;
-  metrics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // A step that was started while the one before ran has the time from end to end.
+  auto end = session->lastStepEnd();
+  metrics.seconds = std::chrono::duration<double>(end - std::max(begin, lastStepEnd)).count();
+  lastStepEnd = end;
   metrics.tokensPerSecond = static_cast<double>(unitsPerStep) / std::max(metrics.seconds, 1e-9);
   metrics.peakBytes = session->peakBytes();
   if (trains())
@@ -94,13 +114,18 @@ Expected<StepMetrics> TrainingRun::runStep(int64_t step) {
   if (!state)
     return state.error();
   outcomes.stepDone(metrics, *state);
+  result.stepsSkipped = outcomes.skippedSteps();
+  result.lastLoss = metrics.loss;
   return metrics;
 }
 
-/// Empties the file, but for the steps that the run goes on after. Called when there is something
+/// Takes back what earlier runs said of the steps to come. Called when there is something
 /// to write, so that a run that fails in its first step leaves the metrics of the one before.
 MaybeError TrainingRun::beginMetrics() {
-  return metricsWriter ? metricsWriter->begin(begin.step) : std::nullopt;
+  for (const std::unique_ptr<MetricsSink> &sink : metricsSinks)
+    if (MaybeError error = sink->begin(begin.step))
+      return error;
+  return std::nullopt;
 }
 
 /// Computes the loss on held-out data, if it is due.
@@ -108,11 +133,11 @@ MaybeError TrainingRun::evaluate(StepMetrics &metrics, ProgressReport &report) {
   // Without a step to train there is still a model to evaluate.
   if (!evaluation || !(evaluation->isDue(metrics.step, steps) || begin.step >= steps))
     return std::nullopt;
-  Expected<std::optional<EvaluationResult>> found = evaluation->run(stop);
+  Expected<std::optional<EvaluationResult>> found = evaluation->run([this] { return stops(); });
   if (!found)
     return found.error().inContext(fmt::format("evaluation after step {}", metrics.step));
   if (!*found) {
-    result.interrupted |= stop;
+    result.interrupted = true;
     return std::nullopt;
   }
   metrics.evalLoss = (*found)->loss.value_or(std::numeric_limits<double>::quiet_NaN());
@@ -132,43 +157,112 @@ MaybeError TrainingRun::copyCheckpoint(StepMetrics &metrics) {
     return std::nullopt;
   if (MaybeError error = checkpoints->poll())
     return error;
-  // The last step has one when it is known how the run has ended.
-  if (metrics.step == steps || stop || !checkpoints->isDue(metrics.step))
+  // The last step has one when it is known how the run has ended. Where the time for one has come
+  // while the next step is in flight, that has it.
+  if (metrics.step == steps || !inFlight.empty())
+    return std::nullopt;
+  Expected<bool> due = checkpoints->isDue(metrics.step);
+  if (!due)
+    return due.error();
+  Expected<bool> stopped = *due ? stops() : due;
+  if (!stopped)
+    return stopped.error();
+  if (!*due || *stopped)
     return std::nullopt;
   return checkpoints->copy(metrics);
 }
 
+/// Whether the step can be started: it is one of the run, nothing reads the states after the one in
+/// flight, and nobody has asked to stop.
+Expected<bool> TrainingRun::mayStart(int64_t step) const {
+  if (step > steps)
+    return false;
+  if (!inFlight.empty()) {
+    int64_t before = inFlight.back().number;
+    if (evaluation && evaluation->isDue(before, steps))
+      return false;
+    Expected<bool> due = checkpoints ? checkpoints->isDue(before) : false;
+    if (!due || *due)
+      return due ? Expected<bool>(false) : due;
+  }
+  Expected<bool> stopped = stops();
+  return stopped ? Expected<bool>(!*stopped) : stopped;
+}
+
+/// Whether another step is to be started before the one that was just started is taken in. Several
+/// processes do the same, whatever their devices have come to.
+bool TrainingRun::leavesInFlight() const {
+  return runsBesideHost && (options.processes.areSeveral() || !session->stepIsDone());
+}
+
+/// Takes in the oldest step in flight, with what is due after it. `hasFailed`: the run ends, and
+/// the step was in flight already.
+MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
+  // What a run that has diverged computed after that is nobody's result.
+  if (hasDiverged) {
+    inFlight.pop_front();
+    statesAreWhole = !session->finishStep() && inFlight.empty();
+    return std::nullopt;
+  }
+  Expected<StepMetrics> metrics = finishStep();
+  if (!metrics)
+    return metrics.error();
+  report.step(*metrics);
+  if (!hasFailed)
+    if (MaybeError error = evaluate(*metrics, report))
+      return error;
+  MaybeError diverged =
+      options.allowNonfinite ? std::nullopt : outcomes.check(*metrics, options.learningRate);
+  hasDiverged = diverged.has_value();
+  MaybeError failed = hasDiverged || hasFailed ? std::nullopt : copyCheckpoint(*metrics);
+  if (MaybeError error = beginMetrics())
+    return error;
+  for (const std::unique_ptr<MetricsSink> &sink : metricsSinks)
+    if (MaybeError error = sink->write(*metrics))
+      return error;
+  if (hasDiverged || failed)
+    return hasDiverged ? diverged : failed;
+  // Not before, so that the metrics of no step that is saved are missing.
+  if (checkpoints && metrics->checkpointCopySeconds)
+    checkpoints->write(metrics->step, outcomes);
+  return std::nullopt;
+}
+
+/// Starts each step before the one before is taken in, unless that is over already, as on a CPU, or
+/// its states are needed.
+MaybeError TrainingRun::takeSteps(ProgressReport &report) {
+  MaybeError failure;
+  for (int64_t next = begin.step + 1;;) {
+    Expected<bool> starts = failure ? Expected<bool>(false) : mayStart(next);
+    if (!starts) {
+      failure = starts.error();
+    } else if (*starts) {
+      failure = guarded([&] { return startStep(next); });
+      ++next;
+      if (!failure && inFlight.size() == 1 && leavesInFlight())
+        continue;
+    }
+    // What several processes know they can only read together.
+    if (inFlight.empty() || (failure && options.processes.areSeveral()))
+      return failure;
+    MaybeError error = guarded([&] { return endStep(report, failure.has_value()); });
+    if (failure && error && hasDiverged)
+      failure = Error{fmt::format("{}; {}", failure->message, error->message)};
+    else if (!failure)
+      failure = error;
+  }
+}
+
 MaybeError TrainingRun::runSteps() {
-  ProgressReport report(out, steps, options.logEvery, unit, begin.step + 1);
+  ProgressReport report(out, steps, options.logEvery, unit, begin.step + 1,
+                        options.outputIsTerminal);
   if (StepMetrics none; begin.step >= steps) {
     none.step = begin.step;
     if (MaybeError error = evaluate(none, report))
       return error;
   }
-  for (int64_t step = begin.step + 1; step <= steps && !stop; ++step) {
-    Expected<StepMetrics> metrics = runStep(step);
-    if (!metrics)
-      return metrics.error();
-    result.stepsSkipped = outcomes.skippedSteps();
-    result.lastLoss = metrics->loss;
-    report.step(*metrics);
-    if (MaybeError error = evaluate(*metrics, report))
-      return error;
-    MaybeError diverged =
-        options.allowNonfinite ? std::nullopt : outcomes.check(*metrics, options.learningRate);
-    hasDiverged = diverged.has_value();
-    MaybeError failed = hasDiverged ? std::nullopt : copyCheckpoint(*metrics);
-    if (MaybeError error = beginMetrics())
-      return error;
-    if (metricsWriter)
-      if (MaybeError error = metricsWriter->write(*metrics))
-        return error;
-    if (hasDiverged || failed)
-      return hasDiverged ? diverged : failed;
-    // Not before, so that the metrics of no step that is saved are missing.
-    if (checkpoints && metrics->checkpointCopySeconds)
-      checkpoints->write(step, outcomes);
-  }
+  if (MaybeError error = takeSteps(report))
+    return error;
   report.finish();
   if (result.stepsSkipped > 0)
     printTo(out, "skipped {} of {} steps, whose gradients were not finite\n", result.stepsSkipped,

@@ -9,12 +9,15 @@
 
 #include "runtime/data/Sampling.h"
 #include "runtime/executor/Injection.h"
+#include "runtime/executor/RunWatch.h"
+#include "runtime/fabrics/processes/Processes.h"
 #include "runtime/train/LearningRate.h"
 #include "support/Error.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,6 +50,8 @@ struct TrainOptions {
   std::string savePath;                   // where the weights go at the end
   std::string saveAdaptersPath;           // where the adapters alone go; see saveAdapters
   std::string metricsPath;                // a JSON object a step
+  std::string tensorBoardPath;            // a folder for TensorBoard; see TensorBoardFile
+  std::string metricsAddress;             // for Prometheus; see MetricsServer::open()
   std::string checkpointPath;             // a folder of checkpoints; see CheckpointedRun.h
   std::string tracePath; // what the devices did when, in the last steps; see ChromeTrace.h
 
@@ -90,7 +95,12 @@ struct TrainOptions {
   size_t traceSteps = 3;
   /// See SessionOptions.
   double stallTimeout = 60;
+  /// Those that run the plan together.
+  Processes processes = {};
+  /// Whether the output is a terminal, where the stream does not tell.
+  std::optional<bool> outputIsTerminal = {};
   std::function<void(const Error &)> onHang = nullptr;
+  std::shared_ptr<RunWatch> watch = nullptr;
 };
 
 /// The schedule of a run of so many steps. An error names the flag that does not fit, or that

@@ -11,9 +11,9 @@
 #include "runtime/data/BatchLoader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/executor/Session.h"
+#include "runtime/metrics/MetricsSink.h"
 #include "runtime/train/CheckpointedRun.h"
 #include "runtime/train/Evaluation.h"
-#include "runtime/train/Metrics.h"
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/SavedFiles.h"
 #include "runtime/train/StepOutcomes.h"
@@ -24,12 +24,15 @@
 #include "support/Printable.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dtc::runtime {
 
@@ -48,6 +51,7 @@ private:
   MaybeError openCheckpoints();
   MaybeError openData();
   MaybeError loadCheckpoint();
+  MaybeError checkSameData() const;
   MaybeError checkOptions();
   MaybeError beginOutcomes();
   MaybeError startLoader();
@@ -56,8 +60,14 @@ private:
   void describe() const;
   MaybeError runSteps();
   MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
+  MaybeError openMetrics();
   MaybeError beginMetrics();
-  Expected<StepMetrics> runStep(int64_t step);
+  MaybeError takeSteps(ProgressReport &report);
+  MaybeError startStep(int64_t step);
+  Expected<StepMetrics> finishStep();
+  MaybeError endStep(ProgressReport &report, bool hasFailed);
+  Expected<bool> mayStart(int64_t step) const;
+  bool leavesInFlight() const;
   MaybeError giveLearningRates(int64_t step);
   MaybeError giveInputs(int64_t step);
   MaybeError saveCheckpoint(MaybeError failure);
@@ -68,6 +78,8 @@ private:
   template <typename Work> static MaybeError guarded(const Work &work);
   Expected<std::optional<double>> scalarOutput(const std::string &name) const;
   bool trains() const { return runtime::trains(*plan); }
+  /// Whether some process was asked to stop; the same in all.
+  Expected<bool> stops() const { return options.processes.any(stop); }
   void note(const std::string &text) const {
     printTo(notes, "note: {}\n", printable(text));
     std::fflush(notes);
@@ -86,7 +98,7 @@ private:
   std::unique_ptr<CheckpointedRun> checkpoints; // null likewise
   RunPosition begin;                            // of this process's part of the run
   SavedFiles savedFiles;
-  std::optional<MetricsWriter> metricsWriter;
+  std::vector<std::unique_ptr<MetricsSink>> metricsSinks; // of the first process
   LearningRateSchedule schedule;
   std::optional<LossScaling> lossScale; // none if the plan does not scale its loss
   StepOutcomes outcomes;
@@ -95,7 +107,14 @@ private:
   int64_t unitsPerStep = 0; // tokens or samples
   std::string unit = "steps";
   TrainResult result;
-  bool statesAreWhole = true; // those of the last complete step
+  struct StartedStep {
+    int64_t number = 0;
+    std::chrono::steady_clock::time_point begin; // before its batch was read
+  };
+  bool runsBesideHost = false;                       // on a device of some process
+  std::deque<StartedStep> inFlight;                  // the oldest first
+  std::chrono::steady_clock::time_point lastStepEnd; // of the last one that is not in flight
+  bool statesAreWhole = true;                        // those of the last complete step
   bool hasDiverged = false;
 };
 

@@ -306,6 +306,13 @@ MaybeError SavedWeights::write(const Session &session, AtomicFile &file) const {
       file, [&](const std::string &name) { return session.getState(states.at(name)->name()); });
 }
 
+MaybeError SavedWeights::gather(const Session &session) const {
+  for (const auto &[name, state] : states)
+    if (Expected<HostTensor> tensor = session.getState(state->name()); !tensor)
+      return tensor.error();
+  return std::nullopt;
+}
+
 /// The first element all of whose exponent bits are set, which only infinities and NaN have.
 template <typename Bits>
 static std::optional<int64_t> findExponent(const HostTensor &tensor, Bits exponent) {

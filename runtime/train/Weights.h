@@ -46,6 +46,8 @@ public:
   uint64_t numBytes() const { return writer.numBytes(); }
   /// Writes the values of a session of the plan, and does not commit the file.
   MaybeError write(const Session &session, AtomicFile &file) const;
+  /// Takes part in write() of another process.
+  MaybeError gather(const Session &session) const;
   /// The first value that is not finite: "tensor \"w\" has nan at element 3"; nullopt if there is
   /// none.
   Expected<std::optional<std::string>> findNonfinite(const Session &session) const;

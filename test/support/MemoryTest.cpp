@@ -6,9 +6,14 @@
 
 #include "support/Memory.h"
 
+#include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TempDir.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
 
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -97,4 +102,33 @@ TEST_F(MemoryLimits, OfAContainerInTheHostsView) {
     write("proc/self/cgroup", std::string("4:memory:") + group + "\n");
     EXPECT_EQ(limit().bytes, 2u << 20) << group;
   }
+}
+
+static bool isResident(const PageMemory &memory, size_t offset, size_t bytes) {
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  EXPECT_EQ(mincore(memory.data() + offset, bytes, pages.data()), 0);
+  return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+}
+
+TEST(PageMemory, PopulateBacksPagesWithMemory) {
+  if (sysconf(_SC_PAGE_SIZE) != 4096)
+    GTEST_SKIP() << "pages of another size";
+  constexpr size_t kBytes = (3 << 20) + 100;
+  PageMemory memory = std::move(*PageMemory::allocate(kBytes));
+  memory.data()[5] = std::byte{7};
+  EXPECT_FALSE(isResident(memory, 0, kBytes));
+  ASSERT_OK(memory.populate(1 << 20, 1 << 20));
+  EXPECT_TRUE(isResident(memory, 1 << 20, 1 << 20));
+  EXPECT_FALSE(isResident(memory, 2 << 20, kBytes - (2 << 20)));
+  ASSERT_OK(memory.populate(0, kBytes + 5000)); // up to its end
+  EXPECT_TRUE(isResident(memory, 0, kBytes));
+  EXPECT_EQ(memory.data()[5], std::byte{7});
+  EXPECT_EQ(memory.data()[kBytes - 1], std::byte{0});
+}
+
+TEST(PageMemory, PopulatesNothing) {
+  PageMemory memory = std::move(*PageMemory::allocate(0));
+  EXPECT_OK(memory.populate(0, 100));
+  memory = std::move(*PageMemory::allocate(8192));
+  EXPECT_OK(memory.populate(8192, 100));
 }

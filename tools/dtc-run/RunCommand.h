@@ -8,37 +8,56 @@
 #define DTC_TOOLS_DTC_RUN_RUNCOMMAND_H
 
 #include "runtime/calibrate/Calibration.h"
+#include "runtime/control/ControlConnection.h"
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/train/TrainOptions.h"
 #include "tools/CommandLine.h"
 
+#include <cstdio>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace dtc {
 
 /// Runs a plan, measures the machine, or lists devices.
 class RunCommand {
 public:
-  /// Adds the flags; the command outlives the parsing of the command line.
-  explicit RunCommand(CLI::App &app);
+  /// Adds the flags; the command outlives the parsing of the command line. `arguments` are those of
+  /// the program, as they were given.
+  RunCommand(CLI::App &app, std::vector<std::string> arguments);
 
   /// Does what the flags say; the status of the process.
   int run();
 
 private:
   int calibrate();
+  /// Starts the processes, and starts them again where one was lost.
+  int launch();
+  /// Alone, or as one of several processes.
   int runPlan();
+  int runTogether();
+  std::function<void()> recordFlight(int64_t process, const runtime::RunEnd &end) const;
+  runtime::MaybeError checkSame();
+  runtime::Expected<bool> doRun(std::FILE *out, std::FILE *notes);
   runtime::MaybeError findFiles();
   runtime::MaybeError checkFiles() const;
   bool isGiven(const char *flag) const { return app.get_option(flag)->count() > 0; }
 
   CLI::App &app;
+  std::vector<std::string> arguments;
   runtime::TrainOptions train;
   runtime::GenerateOptions generate;
   runtime::CalibrationOptions calibration;
   std::string calibrationPath;
   std::string device = "cpu";
   bool listsDevices = false;
+  int64_t numProcesses = 0; // to start
+  int64_t maxRestarts = 0;
+  runtime::ControlOptions control;
+  double heartbeatTimeout = 10; // seconds
+  double startTimeout = 60;     // seconds
+  std::string flightPath;
 };
 
 } // namespace dtc

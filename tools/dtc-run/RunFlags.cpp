@@ -8,6 +8,7 @@
 
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/Sampling.h"
+#include "runtime/metrics/MetricsServer.h"
 
 #include <charconv>
 #include <fmt/format.h>
@@ -60,9 +61,9 @@ void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
       ->needs(prompt)
       ->capture_default_str();
   // What a user would take for something that generation does.
-  for (const char *flag :
-       {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches", "--steps",
-        "--accumulate", "--save", "--checkpoint", "--metrics", "--trace", "--lr", "--loss-scale"})
+  for (const char *flag : {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches",
+                           "--steps", "--accumulate", "--save", "--checkpoint", "--metrics",
+                           "--tensorboard", "--metrics-port", "--trace", "--lr", "--loss-scale"})
     prompt->excludes(app.get_option(flag));
   CLI::Option *temperature =
       app.add_option("--temperature", options.generator.sampler.temperature,
@@ -124,6 +125,21 @@ static void addCheckpointFlags(CLI::App &app, TrainOptions &options) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->needs(resume);
+}
+
+static void addMetricsFlags(CLI::App &app, TrainOptions &options) {
+  app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
+  app.add_option("--tensorboard", options.tensorBoardPath,
+                 "Write the metrics of each step to this folder, for TensorBoard");
+  app.add_option_function<std::string>(
+      "--metrics-port",
+      [&options](const std::string &where) {
+        if (Expected<std::string> address = parseMetricsAddress(where); !address)
+          throw CLI::ValidationError("--metrics-port", address.error().message);
+        options.metricsAddress = where;
+      },
+      "Offer the metrics of the last step to Prometheus at this port, of this machine alone; or "
+      "at ADDRESS:PORT, such as 0.0.0.0:9400, to others too; port 0: any free one");
 }
 
 void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
@@ -192,7 +208,7 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
       "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
       "and adapter_config.json");
   addCheckpointFlags(app, options);
-  app.add_option("--metrics", options.metricsPath, "Write a JSON object a step to this file");
+  addMetricsFlags(app, options);
   app.add_option("--threads", options.threadsPerDevice,
                  "Threads for each device (default: the cores divided by the devices)")
       ->check(CLI::Range(1, 1024));

@@ -21,7 +21,7 @@ void dtc::stopOnSignals() {
     stopped = true;
   };
   sigemptyset(&action.sa_mask);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) {
     action.sa_flags = SA_RESTART | (signal == SIGINT || signal == SIGTERM ? SA_RESETHAND : 0);
     struct sigaction before = {};
     // nohup asks for a run that outlives its terminal.

@@ -9,6 +9,8 @@
 #include "tools/dtc-run/RunCommand.h"
 
 #include <fmt/format.h>
+#include <string>
+#include <vector>
 
 using namespace dtc;
 
@@ -19,7 +21,7 @@ static int runMain(int argc, char **argv) {
       "dtc-run"};
   app.set_version_flag(
       "--version", fmt::format("dtc-run {} (plan version {})", DTC_VERSION, runtime::planVersion));
-  RunCommand command(app);
+  RunCommand command(app, std::vector<std::string>(argv + 1, argv + argc));
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
   return command.run();

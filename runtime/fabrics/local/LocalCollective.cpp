@@ -42,29 +42,6 @@ LocalCollective::LocalCollective(const LocalGroup &group, std::span<const Collec
     store = Store::Streaming;
 }
 
-uint64_t LocalCollective::fingerprint() const {
-  uint64_t hash = specs.size();
-  auto mix = [&](int64_t value) {
-    hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15;
-    hash ^= hash >> 32;
-  };
-  const CollectiveSpec &first = specs.front();
-  mix(static_cast<int64_t>(first.kind));
-  mix(static_cast<int64_t>(first.reduction));
-  if (first.sources)
-    for (int64_t source : *first.sources)
-      mix(source);
-  for (const CollectiveSpec &spec : specs) {
-    mix(static_cast<int64_t>(spec.input.dtype));
-    mix(spec.dim);
-    mix(spec.splitDim);
-    mix(spec.input.rank());
-    for (int64_t size : spec.input.shape)
-      mix(size);
-  }
-  return hash;
-}
-
 bool LocalCollective::isSmall() const { return bytesOfMember <= smallBytes / members; }
 
 void LocalCollective::run(size_t begin, size_t end) {
@@ -117,8 +94,8 @@ void LocalCollective::allReduce(size_t begin, size_t end) {
         scratch.inputs[rank] = input(tensor, rank) + offset;
         scratch.outputs[rank] = output(tensor, rank) + offset;
       }
-      reduceElements(spec.reduction, spec.input.dtype, scratch.inputs, scratch.outputs,
-                     bytes / byteWidth(spec.input.dtype), store);
+      reduceElements(spec.reduction, spec.input.dtype, spec.input.dtype, scratch.inputs,
+                     scratch.outputs, bytes / byteWidth(spec.input.dtype), store);
     }
     first = next;
   }
@@ -147,7 +124,7 @@ void LocalCollective::reduceScatter(size_t tensor, size_t rank) {
     for (size_t member = 0; member < members; ++member)
       scratch.inputs[member] = input(tensor, member) + (o * members + rank) * run;
     std::byte *result = output(tensor, rank) + o * run;
-    reduceElements(spec.reduction, spec.input.dtype, scratch.inputs, {&result, 1},
+    reduceElements(spec.reduction, spec.input.dtype, spec.input.dtype, scratch.inputs, {&result, 1},
                    run / byteWidth(spec.input.dtype), store);
   }
 }

@@ -29,8 +29,6 @@ public:
 
   LocalCollective(const LocalGroup &group, std::span<const CollectiveSpec> specs, Scratch &scratch);
 
-  /// Differs, almost always, between collectives that do not match.
-  uint64_t fingerprint() const;
   /// So little work that dividing it costs more than it saves.
   bool isSmall() const;
   /// Does the parts of the members [begin, end), whose slots must be filled.

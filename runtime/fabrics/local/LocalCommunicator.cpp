@@ -85,7 +85,7 @@ MaybeError LocalCommunicator::run(Group index, std::span<const CollectiveSpec> s
   auto rank = static_cast<size_t>(membership.rank);
   LocalCollective collective(group, specs, membership.scratch);
   bool small = collective.isSmall();
-  bool ok = group.publish(rank, {operands, collective.fingerprint()}, [&] {
+  bool ok = group.publish(rank, {operands, fingerprintOf(specs)}, [&] {
     if (small)
       collective.run(0, group.size());
   });

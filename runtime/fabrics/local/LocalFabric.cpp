@@ -6,6 +6,7 @@
 
 #include "runtime/fabrics/local/LocalFabric.h"
 
+#include "runtime/fabrics/Staged.h"
 #include "runtime/fabrics/local/LocalCommunicator.h"
 #include "runtime/fabrics/local/LocalTransfers.h"
 
@@ -23,15 +24,17 @@ public:
 
   Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
                                                            Device &memory) override {
-    if (MaybeError error = checkMemory(memory))
-      return *error;
-    return std::unique_ptr<Communicator>(std::make_unique<LocalCommunicator>(world, device, lane));
+    auto host = std::make_unique<LocalCommunicator>(world, device, lane);
+    if (memory.isHostMemory())
+      return std::unique_ptr<Communicator>(std::move(host));
+    return stageCommunicator(std::move(host), memory);
   }
 
   Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) override {
-    if (MaybeError error = checkMemory(memory))
-      return *error;
-    return std::unique_ptr<Transfers>(std::make_unique<LocalTransfers>(world, device));
+    auto host = std::make_unique<LocalTransfers>(world, device);
+    if (memory.isHostMemory())
+      return std::unique_ptr<Transfers>(std::move(host));
+    return stageTransfers(std::move(host), memory);
   }
 
   Expected<int64_t> agree(Reduction, int64_t value) override {
@@ -48,15 +51,6 @@ public:
   void abort(const Error &reason) override { world->abort(reason); }
 
 private:
-  MaybeError checkMemory(const Device &memory) const {
-    if (memory.isHostMemory() || mesh().numDevices() == 1)
-      return std::nullopt;
-    return Error{fmt::format("the local fabric exchanges tensors in the memory of the host, but {} "
-                             "has a memory of its own; run the plan on the cpu, or one for a "
-                             "single device",
-                             memory.describe())};
-  }
-
   std::shared_ptr<LocalWorld> world;
 };
 

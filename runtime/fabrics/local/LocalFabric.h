@@ -16,8 +16,8 @@ namespace dtc::runtime {
 /// Most devices that run as threads of one process.
 inline constexpr int64_t maxLocalDevices = 1024;
 
-/// A fabric whose devices are all in this process, each a thread. Their memory must be the host's,
-/// unless a device is alone.
+/// A fabric whose devices are all in this process, each a thread. They exchange tensors in the
+/// memory of the host; what lies in another memory is copied there and back (Staged.h).
 Expected<std::shared_ptr<Fabric>> openLocalFabric(const Mesh &mesh);
 
 } // namespace dtc::runtime

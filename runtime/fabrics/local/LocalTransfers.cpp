@@ -52,7 +52,8 @@ TransferResult LocalTransfers::wait(Ticket ticket) { return world->results(devic
 
 Expected<Transfers::Ticket> LocalTransfers::enqueueStart(Queue &queue, Call call) {
   call.ticket = ++lastTicket;
-  if (MaybeError error = calls.enqueue(queue, [&](Call &to) { to = call; }))
+  if (MaybeError error = calls.enqueue(
+          queue, [&](Call &to) { to = call; }, /*waits=*/false))
     return *error;
   return call.ticket;
 }

@@ -74,7 +74,7 @@ void storeBytes(std::byte *to, const std::byte *from, size_t bytes, Store store)
     std::memcpy(to, from, bytes);
 }
 
-template <typename T, typename Op>
+template <typename T, typename Result, typename Op>
 void reduceWith(Op op, std::span<const std::byte *const> inputs,
                 std::span<std::byte *const> outputs, size_t count, Store store) {
   auto values = [&](size_t input, size_t begin) {
@@ -85,7 +85,7 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
   using W = Wide<T>;
   constexpr size_t chunkElements = chunkBytes / sizeof(W);
   alignas(64) W chunk[chunkElements];
-  alignas(64) T rounded[std::is_same_v<T, W> ? 1 : chunkElements];
+  alignas(64) Result rounded[std::is_same_v<Result, W> ? 1 : chunkElements];
   for (size_t begin = 0; begin < count; begin += chunkElements) {
     size_t n = std::min(chunkElements, count - begin);
     if (inputs.size() == 1) {
@@ -101,44 +101,53 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
         chunk[i] = op(chunk[i], static_cast<W>(next[i]));
     }
     const void *result = chunk;
-    if constexpr (!std::is_same_v<T, W>) {
+    if constexpr (!std::is_same_v<Result, W>) {
       for (size_t i = 0; i < n; ++i)
-        rounded[i] = T(chunk[i]);
+        rounded[i] = Result(chunk[i]);
       result = rounded;
     }
     for (std::byte *output : outputs)
-      storeBytes(output + begin * sizeof(T), static_cast<const std::byte *>(result), n * sizeof(T),
-                 store);
+      storeBytes(output + begin * sizeof(Result), static_cast<const std::byte *>(result),
+                 n * sizeof(Result), store);
   }
 }
 
-template <typename T>
+template <typename T, typename Result = T>
 void reduceAs(Reduction reduction, std::span<const std::byte *const> inputs,
               std::span<std::byte *const> outputs, size_t count, Store store) {
   switch (reduction) {
   case Reduction::Sum:
-    return reduceWith<T>(Add(), inputs, outputs, count, store);
+    return reduceWith<T, Result>(Add(), inputs, outputs, count, store);
   case Reduction::Max:
-    return reduceWith<T>(Maximum(), inputs, outputs, count, store);
+    return reduceWith<T, Result>(Maximum(), inputs, outputs, count, store);
   case Reduction::Min:
-    return reduceWith<T>(Minimum(), inputs, outputs, count, store);
+    return reduceWith<T, Result>(Minimum(), inputs, outputs, count, store);
   }
 }
 
 } // namespace
 
-void reduceElements(Reduction reduction, DType dtype, std::span<const std::byte *const> inputs,
-                    std::span<std::byte *const> outputs, size_t count, Store store) {
-  switch (dtype) {
+void reduceElements(Reduction reduction, DType inputType, DType outputType,
+                    std::span<const std::byte *const> inputs, std::span<std::byte *const> outputs,
+                    size_t count, Store store) {
+  switch (inputType) {
   case DType::F32:
+    if (outputType == DType::BF16)
+      return reduceAs<float, BFloat16>(reduction, inputs, outputs, count, store);
+    if (outputType == DType::F16)
+      return reduceAs<float, Float16>(reduction, inputs, outputs, count, store);
     return reduceAs<float>(reduction, inputs, outputs, count, store);
   case DType::F64:
     return reduceAs<double>(reduction, inputs, outputs, count, store);
   case DType::I32:
     return reduceAs<int32_t>(reduction, inputs, outputs, count, store);
   case DType::BF16:
+    if (outputType == DType::F32)
+      return reduceAs<BFloat16, float>(reduction, inputs, outputs, count, store);
     return reduceAs<BFloat16>(reduction, inputs, outputs, count, store);
   case DType::F16:
+    if (outputType == DType::F32)
+      return reduceAs<Float16, float>(reduction, inputs, outputs, count, store);
     return reduceAs<Float16>(reduction, inputs, outputs, count, store);
   case DType::Bool:
     return; // refused when the plan is read

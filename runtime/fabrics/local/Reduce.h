@@ -20,9 +20,11 @@ enum class Store { Cached, Streaming };
 
 /// For `count` elements: inputs[0][i] op inputs[1][i] op ..., from left to right, goes to all
 /// outputs. Elements of 16 bits are combined in f32 and the result is rounded once. An output may
-/// equal one of the inputs. The element type is not Bool.
-void reduceElements(Reduction reduction, DType dtype, std::span<const std::byte *const> inputs,
-                    std::span<std::byte *const> outputs, size_t count, Store store);
+/// equal one of the inputs. The element type is not Bool. Outputs have that of the inputs, or one
+/// of the two is F32 and the other of 16 bits.
+void reduceElements(Reduction reduction, DType inputType, DType outputType,
+                    std::span<const std::byte *const> inputs, std::span<std::byte *const> outputs,
+                    size_t count, Store store);
 
 /// Copies `bytes` bytes to all outputs.
 void copyToAll(const std::byte *input, std::span<std::byte *const> outputs, size_t bytes,

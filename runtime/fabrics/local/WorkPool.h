@@ -24,8 +24,10 @@ public:
       : function(std::move(function)) {}
 
   /// `fill` sets all arguments; what earlier ones have allocated is there to be used again.
-  template <typename Fill> MaybeError enqueue(Queue &queue, const Fill &fill) {
+  /// `waits`: the function may wait for work of other queues.
+  template <typename Fill> MaybeError enqueue(Queue &queue, const Fill &fill, bool waits = true) {
     Work &work = takeUnused();
+    work.waits = waits;
     fill(work.arguments);
     work.isUsed.store(true, std::memory_order_relaxed);
     MaybeError error = queue.call(work);
@@ -44,8 +46,11 @@ private:
       return error;
     }
 
+    bool mayWait() const override { return waits; }
+
     const WorkPool &pool;
     Arguments arguments;
+    bool waits = false;
     std::atomic<bool> isUsed = false;
   };
 

@@ -197,10 +197,15 @@ TEST(Session, RefusesKernelsThatTheBackendDoesNotTake) {
   plan::Instruction *instruction =
       plan->mutable_programs(0)->mutable_tasks(1)->mutable_instructions(1);
   instruction->set_source(1);
-  instruction->mutable_kernel()->set_kernel("mull");
+  plan::KernelCall &call = *instruction->mutable_kernel();
+  call.set_kernel("div"); // with the operands of mul
   EXPECT_ERROR(Session::create(plan, createFakeBackend()),
-               "task \"update\", instruction 1 (kernel mull, from loss (model.mlir:3:1)): the fake "
-               "backend does not take this call of mull");
+               "task \"update\", instruction 1 (kernel div, from loss (model.mlir:3:1)): the fake "
+               "backend does not take this call of div");
+  call.set_kernel("mull");
+  EXPECT_ERROR(Session::create(plan, createFakeBackend()),
+               "task \"update\", instruction 1 (kernel mull, from loss (model.mlir:3:1)): there is "
+               "no kernel \"mull\"; did you mean \"mul\"?");
 }
 
 TEST(Session, RefusesPlansThatNeedMoreMemoryThanThereIs) {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Results are compared with naive ones, on the local fabric and on one that delays its devices.
+// Results are compared with naive ones, on all fabrics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,7 +123,7 @@ TEST_P(CommunicatorConformance, AllReduceOnEveryGroup) {
         for (bool inPlace : {false, true}) {
           CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, shape});
           auto inputs = randomInputs<float>(c.mesh, spec.input, 1);
-          auto outputs = Network(c.mesh).run(spec, axes, inputs, inPlace);
+          auto outputs = Network(c.mesh, fabric()).run(spec, axes, inputs, inPlace);
           expectNaive<float>(spec, c.mesh, axes, inputs, outputs);
         }
 }
@@ -204,13 +204,15 @@ TEST_P(CommunicatorConformance, GatherScatterAndAllToAllAlongEveryDimension) {
           CollectiveSpec spec = makeSpec(kind, typeFor(dim, dim), dim);
           spec.members = n;
           auto inputs = randomInputs<float>(c.mesh, spec.input, 5);
-          expectNaive<float>(spec, c.mesh, axes, inputs, Network(c.mesh).run(spec, axes, inputs));
+          expectNaive<float>(spec, c.mesh, axes, inputs,
+                             Network(c.mesh, fabric()).run(spec, axes, inputs));
         }
         for (int64_t split = 0; split < 3; ++split) {
           CollectiveSpec spec = makeSpec(CollectiveKind::AllToAll, typeFor(dim, split), dim, split);
           spec.members = n;
           auto inputs = randomInputs<float>(c.mesh, spec.input, 5);
-          expectNaive<float>(spec, c.mesh, axes, inputs, Network(c.mesh).run(spec, axes, inputs));
+          expectNaive<float>(spec, c.mesh, axes, inputs,
+                             Network(c.mesh, fabric()).run(spec, axes, inputs));
         }
       }
     }
@@ -324,7 +326,7 @@ TEST_P(CommunicatorConformance, MembersThatDisagreeGetAnError) {
     spec.members = 2;
     return network.run(device, 0, spec, data[device].data(), data[device].data());
   });
-  EXPECT_ERROR(error, "different collectives");
+  EXPECT_ERROR(error, hasProcesses() ? "its receiver expects" : "different collectives");
 }
 
 INSTANTIATE_FABRIC_CONFORMANCE(CommunicatorConformance);

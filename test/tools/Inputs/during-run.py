@@ -2,12 +2,13 @@
 """Runs a program, and does something when it has written to a file: during-run.py ACTION FILE PROGRAM ARGUMENT...
 
 ACTION is one of
-  signal=INT        sends it that signal
-  truncate=PATH     makes that file empty
-  spoil=PATH        overwrites that file with bytes of 255
-  close-output      reads its output no longer
-  hangup            closes the terminal that it was started from
-Prints what the program printed and how it ended.
+  signal=INT          sends it that signal
+  truncate=PATH       makes that file empty
+  spoil=PATH          overwrites that file with bytes of 255
+  close-output        reads its output no longer
+  signal-rank=KILL,2  sends that signal to the process of that rank, which mpirun has started
+  hangup              closes the terminal that it was started from
+Prints what the program printed, how it ended, and whether it has left processes.
 """
 
 import os
@@ -20,6 +21,27 @@ action, _, argument = sys.argv[1].partition("=")
 path, command = sys.argv[2], sys.argv[3:]
 
 
+def processesOfRun():
+    """By number, those that this program has started, or that these have: the environment of each."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                variables = dict(each.split(b"=", 1) for each in file.read().split(b"\0") if b"=" in each)
+        except OSError:
+            continue
+        if variables.get(b"DTC_DURING_RUN") == mark.encode():
+            found[int(entry)] = variables
+    return found
+
+
+def processOfRank(rank):
+    for process, variables in processesOfRun().items():
+        if variables.get(b"OMPI_COMM_WORLD_RANK") == rank.encode():
+            return process
+    sys.exit(f"there is no process of rank {rank}")
+
+
 def act(process):
     if action == "signal":
         process.send_signal(getattr(signal, "SIG" + argument))
@@ -28,6 +50,9 @@ def act(process):
     elif action == "spoil":
         with open(argument, "r+b") as file:
             file.write(b"\xff" * os.path.getsize(argument))
+    elif action == "signal-rank":
+        name, rank = argument.split(",")
+        os.kill(processOfRank(rank), getattr(signal, "SIG" + name))
     elif action == "hangup":
         os.close(terminal)
     elif action == "close-output":
@@ -37,6 +62,8 @@ def act(process):
         sys.exit(f"there is no action '{action}'")
 
 
+mark = f"{os.getpid()}.{time.time()}"
+os.environ["DTC_DURING_RUN"] = mark
 # Where a shell's background jobs ignore signals, the program would too.
 for each in (signal.SIGINT, signal.SIGHUP):
     if "nohup" not in command:
@@ -62,6 +89,11 @@ try:
         if text:
             print(text)
     print("exit status", process.returncode)
+    # A process that was killed is there until its parent has seen it.
+    while processesOfRun() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if left := len(processesOfRun()):
+        print("processes left:", left)
 except subprocess.TimeoutExpired:
     process.kill()
     print("did not end")

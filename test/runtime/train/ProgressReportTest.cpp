@@ -1,58 +1,19 @@
-//===- MetricsTest.cpp - What is known after a step -----------------------===//
+//===- ProgressReportTest.cpp - What a run says on its way -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/Metrics.h"
-
 #include "runtime/train/ProgressReport.h"
+
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TempDir.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
-
-TEST(Metrics, AStepIsALineOfJson) {
-  StepMetrics metrics{3, 2.5, NAN, 1e-3, 0.5, 1024, uint64_t{1} << 40, 0, {}};
-  EXPECT_EQ(toJson(metrics), R"({"step":3,"loss":2.5,"grad_norm":null,"lr":0.001,)"
-                             R"("step_seconds":0.5,"tokens_per_second":1024.0,)"
-                             R"("peak_bytes":1099511627776,"skipped_steps":0})");
-  metrics.skippedSteps = 2;
-  metrics.lossScale = 32768;
-  EXPECT_TRUE(contains(toJson(metrics), R"("skipped_steps":2,"loss_scale":32768.0})"));
-}
-
-TEST(Metrics, ReachTheFileLineByLine) {
-  TempDir dir;
-  dir.write("m.jsonl", "old");
-  auto writer = MetricsWriter::open(dir.path("m.jsonl"));
-  ASSERT_OK(writer);
-  EXPECT_EQ(dir.read("m.jsonl"), "old");
-  ASSERT_OK(writer->begin());
-  EXPECT_EQ(dir.read("m.jsonl"), "");
-  for (int64_t step = 1; step <= 3; ++step) {
-    StepMetrics metrics;
-    metrics.step = step;
-    ASSERT_OK(writer->write(metrics));
-    std::string content = dir.read("m.jsonl");
-    EXPECT_EQ(std::count(content.begin(), content.end(), '\n'), step);
-    EXPECT_EQ(content.back(), '\n');
-    ASSERT_OK(writer->begin()); // once only
-  }
-  EXPECT_ERROR(MetricsWriter::open(dir.path("no/m.jsonl")), "no/m.jsonl: cannot write");
-}
-
-TEST(Metrics, AFullDiskIsAnError) {
-  auto writer = MetricsWriter::open("/dev/full");
-  if (!writer)
-    GTEST_SKIP() << "there is no /dev/full";
-  EXPECT_ERROR(writer->write(StepMetrics()), "/dev/full: cannot write: No space left");
-}
 
 TEST(ProgressReport, APipeGetsPlainLines) {
   TempDir dir;

@@ -1,0 +1,21 @@
+# Finds MPI for runs of several processes. DTC_MPI_FOUND says whether that is built.
+
+set(DTC_MPI AUTO CACHE STRING "Build runs of several processes over MPI: ON, OFF, or AUTO (where MPI is found)")
+set_property(CACHE DTC_MPI PROPERTY STRINGS AUTO ON OFF)
+
+set(DTC_MPI_FOUND OFF)
+if(NOT DTC_MPI MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "DTC_MPI is \"${DTC_MPI}\", expected AUTO, ON or OFF")
+elseif(DTC_MPI STREQUAL "AUTO" AND DTC_SANITIZE)
+  message(STATUS "MPI: not built with sanitizers; -DDTC_MPI=ON builds it")
+elseif(NOT DTC_MPI STREQUAL "OFF")
+  find_package(MPI 3.1 QUIET COMPONENTS C)
+  if(MPI_C_FOUND)
+    set(DTC_MPI_FOUND ON)
+    message(STATUS "MPI: ${MPI_C_LIBRARIES} (version ${MPI_C_VERSION})")
+  elseif(DTC_MPI STREQUAL "ON")
+    message(FATAL_ERROR "DTC_MPI is ON, but no MPI of version 3.1 or newer is found; Debian has it in libopenmpi-dev")
+  else()
+    message(STATUS "MPI: not built, none of version 3.1 or newer is found")
+  endif()
+endif()

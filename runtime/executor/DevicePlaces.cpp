@@ -1,0 +1,184 @@
+//===- DevicePlaces.cpp - What the devices of a session are at -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/DevicePlaces.h"
+
+#include "plan/PlanTypes.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace dtc::runtime {
+
+/// "[0, 1, 2]", shortened.
+static std::string listDevices(const std::vector<int64_t> &devices) {
+  constexpr size_t shown = 8;
+  std::vector<int64_t> some(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                   devices.size(), shown)));
+  return fmt::format("[{}{}]", fmt::join(some, ", "), devices.size() > shown ? ", ..." : "");
+}
+
+static std::string describeWait(const PreparedPlan &plan, const DeviceExecutor &device,
+                                size_t index) {
+  const PreparedProgram &program = device.getProgram();
+  const PreparedInstruction &instruction = program.instructions[index];
+  auto describeTransfer = [&](const char *does, size_t transfer) {
+    const PreparedTransfer &prepared = program.transfers[transfer];
+    return fmt::format("{} {} device {} on channel {}", does,
+                       prepared.sends ? "send to" : "receive from", device.transferPeer(transfer),
+                       prepared.channel);
+  };
+  auto describeCollective = [&](const PreparedCollective &collective) {
+    return fmt::format("waits in {} of devices {}", name(collective.specs.front().kind),
+                       listDevices(plan.mesh.group(device.index(), plan.groups[collective.group])));
+  };
+  if (std::holds_alternative<PreparedKernel>(instruction))
+    return fmt::format("runs kernel {}", program.source(index).kernel().kernel());
+  if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
+    return describeCollective(*collective);
+  if (const auto *wait = std::get_if<PreparedWait>(&instruction))
+    return describeCollective(std::get<PreparedCollective>(program.instructions[wait->collective]));
+  if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
+    return describeTransfer("starts to", start->transfer);
+  return describeTransfer("waits to", std::get<PreparedFinishTransfer>(instruction).transfer);
+}
+
+static std::string describePlace(const PreparedPlan &plan, const DeviceExecutor &device,
+                                 uint64_t stalled) {
+  std::optional<DeviceExecutor::Position> position = device.position();
+  if (!position)
+    return device.hasFinished() ? "has finished the step" : "has not begun the step";
+  const char *ahead = position->step > stalled ? ", a step ahead of others" : "";
+  const PreparedProgram &program = device.getProgram();
+  const PreparedProgram::Entry &entry = program.schedule[position->entry];
+  const plan::Task &task = program.program->tasks(static_cast<int>(entry.task));
+  if (!position->instruction)
+    return fmt::format("runs task \"{}\" for microbatch {}{}", task.name(), entry.microbatch,
+                       ahead);
+  std::string text =
+      fmt::format("{}, in task \"{}\" for microbatch {}, instruction {}",
+                  describeWait(plan, device, *position->instruction), task.name(), entry.microbatch,
+                  *position->instruction - program.taskBegin[entry.task]);
+  auto source = static_cast<int>(program.source(*position->instruction).source());
+  if (source > 0 && source < plan.plan->sources_size())
+    text += ", from " + plan.plan->sources(source);
+  return text + ahead;
+}
+
+std::string describeDevice(const PreparedPlan &plan, const DeviceExecutor &device,
+                           uint64_t stalledStep) {
+  std::vector<std::string> place;
+  std::vector<int64_t> coordinates = plan.mesh.coordinates(device.index());
+  for (size_t i = 0; i < coordinates.size(); ++i)
+    if (!plan.mesh.axes()[i].temporal)
+      place.push_back(fmt::format("{}={}", plan.mesh.axes()[i].name, coordinates[i]));
+  return fmt::format("device {}{} {}", device.index(),
+                     place.empty() ? "" : fmt::format(" ({})", fmt::join(place, ", ")),
+                     describePlace(plan, device, stalledStep));
+}
+
+DevicePlaces::DevicePlaces(const PreparedPlan &plan,
+                           const std::vector<std::unique_ptr<DeviceExecutor>> &devices)
+    : plan(plan), devices(devices), seen(devices.size()) {}
+
+std::string DevicePlaces::describe() {
+  constexpr size_t most = 4;
+  std::vector<std::string> texts;
+  Clock::time_point now = Clock::now();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    uint64_t advances = devices[i]->advances();
+    if (std::exchange(seen[i].advances, advances) != advances ||
+        seen[i].since == Clock::time_point())
+      seen[i].since = now;
+    if (!devices[i]->position())
+      continue;
+    if (texts.size() < most)
+      texts.push_back(fmt::format("{}, for {:.1f} s", describeDevice(plan, *devices[i]),
+                                  std::chrono::duration<double>(now - seen[i].since).count()));
+    else if (texts.size() == most)
+      texts.emplace_back("...");
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+/// The instruction, if it communicates.
+static std::optional<FlightOperation> operationAt(const PreparedPlan &plan,
+                                                  const DeviceExecutor &device, size_t entryIndex,
+                                                  size_t index) {
+  const PreparedProgram &program = device.getProgram();
+  const PreparedInstruction &instruction = program.instructions[index];
+  FlightOperation operation;
+  auto setTransfer = [&](size_t number) {
+    const PreparedTransfer &transfer = program.transfers[number];
+    operation.operation = transfer.sends ? "send" : "receive";
+    operation.devices = {device.transferPeer(number)};
+    for (const PreparedTransfer::Tensor &tensor : transfer.tensors)
+      operation.bytes += tensor.bytes;
+  };
+  const auto *collective = std::get_if<PreparedCollective>(&instruction);
+  if (const auto *wait = std::get_if<PreparedWait>(&instruction)) {
+    collective = &std::get<PreparedCollective>(program.instructions[wait->collective]);
+    operation.isWait = true;
+  }
+  if (collective) {
+    operation.operation = name(collective->specs.front().kind);
+    operation.devices = plan.mesh.group(device.index(), plan.groups[collective->group]);
+    for (const CollectiveSpec &spec : collective->specs)
+      operation.bytes += spec.input.numBytes();
+  } else if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction)) {
+    setTransfer(start->transfer);
+  } else if (const auto *finish = std::get_if<PreparedFinishTransfer>(&instruction)) {
+    operation.isWait = true;
+    setTransfer(finish->transfer);
+  } else {
+    return std::nullopt;
+  }
+  const PreparedProgram::Entry &entry = program.schedule[entryIndex];
+  operation.task = program.program->tasks(static_cast<int>(entry.task)).name();
+  operation.microbatch = entry.microbatch;
+  operation.instruction = index - program.taskBegin[entry.task];
+  auto source = static_cast<int>(program.source(index).source());
+  if (source > 0 && source < plan.plan->sources_size())
+    operation.source = plan.plan->sources(source);
+  return operation;
+}
+
+static DeviceFlight flightOf(const PreparedPlan &plan, const DeviceExecutor &device) {
+  constexpr size_t mostNext = 16;
+  DeviceFlight flight{device.index(), describeDevice(plan, device), {}, {}};
+  for (const FlightRing::Record &record : device.getFlight().last())
+    if (auto operation = operationAt(plan, device, record.entry, record.instruction)) {
+      operation->step = record.step;
+      operation->begin = record.begin;
+      operation->end = record.end;
+      flight.last.push_back(std::move(*operation));
+    }
+  std::optional<DeviceExecutor::Position> position = device.position();
+  if (!position)
+    return flight;
+  const PreparedProgram &program = device.getProgram();
+  for (size_t entry = position->entry; entry < program.schedule.size(); ++entry) {
+    size_t task = program.schedule[entry].task;
+    size_t begin = program.taskBegin[task];
+    if (entry == position->entry)
+      begin = position->instruction.value_or(begin);
+    for (size_t index = begin; index < program.taskBegin[task + 1] && flight.next.size() < mostNext;
+         ++index)
+      if (auto operation = operationAt(plan, device, entry, index))
+        flight.next.push_back(std::move(*operation));
+  }
+  return flight;
+}
+
+std::vector<DeviceFlight> DevicePlaces::flight() const {
+  std::vector<DeviceFlight> flights;
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
+    flights.push_back(flightOf(plan, *device));
+  return flights;
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,28 @@
+//===- Agreement.h - Small values of all processes -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_PROCESSES_AGREEMENT_H
+#define DTC_RUNTIME_FABRICS_PROCESSES_AGREEMENT_H
+
+#include "runtime/fabrics/processes/Messages.h"
+#include "support/Collective.h"
+
+#include <string>
+
+namespace dtc::runtime {
+
+/// The tags from 0 that agreements use.
+inline constexpr int64_t kAgreementTags = 2;
+
+/// What all processes give, reduced, along a binomial tree. All call it and broadcast() in the same
+/// order, each from one thread at a time. Sums wrap.
+Expected<int64_t> agree(Messages &messages, Reduction reduction, int64_t value);
+/// What process `from` gives, along a binomial tree.
+Expected<std::string> broadcast(Messages &messages, int64_t from, std::string bytes);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_FABRICS_PROCESSES_AGREEMENT_H

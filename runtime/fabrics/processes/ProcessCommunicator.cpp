@@ -1,0 +1,53 @@
+//===- ProcessCommunicator.cpp - Collectives of devices in many processes --===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/processes/ProcessCommunicator.h"
+
+namespace dtc::runtime {
+
+Expected<Communicator::Group> ProcessCommunicator::openGroup(const std::vector<std::string> &axes) {
+  Expected<std::shared_ptr<SharedGroup>> shared = world->openGroup(device, axes, lane);
+  if (!shared)
+    return shared.error();
+  Membership membership{std::move(*shared), 0, 0};
+  if (!membership.shared) {
+    Expected<Group> group = local.openGroup(axes);
+    if (!group)
+      return group.error();
+    membership.localGroup = *group;
+  } else {
+    for (int64_t other : world->getMesh().group(device, axes)) {
+      if (other == device)
+        break;
+      membership.member += world->processOf(other) == world->processOf(device);
+    }
+  }
+  groups.push_back(std::move(membership));
+  return groups.size() - 1;
+}
+
+MaybeError ProcessCommunicator::run(const Call &call) {
+  const Membership &membership = groups[call.group];
+  if (!membership.shared)
+    return local.run(membership.localGroup, call.specs, call.operands);
+  if (MaybeError error = world->failure())
+    return error;
+  const char *what = name(call.specs.front().kind);
+  if (static_cast<size_t>(call.specs.front().members) != membership.shared->numMembers())
+    return Error{"the collective is for a group of another size"};
+  MaybeError error;
+  if (!membership.shared->run(membership.member, call.specs, call.operands, error) &&
+      !world->failure())
+    error = Error{std::string(what) + ": the members of the group called different collectives"};
+  // The first reason holds, in all processes.
+  if (error)
+    world->abort(*error);
+  if (MaybeError failure = world->failure())
+    return failure->inContext(what);
+  return std::nullopt;
+}
+
+} // namespace dtc::runtime

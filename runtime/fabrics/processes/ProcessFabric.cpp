@@ -1,0 +1,92 @@
+//===- ProcessFabric.cpp - Devices in several processes --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/processes/ProcessFabric.h"
+
+#include "runtime/fabrics/Staged.h"
+#include "runtime/fabrics/processes/Agreement.h"
+#include "runtime/fabrics/processes/ProcessCommunicator.h"
+#include "runtime/fabrics/processes/ProcessTransfers.h"
+
+#include <fmt/format.h>
+
+namespace dtc::runtime {
+
+namespace {
+
+class ProcessFabric final : public Fabric {
+public:
+  explicit ProcessFabric(std::shared_ptr<ProcessWorld> theWorld)
+      : Fabric(theWorld->getMesh(), theWorld->ownDevices()), world(std::move(theWorld)) {}
+
+  int64_t process() const override { return messages().process(); }
+  int64_t numProcesses() const override { return messages().numProcesses(); }
+  int64_t processesOnHost() const override { return messages().processesOnHost(); }
+  int64_t processOf(int64_t device) const override { return world->processOf(device); }
+
+  Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
+                                                           Device &memory) override {
+    auto host = std::make_unique<ProcessCommunicator>(world, device, lane);
+    if (memory.isHostMemory())
+      return std::unique_ptr<Communicator>(std::move(host));
+    return stageCommunicator(std::move(host), memory);
+  }
+  Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) override {
+    auto host = std::make_unique<ProcessTransfers>(world, device);
+    if (memory.isHostMemory())
+      return std::unique_ptr<Transfers>(std::move(host));
+    return stageTransfers(std::move(host), memory);
+  }
+
+  Expected<int64_t> agree(Reduction reduction, int64_t value) override {
+    Expected<int64_t> agreed = runtime::agree(messages(), reduction, value);
+    if (MaybeError error = world->failure(); error && !agreed)
+      return *error;
+    return agreed;
+  }
+  Expected<std::string> broadcast(int64_t from, std::string bytes) override {
+    Expected<std::string> given = runtime::broadcast(messages(), from, std::move(bytes));
+    if (MaybeError error = world->failure(); error && !given)
+      return *error;
+    return given;
+  }
+
+  void abort(const Error &reason) override { world->abort(reason); }
+
+private:
+  Messages &messages() const { return world->getMessages(); }
+
+  std::shared_ptr<ProcessWorld> world;
+};
+
+} // namespace
+
+std::vector<int64_t> placeDevices(int64_t numDevices, int64_t numProcesses) {
+  std::vector<int64_t> processes;
+  for (int64_t process = 0; process < numProcesses; ++process)
+    processes.insert(processes.end(),
+                     static_cast<size_t>(numDevices / numProcesses +
+                                         (process < numDevices % numProcesses ? 1 : 0)),
+                     process);
+  return processes;
+}
+
+Expected<std::shared_ptr<Fabric>> openProcessFabric(const Mesh &mesh,
+                                                    std::shared_ptr<Messages> messages) {
+  int64_t processes = messages->numProcesses();
+  if (mesh.numDevices() < processes)
+    return Error{fmt::format("the plan is for {} device{}, but there are {} processes, and each "
+                             "has at least one device; start at most {}",
+                             mesh.numDevices(), mesh.numDevices() == 1 ? "" : "s", processes,
+                             mesh.numDevices())};
+  auto world = std::make_shared<ProcessWorld>(mesh, placeDevices(mesh.numDevices(), processes),
+                                              std::move(messages));
+  if (MaybeError error = world->checkTags())
+    return *error;
+  return std::shared_ptr<Fabric>(std::make_shared<ProcessFabric>(std::move(world)));
+}
+
+} // namespace dtc::runtime

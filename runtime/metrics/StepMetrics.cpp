@@ -1,0 +1,94 @@
+//===- StepMetrics.cpp - What is known after a step ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/metrics/StepMetrics.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace dtc::runtime {
+
+using Value = std::optional<double>;
+
+static constexpr Metric kMetrics[] = {
+    {.name = "loss",
+     .tag = "train/loss",
+     .help = "The loss of the last step",
+     .isOfAll = true,
+     .of = [](const StepMetrics &step) { return step.loss; }},
+    {.name = "grad_norm",
+     .tag = "train/grad_norm",
+     .help = "The norm of all gradients of the last step, before they were clipped",
+     .isOfAll = true,
+     .of = [](const StepMetrics &step) { return step.gradNorm; }},
+    {.name = "lr",
+     .tag = "train/learning_rate",
+     .help = "The learning rate of the last step",
+     .isOfAll = true,
+     .of = [](const StepMetrics &step) { return step.learningRate; }},
+    {.name = "step_seconds",
+     .tag = "speed/step_seconds",
+     .help = "What the last step took, in seconds",
+     .isOfAll = true,
+     .of = [](const StepMetrics &step) { return Value(step.seconds); }},
+    {.name = "tokens_per_second",
+     .tag = "speed/tokens_per_second",
+     .help = "Tokens, or samples where there are no tokens, of all devices in a second of the last "
+             "step",
+     .isOfAll = true,
+     .of = [](const StepMetrics &step) { return Value(step.tokensPerSecond); }},
+    {.name = "peak_bytes",
+     .tag = "memory/peak_bytes",
+     .help = "The memory that the plan takes on a device, in bytes",
+     .isCount = true,
+     .isOfAll = true,
+     .of = [](const StepMetrics &step) { return Value(static_cast<double>(step.peakBytes)); }},
+    {.name = "skipped_steps",
+     .tag = "train/skipped_steps",
+     .help = "Steps that were skipped since the start, since their gradients were not finite",
+     .isCount = true,
+     .isOfAll = true,
+     .of = [](const StepMetrics &step) { return Value(static_cast<double>(step.skippedSteps)); }},
+    {.name = "eval_loss",
+     .tag = "eval/loss",
+     .help = "The loss on held-out data when it was last computed",
+     .of = [](const StepMetrics &step) { return step.evalLoss; }},
+    {.name = "loss_scale",
+     .tag = "train/loss_scale",
+     .help = "What the loss of the last step was multiplied by before its gradients were computed",
+     .of = [](const StepMetrics &step) { return step.lossScale; }},
+    {.name = "checkpoint_wait_seconds",
+     .tag = "checkpoint/wait_seconds",
+     .help = "How long training waited, at the last checkpoint, for the one before to be written, "
+             "in seconds",
+     .of = [](const StepMetrics &step) { return step.checkpointWaitSeconds; }},
+    {.name = "checkpoint_copy_seconds",
+     .tag = "checkpoint/copy_seconds",
+     .help = "How long training waited for the states to be copied for the last checkpoint, in "
+             "seconds",
+     .of = [](const StepMetrics &step) { return step.checkpointCopySeconds; }},
+};
+
+std::span<const Metric> allMetrics() { return kMetrics; }
+
+std::string toJson(const StepMetrics &metrics) {
+  nlohmann::ordered_json line;
+  line["step"] = metrics.step;
+  for (const Metric &metric : kMetrics) {
+    Value value = metric.of(metrics);
+    if (!value && !metric.isOfAll)
+      continue;
+    if (!value || !std::isfinite(*value))
+      line[metric.name] = nullptr;
+    else if (metric.isCount)
+      line[metric.name] = static_cast<int64_t>(*value);
+    else
+      line[metric.name] = *value;
+  }
+  return line.dump();
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,53 @@
+//===- StepMetrics.h - What is known after a step --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_METRICS_STEPMETRICS_H
+#define DTC_RUNTIME_METRICS_STEPMETRICS_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace dtc::runtime {
+
+/// One step's numbers; a value is absent if the plan does not compute it.
+struct StepMetrics {
+  int64_t step = 0; // 1 is the first
+  std::optional<double> loss = {};
+  std::optional<double> gradNorm = {};
+  std::optional<double> learningRate = {};
+  double seconds = 0;
+  double tokensPerSecond = 0;
+  uint64_t peakBytes = 0;
+  int64_t skippedSteps = 0;             // up to this one, this one included
+  std::optional<double> evalLoss = {};  // on held-out data, if it was computed after the step
+  std::optional<double> lossScale = {}; // of the step, if the plan scales its loss
+  /// If a checkpoint was begun after the step: how long training waited for the one before to be
+  /// written, and for the copy of the states.
+  std::optional<double> checkpointWaitSeconds = {}, checkpointCopySeconds = {};
+};
+
+/// What every place to which metrics go calls one of them, and means by it.
+struct Metric {
+  const char *name = ""; ///< a key of the JSON lines; Prometheus has dtc_ before it
+  const char *tag = "";  ///< TensorBoard's
+  const char *help = ""; ///< with its unit
+  bool isCount = false;  ///< a whole number
+  bool isOfAll = false;  ///< whether the JSON line of a step that lacks it says null
+  std::optional<double> (*of)(const StepMetrics &) = nullptr;
+};
+
+/// All of a step but its number, in the order of the JSON lines.
+std::span<const Metric> allMetrics();
+
+/// The metrics as one line of JSON without its end: "step", then allMetrics(). Non-finite numbers
+/// are null.
+std::string toJson(const StepMetrics &metrics);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_METRICS_STEPMETRICS_H

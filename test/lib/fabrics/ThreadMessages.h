@@ -1,0 +1,35 @@
+//===- ThreadMessages.h - Processes that are threads -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_LIB_FABRICS_THREADMESSAGES_H
+#define DTC_TEST_LIB_FABRICS_THREADMESSAGES_H
+
+#include "runtime/fabrics/Fabric.h"
+#include "runtime/fabrics/processes/Messages.h"
+
+#include <memory>
+#include <vector>
+
+namespace dtc::runtime::testing {
+
+struct ThreadMessagesOptions {
+  uint64_t seed = 1;
+  /// Of the times that a batch is asked whether it is done, the share in which nothing has moved.
+  double delayed = 0.5;
+};
+
+/// The ends of a network between so many processes, all of which are in this one. It moves messages
+/// of different tags in any order, and only when somebody asks.
+std::vector<std::shared_ptr<Messages>> openThreadMessages(int64_t processes,
+                                                          ThreadMessagesOptions options = {});
+
+/// The fabric of several processes with all of them in this one, so that a test can drive all
+/// devices: of `processes` there are as many as the mesh has devices, at most.
+OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions options = {});
+
+} // namespace dtc::runtime::testing
+
+#endif // DTC_TEST_LIB_FABRICS_THREADMESSAGES_H

@@ -1,0 +1,65 @@
+//===- FindingsTest.cpp - Why a run ends -----------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/control/Findings.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+
+static const std::vector<std::string> hosts = {"a", "b", "c"};
+
+TEST(Findings, LossBeforeErrorsThatFollow) {
+  Findings findings(hosts);
+  EXPECT_TRUE(findings.isEmpty());
+  findings.fail(0, "the network says no");
+  findings.lose(2, "it fell");
+  findings.lose(2, "a second word");
+  findings.setPlace(0, "waits for device 2", {});
+  findings.setPlace(1, "", {});
+  RunEnd end = findings.decide();
+  EXPECT_TRUE(end.hasLostProcess);
+  EXPECT_EQ(end.reason, "process 2 on c was lost: it fell\n  process 0 on a: waits for device 2\n"
+                        "  process 1 on b: is in no step");
+}
+
+TEST(Findings, AllThatAreLost) {
+  Findings findings(hosts);
+  findings.lose(1, "first");
+  findings.lose(2, "second");
+  EXPECT_EQ(findings.decide().reason,
+            "process 1 on b was lost: first\n  process 2 on c was lost: second");
+}
+
+TEST(Findings, TheFirstError) {
+  Findings findings(hosts);
+  findings.fail(2, "the disk is full");
+  findings.fail(1, "another");
+  findings.fail(2, "step 3: the disk is full");
+  findings.fail(2, "what follows from it");
+  findings.setPlace(0, "", {});
+  RunEnd end = findings.decide();
+  EXPECT_FALSE(end.hasLostProcess);
+  EXPECT_EQ(end.reason, "process 2 on c: step 3: the disk is full");
+}
+
+TEST(Findings, AnErrorOfAllNamesNone) {
+  Findings findings(hosts);
+  findings.fail(1, "no such file");
+  findings.fail(0, "no such file");
+  EXPECT_EQ(findings.decide().reason, "no such file");
+}
+
+TEST(Findings, ListsSomeOfManyPlaces) {
+  std::vector<std::string> many(100, "host");
+  Findings findings(many);
+  for (int64_t process = 0; process < 100; ++process)
+    findings.setPlace(process, "waits", {});
+  findings.fail(0, "error");
+  std::string reason = findings.decide().reason;
+  EXPECT_EQ(std::count(reason.begin(), reason.end(), '\n'), 17);
+  EXPECT_TRUE(reason.ends_with("\n  and others")) << reason;
+}

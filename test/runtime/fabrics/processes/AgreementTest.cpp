@@ -1,0 +1,87 @@
+//===- AgreementTest.cpp - Small values of all processes -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/processes/Agreement.h"
+
+#include "runtime/fabrics/processes/ProcessFabric.h"
+#include "test/lib/fabrics/ThreadMessages.h"
+#include "test/lib/plans/Expect.h"
+
+#include <future>
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+namespace {
+
+/// What call(messages) returns in each of so many processes.
+template <typename Call> auto inProcesses(int64_t processes, const Call &call) {
+  using Result = decltype(call(std::declval<Messages &>()));
+  std::vector<std::future<Result>> futures;
+  auto ends = openThreadMessages(processes);
+  for (auto &end : ends)
+    futures.push_back(std::async(std::launch::async, [&call, end] { return call(*end); }));
+  std::vector<Result> results;
+  for (std::future<Result> &future : futures)
+    results.push_back(future.get());
+  return results;
+}
+
+} // namespace
+
+TEST(Agreement, AllGetTheSame) {
+  for (int64_t processes : {1, 2, 3, 4, 7, 8, 13})
+    for (auto [reduction, expected] :
+         {std::pair(Reduction::Sum, processes * (processes - 1) / 2),
+          std::pair(Reduction::Max, processes - 1), std::pair(Reduction::Min, int64_t{0})})
+      for (const Expected<int64_t> &value :
+           inProcesses(processes, [&, r = reduction](Messages &messages) {
+             return agree(messages, r, messages.process());
+           }))
+        EXPECT_EQ(*value, expected) << processes;
+}
+
+TEST(Agreement, BroadcastsOfAnySizeInARow) {
+  for (int64_t processes : {1, 2, 5, 8}) {
+    auto results = inProcesses(processes, [](Messages &messages) {
+      std::string all;
+      for (int64_t from = 0; from < messages.numProcesses(); ++from)
+        for (size_t size : {0, 1, 504, 505, 100000}) {
+          std::string own(size, static_cast<char>('a' + messages.process()));
+          Expected<std::string> got = broadcast(messages, from, std::move(own));
+          if (!got || *got != std::string(size, static_cast<char>('a' + from)))
+            return std::string("wrong");
+          all += std::to_string(got->size()) + " ";
+        }
+      return all;
+    });
+    for (const std::string &result : results) {
+      EXPECT_NE(result, "wrong");
+      EXPECT_EQ(result, results.front());
+    }
+  }
+}
+
+TEST(Agreement, AnAbortEndsIt) {
+  auto ends = openThreadMessages(3);
+  auto waiting = std::async(std::launch::async, [&] { return agree(*ends[0], Reduction::Max, 1); });
+  ends[2]->abort(Error{"the disk is full"});
+  EXPECT_ERROR(waiting.get(), "the disk is full");
+  EXPECT_ERROR(broadcast(*ends[1], 0, "text"), "the disk is full");
+}
+
+TEST(PlaceDevices, ConsecutiveOnesInEachProcess) {
+  EXPECT_EQ(placeDevices(4, 2), (std::vector<int64_t>{0, 0, 1, 1}));
+  EXPECT_EQ(placeDevices(5, 3), (std::vector<int64_t>{0, 0, 1, 1, 2}));
+  EXPECT_EQ(placeDevices(3, 3), (std::vector<int64_t>{0, 1, 2}));
+}
+
+TEST(PlaceDevices, EachProcessHasADevice) {
+  auto ends = openThreadMessages(3);
+  EXPECT_ERROR(openProcessFabric(Mesh({{"dp", 2, false}}), ends[0]),
+               "the plan is for 2 devices, but there are 3 processes");
+}

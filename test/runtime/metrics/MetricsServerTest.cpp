@@ -1,0 +1,70 @@
+//===- MetricsServerTest.cpp - Metrics for Prometheus ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/metrics/MetricsServer.h"
+
+#include "test/lib/plans/Expect.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+/// What a server at an address answers to GET /metrics.
+static std::string get(const std::string &address) {
+  size_t colon = address.rfind(':');
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
+  inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof(to)), 0);
+  std::string request = "GET /metrics HTTP/1.0\r\n\r\n", answer;
+  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  char buffer[4096];
+  for (ssize_t count; (count = read(fd, buffer, sizeof(buffer))) > 0;)
+    answer.append(buffer, static_cast<size_t>(count));
+  close(fd);
+  return answer;
+}
+
+TEST(MetricsServer, HasTheLastStep) {
+  auto server = MetricsServer::open("0", "gpt2 \"tiny\"");
+  ASSERT_OK(server);
+  std::string address = (*server)->address();
+  EXPECT_TRUE(address.starts_with("127.0.0.1:")) << address;
+  EXPECT_TRUE(get(address).starts_with("HTTP/1.1 200"));
+  ASSERT_OK((*server)->begin(0));
+  ASSERT_OK((*server)->write({.step = 1, .loss = 2.5, .seconds = 0.25, .evalLoss = 3}));
+  ASSERT_OK((*server)->write({.step = 2, .loss = 2.25, .seconds = 0.5}));
+  std::string answer = get(address);
+  const std::string labels = "{model=\"gpt2 \\\"tiny\\\"\"} ";
+  for (const char *line : {"dtc_step", "dtc_loss", "dtc_step_seconds", "dtc_eval_loss"})
+    EXPECT_TRUE(contains(answer, "# TYPE " + std::string(line) + " gauge\n")) << answer;
+  EXPECT_TRUE(contains(answer, "dtc_step" + labels + "2\n")) << answer;
+  EXPECT_TRUE(contains(answer, "dtc_loss" + labels + "2.25\n")) << answer;
+  EXPECT_TRUE(contains(answer, "dtc_eval_loss" + labels + "3\n")) << answer;
+  EXPECT_TRUE(contains(answer, "dtc_step_timestamp_seconds" + labels)) << answer;
+  EXPECT_FALSE(contains(answer, "dtc_loss_scale")) << answer;
+
+  EXPECT_ERROR(MetricsServer::open(address, ""),
+               "cannot listen on " + address + ": the port is in use, or ");
+}
+
+TEST(MetricsServer, ListensOnlyWhereAsked) {
+  EXPECT_EQ(*parseMetricsAddress("9400"), "127.0.0.1:9400");
+  EXPECT_EQ(*parseMetricsAddress("0.0.0.0:9400"), "0.0.0.0:9400");
+  EXPECT_EQ(*parseMetricsAddress("[::1]:0"), "[::1]:0");
+  for (const char *text : {"", ":", ":9400", "9400:", "65536", "-1", "94x", "localhost:9400", "1,2",
+                           "9400s", "127.0.0.1:9400,8", "+5", " 5"})
+    EXPECT_ERROR(parseMetricsAddress(text),
+                 "found \"" + std::string(text) + "\", expected a port from 0 to 65535, or ");
+  EXPECT_ERROR(MetricsServer::open("203.0.113.1:9400", ""), "the address is none of this machine");
+}
