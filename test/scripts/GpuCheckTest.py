@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""What scripts/gpu-check.sh reports of programs that pass, fail, hang or are missing. The programs are small scripts that
+stand in for those of a package."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "gpu-check.sh")
+MODELS = ["mlp", "gpt2-tiny", "llama-tiny", "gpt2-tiny-bf16", "llama-tiny-bf16", "gpt2-tiny-devices", "llama-tiny-devices"]
+
+# Lists a GPU, and writes the losses of 20 steps; those of "cuda" are FACTOR times the others.
+TRAINER = """#!/bin/sh
+[ "$1" = --list-devices ] && printf 'cpu: 2 threads\\ncuda 0: a GPU, 1 MiB\\n' && exit
+while [ $# -gt 0 ]; do
+  case "$1" in --device) device=$2 ;; --metrics) metrics=$2 ;; --steps) steps=$2 ;; esac
+  shift
+done
+[ "$device" = cuda ] && factor=FACTOR || factor=1
+awk -v steps="$steps" -v factor="$factor" 'BEGIN {
+  for (i = 0; i < steps; ++i) printf "{\\"step\\": %d, \\"loss\\": %s}\\n", i, \
+    factor == "NaN" ? factor : sprintf("%.7g", (3 - i / 10) * factor) }' >"$metrics"
+"""
+
+
+class GpuCheckTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="gpu-check-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        for name in ["bin", "models"]:
+            os.mkdir(os.path.join(self.folder, name))
+        shutil.copy(SCRIPT, self.folder)
+        for model in MODELS:
+            self.write(f"models/{model}.plan", "")
+        for data in ["mlp.data.safetensors", "gpt2-tiny.data.txt", "llama-tiny.data.txt"]:
+            self.write(f"models/{data}", "")
+        self.program("dtc-run", TRAINER.replace("FACTOR", "1.00001"))
+        self.program("dtc-cuda-kernel-test", "#!/bin/sh\necho passed\n")
+        self.program("GpuKernelBenchmark", "#!/bin/sh\necho 1 us\n")
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w") as file:
+            file.write(text)
+
+    def program(self, name, text):
+        self.write(f"bin/{name}", text)
+        os.chmod(os.path.join(self.folder, "bin", name), 0o755)
+
+    def start(self, **environment):
+        # Without the toolkit's tools in PATH, whatever this machine has.
+        return subprocess.Popen(["./gpu-check.sh", "results"], cwd=self.folder, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                                env=dict(os.environ, **environment))
+
+    def run_check(self, **environment):
+        """The exit status, what was printed, and state and note of each part."""
+        process = self.start(**environment)
+        output, _ = process.communicate()
+        return process.returncode, output, self.parts()
+
+    def parts(self):
+        with open(os.path.join(self.folder, "results", "gpu-check.json")) as file:
+            return {part["name"]: (part["state"], part["note"]) for part in json.load(file)["parts"]}
+
+    def test_all_parts_pass(self):
+        status, output, parts = self.run_check()
+        self.assertEqual(status, 0, output)
+        for name in ["devices", "mlp", "gpt2", "llama", "gpt2-bf16", "llama-bf16", "gpt2-devices", "llama-devices",
+                     "kernels", "times"]:
+            self.assertEqual(parts[name][0], "ok", (name, output))
+        self.assertIn("20 steps, largest difference of losses 1e-05", parts["mlp"][1])
+        self.assertIn("memcheck", parts)
+
+    def test_other_losses_fail(self):
+        self.program("dtc-run", TRAINER.replace("FACTOR", "1.01"))
+        status, output, parts = self.run_check()
+        self.assertEqual(status, 1, output)
+        self.assertEqual(parts["mlp"][0], "failed")
+        self.assertIn("largest difference of losses 0.01 ", parts["mlp"][1])
+        self.assertEqual(parts["gpt2-bf16"][0], "ok") # whose tolerance is larger
+        self.assertEqual(parts["kernels"][0], "ok")   # what comes after runs
+
+    def test_losses_that_are_no_numbers_fail(self):
+        self.program("dtc-run", TRAINER.replace("FACTOR", "NaN"))
+        self.assertEqual(self.run_check()[2]["mlp"][0], "failed")
+
+    def test_no_gpu(self):
+        self.program("dtc-run", "#!/bin/sh\necho 'cuda: no NVIDIA driver'\n")
+        status, output, parts = self.run_check()
+        self.assertEqual(status, 77, output)
+        self.assertEqual(list(parts), ["devices"])
+        self.assertIn("no NVIDIA driver", output)
+
+    def test_programs_that_do_not_start(self):
+        self.program("dtc-run", "#!/bin/sh\necho 'no such library \"x\"'\nexit 127\n")
+        status, output, parts = self.run_check()
+        self.assertEqual(status, 1, output)
+        self.assertEqual(parts, {"devices": ("failed", 'status 127; no such library "x"')})
+
+    def test_what_the_package_lacks_is_left_out(self):
+        os.remove(os.path.join(self.folder, "models", "gpt2-tiny.plan"))
+        os.remove(os.path.join(self.folder, "bin", "GpuKernelBenchmark"))
+        status, output, parts = self.run_check()
+        self.assertEqual(status, 0, output)
+        self.assertEqual(parts["gpt2"], ("left-out", "the package has no models/gpt2-tiny.plan"))
+        self.assertEqual(parts["times"], ("left-out", "the package has no bin/GpuKernelBenchmark"))
+
+    def test_no_time_is_left(self):
+        self.program("dtc-cuda-kernel-test", "#!/bin/sh\nexec sleep 1000\n")
+        _, output, parts = self.run_check(DTC_GPU_CHECK_SECONDS="10")
+        self.assertIn(parts["kernels"][0], ["stopped", "left-out"], output)
+        self.assertEqual(parts["times"], ("left-out", "the 10 s of the check are over"))
+
+    def test_a_wrong_time(self):
+        process = self.start(DTC_GPU_CHECK_SECONDS="1.5")
+        output, _ = process.communicate()
+        self.assertEqual((process.returncode, output.strip()),
+                         (2, "error: DTC_GPU_CHECK_SECONDS is '1.5', expected whole seconds, at least 1"))
+
+    def test_stopped_while_a_part_runs(self):
+        # The part says that it runs, then waits far longer than this test.
+        self.program("dtc-cuda-kernel-test", "#!/bin/sh\necho $$ > runs.part\nmv runs.part runs\nexec sleep 1000\n")
+        process = self.start()
+        runs = os.path.join(self.folder, "runs")
+        while not os.path.exists(runs):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        self.assertEqual(self.parts()["kernels"][0], "running") # as it is if the machine goes away
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGTERM, output)
+        parts = self.parts()
+        self.assertEqual(parts["kernels"], ("stopped", "the check got SIGTERM"))
+        self.assertEqual(parts["llama-devices"][0], "ok")
+        with open(runs) as file:
+            child = int(file.read())
+        with self.assertRaises(ProcessLookupError):
+            while True: # until the kernel has ended it
+                os.kill(child, 0)
+                time.sleep(0.01)
+
+    def test_wrong_arguments(self):
+        for arguments in [["run", "results"], ["--help"]]:
+            process = subprocess.run(["./gpu-check.sh", *arguments], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(process.returncode, 2)
+            self.assertIn("gpu-check.sh [FOLDER]", process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
