@@ -7,6 +7,7 @@
 #ifndef DTC_DIALECTS_DIST_DIST_H
 #define DTC_DIALECTS_DIST_DIST_H
 
+#include "dialects/dtc/Constraint.h"
 #include "dialects/dtc/DtcOps.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

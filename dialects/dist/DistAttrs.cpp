@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
+using namespace dtc;
 using namespace dtc::dist;
 
 //===----------------------------------------------------------------------===//
@@ -75,25 +76,28 @@ LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
                                int64_t size, bool temporal, bool pipeline, StringAttr,
                                FloatAttr bandwidth, FloatAttr latency) {
   if (name.getValue().empty())
-    return emitError() << "a mesh axis has an empty name";
+    return violates(emitError, "axis-c1") << "a mesh axis has an empty name";
   if (size < 1 || size > kMaxMeshSize)
-    return emitError() << "mesh axis " << name << " has size " << size << ", expected 1 to "
-                       << kMaxMeshSize;
+    return violates(emitError, "axis-c2")
+           << "mesh axis " << name << " has size " << size << ", expected 1 to " << kMaxMeshSize;
   if (temporal && pipeline)
-    return emitError() << "mesh axis " << name
-                       << " is temporal and a pipeline, expected one of both";
+    return violates(emitError, "axis-c3")
+           << "mesh axis " << name << " is temporal and a pipeline, expected one of both";
   if (!bandwidth != !latency)
-    return emitError() << "mesh axis " << name << " has a bandwidth or a latency, expected both";
+    return violates(emitError, "axis-c4")
+           << "mesh axis " << name << " has a bandwidth or a latency, expected both";
   if (bandwidth && !(bandwidth.getValueAsDouble() >= 0 && latency.getValueAsDouble() >= 0))
-    return emitError() << "mesh axis " << name << " has a link of " << bandwidth.getValueAsDouble()
-                       << " bytes a second and " << latency.getValueAsDouble()
-                       << " seconds, expected at least 0 of each (0: not known)";
+    return violates(emitError, "axis-c4")
+           << "mesh axis " << name << " has a link of " << bandwidth.getValueAsDouble()
+           << " bytes a second and " << latency.getValueAsDouble()
+           << " seconds, expected at least 0 of each (0: not known)";
   return success();
 }
 
 LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t index, Pass) {
   if (index < 0)
-    return emitError() << "stage " << index << " does not exist; stages count from 0";
+    return violates(emitError, "stage-c1")
+           << "stage " << index << " does not exist; stages count from 0";
   return success();
 }
 
@@ -204,21 +208,25 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<bool> open, ArrayRef<int64_t> priorities) {
   if ((!open.empty() && open.size() != dims.size()) ||
       (!priorities.empty() && priorities.size() != dims.size()))
-    return emitError() << "a sharding of " << dims.size() << " dimensions has " << open.size()
-                       << " marks for open ones and " << priorities.size() << " priorities";
+    return violates(emitError, "sharding-c1")
+           << "a sharding of " << dims.size() << " dimensions has " << open.size()
+           << " marks for open ones and " << priorities.size() << " priorities";
   llvm::StringSet<> seen;
   auto check = [&](Attribute attr) -> LogicalResult {
     auto axes = dyn_cast<ArrayAttr>(attr);
     if (!axes)
-      return emitError() << "a dimension of a sharding is " << attr << ", expected a list of axes";
+      return violates(emitError, "sharding-c1")
+             << "a dimension of a sharding is " << attr << ", expected a list of axes";
     for (Attribute axis : axes) {
       auto name = dyn_cast<StringAttr>(axis);
       if (!name)
-        return emitError() << "an axis of a sharding is " << axis << ", expected its name";
+        return violates(emitError, "sharding-c1")
+               << "an axis of a sharding is " << axis << ", expected its name";
       if (!seen.insert(name.getValue()).second)
-        return emitError() << "axis " << name
-                           << " is used twice in one sharding; an axis can split one dimension, or "
-                              "be partial, but not both";
+        return violates(emitError, "sharding-c1")
+               << "axis " << name
+               << " is used twice in one sharding; an axis can split one dimension, or "
+                  "be partial, but not both";
     }
     return success();
   };

@@ -13,6 +13,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace dtc;
 using namespace dtc::dist;
 
 #include "dialects/dist/DistDialect.cpp.inc"
@@ -83,25 +84,26 @@ LogicalResult dtc::dist::verifySharding(Operation *at, ShardingAttr sharding, Ty
                                         const Twine &what) {
   auto mesh = lookupMesh(at, sharding.getMesh());
   if (!mesh)
-    return at->emitOpError() << what << " has a sharding on " << sharding.getMesh()
-                             << ", which is not a dist.mesh; declare it in the module";
+    return violates(at, "sharding-c2") << what << " has a sharding on " << sharding.getMesh()
+                                       << ", which is not a dist.mesh; declare it in the module";
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    return at->emitOpError() << what << " has a sharding, but its type is " << type
-                             << ", expected a tensor";
+    return violates(at, "sharding-c3")
+           << what << " has a sharding, but its type is " << type << ", expected a tensor";
   if (tensor.getRank() != sharding.getRank())
-    return at->emitOpError() << what << " has rank " << tensor.getRank() << ", but its sharding "
-                             << sharding << " has " << sharding.getRank() << " dimensions";
+    return violates(at, "sharding-c4")
+           << what << " has rank " << tensor.getRank() << ", but its sharding " << sharding
+           << " has " << sharding.getRank() << " dimensions";
   auto check = [&](ArrayAttr axes) -> LogicalResult {
     for (Attribute name : axes) {
       auto meshAxes = mesh.getAxes().getAsRange<AxisAttr>();
       auto known = llvm::find_if(meshAxes, [&](AxisAttr axis) { return axis.getName() == name; });
       if (known == meshAxes.end())
-        return at->emitOpError() << what << " is sharded over " << name
-                                 << ", which is not an axis of " << sharding.getMesh();
+        return violates(at, "sharding-c5") << what << " is sharded over " << name
+                                           << ", which is not an axis of " << sharding.getMesh();
       if ((*known).getPipeline())
-        return at->emitOpError() << what << " is sharded over " << name
-                                 << ", the pipeline, which splits no tensor";
+        return violates(at, "sharding-c6")
+               << what << " is sharded over " << name << ", the pipeline, which splits no tensor";
     }
     return success();
   };
@@ -119,40 +121,40 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   if (attr.getName() == kStageAttrName) {
     if (!isa<StageAttr>(attr.getValue()))
-      return op->emitOpError() << "has '" << kStageAttrName << "' = " << attr.getValue()
-                               << ", expected a #dist.stage";
+      return violates(op, "dist-c1") << "has '" << kStageAttrName << "' = " << attr.getValue()
+                                     << ", expected a #dist.stage";
     return success();
   }
   if (attr.getName() == kFactorsAttrName) {
     auto factors = dyn_cast<ArrayAttr>(attr.getValue());
     if (!factors || !llvm::all_of(factors, llvm::IsaPred<ArrayAttr>))
-      return op->emitOpError() << "has '" << kFactorsAttrName << "' = " << attr.getValue()
-                               << ", expected a list of axes for each factor";
+      return violates(op, "dist-c2") << "has '" << kFactorsAttrName << "' = " << attr.getValue()
+                                     << ", expected a list of axes for each factor";
     return success();
   }
   if (attr.getName() != kShardingAttrName)
-    return op->emitOpError() << "has the attribute '" << attr.getName().getValue()
-                             << "', which the dist dialect does not know; expected '"
-                             << kShardingAttrName << "'";
+    return violates(op, "dist-c3")
+           << "has the attribute '" << attr.getName().getValue()
+           << "', which the dist dialect does not know; expected '" << kShardingAttrName << "'";
   if (auto sharding = dyn_cast<ShardingAttr>(attr.getValue())) {
     if (op->getNumResults() != 1)
-      return op->emitOpError() << "has " << op->getNumResults() << " results; '"
-                               << kShardingAttrName
-                               << "' must be an array with one sharding for each";
+      return violates(op, "dist-c4")
+             << "has " << op->getNumResults() << " results; '" << kShardingAttrName
+             << "' must be an array with one sharding for each";
     return verifySharding(op, sharding, op->getResult(0).getType(), "result");
   }
   auto array = dyn_cast<ArrayAttr>(attr.getValue());
   if (!array || array.size() != op->getNumResults())
-    return op->emitOpError() << "has '" << kShardingAttrName << "' = " << attr.getValue()
-                             << ", expected a sharding for each of its " << op->getNumResults()
-                             << " results";
+    return violates(op, "dist-c5")
+           << "has '" << kShardingAttrName << "' = " << attr.getValue()
+           << ", expected a sharding for each of its " << op->getNumResults() << " results";
   for (auto [index, element] : llvm::enumerate(array)) {
     if (isa<UnitAttr>(element))
       continue;
     auto sharding = dyn_cast<ShardingAttr>(element);
     if (!sharding)
-      return op->emitOpError() << "has '" << kShardingAttrName << "' with " << element
-                               << ", expected a #dist.sharding";
+      return violates(op, "dist-c6") << "has '" << kShardingAttrName << "' with " << element
+                                     << ", expected a #dist.sharding";
     if (failed(
             verifySharding(op, sharding, op->getResult(index).getType(), "result " + Twine(index))))
       return failure();
@@ -164,9 +166,9 @@ static LogicalResult verifySignatureAttribute(Operation *op, NamedAttribute attr
                                               const Twine &what) {
   auto sharding = dyn_cast<ShardingAttr>(attr.getValue());
   if (attr.getName() != kShardingAttrName || !sharding)
-    return op->emitOpError() << what << " has '" << attr.getName().getValue()
-                             << "' = " << attr.getValue() << ", expected '" << kShardingAttrName
-                             << "' with a #dist.sharding";
+    return violates(op, "dist-c7")
+           << what << " has '" << attr.getName().getValue() << "' = " << attr.getValue()
+           << ", expected '" << kShardingAttrName << "' with a #dist.sharding";
   return verifySharding(op, sharding, type, what);
 }
 

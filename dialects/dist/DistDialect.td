@@ -26,6 +26,19 @@ def Dist_Dialect : Dialect {
 
     The attribute `dist.sharding` on an op with one result or on a function's argument or result gives the sharding of
     that value; an op with several results has an array of them.
+
+    Constraints:
+
+    - [dist-c1] `dist.stage` is a `#dist.stage`.
+    - [dist-c2] `dist.factors` is an array of arrays.
+    - [dist-c3] An op has no other attribute of the dialect than `dist.sharding`, `dist.stage`, `dist.factors`,
+      `dist.reason` and `dist.pipeline` (dictionaries) and `dist.stage_starts` (an array of i64).
+    - [dist-c4] `dist.sharding` of an op with another number of results than one is an array.
+    - [dist-c5] An array `dist.sharding` has an entry for each result of the op.
+    - [dist-c6] The entries of an array `dist.sharding` are of type `#dist.sharding`, or units where the sharding is not
+      known.
+    - [dist-c7] An argument or result of a function has no other attribute of the dialect than `dist.sharding`, which is
+      a `#dist.sharding`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -86,6 +99,13 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
     #dist.axis<"micro"=4 temporal>
     #dist.axis<"pp"=4 pipeline>
     ```
+
+    Constraints:
+
+    - [axis-c1] The name is not empty.
+    - [axis-c2] The size is at least 1 and at most 2^20.
+    - [axis-c3] The axis is not both temporal and a pipeline.
+    - [axis-c4] A link has a bandwidth and a latency, each at least 0.
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size, "bool":$temporal, "bool":$pipeline,
                         OptionalParameter<"::mlir::StringAttr">:$partOf, OptionalParameter<"::mlir::FloatAttr">:$bandwidth,
@@ -108,6 +128,10 @@ def Dist_StageAttr : Dist_Attr<"Stage", "stage"> {
     ```mlir
     #dist.stage<2 backward>
     ```
+
+    Constraints:
+
+    - [stage-c1] The number of the stage is at least 0.
   }];
   let parameters = (ins "int64_t":$index, EnumParameter<Dist_Pass>:$pass);
   let assemblyFormat = "`<` $index $pass `>`";
@@ -130,6 +154,16 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     #dist.sharding<@mesh, [{"dp"}, {} ], partial = sum{"tp"}>
     #dist.sharding<@mesh, [{"dp", ?}, {?}, {"tp"}p1]>
     ```
+
+    Constraints:
+
+    - [sharding-c1] Each dimension is a list of names of axes, and no axis is named twice, be it in a dimension or in
+      `partial`; either all dimensions have a mark whether they are open, or none has one, and so with priorities.
+    - [sharding-c2] Where the sharding is used, a module around has the mesh, a `dist.mesh`.
+    - [sharding-c3] The value that has the sharding is a tensor.
+    - [sharding-c4] The sharding has as many dimensions as the tensor.
+    - [sharding-c5] The axes are axes of the mesh.
+    - [sharding-c6] No axis is the pipeline.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, "::mlir::ArrayAttr":$dims,
                         "::dtc::dist::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes,

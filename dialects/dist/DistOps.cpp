@@ -52,23 +52,25 @@ LogicalResult MeshOp::verify() {
   for (Attribute attr : getAxes()) {
     auto axis = cast<AxisAttr>(attr);
     if (!names.insert(axis.getName().getValue()).second)
-      return emitOpError() << "has two axes named " << axis.getName();
+      return violates(*this, "mesh-c1") << "has two axes named " << axis.getName();
     pipelines += axis.getPipeline();
     if (axis.getTemporal())
       ++temporal;
     else
       devices *= axis.getSize();
     if (devices > kMaxMeshSize)
-      return emitOpError() << "has more than " << kMaxMeshSize << " devices";
+      return violates(*this, "mesh-c2") << "has more than " << kMaxMeshSize << " devices";
   }
   for (auto speed : {getDeviceFlopsAttr(), getDeviceBandwidthAttr()})
     if (speed && !(speed.getValueAsDouble() > 0))
-      return emitOpError() << "has devices of " << speed.getValueAsDouble()
-                           << " operations or bytes a second, expected more than 0";
+      return violates(*this, "mesh-c3") << "has devices of " << speed.getValueAsDouble()
+                                        << " operations or bytes a second, expected more than 0";
   if (pipelines > 1)
-    return emitOpError() << "has " << pipelines << " pipeline axes, expected at most one";
+    return violates(*this, "mesh-c4")
+           << "has " << pipelines << " pipeline axes, expected at most one";
   if (temporal > 1)
-    return emitOpError() << "has " << temporal << " temporal axes, expected at most one";
+    return violates(*this, "mesh-c5")
+           << "has " << temporal << " temporal axes, expected at most one";
   return success();
 }
 
@@ -91,8 +93,8 @@ LogicalResult ConstrainOp::buildVjp(OpBuilder &, ValueRange cotangents, ArrayRef
 
 LogicalResult ConstrainOp::verifySymbolUses(SymbolTableCollection &) {
   if (getSharding().isPartial())
-    return emitOpError() << "asks for the partial sharding " << getSharding()
-                         << "; a value can be constrained only to a complete one";
+    return violates(*this, "constrain-c1") << "asks for the partial sharding " << getSharding()
+                                           << "; a value can be constrained only to a complete one";
   return verifySharding(*this, getSharding(), getType(), "result");
 }
 
@@ -104,19 +106,21 @@ ShardingRule SumBatchesOp::getShardingRule() {
 
 LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
   if (getFrom().getMesh() != getTo().getMesh())
-    return emitOpError() << "goes from " << getFrom().getMesh() << " to " << getTo().getMesh()
-                         << "; both shardings must be on one mesh";
+    return violates(*this, "reshard-c1")
+           << "goes from " << getFrom().getMesh() << " to " << getTo().getMesh()
+           << "; both shardings must be on one mesh";
   if (failed(verifySharding(*this, getFrom(), getType(), "operand")))
     return failure();
   for (Attribute axis : getTo().getPartialAxes())
     if (!llvm::is_contained(getFrom().getPartialAxes(), axis))
-      return emitOpError() << "makes the value partial over " << axis
-                           << ", which its operand is not; a reshard can only complete a sum";
+      return violates(*this, "reshard-c2")
+             << "makes the value partial over " << axis
+             << ", which its operand is not; a reshard can only complete a sum";
   if (getTo().isPartial() && getFrom().getPartialKind() != getTo().getPartialKind())
-    return emitOpError() << "turns a value that is partial as a "
-                         << stringifyReductionKind(getFrom().getPartialKind())
-                         << " into one that is partial as a "
-                         << stringifyReductionKind(getTo().getPartialKind());
+    return violates(*this, "reshard-c3")
+           << "turns a value that is partial as a "
+           << stringifyReductionKind(getFrom().getPartialKind())
+           << " into one that is partial as a " << stringifyReductionKind(getTo().getPartialKind());
   return verifySharding(*this, getTo(), getType(), "result");
 }
 
@@ -124,72 +128,99 @@ LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
 // Local view
 //===----------------------------------------------------------------------===//
 
+/// The labels of the constraints of groupSize.
+struct GroupLabels {
+  StringRef mesh, axes;
+};
+
 /// The number of members of a group over `axes`, or failure with a diagnostic.
-static FailureOr<int64_t> groupSize(Operation *op, FlatSymbolRefAttr meshName, ArrayAttr axes,
+static FailureOr<int64_t> groupSize(Operation *op, const GroupLabels &labels,
+                                    FlatSymbolRefAttr meshName, ArrayAttr axes,
                                     bool temporalAllowed) {
   auto mesh = lookupMesh(op, meshName);
   if (!mesh)
-    return op->emitOpError() << "is over " << meshName << ", which is not a dist.mesh";
+    return violates(op, labels.mesh) << "is over " << meshName << ", which is not a dist.mesh";
   llvm::StringSet<> seen;
   int64_t size = 1;
   for (StringAttr name : axes.getAsRange<StringAttr>()) {
     auto it = llvm::find_if(mesh.getAxes(),
                             [&](Attribute a) { return cast<AxisAttr>(a).getName() == name; });
     if (it == mesh.getAxes().end())
-      return op->emitOpError() << "is over axis " << name << ", which " << meshName << " lacks";
+      return violates(op, labels.axes)
+             << "is over axis " << name << ", which " << meshName << " lacks";
     auto axis = cast<AxisAttr>(*it);
     if (axis.getTemporal() && !temporalAllowed)
-      return op->emitOpError() << "is over axis " << name
-                               << ", which is temporal; nothing moves between microbatches";
+      return violates(op, labels.axes) << "is over axis " << name
+                                       << ", which is temporal; nothing moves between microbatches";
     if (!seen.insert(name.getValue()).second)
-      return op->emitOpError() << "names axis " << name << " twice";
+      return violates(op, labels.axes) << "names axis " << name << " twice";
     size *= axis.getSize();
   }
   return size;
 }
 
-/// Checks that `result` has the shape of `input` with the dimensions multiplied by numerator /
-/// denominator.
-static LogicalResult verifyDims(Operation *op, RankedTensorType input, RankedTensorType result,
-                                ArrayRef<std::pair<int64_t, bool>> dims, int64_t group) {
+/// The labels of the constraints of verifyDims; `divides` is used where a dimension is split.
+struct DimLabels {
+  StringRef dim, result, divides;
+};
+
+/// Checks that `result` has the shape of `input` with the dimensions multiplied by the size of the
+/// group, or divided by it.
+static LogicalResult verifyDims(Operation *op, const DimLabels &labels, RankedTensorType input,
+                                RankedTensorType result, ArrayRef<std::pair<int64_t, bool>> dims,
+                                int64_t group) {
   SmallVector<int64_t> expected(input.getShape());
   for (auto [dim, grows] : dims) {
     if (dim < 0 || dim >= input.getRank())
-      return op->emitOpError() << "names dimension " << dim << " of " << input;
+      return violates(op, labels.dim) << "names dimension " << dim << " of " << input;
     if (!grows && expected[dim] % group != 0)
-      return op->emitOpError() << "splits dimension " << dim << " of " << input << " in " << group
-                               << " blocks, which do not divide it";
+      return violates(op, labels.divides) << "splits dimension " << dim << " of " << input << " in "
+                                          << group << " blocks, which do not divide it";
     expected[dim] = grows ? expected[dim] * group : expected[dim] / group;
   }
   auto type = RankedTensorType::get(expected, input.getElementType());
   if (type != result)
-    return op->emitOpError() << "has a result of type " << result << ", expected " << type
-                             << " for a group of " << group;
+    return violates(op, labels.result) << "has a result of type " << result << ", expected " << type
+                                       << " for a group of " << group;
   return success();
 }
 
+template <typename OpT> static FailureOr<int64_t> verifyGroup(OpT op, const GroupLabels &labels) {
+  return groupSize(op, labels, op.getMeshAttr(), op.getAxes(), /*temporalAllowed=*/false);
+}
+
 template <typename OpT>
-static LogicalResult verifyCollective(OpT op, ArrayRef<std::pair<int64_t, bool>> dims,
-                                      bool temporalAllowed = false) {
-  FailureOr<int64_t> group = groupSize(op, op.getMeshAttr(), op.getAxes(), temporalAllowed);
+static LogicalResult verifyCollective(OpT op, const GroupLabels &groupLabels,
+                                      const DimLabels &dimLabels,
+                                      ArrayRef<std::pair<int64_t, bool>> dims) {
+  FailureOr<int64_t> group = verifyGroup(op, groupLabels);
   if (failed(group))
     return failure();
-  return verifyDims(op, op.getInput().getType(), op.getResult().getType(), dims, *group);
+  return verifyDims(op, dimLabels, op.getInput().getType(), op.getResult().getType(), dims, *group);
 }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyCollective(*this, {});
+  return success(succeeded(verifyGroup(*this, {"all_reduce-c1", "all_reduce-c2"})));
 }
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyCollective(*this, {{getDim(), true}});
+  return verifyCollective(*this, {"all_gather-c1", "all_gather-c2"},
+                          {.dim = "all_gather-c3", .result = "all_gather-c4", .divides = ""},
+                          {{getDim(), true}});
 }
 LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyCollective(*this, {{getDim(), false}});
+  return verifyCollective(
+      *this, {"reduce_scatter-c1", "reduce_scatter-c2"},
+      {.dim = "reduce_scatter-c3", .result = "reduce_scatter-c5", .divides = "reduce_scatter-c4"},
+      {{getDim(), false}});
 }
 LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &) {
   if (getDim() == getSplitDim())
-    return emitOpError() << "splits and concatenates the same dimension " << getDim();
-  return verifyCollective(*this, {{getSplitDim(), false}, {getDim(), true}});
+    return violates(*this, "all_to_all-c6")
+           << "splits and concatenates the same dimension " << getDim();
+  return verifyCollective(
+      *this, {"all_to_all-c1", "all_to_all-c2"},
+      {.dim = "all_to_all-c3", .result = "all_to_all-c5", .divides = "all_to_all-c4"},
+      {{getSplitDim(), false}, {getDim(), true}});
 }
 LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &) {
   SmallVector<Attribute> axes(getAxes().getValue()), source(getSourceAxes().getValue());
@@ -199,46 +230,58 @@ LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &) {
   llvm::sort(axes, byName);
   llvm::sort(source, byName);
   if (axes != source)
-    return emitOpError() << "is over " << getAxes() << " from " << getSourceAxes()
-                         << ", expected the same axes in another order";
-  return verifyCollective(*this, {});
+    return violates(*this, "permute-c3") << "is over " << getAxes() << " from " << getSourceAxes()
+                                         << ", expected the same axes in another order";
+  return success(succeeded(verifyGroup(*this, {"permute-c1", "permute-c2"})));
 }
+
+/// The labels of the constraints of verifyBlock.
+struct BlockLabels {
+  GroupLabels group;
+  StringRef dim, size;
+};
 
 /// Checks that a dimension of size `local` is one block of `size` elements over the axes, each of
 /// which splits the block that the ones before it leave.
-static LogicalResult verifyBlock(Operation *op, FlatSymbolRefAttr mesh, ArrayAttr axes,
-                                 RankedTensorType type, int64_t dim, int64_t size) {
-  FailureOr<int64_t> group = groupSize(op, mesh, axes, /*temporalAllowed=*/true);
+static LogicalResult verifyBlock(Operation *op, const BlockLabels &labels, FlatSymbolRefAttr mesh,
+                                 ArrayAttr axes, RankedTensorType type, int64_t dim, int64_t size) {
+  FailureOr<int64_t> group = groupSize(op, labels.group, mesh, axes, /*temporalAllowed=*/true);
   if (failed(group))
     return failure();
   if (dim < 0 || dim >= type.getRank())
-    return op->emitOpError() << "names dimension " << dim << " of " << type;
+    return violates(op, labels.dim) << "names dimension " << dim << " of " << type;
   if (int64_t block = llvm::divideCeil(size, *group); type.getDimSize(dim) != block)
-    return op->emitOpError() << "has " << type.getDimSize(dim) << " elements in dimension " << dim
-                             << ", expected " << block << " for a block of " << size << " over "
-                             << axes;
+    return violates(op, labels.size)
+           << "has " << type.getDimSize(dim) << " elements in dimension " << dim << ", expected "
+           << block << " for a block of " << size << " over " << axes;
   return success();
 }
 
 LogicalResult MaskPaddingOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyBlock(*this, getMeshAttr(), getAxes(), getType(), getDim(), getSize());
+  BlockLabels labels = {
+      {"mask_padding-c1", "mask_padding-c2"}, "mask_padding-c3", "mask_padding-c4"};
+  return verifyBlock(*this, labels, getMeshAttr(), getAxes(), getType(), getDim(), getSize());
 }
 
 LogicalResult ShardSliceOp::verifySymbolUses(SymbolTableCollection &) {
   RankedTensorType input = getInput().getType(), result = getType();
   if (getDim() >= uint64_t(input.getRank()))
-    return emitOpError() << "names dimension " << getDim() << " of " << input;
+    return violates(*this, "shard_slice-c3") << "names dimension " << getDim() << " of " << input;
   SmallVector<int64_t> shape(input.getShape());
   shape[getDim()] = result.getRank() == input.getRank() ? result.getDimSize(getDim()) : -1;
   if (shape != result.getShape() || input.getElementType() != result.getElementType())
-    return emitOpError() << "has a result of type " << result << " from " << input
-                         << ", expected another size of dimension " << getDim() << " only";
-  return verifyBlock(*this, getMeshAttr(), getAxes(), result, getDim(), input.getDimSize(getDim()));
+    return violates(*this, "shard_slice-c4")
+           << "has a result of type " << result << " from " << input
+           << ", expected another size of dimension " << getDim() << " only";
+  BlockLabels labels = {{"shard_slice-c1", "shard_slice-c2"}, "shard_slice-c3", "shard_slice-c5"};
+  return verifyBlock(*this, labels, getMeshAttr(), getAxes(), result, getDim(),
+                     input.getDimSize(getDim()));
 }
 LogicalResult ShardOffsetOp::verifySymbolUses(SymbolTableCollection &) {
   if (int64_t size = getSize(); size < 1)
-    return emitOpError() << "has size " << size << ", expected at least 1";
-  return success(succeeded(groupSize(*this, getMeshAttr(), getAxes(), /*temporalAllowed=*/true)));
+    return violates(*this, "shard_offset-c3") << "has size " << size << ", expected at least 1";
+  return success(succeeded(groupSize(*this, {"shard_offset-c1", "shard_offset-c2"}, getMeshAttr(),
+                                     getAxes(), /*temporalAllowed=*/true)));
 }
 
 DictionaryAttr ShardSliceOp::getKernelAttributes() {
@@ -266,58 +309,60 @@ static LogicalResult verifySchedule(MicrobatchLoopOp loop, int64_t microbatches)
     return success();
   int64_t ops = llvm::range_size(loop.getBody().front().without_terminator());
   if (schedule->size() % 2)
-    return loop.emitOpError() << "has a schedule of " << schedule->size()
-                              << " numbers, expected pairs";
+    return violates(loop, "microbatch_loop-c4")
+           << "has a schedule of " << schedule->size() << " numbers, expected pairs";
   for (auto [index, number] : llvm::enumerate(*schedule))
     if (number < 0 || number >= (index % 2 ? microbatches : ops))
-      return loop.emitOpError() << "has " << number << " at place " << index
-                                << " of its schedule, expected pairs of one of its " << ops
-                                << " ops and one of " << microbatches << " microbatches";
+      return violates(loop, "microbatch_loop-c5")
+             << "has " << number << " at place " << index
+             << " of its schedule, expected pairs of one of its " << ops << " ops and one of "
+             << microbatches << " microbatches";
   return success();
 }
 
 LogicalResult MicrobatchLoopOp::verifySymbolUses(SymbolTableCollection &) {
   auto mesh = lookupMesh(*this, getMeshAttr());
   if (!mesh)
-    return emitOpError() << "is over " << getMeshAttr() << ", which is not a dist.mesh";
+    return violates(*this, "microbatch_loop-c1")
+           << "is over " << getMeshAttr() << ", which is not a dist.mesh";
   for (auto axis : mesh.getAxes().getAsRange<AxisAttr>()) {
     if (axis.getName() != getAxisAttr())
       continue;
     if (!axis.getTemporal())
-      return emitOpError() << "is over axis " << getAxisAttr() << ", which is not temporal";
+      return violates(*this, "microbatch_loop-c2")
+             << "is over axis " << getAxisAttr() << ", which is not temporal";
     for (Value result : getResults())
       if (axis.getSize() > 1 && !isWideTensor(result.getType()))
-        return emitOpError() << "adds up values of type " << result.getType()
-                             << ", expected f32 or f64";
+        return violates(*this, "microbatch_loop-c3")
+               << "adds up values of type " << result.getType() << ", expected f32 or f64";
     return verifySchedule(*this, axis.getSize());
   }
-  return emitOpError() << "is over axis " << getAxisAttr() << ", which " << getMeshAttr()
-                       << " lacks";
+  return violates(*this, "microbatch_loop-c2")
+         << "is over axis " << getAxisAttr() << ", which " << getMeshAttr() << " lacks";
 }
 
 LogicalResult BucketOp::verifyRegions() {
   Block &block = getBody().front();
-  auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield)
-    return emitOpError() << "ends with " << block.getTerminator()->getName()
-                         << ", expected dist.yield";
+  auto yield = cast<YieldOp>(block.getTerminator());
   Operation *first = nullptr;
   llvm::SmallVector<Value> results;
   for (Operation &op : block.without_terminator()) {
     if (!isa<CollectiveOpInterface>(op))
-      return op.emitOpError() << "cannot stand in a dist.bucket, which holds collectives";
+      return violates(&op, "bucket-c1") << "cannot stand in a dist.bucket, which holds collectives";
     if (!first)
       first = &op;
     if (!canShareBucket(first, &op))
-      return op.emitOpError() << "is of another kind or over other axes than the first collective "
-                                 "of its dist.bucket";
+      return violates(&op, "bucket-c2")
+             << "is of another kind or over other axes than the first collective "
+                "of its dist.bucket";
     if (op.getOperand(0).getParentBlock() == &block)
-      return op.emitOpError() << "reads a result of its own dist.bucket";
+      return violates(&op, "bucket-c3") << "reads a result of its own dist.bucket";
     results.push_back(op.getResult(0));
   }
   if (SmallVector<Value>(yield.getValues()) != results ||
       yield.getOperandTypes() != getResultTypes())
-    return emitOpError() << "yields other values than those of its collectives, in their order";
+    return violates(*this, "bucket-c4")
+           << "yields other values than those of its collectives, in their order";
   return success();
 }
 
@@ -341,44 +386,54 @@ LogicalResult MicrobatchLoopOp::verifyRegions() {
   Block &body = getBody().front();
   for (Operation &op : body.without_terminator())
     if (getSchedule() && !isa<FragmentOp, SendOp, ReceiveOp>(op))
-      return op.emitOpError() << "cannot stand in a loop with a schedule, which holds fragments, "
-                                 "sends and receives";
+      return violates(&op, "microbatch_loop-c6")
+             << "cannot stand in a loop with a schedule, which holds fragments, "
+                "sends and receives";
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getOperandTypes() != getResultTypes())
-    return emitOpError() << "yields values of types (" << yield.getOperandTypes()
-                         << "), expected those of its results (" << getResultTypes() << ")";
+    return violates(*this, "microbatch_loop-c7")
+           << "yields values of types (" << yield.getOperandTypes()
+           << "), expected those of its results (" << getResultTypes() << ")";
   return success();
 }
 
 LogicalResult FragmentOp::verify() {
   if (int64_t stage = getStage(); stage < 0)
-    return emitOpError() << "is in stage " << stage
-                         << ", which does not exist; stages count from 0";
+    return violates(*this, "fragment-c1")
+           << "is in stage " << stage << ", which does not exist; stages count from 0";
   return success();
 }
 
 LogicalResult FragmentOp::verifyRegions() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getOperandTypes() != getResultTypes())
-    return emitOpError() << "yields values of types (" << yield.getOperandTypes()
-                         << "), expected those of its results (" << getResultTypes() << ")";
+    return violates(*this, "fragment-c2")
+           << "yields values of types (" << yield.getOperandTypes()
+           << "), expected those of its results (" << getResultTypes() << ")";
   return success();
 }
 
-static LogicalResult verifyTransfer(Operation *op, size_t values, int64_t peer, int64_t channel) {
+/// The labels of the constraints of verifyTransfer.
+struct TransferLabels {
+  StringRef values, numbers;
+};
+
+static LogicalResult verifyTransfer(Operation *op, const TransferLabels &labels, size_t values,
+                                    int64_t peer, int64_t channel) {
   if (values == 0)
-    return op->emitOpError() << "moves no value";
+    return violates(op, labels.values) << "moves no value";
   if (peer < 0 || channel < 0)
-    return op->emitOpError() << "has the peer " << peer << " and the channel " << channel
-                             << ", expected at least 0 of each";
+    return violates(op, labels.numbers) << "has the peer " << peer << " and the channel " << channel
+                                        << ", expected at least 0 of each";
   return success();
 }
 
 LogicalResult SendOp::verify() {
-  return verifyTransfer(*this, getValues().size(), getPeer(), getChannel());
+  return verifyTransfer(*this, {"send-c1", "send-c2"}, getValues().size(), getPeer(), getChannel());
 }
 LogicalResult ReceiveOp::verify() {
-  return verifyTransfer(*this, getResults().size(), getPeer(), getChannel());
+  return verifyTransfer(*this, {"receive-c1", "receive-c2"}, getResults().size(), getPeer(),
+                        getChannel());
 }
 
 #include "dialects/dist/DistInterfaces.cpp.inc"

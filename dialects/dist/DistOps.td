@@ -31,6 +31,14 @@ def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
     ```mlir
     dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
     ```
+
+    Constraints:
+
+    - [mesh-c1] The axes have different names.
+    - [mesh-c2] There are at most 2^20 devices.
+    - [mesh-c3] `device_flops` and `device_bandwidth` are greater than 0.
+    - [mesh-c4] At most one axis is a pipeline.
+    - [mesh-c5] At most one axis is temporal.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<Dist_AxisAttr, "array of axes">:$axes,
                        OptionalAttr<F64Attr>:$device_flops, OptionalAttr<F64Attr>:$device_bandwidth);
@@ -50,6 +58,10 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "resu
     ```mlir
     %1 = dist.constrain %0 to <@mesh, [{"dp"}, {} ]> : tensor<4x8xf32>
     ```
+
+    Constraints:
+
+    - [constrain-c1] The sharding is not partial.
   }];
   let arguments = (ins Dist_Tensor:$input, Dist_ShardingAttr:$sharding);
   let results = (outs Dist_Tensor:$result);
@@ -80,6 +92,12 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]
     The identity on the global value (shapes `[s] -> [s]`, global view): the result is laid out as `to`, the operand as
     `from`. Everything that moves between devices, and every sum of partial values, is one of these until the program
     is partitioned.
+
+    Constraints:
+
+    - [reshard-c1] Both shardings are on the same mesh.
+    - [reshard-c2] Each axis over which the result is partial is one over which the operand is partial.
+    - [reshard-c3] A result that is partial combines as the operand does: as a sum, a maximum or a minimum.
   }];
   let arguments = (ins Dist_Tensor:$input, Dist_ShardingAttr:$from, Dist_ShardingAttr:$to);
   let results = (outs Dist_Tensor:$result);
@@ -117,6 +135,11 @@ def Dist_AllReduceOp : Dist_ReducingOp<"all_reduce", "AllReduce", [AllTypesMatch
   let summary = "Combines the values of all devices of a group, for all of them";
   let description = [{
     `[s] -> [s]`. The group is the devices that differ only in their coordinates on `axes` (spatial ones).
+
+    Constraints:
+
+    - [all_reduce-c1] `mesh` is the name of a `dist.mesh`.
+    - [all_reduce-c2] `axes` are different spatial axes of the mesh.
   }];
   let arguments = (ins Dist_ReductionKindAttr:$kind, Dist_Tensor:$input, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
   let results = (outs Dist_Tensor:$result);
@@ -127,6 +150,14 @@ def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather", "AllGather", [Dtc_MovesEl
   let summary = "Concatenates the values of all devices of a group along a dimension";
   let description = [{
     `[.., n, ..] -> [.., n * group, ..]`, in rank order, row-major over `axes` as listed.
+
+    Constraints:
+
+    - [all_gather-c1] `mesh` is the name of a `dist.mesh`.
+    - [all_gather-c2] `axes` are different spatial axes of the mesh.
+    - [all_gather-c3] `dim` is a dimension of the operand.
+    - [all_gather-c4] The result has the type of the operand, with dimension `dim` as many times larger as the group has
+      members.
   }];
   let arguments = (ins Dist_Tensor:$input, I64Attr:$dim, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
   let results = (outs Dist_Tensor:$result);
@@ -137,6 +168,15 @@ def Dist_ReduceScatterOp : Dist_ReducingOp<"reduce_scatter", "ReduceScatter"> {
   let summary = "Combines the values of a group and keeps one block for each device";
   let description = [{
     `[.., n, ..] -> [.., n / group, ..]`: rank r gets block r of `dim` of the reduction.
+
+    Constraints:
+
+    - [reduce_scatter-c1] `mesh` is the name of a `dist.mesh`.
+    - [reduce_scatter-c2] `axes` are different spatial axes of the mesh.
+    - [reduce_scatter-c3] `dim` is a dimension of the operand.
+    - [reduce_scatter-c4] The number of members of the group divides the size of dimension `dim`.
+    - [reduce_scatter-c5] The result has the type of the operand, with dimension `dim` as many times smaller as the
+      group has members.
   }];
   let arguments = (ins Dist_ReductionKindAttr:$kind, Dist_Tensor:$input, I64Attr:$dim, FlatSymbolRefAttr:$mesh,
                        Dist_AxesAttr:$axes);
@@ -149,6 +189,16 @@ def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all", "AllToAll", [Dtc_MovesElem
   let description = [{
     `[.., m, .., n, ..] -> [.., m / group, .., n * group, ..]`: the operand is split along `split_dim`, block r goes to
     rank r, and what arrives is concatenated along `dim` in rank order.
+
+    Constraints:
+
+    - [all_to_all-c1] `mesh` is the name of a `dist.mesh`.
+    - [all_to_all-c2] `axes` are different spatial axes of the mesh.
+    - [all_to_all-c3] `split_dim` and `dim` are dimensions of the operand.
+    - [all_to_all-c4] The number of members of the group divides the size of dimension `split_dim`.
+    - [all_to_all-c5] The result has the type of the operand, with dimension `split_dim` as many times smaller and
+      dimension `dim` as many times larger as the group has members.
+    - [all_to_all-c6] `split_dim` and `dim` differ.
   }];
   let arguments = (ins Dist_Tensor:$input, I64Attr:$split_dim, I64Attr:$dim, FlatSymbolRefAttr:$mesh,
                        Dist_AxesAttr:$axes);
@@ -165,6 +215,12 @@ def Dist_PermuteOp : Dist_CollectiveOp<"permute", "Permute", [
     `[s] -> [s]`. A device gets the value of the member whose rank, row-major over `axes`, is this device's block number,
     row-major over `source_axes`, which are the same axes in another order. A shard `[a, b]` of a dimension becomes
     the shard `[b, a]` with `axes` = a, b and `source_axes` = b, a.
+
+    Constraints:
+
+    - [permute-c1] `mesh` is the name of a `dist.mesh`.
+    - [permute-c2] `axes` are different spatial axes of the mesh.
+    - [permute-c3] `source_axes` has the axes of `axes`, in any order.
   }];
   let arguments = (ins Dist_Tensor:$input, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes, Dist_AxesAttr:$source_axes);
   let results = (outs Dist_Tensor:$result);
@@ -184,6 +240,14 @@ def Dist_BucketOp : Dist_Op<"bucket", [Pure, SingleBlockImplicitTerminator<"Yiel
       dist.yield %a, %b : tensor<4xf32>, tensor<8xf32>
     }
     ```
+
+    Constraints:
+
+    - [bucket-c1] The region holds collectives only.
+    - [bucket-c2] The collectives have one kind, reduction, element type and stage, and are over the same axes of one
+      mesh.
+    - [bucket-c3] No collective reads a result of another one.
+    - [bucket-c4] The results are those of the collectives, all of them, in their order.
   }];
   let results = (outs Variadic<Dist_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
@@ -198,6 +262,14 @@ def Dist_MaskPaddingOp : Dist_MeshUserOp<"mask_padding", [AllTypesMatch<["input"
     `[s] -> [s]`. Dimension `dim` is this device's block of `size` elements over `axes`, each of which splits the block
     that the axes before it leave into parts of equal size, rounded up. Elements behind those that exist become the
     neutral element of the reduction to come: zero, the lowest or the highest value of the type.
+
+    Constraints:
+
+    - [mask_padding-c1] `mesh` is the name of a `dist.mesh`.
+    - [mask_padding-c2] `axes` are different axes of the mesh.
+    - [mask_padding-c3] `dim` is a dimension of the operand.
+    - [mask_padding-c4] Dimension `dim` has as many elements as a block of `size` elements over `axes`: `size` divided
+      by the number of blocks, rounded up.
   }];
   let arguments = (ins Dist_PaddingValueAttr:$padding, Dist_Tensor:$input, I64Attr:$dim, I64Attr:$size,
                        FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
@@ -212,6 +284,15 @@ def Dist_ShardSliceOp : Dist_MeshUserOp<"shard_slice",
     `[.., n, ..] -> [.., ceil(n / blocks), ..]`. Each axis splits the block that the axes before it leave into parts of
     equal size, rounded up; on a temporal axis the coordinate is that of the running microbatch. Elements behind the
     operand's end are zero. Nothing moves between devices.
+
+    Constraints:
+
+    - [shard_slice-c1] `mesh` is the name of a `dist.mesh`.
+    - [shard_slice-c2] `axes` are different axes of the mesh.
+    - [shard_slice-c3] `dim` is a dimension of the operand.
+    - [shard_slice-c4] The result has the element type and, but for dimension `dim`, the shape of the operand.
+    - [shard_slice-c5] Dimension `dim` of the result has the size of that of the operand, divided by the number of
+      blocks and rounded up.
   }];
   let arguments = (ins Dist_Tensor:$input, I64Attr:$dim, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
   let results = (outs Dist_Tensor:$result);
@@ -223,6 +304,12 @@ def Dist_ShardOffsetOp : Dist_MeshUserOp<"shard_offset",
   let summary = "Where this device's shard of a dimension starts";
   let description = [{
     A scalar: the index of the first element of this device's block of a dimension of `size` elements over `axes`.
+
+    Constraints:
+
+    - [shard_offset-c1] `mesh` is the name of a `dist.mesh`.
+    - [shard_offset-c2] `axes` are different axes of the mesh.
+    - [shard_offset-c3] `size` is at least 1.
   }];
   let arguments = (ins I64Attr:$size, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
   let results = (outs 0DTensorOf<[I32]>:$result);
@@ -240,6 +327,16 @@ def Dist_MicrobatchLoopOp : Dist_MeshUserOp<"microbatch_loop", [SingleBlockImpli
     In a pipeline the body of a device's loop holds `dist.fragment`, `dist.send` and `dist.receive` only, and `schedule`
     says in which order they run: pairs of the number of an op of the body and a microbatch. Of a send it says when it
     must be over (it starts behind the fragment before it), of a receive when it starts.
+
+    Constraints:
+
+    - [microbatch_loop-c1] `mesh` is the name of a `dist.mesh`.
+    - [microbatch_loop-c2] `axis` is a temporal axis of the mesh.
+    - [microbatch_loop-c3] The results of a loop of several iterations have elements of type f32 or f64.
+    - [microbatch_loop-c4] `schedule` has an even number of entries.
+    - [microbatch_loop-c5] Each pair of `schedule` is the number of an op of the body and a microbatch, both from 0.
+    - [microbatch_loop-c6] The body of a loop with a `schedule` holds fragments, sends and receives only.
+    - [microbatch_loop-c7] The yielded values have the types of the results.
   }];
   let arguments = (ins FlatSymbolRefAttr:$mesh, StrAttr:$axis, OptionalAttr<DenseI64ArrayAttr>:$schedule);
   let results = (outs Variadic<Dist_Tensor>:$results);
@@ -262,6 +359,11 @@ def Dist_FragmentOp : Dist_Op<"fragment", [HasParent<"MicrobatchLoopOp">, Single
     ```mlir
     %0 = dist.fragment forward 3 -> tensor<4x8xf32> { .. dist.yield %x : tensor<4x8xf32> }
     ```
+
+    Constraints:
+
+    - [fragment-c1] `stage` is at least 0.
+    - [fragment-c2] The yielded values have the types of the results.
   }];
   let arguments = (ins Dist_PassAttr:$pass, I64Attr:$stage);
   let results = (outs Variadic<Dist_Tensor>:$results);
@@ -276,6 +378,11 @@ def Dist_SendOp : Dist_Op<"send"> {
   let description = [{
     The device is the one whose coordinate on the mesh's pipeline axis is `peer` and that has this device's other
     coordinates; it has a `dist.receive` with the same `channel` for values of the same types.
+
+    Constraints:
+
+    - [send-c1] At least one value is sent.
+    - [send-c2] `peer` and `channel` are at least 0.
   }];
   let arguments = (ins Variadic<Dist_Tensor>:$values, I64Attr:$peer, I64Attr:$channel);
   let assemblyFormat = "$values `to` $peer `channel` $channel attr-dict `:` type($values)";
@@ -284,7 +391,14 @@ def Dist_SendOp : Dist_Op<"send"> {
 
 def Dist_ReceiveOp : Dist_Op<"receive"> {
   let summary = "Takes values from a device of another stage";
-  let description = [{The other end of `dist.send`.}];
+  let description = [{
+    The other end of `dist.send`.
+
+    Constraints:
+
+    - [receive-c1] At least one value is received.
+    - [receive-c2] `peer` and `channel` are at least 0.
+  }];
   let arguments = (ins I64Attr:$peer, I64Attr:$channel);
   let results = (outs Variadic<Dist_Tensor>:$results);
   let assemblyFormat = "`from` $peer `channel` $channel attr-dict `:` type($results)";

@@ -36,14 +36,14 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> l
   ArrayRef<int64_t> offsets = adaptor.getOffsets(), sizes = adaptor.getSizes();
   size_t rank = operand.getRank();
   if (offsets.size() != rank || sizes.size() != rank)
-    return inferenceError<SliceOp>(location, "offsets are ", formatList(offsets), " and sizes ",
-                                   formatList(sizes), ", expected ", rank,
+    return inferenceError<SliceOp>(location, "slice-c1", "offsets are ", formatList(offsets),
+                                   " and sizes ", formatList(sizes), ", expected ", rank,
                                    " each, one for each dimension of the operand");
   for (size_t i = 0; i < rank; ++i) {
     int64_t size = operand.getDimSize(i);
     if (sizes[i] < 1 || sizes[i] > size || offsets[i] < 0 || offsets[i] > size - sizes[i])
-      return inferenceError<SliceOp>(location, "dimension ", i, " has offset ", offsets[i],
-                                     " and size ", sizes[i],
+      return inferenceError<SliceOp>(location, "slice-c2", "dimension ", i, " has offset ",
+                                     offsets[i], " and size ", sizes[i],
                                      ", expected a block of at least 1 inside ", size);
   }
   types.push_back(withShape(operand, sizes));
@@ -91,7 +91,7 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc
   ArrayRef<int64_t> low = adaptor.getLow(), high = adaptor.getHigh();
   size_t rank = operand.getRank();
   if (low.size() != rank || high.size() != rank)
-    return inferenceError<PadOp>(location, "low is ", formatList(low), " and high ",
+    return inferenceError<PadOp>(location, "pad-c1", "low is ", formatList(low), " and high ",
                                  formatList(high), ", expected ", rank,
                                  " each, one for each dimension of the operand");
   // Larger ones are in no tensor, and their sums would overflow.
@@ -99,8 +99,8 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc
   SmallVector<int64_t> shape;
   for (size_t i = 0; i < rank; ++i) {
     if (low[i] < 0 || high[i] < 0 || low[i] > kMax || high[i] > kMax)
-      return inferenceError<PadOp>(location, "dimension ", i, " has low ", low[i], " and high ",
-                                   high[i], ", expected at least 0 and at most 2^60");
+      return inferenceError<PadOp>(location, "pad-c2", "dimension ", i, " has low ", low[i],
+                                   " and high ", high[i], ", expected at least 0 and at most 2^60");
     shape.push_back(low[i] + operand.getDimSize(i) + high[i]);
   }
   types.push_back(withShape(operand, shape));
@@ -137,11 +137,13 @@ LogicalResult PadOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRe
 LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
   if (adaptor.getInputs().empty())
-    return inferenceError<ConcatOp>(location, "found no operands, expected at least one");
+    return inferenceError<ConcatOp>(location, "concat-c1",
+                                    "found no operands, expected at least one");
   RankedTensorType first = getTensorType(adaptor.getInputs().front());
   int64_t dim = adaptor.getDimAttr().getInt();
   if (dim < 0 || dim >= first.getRank())
-    return inferenceError<ConcatOp>(location, "dim is ", dim, ", expected a dimension of ", first);
+    return inferenceError<ConcatOp>(location, "concat-c2", "dim is ", dim,
+                                    ", expected a dimension of ", first);
   SmallVector<int64_t> shape(first.getShape());
   for (auto [i, input] : llvm::enumerate(adaptor.getInputs().drop_front())) {
     RankedTensorType type = getTensorType(input);
@@ -149,11 +151,11 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
     if (type.getRank() == first.getRank())
       expected[dim] = type.getDimSize(dim);
     if (type != withShape(first, expected))
-      return inferenceError<ConcatOp>(location, "operand #", i + 1, " has type ", type,
+      return inferenceError<ConcatOp>(location, "concat-c3", "operand #", i + 1, " has type ", type,
                                       ", expected that of operand #0, ", first,
                                       ", but for the size of dimension ", dim);
     if (llvm::AddOverflow(shape[dim], type.getDimSize(dim), shape[dim]))
-      return inferenceError<ConcatOp>(location, "the sizes of dimension ", dim,
+      return inferenceError<ConcatOp>(location, "concat-c4", "the sizes of dimension ", dim,
                                       " add up to more than 2^63 - 1");
   }
   types.push_back(withShape(first, shape));

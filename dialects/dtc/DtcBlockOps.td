@@ -20,6 +20,11 @@ def Dtc_SliceOp : Dtc_Op<"slice", [
     ```mlir
     %s = dtc.slice %x offsets [0, 2] sizes [4, 6] : (tensor<4x8xf32>) -> tensor<4x6xf32>
     ```
+
+    Constraints:
+
+    - [slice-c1] `offsets` and `sizes` have one entry each for each dimension of the operand.
+    - [slice-c2] In each dimension the block has at least one element and lies inside the operand.
   }];
   let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$offsets,
                        DenseI64ArrayAttr:$sizes);
@@ -40,6 +45,11 @@ def Dtc_PadOp : Dtc_Op<"pad", [
     ```mlir
     %p = dtc.pad %x low [0, 1] high [0, 1] value 0.0 : (tensor<4x8xf32>) -> tensor<4x10xf32>
     ```
+
+    Constraints:
+
+    - [pad-c1] `low` and `high` have one entry each for each dimension of the operand.
+    - [pad-c2] The entries of `low` and `high` are at least 0 and at most 2^60.
   }];
   let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        Dtc_F64Attr:$value);
@@ -59,6 +69,14 @@ def Dtc_ConcatOp : Dtc_Op<"concat", [
     ```mlir
     %c = dtc.concat %a, %b dim 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
     ```
+
+    Constraints:
+
+    - [concat-c1] There is at least one operand.
+    - [concat-c2] `dim` is a dimension of the first operand.
+    - [concat-c3] The operands have the element type and, but for dimension `dim`, the shape of the
+      first one.
+    - [concat-c4] The sizes of dimension `dim` add up to at most 2^63 - 1.
   }];
   let arguments = (ins Variadic<Dtc_AnyTensor>:$inputs, I64Attr:$dim);
   let results = (outs Dtc_AnyTensor:$result);

@@ -13,11 +13,11 @@ using namespace dtc;
 
 /// Checks that `value` has one index for each sample of `x`.
 template <typename OpT>
-static LogicalResult expectIndexForEach(std::optional<Location> location, StringRef name,
-                                        Value value, RankedTensorType x) {
+static LogicalResult expectIndexForEach(std::optional<Location> location, StringRef label,
+                                        StringRef name, Value value, RankedTensorType x) {
   auto expected =
       RankedTensorType::get({x.getDimSize(0)}, IntegerType::get(value.getContext(), 32));
-  return expectType<OpT>(location, name, value, expected);
+  return expectType<OpT>(location, label, name, value, expected);
 }
 
 //===----------------------------------------------------------------------===//
@@ -29,15 +29,16 @@ LogicalResult CacheUpdateOp::inferReturnTypes(MLIRContext *, std::optional<Locat
   RankedTensorType cache = getTensorType(adaptor.getCache()),
                    rows = getTensorType(adaptor.getRows());
   if (cache.getRank() < 2)
-    return inferenceError<CacheUpdateOp>(location, "cache has type ", cache,
+    return inferenceError<CacheUpdateOp>(location, "cache_update-c1", "cache has type ", cache,
                                          ", expected at least 2 dimensions: samples and rows");
   if (rows.getRank() != cache.getRank() || rows.getElementType() != cache.getElementType() ||
       rows.getDimSize(0) != cache.getDimSize(0) ||
       rows.getShape().drop_front(2) != cache.getShape().drop_front(2))
-    return inferenceError<CacheUpdateOp>(location, "rows have type ", rows, ", expected those of ",
-                                         cache, " but for dimension 1");
+    return inferenceError<CacheUpdateOp>(location, "cache_update-c2", "rows have type ", rows,
+                                         ", expected those of ", cache, " but for dimension 1");
   types.push_back(cache);
-  return expectIndexForEach<CacheUpdateOp>(location, "positions", adaptor.getPositions(), cache);
+  return expectIndexForEach<CacheUpdateOp>(location, "cache_update-c3", "positions",
+                                           adaptor.getPositions(), cache);
 }
 
 ShardingRule CacheUpdateOp::getShardingRule() {
@@ -51,12 +52,15 @@ ShardingRule CacheUpdateOp::getShardingRule() {
 LogicalResult CachedAttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                   Adaptor adaptor, SmallVectorImpl<Type> &types) {
   using OpT = CachedAttentionOp;
+  HeadLabels labels = {"cached_attention-c1", "cached_attention-c2", "cached_attention-c3",
+                       "cached_attention-c4"};
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
-  if (failed(expectHeads<OpT>(location, q, k, adaptor.getV())) ||
-      failed(expectIndexForEach<OpT>(location, "positions", adaptor.getPositions(), q)))
+  if (failed(expectHeads<OpT>(location, labels, q, k, adaptor.getV())) ||
+      failed(expectIndexForEach<OpT>(location, "cached_attention-c5", "positions",
+                                     adaptor.getPositions(), q)))
     return failure();
   if (!std::isfinite(adaptor.getScale()))
-    return inferenceError<OpT>(location, "scale is ", adaptor.getScale(),
+    return inferenceError<OpT>(location, "cached_attention-c6", "scale is ", adaptor.getScale(),
                                ", expected a finite number");
   types.push_back(q);
   return success();
@@ -80,12 +84,12 @@ LogicalResult SelectRowOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType x = getTensorType(adaptor.getX());
   if (x.getRank() < 2)
-    return inferenceError<SelectRowOp>(location, "x has type ", x,
+    return inferenceError<SelectRowOp>(location, "select_row-c1", "x has type ", x,
                                        ", expected at least 2 dimensions: samples and rows");
   SmallVector<int64_t> shape(x.getShape());
   shape[1] = 1;
   types.push_back(withShape(x, shape));
-  return expectIndexForEach<SelectRowOp>(location, "rows", adaptor.getRows(), x);
+  return expectIndexForEach<SelectRowOp>(location, "select_row-c2", "rows", adaptor.getRows(), x);
 }
 
 ShardingRule SelectRowOp::getShardingRule() {

@@ -20,6 +20,12 @@ def Dtc_CacheUpdateOp : Dtc_Op<"cache_update", [
     %c = dtc.cache_update %cache, %k, %positions
         : (tensor<4x256x8x64xf32>, tensor<4x1x8x64xf32>, tensor<4xi32>) -> tensor<4x256x8x64xf32>
     ```
+
+    Constraints:
+
+    - [cache_update-c1] `cache` has at least 2 dimensions.
+    - [cache_update-c2] `rows` has the element type and, but for dimension 1, the shape of `cache`.
+    - [cache_update-c3] `positions` has the type i32[b], b as in `cache`.
   }];
   let arguments = (ins Dtc_FloatTensor:$cache, Dtc_FloatTensor:$rows, Dtc_IndexTensor:$positions);
   let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
@@ -44,6 +50,15 @@ def Dtc_CachedAttentionOp : Dtc_Op<"cached_attention", [
         : (tensor<4x1x8x64xf32>, tensor<4x256x8x64xf32>, tensor<4x256x8x64xf32>, tensor<4xi32>)
         -> tensor<4x1x8x64xf32>
     ```
+
+    Constraints:
+
+    - [cached_attention-c1] `q` has rank 4.
+    - [cached_attention-c2] `k` has rank 4, the element type of `q`, and its sizes b and d.
+    - [cached_attention-c3] The number of heads of `k` divides that of `q`.
+    - [cached_attention-c4] `v` has the type of `k`.
+    - [cached_attention-c5] `positions` has the type i32[b], b as in `q`.
+    - [cached_attention-c6] `scale` is finite.
   }];
   let arguments = (ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                        Dtc_IndexTensor:$positions, Dtc_F64Attr:$scale);
@@ -62,6 +77,11 @@ def Dtc_SelectRowOp : Dtc_Op<"select_row", [Dtc_InferType, Dtc_Sharded<>, Dtc_Ke
     ```mlir
     %y = dtc.select_row %x, %rows : (tensor<4x256x64xf32>, tensor<4xi32>) -> tensor<4x1x64xf32>
     ```
+
+    Constraints:
+
+    - [select_row-c1] `x` has at least 2 dimensions.
+    - [select_row-c2] `rows` has the type i32[b], b as in `x`.
   }];
   let arguments = (ins Dtc_AnyTensor:$x, Dtc_IndexTensor:$rows);
   let results = (outs Dtc_AnyTensor:$result);

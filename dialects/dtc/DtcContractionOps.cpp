@@ -21,22 +21,25 @@ LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   std::string error;
   auto equation = EinsumEquation::parse(adaptor.getEquation(), error);
   if (failed(equation))
-    return inferenceError<EinsumOp>(location, error);
+    // No constraint: the parser of the equation has named it.
+    return emitOptionalError(location, "'", getOperationName(), "' op ", error);
 
   RankedTensorType lhs = getTensorType(adaptor.getLhs()), rhs = getTensorType(adaptor.getRhs());
   if (lhs.getElementType() != rhs.getElementType())
-    return inferenceError<EinsumOp>(location, "lhs has elements of ", lhs.getElementType(),
-                                    " and rhs of ", rhs.getElementType(), ", expected the same");
+    return inferenceError<EinsumOp>(location, "einsum-c5", "lhs has elements of ",
+                                    lhs.getElementType(), " and rhs of ", rhs.getElementType(),
+                                    ", expected the same");
   std::array<int64_t, 26> sizes = {};
   auto readSizes = [&](StringRef name, StringRef term, RankedTensorType type) -> LogicalResult {
     if (static_cast<int64_t>(term.size()) != type.getRank())
-      return inferenceError<EinsumOp>(location, name, " has rank ", type.getRank(), ", expected ",
-                                      term.size(), " for the term \"", term, "\"");
+      return inferenceError<EinsumOp>(location, "einsum-c6", name, " has rank ", type.getRank(),
+                                      ", expected ", term.size(), " for the term \"", term, "\"");
     for (auto [letter, size] : llvm::zip_equal(term, type.getShape())) {
       int64_t &known = sizes[letter - 'a'];
       if (known != 0 && known != size)
-        return inferenceError<EinsumOp>(location, "'", StringRef(&letter, 1), "' has size ", size,
-                                        " in ", name, ", expected ", known, " as in lhs");
+        return inferenceError<EinsumOp>(location, "einsum-c7", "'", StringRef(&letter, 1),
+                                        "' has size ", size, " in ", name, ", expected ", known,
+                                        " as in lhs");
       known = size;
     }
     return success();
@@ -68,6 +71,7 @@ LogicalResult EinsumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
   std::string error;
   auto equation = EinsumEquation::parse(getEquation(), error);
   if (failed(equation))
+    // No constraint: the verifier has refused such an equation.
     return emitOpError(error);
   // Each letter is in two terms at least, so the exchanged terms are an einsum as well.
   ValueBuilder b(builder, getLoc());
@@ -98,7 +102,8 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType operand = getTensorType(adaptor.getOperand());
   if (!areIncreasingDims(adaptor.getDims(), operand.getRank()))
-    return inferenceError<ReduceOp>(location, "dims are ", formatList(adaptor.getDims()),
+    return inferenceError<ReduceOp>(location, "reduce-c1", "dims are ",
+                                    formatList(adaptor.getDims()),
                                     ", expected increasing dimensions of ", operand);
   SmallVector<int64_t> shape;
   for (int64_t dim : getKeptDims(operand.getRank(), adaptor.getDims()))

@@ -26,6 +26,16 @@ def Dtc_EinsumOp : Dtc_Op<"einsum", [
     %h = dtc.einsum "bsd,df->bsf" %x, %w
         : (tensor<16x128x64xf32>, tensor<64x256xf32>) -> tensor<16x128x256xf32>
     ```
+
+    Constraints:
+
+    - [einsum-c1] The equation has the form "lhs,rhs->result".
+    - [einsum-c2] The letters of the equation are those from a to z.
+    - [einsum-c3] Each letter occurs at most once in a term.
+    - [einsum-c4] Each letter of the equation occurs in at least two of its terms.
+    - [einsum-c5] Both operands have the same element type.
+    - [einsum-c6] Each operand has as many dimensions as its term has letters.
+    - [einsum-c7] A letter that is in both operands names dimensions of the same size.
   }];
   let arguments = (ins Dtc_FloatTensor:$lhs, Dtc_FloatTensor:$rhs, StrAttr:$equation,
                        UnitAttr:$wide);
@@ -49,6 +59,11 @@ def Dtc_ReduceOp : Dtc_Op<"reduce", [
     ```mlir
     %r = dtc.reduce sum %x dims [0, 1] : (tensor<16x128x64xf32>) -> tensor<64xf32>
     ```
+
+    Constraints:
+
+    - [reduce-c1] The entries of `dims` are dimensions of the operand, each larger than the one
+      before.
   }];
   let arguments = (ins Dtc_FloatTensor:$operand, Dtc_ReduceKindAttr:$kind, DenseI64ArrayAttr:$dims);
   let extraClassDeclaration = [{

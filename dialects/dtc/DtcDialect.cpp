@@ -6,6 +6,7 @@
 
 #include "dialects/dtc/DtcDialect.h"
 #include "dialects/dtc/AgreedAttribute.h"
+#include "dialects/dtc/Constraint.h"
 #include "dialects/dtc/DtcOps.h"
 #include "dialects/dtc/LoraAttribute.h"
 
@@ -102,22 +103,22 @@ static ParseResult parseDouble(AsmParser &parser, FailureOr<APFloat> &value) {
 
 static void printDouble(AsmPrinter &printer, const APFloat &value) { printer.printFloat(value); }
 
-static LogicalResult verifyScale(function_ref<InFlightDiagnostic()> emitError, StringRef what,
-                                 const APFloat &value) {
+static LogicalResult verifyScale(function_ref<InFlightDiagnostic()> emitError, StringRef label,
+                                 StringRef what, const APFloat &value) {
   if (&value.getSemantics() != &APFloat::IEEEdouble())
-    return emitError() << "expected the " << what << " as a 64-bit float";
+    return violates(emitError, label) << "expected the " << what << " as a 64-bit float";
   if (!value.isFinite() || (value.isNegative() && !value.isZero()))
-    return emitError() << "found " << what << " " << value.convertToDouble()
-                       << ", expected a finite number that is not negative";
+    return violates(emitError, label) << "found " << what << " " << value.convertToDouble()
+                                      << ", expected a finite number that is not negative";
   return success();
 }
 
 LogicalResult NormalAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat stddev) {
-  return verifyScale(emitError, "standard deviation", stddev);
+  return verifyScale(emitError, "normal-c1", "standard deviation", stddev);
 }
 
 LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat bound) {
-  return verifyScale(emitError, "bound", bound);
+  return verifyScale(emitError, "uniform-c1", "bound", bound);
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -155,21 +156,21 @@ static LogicalResult verifyAxes(Operation *op, const Twine &what, Attribute valu
   StringRef name = DtcDialect::kAxesAttrName;
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    return op->emitOpError() << "'" << name << "' on " << what << " of type " << type
-                             << ", expected a ranked tensor";
+    return violates(op, "dtc-c1") << "'" << name << "' on " << what << " of type " << type
+                                  << ", expected a ranked tensor";
   auto axes = dyn_cast<ArrayAttr>(value);
   if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))
-    return op->emitOpError() << "'" << name << "' of " << what << " is " << value
-                             << ", expected an array of strings";
+    return violates(op, "dtc-c2") << "'" << name << "' of " << what << " is " << value
+                                  << ", expected an array of strings";
   if (static_cast<int64_t>(axes.size()) != tensor.getRank())
-    return op->emitOpError() << "'" << name << "' of " << what << " has " << axes.size()
-                             << " names, expected " << tensor.getRank()
-                             << ", one for each dimension of " << type;
+    return violates(op, "dtc-c3") << "'" << name << "' of " << what << " has " << axes.size()
+                                  << " names, expected " << tensor.getRank()
+                                  << ", one for each dimension of " << type;
   llvm::StringSet<> seen;
   for (auto axis : axes.getAsRange<StringAttr>())
     if (!axis.empty() && !seen.insert(axis.getValue()).second)
-      return op->emitOpError() << "'" << name << "' of " << what << " has " << axis
-                               << " twice, expected different names";
+      return violates(op, "dtc-c4") << "'" << name << "' of " << what << " has " << axis
+                                    << " twice, expected different names";
   return success();
 }
 
@@ -179,7 +180,7 @@ static LogicalResult verifyUniqueNames(FunctionOpInterface function, StringRef n
   for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
     auto string = function.getArgAttrOfType<StringAttr>(i, name);
     if (string && !seen.insert(string.getValue()).second)
-      return function.emitOpError()
+      return violates(function, "dtc-c5")
              << "argument #" << i << " has '" << name << "' " << string
              << ", which an earlier argument has, expected a name of its own";
   }
@@ -212,16 +213,16 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
                 : known.kind == Integer ? isa<IntegerAttr>(value)
                                         : isa<DenseI64ArrayAttr>(value);
     if (!fits)
-      return op->emitOpError() << "'" << known.name << "' of " << what << " is " << value
-                               << ", expected "
-                               << (known.kind == String    ? "a string"
-                                   : known.kind == Integer ? "an integer"
-                                                           : "an array of integers");
+      return violates(op, "dtc-c6")
+             << "'" << known.name << "' of " << what << " is " << value << ", expected "
+             << (known.kind == String    ? "a string"
+                 : known.kind == Integer ? "an integer"
+                                         : "an array of integers");
     auto function = cast<FunctionOpInterface>(op);
     if (known.name == "dtc.updates" &&
         cast<IntegerAttr>(value).getValue().uge(function.getNumArguments()))
-      return op->emitOpError() << "'dtc.updates' of " << what << " is " << value
-                               << ", expected the number of an argument";
+      return violates(op, "dtc-c7") << "'dtc.updates' of " << what << " is " << value
+                                    << ", expected the number of an argument";
     return success();
   }
   return std::nullopt;
@@ -230,8 +231,8 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
 /// Checks `dtc.step_state` on argument `index` of type `type`.
 static LogicalResult verifyStepState(FunctionOpInterface function, unsigned index, StringAttr kind,
                                      Type type) {
-  auto error = [&] {
-    return function.emitOpError() << "argument #" << index << " is the step state " << kind;
+  auto error = [&](StringRef label) -> ConstraintError {
+    return violates(function, label) << "argument #" << index << " is the step state " << kind;
   };
   auto tensor = dyn_cast<RankedTensorType>(type);
   bool isScalar = tensor && tensor.getRank() == 0;
@@ -239,20 +240,20 @@ static LogicalResult verifyStepState(FunctionOpInterface function, unsigned inde
   StringRef counters[] = {"applied_steps", "skipped_steps", "good_steps", "growth_interval"};
   if (llvm::is_contained(counters, name)) {
     if (!isScalar || !isIndexTensor(type))
-      return error() << " of type " << type << ", expected tensor<i32>";
+      return error("dtc-c9") << " of type " << type << ", expected tensor<i32>";
   } else if (name == "loss_scale") {
     if (!isScalar || !isWideTensor(type))
-      return error() << " of type " << type << ", expected tensor<f32> or tensor<f64>";
+      return error("dtc-c9") << " of type " << type << ", expected tensor<f32> or tensor<f64>";
   } else if (name == "random_key") {
     if (!tensor || !isIndexTensor(type) || tensor.getShape() != ArrayRef<int64_t>{2})
-      return error() << " of type " << type << ", expected tensor<2xi32>";
+      return error("dtc-c9") << " of type " << type << ", expected tensor<2xi32>";
   } else {
-    return error() << ", expected applied_steps, skipped_steps, loss_scale, good_steps, "
-                      "growth_interval or random_key";
+    return error("dtc-c8") << ", expected applied_steps, skipped_steps, loss_scale, good_steps, "
+                              "growth_interval or random_key";
   }
   for (unsigned i = 0; i < index; ++i)
     if (function.getArgAttr(i, DtcDialect::kStepStateAttrName) == kind)
-      return error() << ", as argument #" << i << " is already; expected one of each kind";
+      return error("dtc-c10") << ", as argument #" << i << " is already; expected one of each kind";
   return success();
 }
 
@@ -268,10 +269,11 @@ static LogicalResult verifyLora(Operation *op, Attribute value) {
       dropout.getValueAsDouble() >= 0 && dropout.getValueAsDouble() < 1 && targets &&
       llvm::all_of(targets, llvm::IsaPred<StringAttr>))
     return success();
-  return op->emitOpError() << "'" << kLoraAttrName << "' is " << value
-                           << ", expected on a module {rank = an i64 of at least 1, alpha = a "
-                              "finite float above 0, dropout = a float of at least 0 and less than "
-                              "1, targets = an array of strings}";
+  return violates(op, "dtc-c11")
+         << "'" << kLoraAttrName << "' is " << value
+         << ", expected on a module {rank = an i64 of at least 1, alpha = a "
+            "finite float above 0, dropout = a float of at least 0 and less than "
+            "1, targets = an array of strings}";
 }
 
 LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
@@ -280,27 +282,27 @@ LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute
     return verifyLora(op, attribute.getValue());
   if (name == kAxesAttrName) {
     if (op->getNumResults() != 1)
-      return op->emitOpError() << "'" << name << "' on an operation with " << op->getNumResults()
-                               << " results, expected one result";
+      return violates(op, "dtc-c12") << "'" << name << "' on an operation with "
+                                     << op->getNumResults() << " results, expected one result";
     return verifyAxes(op, "the result", attribute.getValue(), op->getResult(0).getType());
   }
   if (name == kAgreedAttrName) {
     if (!isa<UnitAttr>(attribute.getValue()))
-      return op->emitOpError() << "'" << name << "' is " << attribute.getValue()
-                               << ", expected no value";
+      return violates(op, "dtc-c13")
+             << "'" << name << "' is " << attribute.getValue() << ", expected no value";
     return success();
   }
   if (name == kOpNumberAttrName || name == kGradientOfAttrName) {
     if (!isa<IntegerAttr>(attribute.getValue()))
-      return op->emitOpError() << "'" << name << "' is " << attribute.getValue()
-                               << ", expected the number of an op";
+      return violates(op, "dtc-c14")
+             << "'" << name << "' is " << attribute.getValue() << ", expected the number of an op";
     return success();
   }
   if (name == kParamAttrName || name == kInputAttrName || name == kInitAttrName)
-    return op->emitOpError() << "'" << name
-                             << "' on an operation, expected it on a function argument";
-  return op->emitOpError() << "unknown attribute '" << name << "', expected '" << kAxesAttrName
-                           << "'";
+    return violates(op, "dtc-c15")
+           << "'" << name << "' on an operation, expected it on a function argument";
+  return violates(op, "dtc-c15") << "unknown attribute '" << name << "', expected '"
+                                 << kAxesAttrName << "'";
 }
 
 LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*regionIndex*/,
@@ -309,8 +311,8 @@ LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*reg
   Attribute value = attribute.getValue();
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
-    return op->emitOpError() << "'" << name
-                             << "' on an argument, expected it on a function argument";
+    return violates(op, "dtc-c16")
+           << "'" << name << "' on an argument, expected it on a function argument";
   Type type = function.getArgumentTypes()[argIndex];
   std::string what = "argument #" + std::to_string(argIndex);
 
@@ -319,19 +321,21 @@ LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*reg
 
   if (name == kInitAttrName) {
     if (!isInitializer(value))
-      return op->emitOpError() << "'" << name << "' of " << what << " is " << value
-                               << ", expected #dtc.normal, #dtc.uniform, #dtc.zeros or #dtc.ones";
+      return violates(op, "dtc-c17")
+             << "'" << name << "' of " << what << " is " << value
+             << ", expected #dtc.normal, #dtc.uniform, #dtc.zeros or #dtc.ones";
     if (!function.getArgAttr(argIndex, kParamAttrName))
-      return op->emitOpError() << what << " has '" << name << "' but is no parameter, expected '"
-                               << kParamAttrName << "' as well";
+      return violates(op, "dtc-c18")
+             << what << " has '" << name << "' but is no parameter, expected '" << kParamAttrName
+             << "' as well";
     return success();
   }
 
   if (name == kFrozenAttrName) {
     if (!isa<UnitAttr>(value) || !function.getArgAttr(argIndex, kParamAttrName))
-      return op->emitOpError() << what << " has '" << name
-                               << "', expected it without a value on an "
-                               << "argument with '" << kParamAttrName << "'";
+      return violates(op, "dtc-c19")
+             << what << " has '" << name << "', expected it without a value on an "
+             << "argument with '" << kParamAttrName << "'";
     return success();
   }
 
@@ -342,23 +346,23 @@ LogicalResult DtcDialect::verifyRegionArgAttribute(Operation *op, unsigned /*reg
     return verifyStepState(function, argIndex, cast<StringAttr>(value), type);
   }
   if (name != kParamAttrName && name != kInputAttrName)
-    return op->emitOpError() << "unknown attribute '" << name << "' of " << what << ", expected '"
-                             << kParamAttrName << "', '" << kInputAttrName << "', '"
-                             << kAxesAttrName << "' or '" << kInitAttrName << "'";
+    return violates(op, "dtc-c16") << "unknown attribute '" << name << "' of " << what
+                                   << ", expected '" << kParamAttrName << "', '" << kInputAttrName
+                                   << "', '" << kAxesAttrName << "' or '" << kInitAttrName << "'";
 
   auto string = dyn_cast<StringAttr>(value);
   if (!string || string.empty())
-    return op->emitOpError() << "'" << name << "' of " << what << " is " << value
-                             << ", expected a string that is not empty";
+    return violates(op, "dtc-c20") << "'" << name << "' of " << what << " is " << value
+                                   << ", expected a string that is not empty";
   if (name == kParamAttrName) {
     if (!isFloatTensor(type))
-      return op->emitOpError()
+      return violates(op, "dtc-c21")
              << what << " is the parameter " << value << " and has type " << type
              << ", expected a ranked tensor of f32, f64, bf16 or f16 with static sizes of at "
                 "least 1 and at most 2^56 elements";
     if (function.getArgAttr(argIndex, kInputAttrName))
-      return op->emitOpError() << what << " has both '" << kParamAttrName << "' and '"
-                               << kInputAttrName << "', expected one of them";
+      return violates(op, "dtc-c22") << what << " has both '" << kParamAttrName << "' and '"
+                                     << kInputAttrName << "', expected one of them";
   }
   // Once for the function, at its first argument with this attribute.
   for (unsigned i = 0; i < argIndex; ++i)
@@ -374,6 +378,6 @@ LogicalResult DtcDialect::verifyRegionResultAttribute(Operation *op, unsigned /*
   if (std::optional<LogicalResult> known =
           verifyStepAttribute(op, what, attribute, /*result=*/true))
     return *known;
-  return op->emitOpError() << "'" << attribute.getName().getValue() << "' on " << what
-                           << ", expected 'dtc.output' or 'dtc.updates'";
+  return violates(op, "dtc-c23") << "'" << attribute.getName().getValue() << "' on " << what
+                                 << ", expected 'dtc.output' or 'dtc.updates'";
 }

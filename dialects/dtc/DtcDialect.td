@@ -48,6 +48,39 @@ def Dtc_Dialect : Dialect {
     `dtc.index_limit` (an input's elements lie in [0, limit)); on results: `dtc.output = "name"` or
     `dtc.updates = n` (the new value of argument n); on both, once they are local,
     `dtc.global_shape`.
+
+    Constraints:
+
+    - [dtc-c1] `dtc.axes` is on a ranked tensor.
+    - [dtc-c2] `dtc.axes` is an array of strings.
+    - [dtc-c3] `dtc.axes` has one name for each dimension of the tensor.
+    - [dtc-c4] The names of `dtc.axes` that are not empty differ.
+    - [dtc-c5] No two arguments of a function have the same `dtc.param` or the same `dtc.input`.
+    - [dtc-c6] What passes add to a signature has the kind of value that is meant: `dtc.file_shape`
+      and `dtc.global_shape` are arrays of integers, `dtc.index_limit`, `dtc.ignored_index` and
+      `dtc.updates` integers, the others strings.
+    - [dtc-c7] `dtc.updates` is the number of an argument of the function.
+    - [dtc-c8] `dtc.step_state` is one of the kinds that are listed above.
+    - [dtc-c9] An argument with `dtc.step_state` has the type that belongs to its kind.
+    - [dtc-c10] No two arguments of a function are the same step state.
+    - [dtc-c11] `dtc.lora` is on a module and is a dictionary of `rank` (an i64 of at least 1),
+      `alpha` (a finite float greater than 0), `dropout` (a float of at least 0 and less than 1) and
+      `targets` (an array of strings).
+    - [dtc-c12] An operation with `dtc.axes` has one result.
+    - [dtc-c13] `dtc.agreed`, on an operation, has no value.
+    - [dtc-c14] `dtc.op` and `dtc.gradient_of`, on an operation, are integers.
+    - [dtc-c15] An operation has no other attribute of the dialect than those of dtc-c11 to dtc-c14.
+    - [dtc-c16] An argument with an attribute of the dialect is one of a function, and the attribute
+      is one of those above.
+    - [dtc-c17] `dtc.init` is `#dtc.normal`, `#dtc.uniform`, `#dtc.zeros` or `#dtc.ones`.
+    - [dtc-c18] An argument with `dtc.init` has `dtc.param` as well.
+    - [dtc-c19] `dtc.frozen` has no value and is on an argument with `dtc.param`.
+    - [dtc-c20] `dtc.param` and `dtc.input` are strings that are not empty.
+    - [dtc-c21] A parameter is a ranked tensor of f32, f64, bf16 or f16 with static sizes of at
+      least 1 and at most 2^56 elements.
+    - [dtc-c22] No argument has both `dtc.param` and `dtc.input`.
+    - [dtc-c23] A result of a function has no other attribute of the dialect than `dtc.output`,
+      `dtc.updates` and `dtc.global_shape`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
@@ -144,7 +177,13 @@ class Dtc_Attr<string name, string attrMnemonic> : AttrDef<Dtc_Dialect, name> {
 
 def Dtc_NormalAttr : Dtc_Attr<"Normal", "normal"> {
   let summary = "Initializes with normally distributed values of mean 0";
-  let description = "`#dtc.normal<2.0e-2>`; the standard deviation is finite and not negative.";
+  let description = [{
+    `#dtc.normal<2.0e-2>`; the standard deviation is finite and not negative.
+
+    Constraints:
+
+    - [normal-c1] The standard deviation is a 64-bit float, finite and not negative.
+  }];
   let parameters = (ins APFloatParameter<"standard deviation">:$stddev);
   let builders = [AttrBuilder<(ins "double":$stddev), [{
     return $_get($_ctxt, ::llvm::APFloat(stddev));
@@ -155,7 +194,13 @@ def Dtc_NormalAttr : Dtc_Attr<"Normal", "normal"> {
 
 def Dtc_UniformAttr : Dtc_Attr<"Uniform", "uniform"> {
   let summary = "Initializes with values evenly distributed between -bound and bound";
-  let description = "`#dtc.uniform<0.1>`; the bound is finite and not negative.";
+  let description = [{
+    `#dtc.uniform<0.1>`; the bound is finite and not negative.
+
+    Constraints:
+
+    - [uniform-c1] The bound is a 64-bit float, finite and not negative.
+  }];
   let parameters = (ins APFloatParameter<"bound">:$bound);
   let builders = [AttrBuilder<(ins "double":$bound), [{
     return $_get($_ctxt, ::llvm::APFloat(bound));

@@ -19,18 +19,18 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType x = getTensorType(adaptor.getOperand());
   if (x.getRank() != 4 || x.getDimSize(3) % 2 != 0)
-    return inferenceError<RotaryOp>(location, "operand has type ", x,
+    return inferenceError<RotaryOp>(location, "rotary-c1", "operand has type ", x,
                                     ", expected rank 4 and an even last dimension");
   // The parser infers the type before there are attributes; the verifier does it again.
   if (FloatAttr theta = adaptor.getProperties().theta;
       theta && (!theta.getValue().isFinite() || theta.getValueAsDouble() <= 0))
-    return inferenceError<RotaryOp>(location, "theta is ", theta.getValueAsDouble(),
+    return inferenceError<RotaryOp>(location, "rotary-c2", "theta is ", theta.getValueAsDouble(),
                                     ", expected a finite positive number");
   types.push_back(x);
   if (!adaptor.getPositions())
     return success();
   auto expected = RankedTensorType::get({x.getDimSize(0)}, IntegerType::get(context, 32));
-  return expectType<RotaryOp>(location, "positions", adaptor.getPositions(), expected);
+  return expectType<RotaryOp>(location, "rotary-c3", "positions", adaptor.getPositions(), expected);
 }
 
 void RotaryOp::build(OpBuilder &builder, OperationState &state, Value operand, double theta,
@@ -56,28 +56,36 @@ LogicalResult RotaryOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
 // AttentionOp, AttentionGradOp
 //===----------------------------------------------------------------------===//
 
+/// The labels of the constraints that attention and its gradient share.
+struct AttentionLabels {
+  HeadLabels heads;
+  StringRef causal, scale, dropout, both, key;
+};
+
 /// Checks the operands that attention and its gradient share.
 template <typename OpT>
 static LogicalResult expectAttention(std::optional<Location> location,
-                                     typename OpT::Adaptor adaptor) {
+                                     const AttentionLabels &labels, typename OpT::Adaptor adaptor) {
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
-  if (failed(expectHeads<OpT>(location, q, k, adaptor.getV())))
+  if (failed(expectHeads<OpT>(location, labels.heads, q, k, adaptor.getV())))
     return failure();
   if (adaptor.getCausal() && k.getDimSize(1) < q.getDimSize(1))
-    return inferenceError<OpT>(location, "causal with ", q.getDimSize(1), " queries and ",
-                               k.getDimSize(1), " keys, expected no more queries than keys");
+    return inferenceError<OpT>(location, labels.causal, "causal with ", q.getDimSize(1),
+                               " queries and ", k.getDimSize(1),
+                               " keys, expected no more queries than keys");
   if (!std::isfinite(adaptor.getScale()))
-    return inferenceError<OpT>(location, "scale is ", adaptor.getScale(),
+    return inferenceError<OpT>(location, labels.scale, "scale is ", adaptor.getScale(),
                                ", expected a finite number");
   double dropout = adaptor.getDropout();
   if (!(dropout >= 0 && dropout < 1))
-    return inferenceError<OpT>(location, "dropout is ", dropout,
+    return inferenceError<OpT>(location, labels.dropout, "dropout is ", dropout,
                                ", expected at least 0 and less than 1");
   if ((dropout > 0) != bool(adaptor.getKey()))
-    return inferenceError<OpT>(location, "dropout is ", dropout, " and there is ",
+    return inferenceError<OpT>(location, labels.both, "dropout is ", dropout, " and there is ",
                                adaptor.getKey() ? "a" : "no",
                                " key, expected both dropout and a key or none of them");
-  return adaptor.getKey() ? expectRandomKey<OpT>(location, adaptor.getKey()) : success();
+  return adaptor.getKey() ? expectRandomKey<OpT>(location, labels.key, adaptor.getKey())
+                          : success();
 }
 
 /// The attributes of the kernel of attention or its gradient.
@@ -118,7 +126,14 @@ static double getAttentionFlops(RankedTensorType q, RankedTensorType k, bool cau
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  if (failed(expectAttention<AttentionOp>(location, adaptor)))
+  AttentionLabels labels = {
+      .heads = {"attention-c1", "attention-c2", "attention-c3", "attention-c4"},
+      .causal = "attention-c5",
+      .scale = "attention-c6",
+      .dropout = "attention-c7",
+      .both = "attention-c8",
+      .key = "attention-c9"};
+  if (failed(expectAttention<AttentionOp>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ());
   types.append({q, getLseType(getWideTensor(q))});
@@ -144,6 +159,7 @@ double AttentionOp::getFlops() {
 LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                     MutableArrayRef<Value> gradients) {
   if (cotangents[1])
+    // No constraint: the op is valid, but has no such gradient.
     return emitOpError() << "a gradient by lse was asked for, expected one by out alone";
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
                                       cotangents[0], getKey(), getCausal(), getScale(),
@@ -155,12 +171,20 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
 LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
   using Op = AttentionGradOp;
-  if (failed(expectAttention<Op>(location, adaptor)))
+  AttentionLabels labels = {
+      .heads = {"attention_grad-c1", "attention_grad-c2", "attention_grad-c3", "attention_grad-c4"},
+      .causal = "attention_grad-c5",
+      .scale = "attention_grad-c6",
+      .dropout = "attention_grad-c7",
+      .both = "attention_grad-c8",
+      .key = "attention_grad-c9"};
+  if (failed(expectAttention<Op>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
-  if (failed(expectType<Op>(location, "out", adaptor.getOut(), q)) ||
-      failed(expectType<Op>(location, "lse", adaptor.getLse(), getLseType(getWideTensor(q)))) ||
-      failed(expectType<Op>(location, "dout", adaptor.getDout(), q)))
+  if (failed(expectType<Op>(location, "attention_grad-c10", "out", adaptor.getOut(), q)) ||
+      failed(expectType<Op>(location, "attention_grad-c11", "lse", adaptor.getLse(),
+                            getLseType(getWideTensor(q)))) ||
+      failed(expectType<Op>(location, "attention_grad-c12", "dout", adaptor.getDout(), q)))
     return failure();
   types.append({q, k, k});
   return success();
@@ -186,26 +210,34 @@ double AttentionGradOp::getFlops() {
 // CrossEntropyOp
 //===----------------------------------------------------------------------===//
 
-/// Checks that the labels have the shape of the logits without its last dimension, and the amount
-/// of smoothing.
+/// The labels of the constraints that cross-entropy and its gradient share.
+struct CrossEntropyLabels {
+  StringRef smoothing, logits;
+};
+
+/// Checks that the class labels have the shape of the logits without its last dimension, and the
+/// amount of smoothing.
 template <typename OpT>
-static LogicalResult expectLabels(std::optional<Location> location, typename OpT::Adaptor adaptor) {
+static LogicalResult expectClasses(std::optional<Location> location,
+                                   const CrossEntropyLabels &labels,
+                                   typename OpT::Adaptor adaptor) {
   double smoothing = adaptor.getLabelSmoothing();
   if (!(smoothing >= 0 && smoothing < 1))
-    return inferenceError<OpT>(location, "label_smoothing is ", smoothing,
+    return inferenceError<OpT>(location, labels.smoothing, "label_smoothing is ", smoothing,
                                ", expected at least 0 and less than 1");
   RankedTensorType type = getTensorType(adaptor.getLogits());
-  Value labels = adaptor.getLabels();
-  if (type.getRank() > 0 && dropLastDim(type).getShape() == getTensorType(labels).getShape())
+  Value classes = adaptor.getLabels();
+  if (type.getRank() > 0 && dropLastDim(type).getShape() == getTensorType(classes).getShape())
     return success();
-  return inferenceError<OpT>(location, "logits have type ", type,
-                             ", expected the dimensions of the labels, ", labels.getType(),
+  return inferenceError<OpT>(location, labels.logits, "logits have type ", type,
+                             ", expected the dimensions of the labels, ", classes.getType(),
                              ", and one more");
 }
 
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  if (failed(expectLabels<CrossEntropyOp>(location, adaptor)))
+  if (failed(expectClasses<CrossEntropyOp>(location, {"cross_entropy-c1", "cross_entropy-c2"},
+                                           adaptor)))
     return failure();
   types.append(2, dropLastDim(getWideTensor(getTensorType(adaptor.getLogits()))));
   return success();
@@ -257,12 +289,13 @@ LogicalResult CrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange cotangents
 LogicalResult CrossEntropyGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                    Adaptor adaptor, SmallVectorImpl<Type> &types) {
   using Op = CrossEntropyGradOp;
-  if (failed(expectLabels<Op>(location, adaptor)))
+  if (failed(
+          expectClasses<Op>(location, {"cross_entropy_grad-c1", "cross_entropy_grad-c2"}, adaptor)))
     return failure();
   RankedTensorType logits = getTensorType(adaptor.getLogits());
   RankedTensorType row = dropLastDim(getWideTensor(logits));
-  if (failed(expectType<Op>(location, "lse", adaptor.getLse(), row)) ||
-      failed(expectType<Op>(location, "dloss", adaptor.getDloss(), row)))
+  if (failed(expectType<Op>(location, "cross_entropy_grad-c3", "lse", adaptor.getLse(), row)) ||
+      failed(expectType<Op>(location, "cross_entropy_grad-c3", "dloss", adaptor.getDloss(), row)))
     return failure();
   types.push_back(logits);
   return success();

@@ -23,6 +23,12 @@ def Dtc_RotaryOp : Dtc_Op<"rotary", [
     ```mlir
     %y = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x128x12x64xf32>
     ```
+
+    Constraints:
+
+    - [rotary-c1] The operand has rank 4, and its last dimension has an even size.
+    - [rotary-c2] `theta` is finite and greater than 0.
+    - [rotary-c3] `positions`, if there are any, have the type i32[b], b as in the operand.
   }];
   let arguments = (ins Dtc_FloatTensor:$operand, Optional<Dtc_IndexTensor>:$positions,
                        Dtc_F64Attr:$theta, BoolAttr:$inverse);
@@ -61,6 +67,18 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
         : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>)
         -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
     ```
+
+    Constraints:
+
+    - [attention-c1] `q` has rank 4.
+    - [attention-c2] `k` has rank 4, the element type of `q`, and its sizes b and d.
+    - [attention-c3] The number of heads of `k` divides that of `q`.
+    - [attention-c4] `v` has the type of `k`.
+    - [attention-c5] If it is causal, there are no more queries than keys.
+    - [attention-c6] `scale` is finite.
+    - [attention-c7] `dropout` is at least 0 and less than 1.
+    - [attention-c8] There is a `key` exactly where `dropout` is greater than 0.
+    - [attention-c9] `key` has the type i32[2].
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Optional<Dtc_IndexTensor>:$key, BoolAttr:$causal, Dtc_F64Attr:$scale),
@@ -84,6 +102,21 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
     dk = scale ds^T q. With dropout, p is masked and scaled in dv, and so is dout v^T in ds.
 
     Source: Dao et al., "FlashAttention" (arXiv:2205.14135), appendix B.2.
+
+    Constraints:
+
+    - [attention_grad-c1] `q` has rank 4.
+    - [attention_grad-c2] `k` has rank 4, the element type of `q`, and its sizes b and d.
+    - [attention_grad-c3] The number of heads of `k` divides that of `q`.
+    - [attention_grad-c4] `v` has the type of `k`.
+    - [attention_grad-c5] If it is causal, there are no more queries than keys.
+    - [attention_grad-c6] `scale` is finite.
+    - [attention_grad-c7] `dropout` is at least 0 and less than 1.
+    - [attention_grad-c8] There is a `key` exactly where `dropout` is greater than 0.
+    - [attention_grad-c9] `key` has the type i32[2].
+    - [attention_grad-c10] `out` has the type of `q`.
+    - [attention_grad-c11] `lse` has the type W[b,h,s], W the wide type of the elements of `q`.
+    - [attention_grad-c12] `dout` has the type of `q`.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Dtc_FloatTensor:$out, Dtc_WideTensor:$lse, Dtc_FloatTensor:$dout,
@@ -112,6 +145,11 @@ def Dtc_CrossEntropyOp : Dtc_Op<"cross_entropy", [
     %loss, %lse = dtc.cross_entropy %logits, %labels
         : (tensor<16x128x256xf32>, tensor<16x128xi32>) -> (tensor<16x128xf32>, tensor<16x128xf32>)
     ```
+
+    Constraints:
+
+    - [cross_entropy-c1] `label_smoothing` is at least 0 and less than 1.
+    - [cross_entropy-c2] The shape of the logits without the last dimension is that of the labels.
   }];
   let arguments = (ins Dtc_FloatTensor:$logits, Dtc_IndexTensor:$labels,
                        DefaultValuedAttr<Dtc_F64Attr, "0.0">:$label_smoothing);
@@ -128,6 +166,14 @@ def Dtc_CrossEntropyGradOp : Dtc_Op<"cross_entropy_grad", [
     (exp(logits - lse) - (1 - label_smoothing) onehot(label) - label_smoothing / classes) dloss.
     `classes` is the whole number of classes, v if it is absent. Needs no other element of the row
     than its own, so v can be sharded.
+
+    Constraints:
+
+    - [cross_entropy_grad-c1] `label_smoothing` is at least 0 and less than 1.
+    - [cross_entropy_grad-c2] The shape of the logits without the last dimension is that of the
+      labels.
+    - [cross_entropy_grad-c3] `lse` and `dloss` have the shape of the labels and the wide type of
+      the elements of the logits.
   }];
   let arguments = (ins Dtc_FloatTensor:$logits, Dtc_IndexTensor:$labels, Dtc_WideTensor:$lse,
                        Dtc_WideTensor:$dloss,

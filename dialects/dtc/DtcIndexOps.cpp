@@ -17,7 +17,8 @@ LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType table = getTensorType(adaptor.getTable());
   if (table.getRank() != 2)
-    return inferenceError<EmbeddingOp>(location, "table has type ", table, ", expected rank 2");
+    return inferenceError<EmbeddingOp>(location, "embedding-c1", "table has type ", table,
+                                       ", expected rank 2");
   SmallVector<int64_t> shape(getTensorType(adaptor.getIds()).getShape());
   shape.push_back(table.getDimSize(1));
   types.push_back(withShape(table, shape));
@@ -45,13 +46,15 @@ LogicalResult EmbeddingOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
 LogicalResult EmbeddingGradOp::verify() {
   RankedTensorType dy = getDy().getType(), result = getType();
   if (dy.getRank() == 0 || dropLastDim(dy).getShape() != getIds().getType().getShape())
-    return emitOpError() << "dy has type " << dy << ", expected the dimensions of ids, "
-                         << getIds().getType() << ", and one more";
+    return violates(*this, "embedding_grad-c1")
+           << "dy has type " << dy << ", expected the dimensions of ids, " << getIds().getType()
+           << ", and one more";
   Type wide = getWideType(dy.getElementType());
   if (result.getRank() != 2 || result.getDimSize(1) != dy.getShape().back() ||
       result.getElementType() != wide)
-    return emitOpError() << "result has type " << result << ", expected tensor<vx"
-                         << dy.getShape().back() << "x" << wide << "> for some v";
+    return violates(*this, "embedding_grad-c2")
+           << "result has type " << result << ", expected tensor<vx" << dy.getShape().back() << "x"
+           << wide << "> for some v";
   return success();
 }
 
@@ -70,8 +73,8 @@ LogicalResult PickOp::inferReturnTypes(MLIRContext *, std::optional<Location> lo
                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType x = getTensorType(adaptor.getX()), ids = getTensorType(adaptor.getIds());
   if (x.getRank() == 0 || dropLastDim(x).getShape() != ids.getShape())
-    return inferenceError<PickOp>(location, "x has type ", x, ", expected the dimensions of ids, ",
-                                  ids, ", and one more");
+    return inferenceError<PickOp>(location, "pick-c1", "x has type ", x,
+                                  ", expected the dimensions of ids, ", ids, ", and one more");
   types.push_back(dropLastDim(x));
   return success();
 }
@@ -96,10 +99,12 @@ LogicalResult PickOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayR
 LogicalResult PickGradOp::verify() {
   RankedTensorType ids = getIds().getType(), dy = getDy().getType(), result = getType();
   if (dy.getShape() != ids.getShape())
-    return emitOpError() << "dy has type " << dy << ", expected the shape of ids, " << ids;
+    return violates(*this, "pick_grad-c1")
+           << "dy has type " << dy << ", expected the shape of ids, " << ids;
   if (result.getRank() == 0 || dropLastDim(result) != dy)
-    return emitOpError() << "result has type " << result << ", expected the dimensions of dy, "
-                         << dy << ", and one more";
+    return violates(*this, "pick_grad-c2")
+           << "result has type " << result << ", expected the dimensions of dy, " << dy
+           << ", and one more";
   return success();
 }
 

@@ -23,6 +23,10 @@ def Dtc_EmbeddingOp : Dtc_Op<"embedding", [
     %e = dtc.embedding %table, %ids
         : (tensor<256x64xf32>, tensor<16x128xi32>) -> tensor<16x128x64xf32>
     ```
+
+    Constraints:
+
+    - [embedding-c1] `table` has rank 2.
   }];
   let arguments = (ins Dtc_FloatTensor:$table, Dtc_IndexTensor:$ids);
   let results = (outs Dtc_FloatTensor:$result);
@@ -34,6 +38,12 @@ def Dtc_EmbeddingGradOp : Dtc_Op<"embedding_grad", [Dtc_Sharded<>, Dtc_Kernel<>]
   let description = [{
     `ids i32[...], dy F[...,d] -> W[v,d]`. Row i is the sum of the rows of dy whose index is i;
     indices outside [0, v) are skipped.
+
+    Constraints:
+
+    - [embedding_grad-c1] `dy` has the dimensions of `ids` and one more.
+    - [embedding_grad-c2] The result has rank 2, the last size of `dy`, and the wide type of its
+      elements.
   }];
   let arguments = (ins Dtc_IndexTensor:$ids, Dtc_FloatTensor:$dy);
   let extraClassDeclaration = [{
@@ -53,6 +63,10 @@ def Dtc_PickOp : Dtc_Op<"pick", [
     ```mlir
     %p = dtc.pick %x, %ids : (tensor<16x128x256xf32>, tensor<16x128xi32>) -> tensor<16x128xf32>
     ```
+
+    Constraints:
+
+    - [pick-c1] `x` has the dimensions of `ids` and one more.
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_IndexTensor:$ids);
   let results = (outs Dtc_FloatTensor:$result);
@@ -64,6 +78,12 @@ def Dtc_PickGradOp : Dtc_Op<"pick_grad", [Dtc_Sharded<>, Dtc_Kernel<>]> {
   let description = [{
     `ids i32[...], dy F[...] -> F[...,v]`. dy at the index, 0 elsewhere; a row whose index is
     outside [0, v) is 0.
+
+    Constraints:
+
+    - [pick_grad-c1] `dy` has the shape of `ids`.
+    - [pick_grad-c2] The result has the element type and the dimensions of `dy`, and one dimension
+      more.
   }];
   let arguments = (ins Dtc_IndexTensor:$ids, Dtc_FloatTensor:$dy);
   let results = (outs Dtc_FloatTensor:$result);

@@ -61,6 +61,7 @@ DictionaryAttr dtc::inherentAttributes(Operation *op) {
 LogicalResult dtc::verifyResultTypes(Operation *op, TypeRange expected) {
   for (auto [index, found, wanted] : llvm::enumerate(op->getResultTypes(), expected))
     if (found != wanted)
+      // No constraint: the trait HasInferredTypes, of every op that infers its types.
       return op->emitOpError() << "result #" << index << " has type " << found << ", expected "
                                << wanted;
   return success();

@@ -11,24 +11,31 @@
 using namespace mlir;
 using namespace dtc;
 
+/// The labels of the constraints of expectRows.
+struct RowLabels {
+  StringRef rank, weights;
+};
+
 /// Checks that x has a last dimension, and gamma and beta that dimension alone.
 template <typename OpT>
-static LogicalResult expectRows(std::optional<Location> location, Value x,
+static LogicalResult expectRows(std::optional<Location> location, const RowLabels &labels, Value x,
                                 ArrayRef<std::pair<StringRef, Value>> weights) {
   RankedTensorType type = getTensorType(x);
   if (type.getRank() == 0)
-    return inferenceError<OpT>(location, "x has type ", type, ", expected rank 1 or more");
+    return inferenceError<OpT>(location, labels.rank, "x has type ", type,
+                               ", expected rank 1 or more");
   for (auto [name, weight] : weights)
-    if (failed(expectType<OpT>(location, name, weight, withShape(type, type.getShape().back()))))
+    if (failed(expectType<OpT>(location, labels.weights, name, weight,
+                               withShape(type, type.getShape().back()))))
       return failure();
   return success();
 }
 
 template <typename OpT>
-static LogicalResult expectEpsilon(std::optional<Location> location, double eps) {
+static LogicalResult expectEpsilon(std::optional<Location> location, StringRef label, double eps) {
   if (std::isfinite(eps) && eps >= 0)
     return success();
-  return inferenceError<OpT>(location, "eps is ", eps,
+  return inferenceError<OpT>(location, label, "eps is ", eps,
                              ", expected a finite number that is not negative");
 }
 
@@ -36,10 +43,10 @@ static LogicalResult expectEpsilon(std::optional<Location> location, double eps)
 // SoftmaxOp, SoftmaxGradOp
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyScale(Operation *op, double scale) {
+static LogicalResult verifyScale(Operation *op, StringRef label, double scale) {
   if (std::isfinite(scale))
     return success();
-  return op->emitOpError() << "scale is " << scale << ", expected a finite number";
+  return violates(op, label) << "scale is " << scale << ", expected a finite number";
 }
 
 /// The op's attributes without those that have their defaults.
@@ -57,16 +64,19 @@ static DictionaryAttr getSoftmaxKernelAttributes(Operation *op) {
 LogicalResult SoftmaxOp::verify() {
   RankedTensorType type = getType();
   if (type.getRank() == 0)
-    return emitOpError() << "operand has type " << type << ", expected rank 1 or more";
+    return violates(*this, "softmax-c1")
+           << "operand has type " << type << ", expected rank 1 or more";
   if (getCausal() && type.getRank() < 2)
-    return emitOpError() << "is causal and its operand has type " << type
-                         << ", expected rank 2 or more: rows, and the columns that they see";
+    return violates(*this, "softmax-c2")
+           << "is causal and its operand has type " << type
+           << ", expected rank 2 or more: rows, and the columns that they see";
   if (getCausal() && type.getShape().end()[-2] > type.getShape().back())
-    return emitOpError() << "is causal and its operand has " << type.getShape().end()[-2]
-                         << " rows and " << type.getShape().back()
-                         << " columns, expected no more rows than columns; the first rows would "
-                            "see none";
-  return verifyScale(*this, getScale());
+    return violates(*this, "softmax-c3")
+           << "is causal and its operand has " << type.getShape().end()[-2] << " rows and "
+           << type.getShape().back()
+           << " columns, expected no more rows than columns; the first rows would "
+              "see none";
+  return verifyScale(*this, "softmax-c4", getScale());
 }
 
 ShardingRule SoftmaxOp::getShardingRule() {
@@ -99,8 +109,9 @@ LogicalResult SoftmaxOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arr
 
 LogicalResult SoftmaxGradOp::verify() {
   if (getType().getRank() == 0)
-    return emitOpError() << "operands have type " << getType() << ", expected rank 1 or more";
-  return verifyScale(*this, getScale());
+    return violates(*this, "softmax_grad-c1")
+           << "operands have type " << getType() << ", expected rank 1 or more";
+  return verifyScale(*this, "softmax_grad-c2", getScale());
 }
 
 ShardingRule SoftmaxGradOp::getShardingRule() {
@@ -129,9 +140,9 @@ FailureOr<SmallVector<Value>> SoftmaxGradOp::decompose(OpBuilder &builder) {
 LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   if (failed(
-          expectRows<LayerNormOp>(location, adaptor.getX(),
+          expectRows<LayerNormOp>(location, {"layer_norm-c1", "layer_norm-c2"}, adaptor.getX(),
                                   {{"gamma", adaptor.getGamma()}, {"beta", adaptor.getBeta()}})) ||
-      failed(expectEpsilon<LayerNormOp>(location, adaptor.getEps())))
+      failed(expectEpsilon<LayerNormOp>(location, "layer_norm-c3", adaptor.getEps())))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
   RankedTensorType statistic = dropLastDim(getWideTensor(x));
@@ -161,6 +172,7 @@ FailureOr<SmallVector<Value>> LayerNormOp::decompose(OpBuilder &builder) {
 LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                     MutableArrayRef<Value> gradients) {
   if (cotangents[1] || cotangents[2])
+    // No constraint: the op is valid, but has no such gradient.
     return emitOpError() << "a gradient by mean or rstd was asked for, expected one by y alone";
   auto grad = LayerNormGradOp::create(builder, getLoc(), getX(), getGamma(), getMean(), getRstd(),
                                       cotangents[0]);
@@ -175,13 +187,16 @@ LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
 LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
   using Op = LayerNormGradOp;
-  if (failed(expectRows<Op>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})))
+  if (failed(expectRows<Op>(location, {"layer_norm_grad-c1", "layer_norm_grad-c2"}, adaptor.getX(),
+                            {{"gamma", adaptor.getGamma()}})))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
   RankedTensorType statistic = dropLastDim(getWideTensor(x));
-  if (failed(expectType<Op>(location, "mean", adaptor.getMean(), statistic)) ||
-      failed(expectType<Op>(location, "rstd", adaptor.getRstd(), statistic)) ||
-      failed(expectType<Op>(location, "dy", adaptor.getDy(), x)))
+  if (failed(
+          expectType<Op>(location, "layer_norm_grad-c3", "mean", adaptor.getMean(), statistic)) ||
+      failed(
+          expectType<Op>(location, "layer_norm_grad-c3", "rstd", adaptor.getRstd(), statistic)) ||
+      failed(expectType<Op>(location, "layer_norm_grad-c4", "dy", adaptor.getDy(), x)))
     return failure();
   RankedTensorType sum = getWideTensor(getTensorType(adaptor.getGamma()));
   types.append({x, sum, sum});
@@ -217,8 +232,9 @@ FailureOr<SmallVector<Value>> LayerNormGradOp::decompose(OpBuilder &builder) {
 
 LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  if (failed(expectRows<RmsNormOp>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})) ||
-      failed(expectEpsilon<RmsNormOp>(location, adaptor.getEps())))
+  if (failed(expectRows<RmsNormOp>(location, {"rms_norm-c1", "rms_norm-c2"}, adaptor.getX(),
+                                   {{"gamma", adaptor.getGamma()}})) ||
+      failed(expectEpsilon<RmsNormOp>(location, "rms_norm-c3", adaptor.getEps())))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
   types.append({x, dropLastDim(getWideTensor(x))});
@@ -241,6 +257,7 @@ FailureOr<SmallVector<Value>> RmsNormOp::decompose(OpBuilder &builder) {
 LogicalResult RmsNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                   MutableArrayRef<Value> gradients) {
   if (cotangents[1])
+    // No constraint: the op is valid, but has no such gradient.
     return emitOpError() << "a gradient by rstd was asked for, expected one by y alone";
   auto grad =
       RmsNormGradOp::create(builder, getLoc(), getX(), getGamma(), getRstd(), cotangents[0]);
@@ -255,11 +272,13 @@ LogicalResult RmsNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arr
 LogicalResult RmsNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
   using Op = RmsNormGradOp;
-  if (failed(expectRows<Op>(location, adaptor.getX(), {{"gamma", adaptor.getGamma()}})))
+  if (failed(expectRows<Op>(location, {"rms_norm_grad-c1", "rms_norm_grad-c2"}, adaptor.getX(),
+                            {{"gamma", adaptor.getGamma()}})))
     return failure();
   RankedTensorType x = getTensorType(adaptor.getX());
-  if (failed(expectType<Op>(location, "rstd", adaptor.getRstd(), dropLastDim(getWideTensor(x)))) ||
-      failed(expectType<Op>(location, "dy", adaptor.getDy(), x)))
+  if (failed(expectType<Op>(location, "rms_norm_grad-c3", "rstd", adaptor.getRstd(),
+                            dropLastDim(getWideTensor(x)))) ||
+      failed(expectType<Op>(location, "rms_norm_grad-c4", "dy", adaptor.getDy(), x)))
     return failure();
   types.append({x, getWideTensor(getTensorType(adaptor.getGamma()))});
   return success();

@@ -30,6 +30,13 @@ def Dtc_SoftmaxOp : Dtc_Op<"softmax", [
     %y = dtc.softmax %x : tensor<16x128x256xf32>
     %p = dtc.softmax %scores {causal = true, scale = 0.125} : tensor<2x4x128x128xf32>
     ```
+
+    Constraints:
+
+    - [softmax-c1] The operand has at least one dimension.
+    - [softmax-c2] If it is causal, the operand has at least 2 dimensions.
+    - [softmax-c3] If it is causal, the operand has no more rows (m) than columns (n).
+    - [softmax-c4] `scale` is finite.
   }];
   let arguments = (ins Dtc_FloatTensor:$operand,
                        DefaultValuedAttr<BoolAttr, "false">:$causal,
@@ -48,6 +55,11 @@ def Dtc_SoftmaxGradOp : Dtc_Op<"softmax_grad", [
   let description = [{
     `y F[...,n], dy F[...,n] -> dx F[...,n]`. dx = scale y (dy - sum(y dy)); y is the result of
     softmax. Where that is 0 because of a mask, so is dx.
+
+    Constraints:
+
+    - [softmax_grad-c1] The operands have at least one dimension.
+    - [softmax_grad-c2] `scale` is finite.
   }];
   let arguments = (ins Dtc_FloatTensor:$y, Dtc_FloatTensor:$dy,
                        DefaultValuedAttr<Dtc_F64Attr, "1.0">:$scale);
@@ -74,6 +86,12 @@ def Dtc_LayerNormOp : Dtc_Op<"layer_norm", [
         : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
         -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
     ```
+
+    Constraints:
+
+    - [layer_norm-c1] `x` has at least one dimension.
+    - [layer_norm-c2] `gamma` and `beta` have the type F[n], n and F as in `x`.
+    - [layer_norm-c3] `eps` is finite and not negative.
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_FloatTensor:$beta,
                        Dtc_F64Attr:$eps);
@@ -89,6 +107,14 @@ def Dtc_LayerNormGradOp : Dtc_Op<"layer_norm_grad", [
     `x F[...,n], gamma F[n], mean W[...], rstd W[...], dy F[...,n] -> dx F[...,n], dgamma W[n],
     dbeta W[n]`. With h = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / n - h sum(g h) /
     n); dgamma = sum of dy h and dbeta = sum of dy over the leading dimensions.
+
+    Constraints:
+
+    - [layer_norm_grad-c1] `x` has at least one dimension.
+    - [layer_norm_grad-c2] `gamma` has the type F[n], n and F as in `x`.
+    - [layer_norm_grad-c3] `mean` and `rstd` have the type W[...], the shape of `x` without its last
+      dimension.
+    - [layer_norm_grad-c4] `dy` has the type of `x`.
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_WideTensor:$mean,
                        Dtc_WideTensor:$rstd, Dtc_FloatTensor:$dy);
@@ -113,6 +139,12 @@ def Dtc_RmsNormOp : Dtc_Op<"rms_norm", [
     %y, %rstd = dtc.rms_norm %x, %gamma {eps = 1.0e-6}
         : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
     ```
+
+    Constraints:
+
+    - [rms_norm-c1] `x` has at least one dimension.
+    - [rms_norm-c2] `gamma` has the type F[n], n and F as in `x`.
+    - [rms_norm-c3] `eps` is finite and not negative.
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_F64Attr:$eps);
   let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
@@ -127,6 +159,13 @@ def Dtc_RmsNormGradOp : Dtc_Op<"rms_norm_grad", [
     `x F[...,n], gamma F[n], rstd W[...], dy F[...,n] -> dx F[...,n], dgamma W[n]`. With h = x rstd
     and g = dy gamma: dx = rstd (g - h sum(g h) / n); dgamma = sum of dy h over the leading
     dimensions.
+
+    Constraints:
+
+    - [rms_norm_grad-c1] `x` has at least one dimension.
+    - [rms_norm_grad-c2] `gamma` has the type F[n], n and F as in `x`.
+    - [rms_norm_grad-c3] `rstd` has the type W[...], the shape of `x` without its last dimension.
+    - [rms_norm_grad-c4] `dy` has the type of `x`.
   }];
   let arguments = (ins Dtc_FloatTensor:$x, Dtc_FloatTensor:$gamma, Dtc_WideTensor:$rstd,
                        Dtc_FloatTensor:$dy);

@@ -41,6 +41,14 @@ def Dtc_AdamwOp : Dtc_AdamFamilyOp<"adamw"> {
 
     Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization" (arXiv:1711.05101),
     algorithm 2, as PyTorch's AdamW.
+
+    Constraints:
+
+    - [adamw-c1] `g`, `m` and `v` have the type of `p`.
+    - [adamw-c2] `lr`, `step` and `grad_scale` are scalars of the element type of `p`.
+    - [adamw-c3] `apply` is a scalar.
+    - [adamw-c4] `beta1` and `beta2` are at least 0 and less than 1.
+    - [adamw-c5] `eps` and `weight_decay` are finite and not negative.
   }];
 }
 
@@ -51,6 +59,14 @@ def Dtc_AdamOp : Dtc_AdamFamilyOp<"adam"> {
     p - lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps).
 
     Source: Kingma and Ba, "Adam" (arXiv:1412.6980), algorithm 1, as PyTorch's Adam.
+
+    Constraints:
+
+    - [adam-c1] `g`, `m` and `v` have the type of `p`.
+    - [adam-c2] `lr`, `step` and `grad_scale` are scalars of the element type of `p`.
+    - [adam-c3] `apply` is a scalar.
+    - [adam-c4] `beta1` and `beta2` are at least 0 and less than 1.
+    - [adam-c5] `eps` and `weight_decay` are finite and not negative.
   }];
 }
 
@@ -74,6 +90,13 @@ def Dtc_SgdOp : Dtc_MomentumOp<"sgd", (ins Dtc_F64Attr:$momentum, Dtc_F64Attr:$w
 
     Source: Sutskever et al., "On the importance of initialization and momentum in deep learning"
     (ICML 2013), section 2, in the form of PyTorch.
+
+    Constraints:
+
+    - [sgd-c1] `g` and `m` have the type of `p`.
+    - [sgd-c2] `lr` and `grad_scale` are scalars of the element type of `p`.
+    - [sgd-c3] `apply` is a scalar.
+    - [sgd-c4] `momentum` and `weight_decay` are finite and not negative.
   }];
 }
 
@@ -86,6 +109,14 @@ def Dtc_LionOp : Dtc_MomentumOp<"lion", (ins Dtc_F64Attr:$beta1, Dtc_F64Attr:$be
 
     Source: Chen et al., "Symbolic Discovery of Optimization Algorithms" (arXiv:2302.06675),
     algorithm 2.
+
+    Constraints:
+
+    - [lion-c1] `g` and `m` have the type of `p`.
+    - [lion-c2] `lr` and `grad_scale` are scalars of the element type of `p`.
+    - [lion-c3] `apply` is a scalar.
+    - [lion-c4] `beta1` and `beta2` are at least 0 and less than 1.
+    - [lion-c5] `weight_decay` is finite and not negative.
   }];
 }
 

@@ -12,10 +12,10 @@ using namespace dtc;
 LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
   if (!(adaptor.getRate() >= 0 && adaptor.getRate() < 1))
-    return inferenceError<DropoutOp>(location, "rate is ", adaptor.getRate(),
+    return inferenceError<DropoutOp>(location, "dropout-c1", "rate is ", adaptor.getRate(),
                                      ", expected at least 0 and less than 1");
   types.push_back(adaptor.getOperand().getType());
-  return expectRandomKey<DropoutOp>(location, adaptor.getKey());
+  return expectRandomKey<DropoutOp>(location, "dropout-c2", adaptor.getKey());
 }
 
 ShardingRule DropoutOp::getShardingRule() {

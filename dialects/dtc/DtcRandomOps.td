@@ -29,6 +29,11 @@ def Dtc_DropoutOp : Dtc_Op<"dropout", [
     %y = dtc.dropout %x, %key {number = 3, rate = 1.0e-1}
         : (tensor<16x128x64xf32>, tensor<2xi32>) -> tensor<16x128x64xf32>
     ```
+
+    Constraints:
+
+    - [dropout-c1] `rate` is at least 0 and less than 1.
+    - [dropout-c2] `key` has the type i32[2].
   }];
   let arguments = (ins Dtc_FloatTensor:$operand, Dtc_IndexTensor:$key, Dtc_F64Attr:$rate,
                        I64Attr:$number, OptionalAttr<DenseI64ArrayAttr>:$shape,

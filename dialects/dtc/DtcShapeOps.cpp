@@ -68,19 +68,23 @@ DictionaryAttr ConstantOp::getKernelAttributes() {
 LogicalResult BroadcastOp::verify() {
   RankedTensorType operand = getOperand().getType(), result = getType();
   if (operand.getElementType() != result.getElementType())
-    return emitOpError() << "result has elements of " << result.getElementType() << ", expected "
-                         << operand.getElementType() << " as the operand";
+    return violates(*this, "broadcast-c1")
+           << "result has elements of " << result.getElementType() << ", expected "
+           << operand.getElementType() << " as the operand";
   if (static_cast<int64_t>(getDims().size()) != operand.getRank())
-    return emitOpError() << "dims are " << formatList(getDims()) << ", expected "
-                         << operand.getRank() << ", one for each dimension of the operand";
+    return violates(*this, "broadcast-c2")
+           << "dims are " << formatList(getDims()) << ", expected " << operand.getRank()
+           << ", one for each dimension of the operand";
   if (!areIncreasingDims(getDims(), result.getRank()))
-    return emitOpError() << "dims are " << formatList(getDims())
-                         << ", expected increasing dimensions of the result " << result;
+    return violates(*this, "broadcast-c3")
+           << "dims are " << formatList(getDims())
+           << ", expected increasing dimensions of the result " << result;
   for (auto [i, dim] : llvm::enumerate(getDims()))
     if (operand.getDimSize(i) != result.getDimSize(dim))
-      return emitOpError() << "dimension " << dim << " of the result has size "
-                           << result.getDimSize(dim) << ", expected " << operand.getDimSize(i)
-                           << " as dimension " << i << " of the operand";
+      return violates(*this, "broadcast-c4")
+             << "dimension " << dim << " of the result has size " << result.getDimSize(dim)
+             << ", expected " << operand.getDimSize(i) << " as dimension " << i
+             << " of the operand";
   return success();
 }
 
@@ -125,11 +129,13 @@ void ReshapeOp::build(OpBuilder &builder, OperationState &state, Value operand,
 LogicalResult ReshapeOp::verify() {
   RankedTensorType operand = getOperand().getType(), result = getType();
   if (operand.getElementType() != result.getElementType())
-    return emitOpError() << "result has elements of " << result.getElementType() << ", expected "
-                         << operand.getElementType() << " as the operand";
+    return violates(*this, "reshape-c1")
+           << "result has elements of " << result.getElementType() << ", expected "
+           << operand.getElementType() << " as the operand";
   if (operand.getNumElements() != result.getNumElements())
-    return emitOpError() << "result has " << result.getNumElements() << " elements, expected "
-                         << operand.getNumElements() << " as the operand";
+    return violates(*this, "reshape-c2")
+           << "result has " << result.getNumElements() << " elements, expected "
+           << operand.getNumElements() << " as the operand";
   return success();
 }
 
@@ -167,8 +173,9 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   llvm::sort(sorted);
   if (static_cast<int64_t>(sorted.size()) != operand.getRank() ||
       !areIncreasingDims(sorted, operand.getRank()))
-    return inferenceError<TransposeOp>(location, "permutation is ", formatList(permutation),
-                                       ", expected each dimension of ", operand, " once");
+    return inferenceError<TransposeOp>(location, "transpose-c1", "permutation is ",
+                                       formatList(permutation), ", expected each dimension of ",
+                                       operand, " once");
   SmallVector<int64_t> shape;
   for (int64_t dim : permutation)
     shape.push_back(operand.getDimSize(dim));

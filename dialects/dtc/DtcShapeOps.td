@@ -39,6 +39,14 @@ def Dtc_BroadcastOp : Dtc_Op<"broadcast", [
     ```mlir
     %b = dtc.broadcast %x dims [2] : (tensor<64xf32>) -> tensor<16x128x64xf32>
     ```
+
+    Constraints:
+
+    - [broadcast-c1] The result has the element type of the operand.
+    - [broadcast-c2] `dims` has one entry for each dimension of the operand.
+    - [broadcast-c3] The entries of `dims` are dimensions of the result, each larger than the one
+      before.
+    - [broadcast-c4] Dimension i of the operand has the size of dimension dims[i] of the result.
   }];
   let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Dtc_AnyTensor:$result);
@@ -58,6 +66,11 @@ def Dtc_ReshapeOp : Dtc_Op<"reshape", [
     ```mlir
     %y = dtc.reshape %x : (tensor<16x768xf32>) -> tensor<16x12x64xf32>
     ```
+
+    Constraints:
+
+    - [reshape-c1] The result has the element type of the operand.
+    - [reshape-c2] The result has as many elements as the operand.
   }];
   let arguments = (ins Dtc_AnyTensor:$operand);
   let results = (outs Dtc_AnyTensor:$result);
@@ -77,6 +90,10 @@ def Dtc_TransposeOp : Dtc_Op<"transpose", [
     ```mlir
     %t = dtc.transpose %x permutation [0, 2, 1] : (tensor<2x3x4xf32>) -> tensor<2x4x3xf32>
     ```
+
+    Constraints:
+
+    - [transpose-c1] `permutation` has each dimension of the operand once.
   }];
   let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Dtc_AnyTensor:$result);

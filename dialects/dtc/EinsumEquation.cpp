@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dtc/EinsumEquation.h"
+#include "dialects/dtc/Constraint.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -15,30 +16,30 @@ using namespace mlir;
 using namespace dtc;
 
 FailureOr<EinsumEquation> EinsumEquation::parse(StringRef equation, std::string &error) {
-  auto fail = [&](const Twine &what) -> FailureOr<EinsumEquation> {
-    error = ("equation \"" + equation + "\" " + what).str();
+  auto fail = [&](StringRef label, const Twine &what) -> FailureOr<EinsumEquation> {
+    error = ("equation \"" + equation + "\" " + what + constraintSuffix(label)).str();
     return failure();
   };
   auto [operands, result] = equation.split("->");
   auto [lhs, rhs] = operands.split(',');
   if (equation.count("->") != 1 || operands.count(',') != 1)
-    return fail("has not the form \"lhs,rhs->result\"");
+    return fail("einsum-c1", "has not the form \"lhs,rhs->result\"");
 
   std::array<StringRef, 3> terms = {lhs, rhs, result};
   std::array<unsigned, 26> termsWith = {};
   for (StringRef term : terms) {
     for (size_t i = 0; i < term.size(); ++i) {
       if (term[i] < 'a' || term[i] > 'z')
-        return fail("has the term \"" + term + "\", expected letters from a to z");
+        return fail("einsum-c2", "has the term \"" + term + "\", expected letters from a to z");
       if (term.find(term[i], i + 1) != StringRef::npos)
-        return fail("has '" + term.substr(i, 1) + "' twice in \"" + term +
-                    "\", expected each letter at most once in a term");
+        return fail("einsum-c3", "has '" + term.substr(i, 1) + "' twice in \"" + term +
+                                     "\", expected each letter at most once in a term");
       ++termsWith[term[i] - 'a'];
     }
   }
   for (auto [index, count] : llvm::enumerate(termsWith))
     if (count == 1)
-      return fail("has '" + Twine(static_cast<char>('a' + index)) +
-                  "' in one term only, expected each letter in at least two");
+      return fail("einsum-c4", "has '" + Twine(static_cast<char>('a' + index)) +
+                                   "' in one term only, expected each letter in at least two");
   return EinsumEquation{lhs.str(), rhs.str(), result.str()};
 }

@@ -19,7 +19,8 @@ namespace dtc {
 struct EinsumEquation {
   std::string lhs, rhs, result;
 
-  /// Reads an equation. If it fails, `error` says what was found and what was expected.
+  /// Reads an equation. If it fails, `error` says what was found, what was expected, and the
+  /// label of the constraint.
   static mlir::FailureOr<EinsumEquation> parse(llvm::StringRef equation, std::string &error);
 
   std::string str() const { return lhs + "," + rhs + "->" + result; }

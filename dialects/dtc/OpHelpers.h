@@ -11,57 +11,55 @@
 #ifndef DTC_DIALECTS_DTC_OPHELPERS_H
 #define DTC_DIALECTS_DTC_OPHELPERS_H
 
+#include "dialects/dtc/Constraint.h"
 #include "dialects/dtc/DtcOps.h"
-
-#include "mlir/IR/Diagnostics.h"
 
 #include <optional>
 
 namespace dtc {
 
 //===----------------------------------------------------------------------===//
-// Types and errors
+// Types and errors: each check is given the label of the constraint that it enforces
 //===----------------------------------------------------------------------===//
-
-/// An error of type inference, which may have no location and then says nothing.
-template <typename OpT, typename... Args>
-mlir::LogicalResult inferenceError(std::optional<mlir::Location> location, Args &&...args) {
-  return mlir::emitOptionalError(location, "'", OpT::getOperationName(), "' op ",
-                                 std::forward<Args>(args)...);
-}
 
 /// Checks that the operand called `name` has the type that the others ask for.
 template <typename OpT>
-mlir::LogicalResult expectType(std::optional<mlir::Location> location, llvm::StringRef name,
-                               mlir::Value operand, mlir::Type expected) {
+mlir::LogicalResult expectType(std::optional<mlir::Location> location, llvm::StringRef label,
+                               llvm::StringRef name, mlir::Value operand, mlir::Type expected) {
   if (operand.getType() == expected)
     return mlir::success();
-  return inferenceError<OpT>(location, name, " has type ", operand.getType(), ", expected ",
+  return inferenceError<OpT>(location, label, name, " has type ", operand.getType(), ", expected ",
                              expected);
 }
 
 /// Checks the type of the key of a random op, tensor<2xi32>.
 template <typename OpT>
-mlir::LogicalResult expectRandomKey(std::optional<mlir::Location> location, mlir::Value key) {
+mlir::LogicalResult expectRandomKey(std::optional<mlir::Location> location, llvm::StringRef label,
+                                    mlir::Value key) {
   auto expected = mlir::RankedTensorType::get({2}, mlir::IntegerType::get(key.getContext(), 32));
-  return expectType<OpT>(location, "key", key, expected);
+  return expectType<OpT>(location, label, "key", key, expected);
 }
+
+/// The labels of the constraints of expectHeads.
+struct HeadLabels {
+  llvm::StringRef q, k, heads, v;
+};
 
 /// Checks the types of queries q [b,s,h,d], and of keys and values k, v [b,t,g,d] for them.
 template <typename OpT>
-mlir::LogicalResult expectHeads(std::optional<mlir::Location> location, mlir::RankedTensorType q,
-                                mlir::RankedTensorType k, mlir::Value v) {
+mlir::LogicalResult expectHeads(std::optional<mlir::Location> location, const HeadLabels &labels,
+                                mlir::RankedTensorType q, mlir::RankedTensorType k, mlir::Value v) {
   if (q.getRank() != 4)
-    return inferenceError<OpT>(location, "q has type ", q, ", expected rank 4");
+    return inferenceError<OpT>(location, labels.q, "q has type ", q, ", expected rank 4");
   if (k.getRank() != 4 || k.getDimSize(0) != q.getDimSize(0) ||
       k.getDimSize(3) != q.getDimSize(3) || k.getElementType() != q.getElementType())
-    return inferenceError<OpT>(location, "k has type ", k, ", expected tensor<", q.getDimSize(0),
-                               "xtxgx", q.getDimSize(3), "x", q.getElementType(),
+    return inferenceError<OpT>(location, labels.k, "k has type ", k, ", expected tensor<",
+                               q.getDimSize(0), "xtxgx", q.getDimSize(3), "x", q.getElementType(),
                                "> for some t and g");
   if (q.getDimSize(2) % k.getDimSize(2) != 0)
-    return inferenceError<OpT>(location, "k has ", k.getDimSize(2),
+    return inferenceError<OpT>(location, labels.heads, "k has ", k.getDimSize(2),
                                " heads, expected a divisor of the ", q.getDimSize(2), " of q");
-  return expectType<OpT>(location, "v", v, k);
+  return expectType<OpT>(location, labels.v, "v", v, k);
 }
 
 /// Adds what the kernel of a random op needs to know to draw its mask over a tensor of which the op

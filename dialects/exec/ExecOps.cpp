@@ -17,7 +17,8 @@ using namespace dtc::exec;
 LogicalResult ProgramOp::verify() {
   auto mesh = dist::lookupMesh(*this, getMeshAttr());
   if (!mesh)
-    return emitOpError() << "is on " << getMeshAttr() << ", which is not a dist.mesh";
+    return violates(*this, "program-c1")
+           << "is on " << getMeshAttr() << ", which is not a dist.mesh";
   llvm::StringSet<> states, inputs, outputs;
   for (Operation &op : getBody().front()) {
     StringRef name;
@@ -29,9 +30,9 @@ LogicalResult ProgramOp::verify() {
     else if (auto output = dyn_cast<OutputOp>(op))
       fresh = outputs.insert(name = output.getOutputName()).second;
     else if (!isa<BufferOp, ViewOp, ReuseOp, UpdateOp, TransferOp, TaskOp, RunOp>(op))
-      return op.emitOpError() << "cannot stand in an exec.program";
+      return violates(&op, "program-c2") << "cannot stand in an exec.program";
     if (!fresh)
-      return op.emitOpError() << "repeats the name '" << name << "'";
+      return violates(&op, "program-c3") << "repeats the name '" << name << "'";
   }
   return success();
 }
@@ -48,8 +49,8 @@ int64_t exec::countMicrobatches(ProgramOp program) {
 static LogicalResult verifyMapLength(BufferOp buffer, int64_t microbatches) {
   auto map = buffer.getSlotMap();
   if (map && int64_t(map->size()) != microbatches)
-    return buffer.emitOpError() << "has a map of " << map->size() << " slots, expected "
-                                << microbatches << ", one for each microbatch";
+    return violates(buffer, "buffer-c5") << "has a map of " << map->size() << " slots, expected "
+                                         << microbatches << ", one for each microbatch";
   return success();
 }
 
@@ -62,15 +63,15 @@ static LogicalResult verifyUpdates(ProgramOp program) {
   for (auto update : program.getOps<UpdateOp>()) {
     StateOp state = states.lookup(update.getStateName());
     if (!state)
-      return update.emitOpError() << "is of '" << update.getStateName()
-                                  << "', which is not an exec.state of this program";
+      return violates(update, "update-c1") << "is of '" << update.getStateName()
+                                           << "', which is not an exec.state of this program";
     if (!updated.insert(update.getStateName()).second)
-      return update.emitOpError() << "is a second one of '" << update.getStateName()
-                                  << "', expected one at most";
+      return violates(update, "update-c2")
+             << "is a second one of '" << update.getStateName() << "', expected one at most";
     if (getRoot(update.getBuffer()) != getRoot(state.getBuffer()) ||
         update.getBuffer().getType() != state.getBuffer().getType())
-      return update.emitOpError() << "is not in the buffer of '" << update.getStateName()
-                                  << "', expected a reuse of it";
+      return violates(update, "update-c3")
+             << "is not in the buffer of '" << update.getStateName() << "', expected a reuse of it";
   }
   return success();
 }
@@ -92,17 +93,17 @@ LogicalResult ProgramOp::verifyRegions() {
       auto name = isa<StartOp, FinishOp>(op) ? op.getAttrOfType<FlatSymbolRefAttr>("transfer")
                                              : FlatSymbolRefAttr();
       if (name && !transfers.contains(name.getValue()))
-        return op.emitOpError() << "names " << name
-                                << ", which is not an exec.transfer of this program";
+        return violates(&op, isa<StartOp>(op) ? "start-c1" : "finish-c1")
+               << "names " << name << ", which is not an exec.transfer of this program";
     }
   }
   bool beforeLoop = true, inLoop = false;
   for (auto run : getOps<RunOp>()) {
     if (!tasks.contains(run.getTask()))
-      return run.emitOpError() << "runs @" << run.getTask()
-                               << ", which is not an exec.task of this program";
+      return violates(run, "run-c1")
+             << "runs @" << run.getTask() << ", which is not an exec.task of this program";
     if (run.getInLoop() && !inLoop && !beforeLoop)
-      return run.emitOpError() << "is in_loop behind a run that is not, expected one loop";
+      return violates(run, "run-c2") << "is in_loop behind a run that is not, expected one loop";
     inLoop = run.getInLoop();
     beforeLoop &= !inLoop;
   }
@@ -112,59 +113,67 @@ LogicalResult ProgramOp::verifyRegions() {
 LogicalResult TaskOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<KernelOp, CollectiveOp, WaitOp, StartOp, FinishOp>(op))
-      return op.emitOpError() << "cannot stand in an exec.task";
+      return violates(&op, "task-c1") << "cannot stand in an exec.task";
   return success();
 }
 
 /// Checks that elements of `type` lie one after another and that their number is known.
-static LogicalResult verifyDense(Operation *op, MemRefType type) {
+static LogicalResult verifyDense(Operation *op, StringRef label, MemRefType type) {
   if (!type.hasStaticShape() || !type.getLayout().isIdentity())
-    return op->emitOpError() << "has type " << type
-                             << ", expected a static shape and the row-major layout";
+    return violates(op, label) << "has type " << type
+                               << ", expected a static shape and the row-major layout";
   return success();
 }
 
 LogicalResult BufferOp::verify() {
-  if (failed(verifyDense(*this, cast<MemRefType>(getType()))))
+  if (failed(verifyDense(*this, "buffer-c1", cast<MemRefType>(getType()))))
     return failure();
   if (auto attr = getOffsetAttr())
     if (int64_t offset = attr.getInt(); offset < 0 || offset % kBufferAlignment != 0)
-      return emitOpError() << "is at " << offset << ", expected a multiple of " << kBufferAlignment;
+      return violates(*this, "buffer-c2")
+             << "is at " << offset << ", expected a multiple of " << kBufferAlignment;
   if (auto attr = getSlotsAttr(); attr && attr.getInt() < 0)
-    return emitOpError() << "has " << attr.getInt() << " slots, expected at least 0";
+    return violates(*this, "buffer-c3") << "has " << attr.getInt() << " slots, expected at least 0";
   for (int64_t slot : getSlotMap().value_or(ArrayRef<int64_t>()))
     if (slot < 0 || slot >= int64_t(getSlots().value_or(0)))
-      return emitOpError() << "maps a microbatch to slot " << slot << ", expected one of its "
-                           << getSlots().value_or(0) << " slots, which count from 0";
+      return violates(*this, "buffer-c4")
+             << "maps a microbatch to slot " << slot << ", expected one of its "
+             << getSlots().value_or(0) << " slots, which count from 0";
   return success();
 }
 
 LogicalResult TransferOp::verify() {
   if (getBuffers().empty())
-    return emitOpError() << "moves no tensor";
+    return violates(*this, "transfer-c1") << "moves no tensor";
   if (int64_t(getPeer()) < 0 || int64_t(getChannel()) < 0)
-    return emitOpError() << "has the peer " << int64_t(getPeer()) << " and the channel "
-                         << int64_t(getChannel()) << ", expected at least 0 of each";
+    return violates(*this, "transfer-c2")
+           << "has the peer " << int64_t(getPeer()) << " and the channel " << int64_t(getChannel())
+           << ", expected at least 0 of each";
   return success();
 }
 
 LogicalResult ViewOp::verify() {
   auto source = cast<MemRefType>(getSource().getType()), result = cast<MemRefType>(getType());
-  if (failed(verifyDense(*this, result)))
+  if (failed(verifyDense(*this, "view-c1", result)))
     return failure();
   if (source.getElementType() != result.getElementType() ||
       source.getNumElements() != result.getNumElements())
-    return emitOpError() << "views " << source << " as " << result
-                         << ", expected as many elements of the same type";
+    return violates(*this, "view-c2") << "views " << source << " as " << result
+                                      << ", expected as many elements of the same type";
   return success();
 }
 
+/// The labels of the constraints of verifyShard.
+struct ShardLabels {
+  StringRef shape, buffer;
+};
+
 /// Checks that a buffer of `local` shape is a shard of a tensor of `global` shape.
-static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64_t> global,
-                                 dist::ShardingAttr sharding) {
+static LogicalResult verifyShard(Operation *op, const ShardLabels &labels, MemRefType local,
+                                 ArrayRef<int64_t> global, dist::ShardingAttr sharding) {
   if (llvm::any_of(global, [](int64_t size) { return size < 0; }))
-    return op->emitOpError() << "has the shape [" << global
-                             << "], expected sizes that are not negative";
+    return violates(op, labels.shape)
+           << "has the shape [" << global << "], expected sizes that are not negative";
   auto tensor = RankedTensorType::get(global, local.getElementType());
   if (failed(dist::verifySharding(op, sharding, tensor, "the value")))
     return failure();
@@ -176,9 +185,9 @@ static LogicalResult verifyShard(Operation *op, MemRefType local, ArrayRef<int64
         if (known.getName() == axis)
           size = llvm::divideCeil(size, known.getSize());
   if (ArrayRef<int64_t>(expected) != local.getShape())
-    return op->emitOpError() << "has a buffer of type " << local
-                             << " for a shard of a tensor of shape [" << global
-                             << "] with sharding " << sharding;
+    return violates(op, labels.buffer)
+           << "has a buffer of type " << local << " for a shard of a tensor of shape [" << global
+           << "] with sharding " << sharding;
   return success();
 }
 
@@ -186,37 +195,41 @@ LogicalResult StateOp::verify() {
   StringRef known[] = {"applied_steps", "skipped_steps",   "loss_scale",
                        "good_steps",    "growth_interval", "random_key"};
   if (auto kind = getStepState(); kind && !llvm::is_contained(known, *kind))
-    return emitOpError() << "is the step state '" << *kind << "', expected one of "
-                         << llvm::join(ArrayRef<StringRef>(known), ", ");
+    return violates(*this, "state-c1") << "is the step state '" << *kind << "', expected one of "
+                                       << llvm::join(ArrayRef<StringRef>(known), ", ");
   int64_t elements = 1, inFile = 1;
   for (int64_t size : getShape())
     elements *= size;
   for (int64_t size : getFileShape())
     inFile *= size;
   if (elements != inFile)
-    return emitOpError() << "has shape [" << getShape() << "] and file shape [" << getFileShape()
-                         << "], expected as many elements";
-  return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
+    return violates(*this, "state-c2") << "has shape [" << getShape() << "] and file shape ["
+                                       << getFileShape() << "], expected as many elements";
+  return verifyShard(*this, {"state-c3", "state-c4"}, cast<MemRefType>(getBuffer().getType()),
+                     getShape(), getSharding());
 }
 
 LogicalResult InputOp::verify() {
   StringRef known[] = {"data", "learning_rates", "first_step", "batches"};
   if (!llvm::is_contained(known, getRole()))
-    return emitOpError() << "has the role '" << getRole()
-                         << "', expected data, learning_rates, first_step or batches"
-                         << (getRole() == "random_key" ? "; run dtc-advance-random-key first" : "");
-  return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
+    return violates(*this, "input-c1")
+           << "has the role '" << getRole()
+           << "', expected data, learning_rates, first_step or batches"
+           << (getRole() == "random_key" ? "; run dtc-advance-random-key first" : "");
+  return verifyShard(*this, {"input-c2", "input-c3"}, cast<MemRefType>(getBuffer().getType()),
+                     getShape(), getSharding());
 }
 
 LogicalResult OutputOp::verify() {
-  return verifyShard(*this, cast<MemRefType>(getBuffer().getType()), getShape(), getSharding());
+  return verifyShard(*this, {"output-c1", "output-c2"}, cast<MemRefType>(getBuffer().getType()),
+                     getShape(), getSharding());
 }
 
 LogicalResult KernelOp::verify() {
   if (getKernel().empty())
-    return emitOpError() << "has an empty kernel name";
+    return violates(*this, "kernel-c1") << "has an empty kernel name";
   if (getOutputs().empty())
-    return emitOpError() << "writes no buffer";
+    return violates(*this, "kernel-c2") << "writes no buffer";
   return success();
 }
 
@@ -224,27 +237,30 @@ LogicalResult CollectiveOp::verify() {
   bool reduces = getKind() == dist::CollectiveKind::AllReduce ||
                  getKind() == dist::CollectiveKind::ReduceScatter;
   if (reduces != getReduction().has_value())
-    return emitOpError() << dist::stringifyCollectiveKind(getKind())
-                         << (reduces ? " needs a reduction" : " has no use for a reduction");
+    return violates(*this, "collective-c1")
+           << dist::stringifyCollectiveKind(getKind())
+           << (reduces ? " needs a reduction" : " has no use for a reduction");
   bool permutes = getKind() == dist::CollectiveKind::Permute;
   if (permutes != getSourceAxes().has_value())
-    return emitOpError() << dist::stringifyCollectiveKind(getKind())
-                         << (permutes ? " needs source axes" : " has no use for source axes");
+    return violates(*this, "collective-c2")
+           << dist::stringifyCollectiveKind(getKind())
+           << (permutes ? " needs source axes" : " has no use for source axes");
   size_t count = getInputs().size();
   if (count == 0)
-    return emitOpError() << "moves no tensor";
+    return violates(*this, "collective-c3") << "moves no tensor";
   if (getOutputs().size() != count || getDims().size() != count || getSplitDims().size() != count ||
       (getReasons() && getReasons()->size() != count))
-    return emitOpError() << "has " << count << " inputs, " << getOutputs().size() << " outputs, "
-                         << getDims().size() << " dims and " << getSplitDims().size()
-                         << " split dims, expected as many of each";
+    return violates(*this, "collective-c4")
+           << "has " << count << " inputs, " << getOutputs().size() << " outputs, "
+           << getDims().size() << " dims and " << getSplitDims().size()
+           << " split dims, expected as many of each";
   if (getKind() == dist::CollectiveKind::AllReduce || permutes)
     return success();
   for (auto [value, dim, splitDim] : llvm::zip_equal(getInputs(), getDims(), getSplitDims())) {
     auto input = cast<MemRefType>(value.getType());
     auto exists = [&](int64_t dim) { return dim >= 0 && dim < input.getRank(); };
     if (!exists(dim) || !exists(splitDim))
-      return emitOpError() << "names a dimension that " << input << " lacks";
+      return violates(*this, "collective-c5") << "names a dimension that " << input << " lacks";
   }
   return success();
 }
@@ -252,15 +268,15 @@ LogicalResult CollectiveOp::verify() {
 LogicalResult WaitOp::verify() {
   auto collective = getToken().getDefiningOp<CollectiveOp>();
   if (!collective || collective->getBlock() != (*this)->getBlock())
-    return emitOpError() << "waits for a token of another task";
+    return violates(*this, "wait-c1") << "waits for a token of another task";
   if (!getToken().hasOneUse())
-    return emitOpError() << "waits for a collective that is waited for elsewhere too";
+    return violates(*this, "wait-c1") << "waits for a collective that is waited for elsewhere too";
   return success();
 }
 
 LogicalResult RunOp::verify() {
   if (int64_t microbatch = getMicrobatch(); microbatch < 0)
-    return emitOpError() << "has microbatch " << microbatch << ", expected at least 0";
+    return violates(*this, "run-c3") << "has microbatch " << microbatch << ", expected at least 0";
   return success();
 }
 

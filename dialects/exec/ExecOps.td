@@ -28,6 +28,13 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove,
 
     A plan may have further entry points, which work on the same states: their programs, as many as those without an
     `entry`, have its name. Once memory is planned, all programs of a coordinate have the same states at the same offsets.
+
+    Constraints:
+
+    - [program-c1] `mesh` is the name of a `dist.mesh`.
+    - [program-c2] The region holds buffers, views, reuses, states, updates, inputs, outputs, transfers, tasks and runs
+      only.
+    - [program-c3] No two states, no two inputs and no two outputs have the same name.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh, OptionalAttr<I64Attr>:$arena_bytes,
                        OptionalAttr<I64Attr>:$arena_lower_bound, OptionalAttr<DictionaryAttr>:$memory_by_kind,
@@ -48,6 +55,14 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
     multiples of 64 bytes, and a task that runs for microbatch i means copy i mod `slots`, or copy `map`[i] where that is
     given. `slots` is 0 until memory is planned. Buffers with maps may have the same copies: no two of their values are
     in one copy at a time.
+
+    Constraints:
+
+    - [buffer-c1] The type has a static shape and the row-major layout.
+    - [buffer-c2] `offset` is a multiple of 64 and not negative.
+    - [buffer-c3] `slots` is at least 0.
+    - [buffer-c4] The entries of `slot_map` are numbers of slots: at least 0 and less than `slots`.
+    - [buffer-c5] `slot_map` has an entry for each microbatch.
   }];
   let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slots,
                        OptionalAttr<DenseI64ArrayAttr>:$slot_map);
@@ -58,7 +73,14 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
 
 def Exec_ViewOp : Exec_Op<"view", [HasParent<"ProgramOp">]> {
   let summary = "The same bytes with another shape";
-  let description = [{`[s] -> [t]` with as many elements of the same type.}];
+  let description = [{
+    `[s] -> [t]` with as many elements of the same type.
+
+    Constraints:
+
+    - [view-c1] The type of the result has a static shape and the row-major layout.
+    - [view-c2] The result has as many elements as the source, of the same type.
+  }];
   let arguments = (ins Exec_Buffer:$source);
   let results = (outs Exec_Buffer:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
@@ -88,6 +110,14 @@ def Exec_StateOp : Exec_Op<"state", [HasParent<"ProgramOp">]> {
     `dtc.step_state`.
 
     The buffer is the value before the step. The one after it is that of an `exec.update`, or the same.
+
+    Constraints:
+
+    - [state-c1] `step_state` is "applied_steps", "skipped_steps", "loss_scale", "good_steps", "growth_interval" or
+      "random_key".
+    - [state-c2] `file_shape` has as many elements as `shape`.
+    - [state-c3] The sizes of `shape` are not negative.
+    - [state-c4] The buffer has the shape of a device's shard of a tensor of `shape` with `sharding`.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name, OptionalAttr<StrAttr>:$parameter,
                        DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$file_shape, Dist_ShardingAttr:$sharding,
@@ -105,6 +135,12 @@ def Exec_UpdateOp : Exec_Op<"update", [HasParent<"ProgramOp">]> {
   let description = [{
     A reuse of the buffer of the state of that name, directly or through others: the new value lies where the old one did.
     A state without an update is not changed by the step.
+
+    Constraints:
+
+    - [update-c1] `state_name` is the name of a state of the program.
+    - [update-c2] A state has at most one update.
+    - [update-c3] The buffer is that of the state, or a reuse of it, and has its type.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$state_name);
   let assemblyFormat = "$state_name `=` $buffer attr-dict `:` type($buffer)";
@@ -115,6 +151,12 @@ def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
   let description = [{
     `role` is "data", "learning_rates", "first_step" or "batches". The buffer holds this device's shard, all microbatches of it. Where
     `index_limit` is given, the elements are indices in [0, index_limit), or `ignored_index`.
+
+    Constraints:
+
+    - [input-c1] `role` is "data", "learning_rates", "first_step" or "batches".
+    - [input-c2] The sizes of `shape` are not negative.
+    - [input-c3] The buffer has the shape of a device's shard of a tensor of `shape` with `sharding`.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$input_name, StrAttr:$role, DenseI64ArrayAttr:$shape,
                        Dist_ShardingAttr:$sharding, OptionalAttr<I64Attr>:$index_limit,
@@ -129,7 +171,14 @@ def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
 
 def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
   let summary = "A value that the caller reads after a step";
-  let description = [{The buffer holds this device's shard of a tensor of the global `shape`.}];
+  let description = [{
+    The buffer holds this device's shard of a tensor of the global `shape`.
+
+    Constraints:
+
+    - [output-c1] The sizes of `shape` are not negative.
+    - [output-c2] The buffer has the shape of a device's shard of a tensor of `shape` with `sharding`.
+  }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$output_name, DenseI64ArrayAttr:$shape,
                        Dist_ShardingAttr:$sharding);
   let assemblyFormat = "$output_name `=` $buffer `shape` $shape `sharding` $sharding attr-dict `:` type($buffer)";
@@ -141,6 +190,11 @@ def Exec_TransferOp : Exec_Op<"transfer", [Symbol, HasParent<"ProgramOp">]> {
   let description = [{
     The other device's coordinate on the pipeline axis is `peer`. Both ends have the same `channel`, and as many buffers
     of the same types.
+
+    Constraints:
+
+    - [transfer-c1] At least one tensor is moved.
+    - [transfer-c2] `peer` and `channel` are at least 0.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_TransferKindAttr:$kind, I64Attr:$peer, I64Attr:$channel,
                        Variadic<Exec_Buffer>:$buffers);
@@ -153,6 +207,10 @@ def Exec_StartOp : Exec_Op<"start", [HasParent<"TaskOp">]> {
   let description = [{
     It runs beside the instructions that follow, for the running microbatch, until it is finished. Until then nothing
     writes the buffers of a send and nothing touches those of a receive.
+
+    Constraints:
+
+    - [start-c1] `transfer` is the name of a transfer of the program.
   }];
   let arguments = (ins FlatSymbolRefAttr:$transfer);
   let assemblyFormat = "$transfer attr-dict";
@@ -160,7 +218,13 @@ def Exec_StartOp : Exec_Op<"start", [HasParent<"TaskOp">]> {
 
 def Exec_FinishOp : Exec_Op<"finish", [HasParent<"TaskOp">]> {
   let summary = "Waits for a transfer";
-  let description = [{What was started for the running microbatch is through when this is.}];
+  let description = [{
+    What was started for the running microbatch is through when this is.
+
+    Constraints:
+
+    - [finish-c1] `transfer` is the name of a transfer of the program.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$transfer);
   let assemblyFormat = "$transfer attr-dict";
 }
@@ -170,6 +234,10 @@ def Exec_TaskOp : Exec_Op<"task", [Symbol, HasParent<"ProgramOp">, NoRegionArgum
   let description = [{
     Holds kernels, collectives and transfers of the program's buffers. `pass` and `stage` say what the task does in a
     pipeline; `seconds` is how long one execution is estimated to take without waiting for other devices.
+
+    Constraints:
+
+    - [task-c1] The region holds kernels, collectives, waits, starts and finishes only.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Dist_PassAttr>:$pass, OptionalAttr<I64Attr>:$stage,
                        OptionalAttr<F64Attr>:$seconds);
@@ -183,6 +251,11 @@ def Exec_KernelOp : Exec_Op<"kernel", [HasParent<"TaskOp">, AttrSizedOperandSegm
   let description = [{
     Reads `inputs` and writes `outputs` as docs/kernels.md says for the kernel of that name, with its attributes in `settings`. `flops` counts the floating
     point operations of one call.
+
+    Constraints:
+
+    - [kernel-c1] The name of the kernel is not empty.
+    - [kernel-c2] There is at least one output.
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
                        DictionaryAttr:$settings, DefaultValuedAttr<F64Attr, "0.0">:$flops);
@@ -200,6 +273,15 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
     for each tensor; `reasons` has a dictionary for each that says why it moves, as `dist.reason` does.
 
     With a token the collective starts here and runs beside the instructions that follow, until the `exec.wait` for it.
+
+    Constraints:
+
+    - [collective-c1] An all-reduce and a reduce-scatter have a `reduction`, the other kinds have none.
+    - [collective-c2] A permute has `source_axes`, the other kinds have none.
+    - [collective-c3] At least one tensor is moved.
+    - [collective-c4] There are as many outputs, `dims`, `split_dims` and, if there are any, `reasons` as inputs.
+    - [collective-c5] Of an all-gather, a reduce-scatter and an all-to-all the entries of `dims` and `split_dims` are
+      dimensions of the input.
   }];
   let arguments = (ins Dist_CollectiveKindAttr:$kind, OptionalAttr<Dist_ReductionKindAttr>:$reduction,
                        TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Variadic<Exec_Buffer>:$inputs,
@@ -219,6 +301,10 @@ def Exec_WaitOp : Exec_Op<"wait", [HasParent<"TaskOp">]> {
   let description = [{
     The collective that made the token is done when this is. Between the two nothing writes the collective's inputs and
     nothing touches its outputs.
+
+    Constraints:
+
+    - [wait-c1] The token is that of an asynchronous collective of the same task, and nothing else waits for it.
   }];
   let arguments = (ins Exec_TokenType:$token);
   let assemblyFormat = "$token attr-dict";
@@ -230,6 +316,12 @@ def Exec_RunOp : Exec_Op<"run", [HasParent<"ProgramOp">]> {
   let description = [{
     Runs in program order follow each other. `microbatch` is the coordinate on the temporal axis. The runs `in_loop`, which
     stand together, are the loop over microbatches: it may run again, over other data, before what follows it.
+
+    Constraints:
+
+    - [run-c1] `task` is the name of a task of the program.
+    - [run-c2] The runs `in_loop` stand together.
+    - [run-c3] `microbatch` is at least 0.
   }];
   let arguments = (ins FlatSymbolRefAttr:$task, DefaultValuedAttr<I64Attr, "0">:$microbatch, UnitAttr:$in_loop);
   let assemblyFormat = "$task (`microbatch` $microbatch^)? (`in_loop` $in_loop^)? attr-dict";

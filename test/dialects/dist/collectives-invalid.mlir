@@ -3,7 +3,7 @@
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @permute_other_axes(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.permute' op is over ["dp", "tp"] from ["dp"], expected the same axes in another order}}
+  // expected-error@+1 {{'dist.permute' op is over ["dp", "tp"] from ["dp"], expected the same axes in another order [permute-c3]}}
   %0 = dist.permute %x over @mesh ["dp", "tp"] from ["dp"] : tensor<5x3xf32>
   return
 }
@@ -13,7 +13,7 @@ func.func @permute_other_axes(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @permute_twice(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.permute' op names axis "dp" twice}}
+  // expected-error@+1 {{'dist.permute' op names axis "dp" twice [permute-c2]}}
   %0 = dist.permute %x over @mesh ["dp", "dp"] from ["dp", "dp"] : tensor<5x3xf32>
   return
 }
@@ -23,7 +23,7 @@ func.func @permute_twice(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @permute_axis(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.permute' op is over axis "pp", which @mesh lacks}}
+  // expected-error@+1 {{'dist.permute' op is over axis "pp", which @mesh lacks [permute-c2]}}
   %0 = dist.permute %x over @mesh ["pp"] from ["pp"] : tensor<5x3xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @permute_axis(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @permute_temporal(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.permute' op is over axis "micro", which is temporal; nothing moves between microbatches}}
+  // expected-error@+1 {{'dist.permute' op is over axis "micro", which is temporal; nothing moves between microbatches [permute-c2]}}
   %0 = dist.permute %x over @mesh ["dp", "micro"] from ["micro", "dp"] : tensor<5x3xf32>
   return
 }
@@ -43,7 +43,7 @@ func.func @permute_temporal(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @permute_mesh(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.permute' op is over @other, which is not a dist.mesh}}
+  // expected-error@+1 {{'dist.permute' op is over @other, which is not a dist.mesh [permute-c1]}}
   %0 = dist.permute %x over @other ["dp"] from ["dp"] : tensor<5x3xf32>
   return
 }
@@ -63,7 +63,7 @@ func.func @permute_type(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_size(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op has 3 elements in dimension 0, expected 2 for a block of 5 over ["tp"]}}
+  // expected-error@+1 {{'dist.shard_slice' op has 3 elements in dimension 0, expected 2 for a block of 5 over ["tp"] [shard_slice-c5]}}
   %0 = dist.shard_slice %x dim 0 over @mesh ["tp"] : (tensor<5x3xf32>) -> tensor<3x3xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @slice_size(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_cut(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+2 {{'dist.shard_slice' op has 2 elements in dimension 0, expected 3 for a block of 5 over ["dp"]}}
+  // expected-error@+2 {{'dist.shard_slice' op has 2 elements in dimension 0, expected 3 for a block of 5 over ["dp"] [shard_slice-c5]}}
   // Rounding down would lose an element.
   %0 = dist.shard_slice %x dim 0 over @mesh ["dp"] : (tensor<5x3xf32>) -> tensor<2x3xf32>
   return
@@ -84,7 +84,7 @@ func.func @slice_cut(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_other_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op has a result of type 'tensor<3x2xf32>' from 'tensor<5x3xf32>', expected another size of dimension 0 only}}
+  // expected-error@+1 {{'dist.shard_slice' op has a result of type 'tensor<3x2xf32>' from 'tensor<5x3xf32>', expected another size of dimension 0 only [shard_slice-c4]}}
   %0 = dist.shard_slice %x dim 0 over @mesh ["dp"] : (tensor<5x3xf32>) -> tensor<3x2xf32>
   return
 }
@@ -94,7 +94,7 @@ func.func @slice_other_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_rank(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op has a result of type 'tensor<3xf32>' from 'tensor<5x3xf32>', expected another size of dimension 0 only}}
+  // expected-error@+1 {{'dist.shard_slice' op has a result of type 'tensor<3xf32>' from 'tensor<5x3xf32>', expected another size of dimension 0 only [shard_slice-c4]}}
   %0 = dist.shard_slice %x dim 0 over @mesh ["dp"] : (tensor<5x3xf32>) -> tensor<3xf32>
   return
 }
@@ -104,7 +104,7 @@ func.func @slice_rank(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_element(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op has a result of type 'tensor<3x3xf64>' from 'tensor<5x3xf32>', expected another size of dimension 0 only}}
+  // expected-error@+1 {{'dist.shard_slice' op has a result of type 'tensor<3x3xf64>' from 'tensor<5x3xf32>', expected another size of dimension 0 only [shard_slice-c4]}}
   %0 = dist.shard_slice %x dim 0 over @mesh ["dp"] : (tensor<5x3xf32>) -> tensor<3x3xf64>
   return
 }
@@ -114,7 +114,7 @@ func.func @slice_element(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op names dimension 2 of 'tensor<5x3xf32>'}}
+  // expected-error@+1 {{'dist.shard_slice' op names dimension 2 of 'tensor<5x3xf32>' [shard_slice-c3]}}
   %0 = dist.shard_slice %x dim 2 over @mesh ["dp"] : (tensor<5x3xf32>) -> tensor<5x3xf32>
   return
 }
@@ -124,7 +124,7 @@ func.func @slice_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_axis(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op is over axis "pp", which @mesh lacks}}
+  // expected-error@+1 {{'dist.shard_slice' op is over axis "pp", which @mesh lacks [shard_slice-c2]}}
   %0 = dist.shard_slice %x dim 0 over @mesh ["pp"] : (tensor<5x3xf32>) -> tensor<3x3xf32>
   return
 }
@@ -134,7 +134,7 @@ func.func @slice_axis(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @slice_twice(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.shard_slice' op names axis "dp" twice}}
+  // expected-error@+1 {{'dist.shard_slice' op names axis "dp" twice [shard_slice-c2]}}
   %0 = dist.shard_slice %x dim 0 over @mesh ["dp", "dp"] : (tensor<5x3xf32>) -> tensor<2x3xf32>
   return
 }
@@ -144,7 +144,7 @@ func.func @slice_twice(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @mask_size(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.mask_padding' op has 5 elements in dimension 0, expected 6 for a block of 11 over ["dp"]}}
+  // expected-error@+1 {{'dist.mask_padding' op has 5 elements in dimension 0, expected 6 for a block of 11 over ["dp"] [mask_padding-c4]}}
   %0 = dist.mask_padding zero %x dim 0 of 11 over @mesh ["dp"] : tensor<5x3xf32>
   return
 }
@@ -154,7 +154,7 @@ func.func @mask_size(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @mask_small(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.mask_padding' op has 5 elements in dimension 0, expected 4 for a block of 8 over ["dp"]}}
+  // expected-error@+1 {{'dist.mask_padding' op has 5 elements in dimension 0, expected 4 for a block of 8 over ["dp"] [mask_padding-c4]}}
   %0 = dist.mask_padding zero %x dim 0 of 8 over @mesh ["dp"] : tensor<5x3xf32>
   return
 }
@@ -164,7 +164,7 @@ func.func @mask_small(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @mask_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.mask_padding' op names dimension 2 of 'tensor<5x3xf32>'}}
+  // expected-error@+1 {{'dist.mask_padding' op names dimension 2 of 'tensor<5x3xf32>' [mask_padding-c3]}}
   %0 = dist.mask_padding zero %x dim 2 of 9 over @mesh ["dp"] : tensor<5x3xf32>
   return
 }
@@ -174,7 +174,7 @@ func.func @mask_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @mask_negative_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.mask_padding' op names dimension -1 of 'tensor<5x3xf32>'}}
+  // expected-error@+1 {{'dist.mask_padding' op names dimension -1 of 'tensor<5x3xf32>' [mask_padding-c3]}}
   %0 = dist.mask_padding zero %x dim -1 of 9 over @mesh ["dp"] : tensor<5x3xf32>
   return
 }
@@ -184,7 +184,7 @@ func.func @mask_negative_dim(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @mask_axis(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.mask_padding' op is over axis "pp", which @mesh lacks}}
+  // expected-error@+1 {{'dist.mask_padding' op is over axis "pp", which @mesh lacks [mask_padding-c2]}}
   %0 = dist.mask_padding zero %x dim 0 of 9 over @mesh ["pp"] : tensor<5x3xf32>
   return
 }
@@ -194,7 +194,7 @@ func.func @mask_axis(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @mask_mesh(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.mask_padding' op is over @other, which is not a dist.mesh}}
+  // expected-error@+1 {{'dist.mask_padding' op is over @other, which is not a dist.mesh [mask_padding-c1]}}
   %0 = dist.mask_padding zero %x dim 0 of 9 over @other ["dp"] : tensor<5x3xf32>
   return
 }
@@ -217,7 +217,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_kernel(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<4xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dtc.exp' op cannot stand in a dist.bucket, which holds collectives}}
+    // expected-error@+1 {{'dtc.exp' op cannot stand in a dist.bucket, which holds collectives [bucket-c1]}}
     %b = dtc.exp %y : tensor<4xf32>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<4xf32>
   }
@@ -231,7 +231,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_slice(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<2xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dist.shard_slice' op cannot stand in a dist.bucket, which holds collectives}}
+    // expected-error@+1 {{'dist.shard_slice' op cannot stand in a dist.bucket, which holds collectives [bucket-c1]}}
     %b = dist.shard_slice %y dim 0 over @mesh ["dp"] : (tensor<4xf32>) -> tensor<2xf32>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<2xf32>
   }
@@ -245,7 +245,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_kind(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<8xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dist.all_gather' op is of another kind or over other axes than the first collective of its dist.bucket}}
+    // expected-error@+1 {{'dist.all_gather' op is of another kind or over other axes than the first collective of its dist.bucket [bucket-c2]}}
     %b = dist.all_gather %y dim 0 over @mesh ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<8xf32>
   }
@@ -259,7 +259,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_axes(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<4xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dist.all_reduce' op is of another kind or over other axes than the first collective of its dist.bucket}}
+    // expected-error@+1 {{'dist.all_reduce' op is of another kind or over other axes than the first collective of its dist.bucket [bucket-c2]}}
     %b = dist.all_reduce sum %y over @mesh ["tp"] : tensor<4xf32>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<4xf32>
   }
@@ -273,7 +273,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_reduction(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<4xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dist.all_reduce' op is of another kind or over other axes than the first collective of its dist.bucket}}
+    // expected-error@+1 {{'dist.all_reduce' op is of another kind or over other axes than the first collective of its dist.bucket [bucket-c2]}}
     %b = dist.all_reduce max %y over @mesh ["dp"] : tensor<4xf32>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<4xf32>
   }
@@ -287,7 +287,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_element(%x: tensor<5x3xf32>, %y: tensor<4xf64>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<4xf64> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dist.all_reduce' op is of another kind or over other axes than the first collective of its dist.bucket}}
+    // expected-error@+1 {{'dist.all_reduce' op is of another kind or over other axes than the first collective of its dist.bucket [bucket-c2]}}
     %b = dist.all_reduce sum %y over @mesh ["dp"] : tensor<4xf64>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<4xf64>
   }
@@ -301,7 +301,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_source_axes(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<4xf32> {
     %a = dist.permute %x over @mesh ["dp", "tp"] from ["tp", "dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dist.permute' op is of another kind or over other axes than the first collective of its dist.bucket}}
+    // expected-error@+1 {{'dist.permute' op is of another kind or over other axes than the first collective of its dist.bucket [bucket-c2]}}
     %b = dist.permute %y over @mesh ["dp", "tp"] from ["dp", "tp"] : tensor<4xf32>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<4xf32>
   }
@@ -315,7 +315,7 @@ dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 func.func @bucket_chain(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   %0:2 = dist.bucket -> tensor<5x3xf32>, tensor<5x3xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
-    // expected-error@+1 {{'dist.all_reduce' op reads a result of its own dist.bucket}}
+    // expected-error@+1 {{'dist.all_reduce' op reads a result of its own dist.bucket [bucket-c3]}}
     %b = dist.all_reduce sum %a over @mesh ["dp"] : tensor<5x3xf32>
     dist.yield %a, %b : tensor<5x3xf32>, tensor<5x3xf32>
   }
@@ -327,7 +327,7 @@ func.func @bucket_chain(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @bucket_order(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order}}
+  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order [bucket-c4]}}
   %0:2 = dist.bucket -> tensor<4xf32>, tensor<5x3xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
     %b = dist.all_reduce sum %y over @mesh ["dp"] : tensor<4xf32>
@@ -341,7 +341,7 @@ func.func @bucket_order(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @bucket_outside(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order}}
+  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order [bucket-c4]}}
   %0 = dist.bucket -> tensor<5x3xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
     dist.yield %x : tensor<5x3xf32>
@@ -354,7 +354,7 @@ func.func @bucket_outside(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @bucket_fewer(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order}}
+  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order [bucket-c4]}}
   %0 = dist.bucket -> tensor<5x3xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
     %b = dist.all_reduce sum %y over @mesh ["dp"] : tensor<4xf32>
@@ -368,7 +368,7 @@ func.func @bucket_fewer(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @bucket_types(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order}}
+  // expected-error@+1 {{'dist.bucket' op yields other values than those of its collectives, in their order [bucket-c4]}}
   %0 = dist.bucket -> tensor<3x5xf32> {
     %a = dist.all_reduce sum %x over @mesh ["dp"] : tensor<5x3xf32>
     dist.yield %a : tensor<5x3xf32>

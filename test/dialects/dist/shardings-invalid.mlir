@@ -28,18 +28,18 @@ dist.mesh @mesh <"dp"=2 link 1.0e9>
 
 // -----
 
-// expected-error@+1 {{mesh axis "dp" has a link of -1.000000e+00 bytes a second and 1.000000e-05 seconds, expected at least 0 of each (0: not known)}}
+// expected-error@+1 {{mesh axis "dp" has a link of -1.000000e+00 bytes a second and 1.000000e-05 seconds, expected at least 0 of each (0: not known) [axis-c4]}}
 dist.mesh @mesh <"dp"=2 link -1.0 1.0e-5>
 
 // -----
 
-// expected-error@+1 {{mesh axis "dp" has a link of 1.000000e+09 bytes a second and -1.000000e-05 seconds, expected at least 0 of each (0: not known)}}
+// expected-error@+1 {{mesh axis "dp" has a link of 1.000000e+09 bytes a second and -1.000000e-05 seconds, expected at least 0 of each (0: not known) [axis-c4]}}
 dist.mesh @mesh <"dp"=2 link 1.0e9 -1.0e-5>
 
 // -----
 
 // Parts have names of their own.
-// expected-error@+1 {{'dist.mesh' op has two axes named "tp.0"}}
+// expected-error@+1 {{'dist.mesh' op has two axes named "tp.0" [mesh-c1]}}
 dist.mesh @mesh <"tp.0"=2 of "tp", "tp.0"=2 of "tp">
 
 // -----
@@ -90,11 +90,11 @@ func.func private @negative(tensor<8xf32> {dist.sharding = #dist.sharding<@mesh,
 // -----
 
 dist.mesh @mesh <"dp"=2, "tp"=4>
-// expected-error@+1 {{axis "dp" is used twice in one sharding}}
+// expected-error@+1 {{axis "dp" is used twice in one sharding; an axis can split one dimension, or be partial, but not both [sharding-c1]}}
 func.func private @twice(tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", ?}, {"dp"}p1]>})
 
 // -----
 
 dist.mesh @mesh <"dp"=2, "tp"=4>
-// expected-error@+1 {{argument 0 is sharded over "pp", which is not an axis of @mesh}}
+// expected-error@+1 {{argument 0 is sharded over "pp", which is not an axis of @mesh [sharding-c5]}}
 func.func private @axis(tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{"pp", ?}p1]>})

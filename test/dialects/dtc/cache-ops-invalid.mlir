@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics
 
 func.func @update_rank(%cache: tensor<4xf32>, %rows: tensor<4xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cache_update' op cache has type 'tensor<4xf32>', expected at least 2 dimensions: samples and rows}}
+  // expected-error@+1 {{'dtc.cache_update' op cache has type 'tensor<4xf32>', expected at least 2 dimensions: samples and rows [cache_update-c1]}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
   return
 }
@@ -9,7 +9,7 @@ func.func @update_rank(%cache: tensor<4xf32>, %rows: tensor<4xf32>, %positions: 
 // -----
 
 func.func @update_rows_rank(%cache: tensor<4x8x2xf32>, %rows: tensor<4x1xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<4x1xf32>', expected those of 'tensor<4x8x2xf32>' but for dimension 1}}
+  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<4x1xf32>', expected those of 'tensor<4x8x2xf32>' but for dimension 1 [cache_update-c2]}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x8x2xf32>, tensor<4x1xf32>, tensor<4xi32>) -> tensor<4x8x2xf32>
   return
 }
@@ -17,7 +17,7 @@ func.func @update_rows_rank(%cache: tensor<4x8x2xf32>, %rows: tensor<4x1xf32>, %
 // -----
 
 func.func @update_rows_type(%cache: tensor<4x8xf32>, %rows: tensor<4x1xf16>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<4x1xf16>', expected those of 'tensor<4x8xf32>' but for dimension 1}}
+  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<4x1xf16>', expected those of 'tensor<4x8xf32>' but for dimension 1 [cache_update-c2]}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x8xf32>, tensor<4x1xf16>, tensor<4xi32>) -> tensor<4x8xf32>
   return
 }
@@ -25,7 +25,7 @@ func.func @update_rows_type(%cache: tensor<4x8xf32>, %rows: tensor<4x1xf16>, %po
 // -----
 
 func.func @update_samples(%cache: tensor<4x8xf32>, %rows: tensor<3x1xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<3x1xf32>', expected those of}}
+  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<3x1xf32>', expected those of 'tensor<4x8xf32>' but for dimension 1 [cache_update-c2]}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x8xf32>, tensor<3x1xf32>, tensor<4xi32>) -> tensor<4x8xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @update_samples(%cache: tensor<4x8xf32>, %rows: tensor<3x1xf32>, %posi
 // -----
 
 func.func @update_width(%cache: tensor<4x8x2xf32>, %rows: tensor<4x1x3xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<4x1x3xf32>', expected those of}}
+  // expected-error@+1 {{'dtc.cache_update' op rows have type 'tensor<4x1x3xf32>', expected those of 'tensor<4x8x2xf32>' but for dimension 1 [cache_update-c2]}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x8x2xf32>, tensor<4x1x3xf32>, tensor<4xi32>) -> tensor<4x8x2xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @update_width(%cache: tensor<4x8x2xf32>, %rows: tensor<4x1x3xf32>, %po
 // -----
 
 func.func @update_positions(%cache: tensor<4x8x2xf32>, %rows: tensor<4x1x2xf32>, %positions: tensor<3xi32>) {
-  // expected-error@+1 {{'dtc.cache_update' op positions has type 'tensor<3xi32>', expected 'tensor<4xi32>'}}
+  // expected-error@+1 {{'dtc.cache_update' op positions has type 'tensor<3xi32>', expected 'tensor<4xi32>' [cache_update-c3]}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x8x2xf32>, tensor<4x1x2xf32>, tensor<3xi32>) -> tensor<4x8x2xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @update_positions(%cache: tensor<4x8x2xf32>, %rows: tensor<4x1x2xf32>,
 // -----
 
 func.func @update_positions_rank(%cache: tensor<4x8x2xf32>, %rows: tensor<4x1x2xf32>, %positions: tensor<4x1xi32>) {
-  // expected-error@+1 {{'dtc.cache_update' op positions has type 'tensor<4x1xi32>', expected 'tensor<4xi32>'}}
+  // expected-error@+1 {{'dtc.cache_update' op positions has type 'tensor<4x1xi32>', expected 'tensor<4xi32>' [cache_update-c3]}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x8x2xf32>, tensor<4x1x2xf32>, tensor<4x1xi32>) -> tensor<4x8x2xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @update_integers(%cache: tensor<4x8xi32>, %rows: tensor<4x1xi32>, %pos
 // -----
 
 func.func @attention_q(%q: tensor<4x1x8xf32>, %k: tensor<4x9x2x8xf32>, %v: tensor<4x9x2x8xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op q has type 'tensor<4x1x8xf32>', expected rank 4}}
+  // expected-error@+1 {{'dtc.cached_attention' op q has type 'tensor<4x1x8xf32>', expected rank 4 [cached_attention-c1]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<4xi32>) -> tensor<4x1x8xf32>
   return
 }
@@ -81,7 +81,7 @@ func.func @attention_q(%q: tensor<4x1x8xf32>, %k: tensor<4x9x2x8xf32>, %v: tenso
 // -----
 
 func.func @attention_k_rank(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x8xf32>, %v: tensor<4x9x8xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<4x9x8xf32>', expected tensor<4xtxgx8x'f32'> for some t and g}}
+  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<4x9x8xf32>', expected tensor<4xtxgx8x'f32'> for some t and g [cached_attention-c2]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x8xf32>, tensor<4x9x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -89,7 +89,7 @@ func.func @attention_k_rank(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x8xf32>, %v: 
 // -----
 
 func.func @attention_k_batch(%q: tensor<4x1x6x8xf32>, %k: tensor<3x9x2x8xf32>, %v: tensor<3x9x2x8xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<3x9x2x8xf32>', expected tensor<4xtxgx8x'f32'>}}
+  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<3x9x2x8xf32>', expected tensor<4xtxgx8x'f32'> for some t and g [cached_attention-c2]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<3x9x2x8xf32>, tensor<3x9x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -97,7 +97,7 @@ func.func @attention_k_batch(%q: tensor<4x1x6x8xf32>, %k: tensor<3x9x2x8xf32>, %
 // -----
 
 func.func @attention_k_width(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x4xf32>, %v: tensor<4x9x2x4xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<4x9x2x4xf32>', expected tensor<4xtxgx8x'f32'>}}
+  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<4x9x2x4xf32>', expected tensor<4xtxgx8x'f32'> for some t and g [cached_attention-c2]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x2x4xf32>, tensor<4x9x2x4xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -105,7 +105,7 @@ func.func @attention_k_width(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x4xf32>, %
 // -----
 
 func.func @attention_k_type(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf64>, %v: tensor<4x9x2x8xf64>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<4x9x2x8xf64>', expected tensor<4xtxgx8x'f32'>}}
+  // expected-error@+1 {{'dtc.cached_attention' op k has type 'tensor<4x9x2x8xf64>', expected tensor<4xtxgx8x'f32'> for some t and g [cached_attention-c2]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf64>, tensor<4x9x2x8xf64>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -113,7 +113,7 @@ func.func @attention_k_type(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf64>, %v
 // -----
 
 func.func @attention_heads(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x4x8xf32>, %v: tensor<4x9x4x8xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op k has 4 heads, expected a divisor of the 6 of q}}
+  // expected-error@+1 {{'dtc.cached_attention' op k has 4 heads, expected a divisor of the 6 of q [cached_attention-c3]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x4x8xf32>, tensor<4x9x4x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @attention_heads(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x4x8xf32>, %v:
 // -----
 
 func.func @attention_more_heads(%q: tensor<4x1x2x8xf32>, %k: tensor<4x9x4x8xf32>, %v: tensor<4x9x4x8xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op k has 4 heads, expected a divisor of the 2 of q}}
+  // expected-error@+1 {{'dtc.cached_attention' op k has 4 heads, expected a divisor of the 2 of q [cached_attention-c3]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x2x8xf32>, tensor<4x9x4x8xf32>, tensor<4x9x4x8xf32>, tensor<4xi32>) -> tensor<4x1x2x8xf32>
   return
 }
@@ -129,7 +129,7 @@ func.func @attention_more_heads(%q: tensor<4x1x2x8xf32>, %k: tensor<4x9x4x8xf32>
 // -----
 
 func.func @attention_v(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %v: tensor<4x9x6x8xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op v has type 'tensor<4x9x6x8xf32>', expected 'tensor<4x9x2x8xf32>'}}
+  // expected-error@+1 {{'dtc.cached_attention' op v has type 'tensor<4x9x6x8xf32>', expected 'tensor<4x9x2x8xf32>' [cached_attention-c4]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x6x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -137,7 +137,7 @@ func.func @attention_v(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %v: ten
 // -----
 
 func.func @attention_positions(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %v: tensor<4x9x2x8xf32>, %positions: tensor<1xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op positions has type 'tensor<1xi32>', expected 'tensor<4xi32>'}}
+  // expected-error@+1 {{'dtc.cached_attention' op positions has type 'tensor<1xi32>', expected 'tensor<4xi32>' [cached_attention-c5]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<1xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -145,7 +145,7 @@ func.func @attention_positions(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>,
 // -----
 
 func.func @attention_scale(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %v: tensor<4x9x2x8xf32>, %positions: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cached_attention' op scale is INF, expected a finite number}}
+  // expected-error@+1 {{'dtc.cached_attention' op scale is INF, expected a finite number [cached_attention-c6]}}
   %0 = dtc.cached_attention %q, %k, %v, %positions {scale = 0x7FF0000000000000 : f64} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
@@ -169,7 +169,7 @@ func.func @attention_result(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %v
 // -----
 
 func.func @select_rank(%x: tensor<4xf32>, %rows: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.select_row' op x has type 'tensor<4xf32>', expected at least 2 dimensions: samples and rows}}
+  // expected-error@+1 {{'dtc.select_row' op x has type 'tensor<4xf32>', expected at least 2 dimensions: samples and rows [select_row-c1]}}
   %0 = dtc.select_row %x, %rows : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
   return
 }
@@ -177,7 +177,7 @@ func.func @select_rank(%x: tensor<4xf32>, %rows: tensor<4xi32>) {
 // -----
 
 func.func @select_rows(%x: tensor<4x8x2xf32>, %rows: tensor<8xi32>) {
-  // expected-error@+1 {{'dtc.select_row' op rows has type 'tensor<8xi32>', expected 'tensor<4xi32>'}}
+  // expected-error@+1 {{'dtc.select_row' op rows has type 'tensor<8xi32>', expected 'tensor<4xi32>' [select_row-c2]}}
   %0 = dtc.select_row %x, %rows : (tensor<4x8x2xf32>, tensor<8xi32>) -> tensor<4x1x2xf32>
   return
 }
@@ -200,5 +200,5 @@ func.func @select_result(%x: tensor<4x8x2xf32>, %rows: tensor<4xi32>) {
 
 // -----
 
-// expected-error@+1 {{'dtc.cache' of argument #0 is 7 : i64, expected a string}}
+// expected-error@+1 {{'dtc.cache' of argument #0 is 7 : i64, expected a string [dtc-c6]}}
 func.func @cache_no_string(%x: tensor<4x8xf32> {dtc.cache = 7}) { return }

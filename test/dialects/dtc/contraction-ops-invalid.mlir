@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics
 
 func.func @einsum_no_arrow(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc" has not the form "lhs,rhs->result"}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc" has not the form "lhs,rhs->result" [einsum-c1]}}
   %0 = dtc.einsum "ab,bc" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -9,7 +9,7 @@ func.func @einsum_no_arrow(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_two_arrows(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->ac->ac" has not the form "lhs,rhs->result"}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->ac->ac" has not the form "lhs,rhs->result" [einsum-c1]}}
   %0 = dtc.einsum "ab,bc->ac->ac" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -17,7 +17,7 @@ func.func @einsum_two_arrows(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_one_operand(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab->ab" has not the form}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab->ab" has not the form "lhs,rhs->result" [einsum-c1]}}
   %0 = dtc.einsum "ab->ab" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -25,7 +25,7 @@ func.func @einsum_one_operand(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_three_operands(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc,cd->ad" has not the form}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc,cd->ad" has not the form "lhs,rhs->result" [einsum-c1]}}
   %0 = dtc.einsum "ab,bc,cd->ad" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @einsum_three_operands(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_empty(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "" has not the form}}
+  // expected-error@+1 {{'dtc.einsum' op equation "" has not the form "lhs,rhs->result" [einsum-c1]}}
   %0 = dtc.einsum "" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @einsum_empty(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_upper_case(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "aB,Bc->ac" has the term "aB", expected letters from a to z}}
+  // expected-error@+1 {{'dtc.einsum' op equation "aB,Bc->ac" has the term "aB", expected letters from a to z [einsum-c2]}}
   %0 = dtc.einsum "aB,Bc->ac" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @einsum_upper_case(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_spaces(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab, bc->ac" has the term " bc", expected letters from a to z}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab, bc->ac" has the term " bc", expected letters from a to z [einsum-c2]}}
   %0 = dtc.einsum "ab, bc->ac" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @einsum_spaces(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_ellipsis(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "...b,bc->...c" has the term "...b", expected letters}}
+  // expected-error@+1 {{'dtc.einsum' op equation "...b,bc->...c" has the term "...b", expected letters from a to z [einsum-c2]}}
   %0 = dtc.einsum "...b,bc->...c" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @einsum_ellipsis(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_bytes(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{expected letters from a to z}}
+  // expected-error@+1 {{expected letters from a to z [einsum-c2]}}
   %0 = dtc.einsum "a\FF,bc->ac" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @einsum_bytes(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_comma_in_result(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{has the term "a,c", expected letters from a to z}}
+  // expected-error@+1 {{has the term "a,c", expected letters from a to z [einsum-c2]}}
   %0 = dtc.einsum "ab,bc->a,c" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -81,7 +81,7 @@ func.func @einsum_comma_in_result(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_diagonal(%x: tensor<4x4xf32>, %y: tensor<4x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "aa,ac->ac" has 'a' twice in "aa", expected each letter at most once in a term}}
+  // expected-error@+1 {{'dtc.einsum' op equation "aa,ac->ac" has 'a' twice in "aa", expected each letter at most once in a term [einsum-c3]}}
   %0 = dtc.einsum "aa,ac->ac" %x, %y : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -89,7 +89,7 @@ func.func @einsum_diagonal(%x: tensor<4x4xf32>, %y: tensor<4x3xf32>) {
 // -----
 
 func.func @einsum_repeated_result(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->aca" has 'a' twice in "aca"}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->aca" has 'a' twice in "aca", expected each letter at most once in a term [einsum-c3]}}
   %0 = dtc.einsum "ab,bc->aca" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -97,7 +97,7 @@ func.func @einsum_repeated_result(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_lonely_letter(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->a" has 'c' in one term only, expected each letter in at least two}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->a" has 'c' in one term only, expected each letter in at least two [einsum-c4]}}
   %0 = dtc.einsum "ab,bc->a" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4xf32>
   return
 }
@@ -105,7 +105,7 @@ func.func @einsum_lonely_letter(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_new_letter(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->acd" has 'd' in one term only}}
+  // expected-error@+1 {{'dtc.einsum' op equation "ab,bc->acd" has 'd' in one term only, expected each letter in at least two [einsum-c4]}}
   %0 = dtc.einsum "ab,bc->acd" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -113,7 +113,7 @@ func.func @einsum_new_letter(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_lhs_rank(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op lhs has rank 2, expected 3 for the term "abd"}}
+  // expected-error@+1 {{'dtc.einsum' op lhs has rank 2, expected 3 for the term "abd" [einsum-c6]}}
   %0 = dtc.einsum "abd,bcd->ac" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @einsum_lhs_rank(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_rhs_rank(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op rhs has rank 2, expected 1 for the term "b"}}
+  // expected-error@+1 {{'dtc.einsum' op rhs has rank 2, expected 1 for the term "b" [einsum-c6]}}
   %0 = dtc.einsum "ab,b->a" %x, %y : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -129,7 +129,7 @@ func.func @einsum_rhs_rank(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @einsum_size(%x: tensor<4x8xf32>, %y: tensor<7x3xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op 'b' has size 7 in rhs, expected 8 as in lhs}}
+  // expected-error@+1 {{'dtc.einsum' op 'b' has size 7 in rhs, expected 8 as in lhs [einsum-c7]}}
   %0 = dtc.einsum "ab,bc->ac" %x, %y : (tensor<4x8xf32>, tensor<7x3xf32>) -> tensor<4x3xf32>
   return
 }
@@ -137,7 +137,7 @@ func.func @einsum_size(%x: tensor<4x8xf32>, %y: tensor<7x3xf32>) {
 // -----
 
 func.func @einsum_elements(%x: tensor<4x8xf32>, %y: tensor<8x3xf64>) {
-  // expected-error@+1 {{'dtc.einsum' op lhs has elements of 'f32' and rhs of 'f64', expected the same}}
+  // expected-error@+1 {{'dtc.einsum' op lhs has elements of 'f32' and rhs of 'f64', expected the same [einsum-c5]}}
   %0 = dtc.einsum "ab,bc->ac" %x, %y : (tensor<4x8xf32>, tensor<8x3xf64>) -> tensor<4x3xf32>
   return
 }
@@ -187,7 +187,7 @@ func.func @reduce_kind(%x: tensor<4x8xf32>) {
 
 // The generic form is what is kept.
 func.func @reduce_order(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.reduce' op dims are [1, 0], expected increasing dimensions of 'tensor<4x8xf32>'}}
+  // expected-error@+1 {{'dtc.reduce' op dims are [1, 0], expected increasing dimensions of 'tensor<4x8xf32>' [reduce-c1]}}
   %0 = "dtc.reduce"(%x) <{kind = #dtc<reduce_kind sum>, dims = array<i64: 1, 0>}> : (tensor<4x8xf32>) -> tensor<f32>
   return
 }
@@ -195,7 +195,7 @@ func.func @reduce_order(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @reduce_twice(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.reduce' op dims are [1, 1], expected increasing dimensions}}
+  // expected-error@+1 {{'dtc.reduce' op dims are [1, 1], expected increasing dimensions of 'tensor<4x8xf32>' [reduce-c1]}}
   %0 = dtc.reduce sum %x dims [1, 1] : (tensor<4x8xf32>) -> tensor<4xf32>
   return
 }
@@ -203,7 +203,7 @@ func.func @reduce_twice(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @reduce_range(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.reduce' op dims are [2], expected increasing dimensions}}
+  // expected-error@+1 {{'dtc.reduce' op dims are [2], expected increasing dimensions of 'tensor<4x8xf32>' [reduce-c1]}}
   %0 = dtc.reduce sum %x dims [2] : (tensor<4x8xf32>) -> tensor<4xf32>
   return
 }

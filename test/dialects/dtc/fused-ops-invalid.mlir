@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics
 
 func.func @rotary_rank(%x: tensor<2x8x16xf32>) {
-  // expected-error@+1 {{'dtc.rotary' op operand has type 'tensor<2x8x16xf32>', expected rank 4 and an even last dimension}}
+  // expected-error@+1 {{'dtc.rotary' op operand has type 'tensor<2x8x16xf32>', expected rank 4 and an even last dimension [rotary-c1]}}
   %0 = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x8x16xf32>
   return
 }
@@ -9,7 +9,7 @@ func.func @rotary_rank(%x: tensor<2x8x16xf32>) {
 // -----
 
 func.func @rotary_odd(%x: tensor<2x8x6x15xf32>) {
-  // expected-error@+1 {{'dtc.rotary' op operand has type 'tensor<2x8x6x15xf32>', expected rank 4 and an even last dimension}}
+  // expected-error@+1 {{'dtc.rotary' op operand has type 'tensor<2x8x6x15xf32>', expected rank 4 and an even last dimension [rotary-c1]}}
   %0 = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x8x6x15xf32>
   return
 }
@@ -17,7 +17,7 @@ func.func @rotary_odd(%x: tensor<2x8x6x15xf32>) {
 // -----
 
 func.func @rotary_theta(%x: tensor<2x8x6x16xf32>) {
-  // expected-error@+1 {{'dtc.rotary' op theta is 0.000000e+00, expected a finite positive number}}
+  // expected-error@+1 {{'dtc.rotary' op theta is 0.000000e+00, expected a finite positive number [rotary-c2]}}
   %0 = dtc.rotary %x {inverse = false, theta = 0.0} : tensor<2x8x6x16xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @rotary_without_theta(%x: tensor<2x8x6x16xf32>) {
 // -----
 
 func.func @rotary_positions_size(%x: tensor<2x8x6x16xf32>, %positions: tensor<8xi32>) {
-  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<8xi32>', expected 'tensor<2xi32>'}}
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<8xi32>', expected 'tensor<2xi32>' [rotary-c3]}}
   %0 = dtc.rotary %x from %positions : tensor<8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @rotary_positions_size(%x: tensor<2x8x6x16xf32>, %positions: tensor<8x
 // -----
 
 func.func @rotary_positions_rank(%x: tensor<2x8x6x16xf32>, %positions: tensor<2x8xi32>) {
-  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2x8xi32>', expected 'tensor<2xi32>'}}
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2x8xi32>', expected 'tensor<2xi32>' [rotary-c3]}}
   %0 = dtc.rotary %x from %positions : tensor<2x8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @rotary_positions_rank(%x: tensor<2x8x6x16xf32>, %positions: tensor<2x
 // -----
 
 func.func @rotary_positions_type(%x: tensor<2x8x6x16xf32>, %positions: tensor<2xf32>) {
-  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2xf32>', expected 'tensor<2xi32>'}}
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2xf32>', expected 'tensor<2xi32>' [rotary-c3]}}
   %0 = dtc.rotary %x from %positions : tensor<2xf32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @rotary_positions_type(%x: tensor<2x8x6x16xf32>, %positions: tensor<2x
 // -----
 
 func.func @attention_q(%q: tensor<2x8x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op q has type 'tensor<2x8x16xf32>', expected rank 4}}
+  // expected-error@+1 {{'dtc.attention' op q has type 'tensor<2x8x16xf32>', expected rank 4 [attention-c1]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -65,7 +65,7 @@ func.func @attention_q(%q: tensor<2x8x16xf32>, %k: tensor<2x9x2x16xf32>, %v: ten
 // -----
 
 func.func @attention_k_rank(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x16xf32>, %v: tensor<2x9x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x16xf32>', expected tensor<2xtxgx16x'f32'> for some t and g}}
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x16xf32>', expected tensor<2xtxgx16x'f32'> for some t and g [attention-c2]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x16xf32>, tensor<2x9x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -73,7 +73,7 @@ func.func @attention_k_rank(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x16xf32>, %v
 // -----
 
 func.func @attention_k_batch(%q: tensor<2x8x6x16xf32>, %k: tensor<3x9x2x16xf32>, %v: tensor<3x9x2x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<3x9x2x16xf32>', expected tensor<2xtxgx16x'f32'>}}
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<3x9x2x16xf32>', expected tensor<2xtxgx16x'f32'> for some t and g [attention-c2]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<3x9x2x16xf32>, tensor<3x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -81,7 +81,7 @@ func.func @attention_k_batch(%q: tensor<2x8x6x16xf32>, %k: tensor<3x9x2x16xf32>,
 // -----
 
 func.func @attention_k_size(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x8xf32>, %v: tensor<2x9x2x8xf32>) {
-  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x2x8xf32>', expected tensor<2xtxgx16x'f32'>}}
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x2x8xf32>', expected tensor<2xtxgx16x'f32'> for some t and g [attention-c2]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x8xf32>, tensor<2x9x2x8xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -89,7 +89,7 @@ func.func @attention_k_size(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x8xf32>, %
 // -----
 
 func.func @attention_k_element(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf64>, %v: tensor<2x9x2x16xf64>) {
-  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x2x16xf64>', expected tensor<2xtxgx16x'f32'>}}
+  // expected-error@+1 {{'dtc.attention' op k has type 'tensor<2x9x2x16xf64>', expected tensor<2xtxgx16x'f32'> for some t and g [attention-c2]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf64>, tensor<2x9x2x16xf64>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -97,7 +97,7 @@ func.func @attention_k_element(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf64
 // -----
 
 func.func @attention_heads(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x4x16xf32>, %v: tensor<2x9x4x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op k has 4 heads, expected a divisor of the 6 of q}}
+  // expected-error@+1 {{'dtc.attention' op k has 4 heads, expected a divisor of the 6 of q [attention-c3]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x4x16xf32>, tensor<2x9x4x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -105,7 +105,7 @@ func.func @attention_heads(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x4x16xf32>, %
 // -----
 
 func.func @attention_more_heads(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x12x16xf32>, %v: tensor<2x9x12x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op k has 12 heads, expected a divisor of the 6 of q}}
+  // expected-error@+1 {{'dtc.attention' op k has 12 heads, expected a divisor of the 6 of q [attention-c3]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x12x16xf32>, tensor<2x9x12x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -113,7 +113,7 @@ func.func @attention_more_heads(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x12x16xf
 // -----
 
 func.func @attention_v(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x8x2x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op v has type 'tensor<2x8x2x16xf32>', expected 'tensor<2x9x2x16xf32>'}}
+  // expected-error@+1 {{'dtc.attention' op v has type 'tensor<2x8x2x16xf32>', expected 'tensor<2x9x2x16xf32>' [attention-c4]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -121,7 +121,7 @@ func.func @attention_v(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: t
 // -----
 
 func.func @attention_causal(%q: tensor<2x8x6x16xf32>, %k: tensor<2x7x2x16xf32>, %v: tensor<2x7x2x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op causal with 8 queries and 7 keys, expected no more queries than keys}}
+  // expected-error@+1 {{'dtc.attention' op causal with 8 queries and 7 keys, expected no more queries than keys [attention-c5]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -129,7 +129,7 @@ func.func @attention_causal(%q: tensor<2x8x6x16xf32>, %k: tensor<2x7x2x16xf32>, 
 // -----
 
 func.func @attention_scale(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op scale is INF, expected a finite number}}
+  // expected-error@+1 {{'dtc.attention' op scale is INF, expected a finite number [attention-c6]}}
   %0:2 = dtc.attention %q, %k, %v {causal = true, scale = 0x7FF0000000000000 : f64} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -145,7 +145,7 @@ func.func @attention_lse(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v:
 // -----
 
 func.func @attention_grad_v(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x8x6x16xf32>, %o: tensor<2x8x6x16xf32>, %l: tensor<2x6x8xf32>, %d: tensor<2x8x6x16xf32>) {
-  // expected-error@+1 {{'dtc.attention_grad' op v has type 'tensor<2x8x6x16xf32>', expected 'tensor<2x9x2x16xf32>'}}
+  // expected-error@+1 {{'dtc.attention_grad' op v has type 'tensor<2x8x6x16xf32>', expected 'tensor<2x9x2x16xf32>' [attention_grad-c4]}}
   %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
@@ -153,7 +153,7 @@ func.func @attention_grad_v(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, 
 // -----
 
 func.func @attention_grad_out(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>, %o: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>, %d: tensor<2x8x6x16xf32>) {
-  // expected-error@+1 {{'dtc.attention_grad' op out has type 'tensor<2x9x2x16xf32>', expected 'tensor<2x8x6x16xf32>'}}
+  // expected-error@+1 {{'dtc.attention_grad' op out has type 'tensor<2x9x2x16xf32>', expected 'tensor<2x8x6x16xf32>' [attention_grad-c10]}}
   %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
@@ -161,7 +161,7 @@ func.func @attention_grad_out(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>
 // -----
 
 func.func @attention_grad_lse(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>, %o: tensor<2x8x6x16xf32>, %l: tensor<2x8x6x16xf32>, %d: tensor<2x8x6x16xf32>) {
-  // expected-error@+1 {{'dtc.attention_grad' op lse has type 'tensor<2x8x6x16xf32>', expected 'tensor<2x6x8xf32>'}}
+  // expected-error@+1 {{'dtc.attention_grad' op lse has type 'tensor<2x8x6x16xf32>', expected 'tensor<2x6x8xf32>' [attention_grad-c11]}}
   %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x8x6x16xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
@@ -169,7 +169,7 @@ func.func @attention_grad_lse(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>
 // -----
 
 func.func @attention_grad_dout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %v: tensor<2x9x2x16xf32>, %o: tensor<2x8x6x16xf32>, %l: tensor<2x6x8xf32>, %d: tensor<2x9x2x16xf32>) {
-  // expected-error@+1 {{'dtc.attention_grad' op dout has type 'tensor<2x9x2x16xf32>', expected 'tensor<2x8x6x16xf32>'}}
+  // expected-error@+1 {{'dtc.attention_grad' op dout has type 'tensor<2x9x2x16xf32>', expected 'tensor<2x8x6x16xf32>' [attention_grad-c12]}}
   %0:3 = dtc.attention_grad %q, %k, %v, %o, %l, %d {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
@@ -185,7 +185,7 @@ func.func @attention_grad_results(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16x
 // -----
 
 func.func @cross_entropy_labels(%x: tensor<4x8x32xf32>, %y: tensor<4x7xi32>) {
-  // expected-error@+1 {{'dtc.cross_entropy' op logits have type 'tensor<4x8x32xf32>', expected the dimensions of the labels, 'tensor<4x7xi32>', and one more}}
+  // expected-error@+1 {{'dtc.cross_entropy' op logits have type 'tensor<4x8x32xf32>', expected the dimensions of the labels, 'tensor<4x7xi32>', and one more [cross_entropy-c2]}}
   %0:2 = dtc.cross_entropy %x, %y : (tensor<4x8x32xf32>, tensor<4x7xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
   return
 }
@@ -193,7 +193,7 @@ func.func @cross_entropy_labels(%x: tensor<4x8x32xf32>, %y: tensor<4x7xi32>) {
 // -----
 
 func.func @cross_entropy_scalar(%x: tensor<f32>, %y: tensor<i32>) {
-  // expected-error@+1 {{'dtc.cross_entropy' op logits have type 'tensor<f32>', expected the dimensions of the labels}}
+  // expected-error@+1 {{'dtc.cross_entropy' op logits have type 'tensor<f32>', expected the dimensions of the labels, 'tensor<i32>', and one more [cross_entropy-c2]}}
   %0:2 = dtc.cross_entropy %x, %y : (tensor<f32>, tensor<i32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
   return
 }
@@ -209,7 +209,7 @@ func.func @cross_entropy_results(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>) {
 // -----
 
 func.func @cross_entropy_grad_labels(%x: tensor<4x8x32xf32>, %y: tensor<4x7xi32>, %l: tensor<4x8xf32>, %d: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.cross_entropy_grad' op logits have type 'tensor<4x8x32xf32>', expected the dimensions of the labels}}
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op logits have type 'tensor<4x8x32xf32>', expected the dimensions of the labels, 'tensor<4x7xi32>', and one more [cross_entropy_grad-c2]}}
   %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x7xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
   return
 }
@@ -217,7 +217,7 @@ func.func @cross_entropy_grad_labels(%x: tensor<4x8x32xf32>, %y: tensor<4x7xi32>
 // -----
 
 func.func @cross_entropy_grad_lse(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>, %l: tensor<4x8x32xf32>, %d: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.cross_entropy_grad' op lse has type 'tensor<4x8x32xf32>', expected 'tensor<4x8xf32>'}}
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op lse has type 'tensor<4x8x32xf32>', expected 'tensor<4x8xf32>' [cross_entropy_grad-c3]}}
   %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8x32xf32>, tensor<4x8xf32>) -> tensor<4x8x32xf32>
   return
 }
@@ -225,7 +225,7 @@ func.func @cross_entropy_grad_lse(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>, %
 // -----
 
 func.func @cross_entropy_grad_dloss(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>, %l: tensor<4x8xf32>, %d: tensor<4x8xf64>) {
-  // expected-error@+1 {{'dtc.cross_entropy_grad' op dloss has type 'tensor<4x8xf64>', expected 'tensor<4x8xf32>'}}
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op dloss has type 'tensor<4x8xf64>', expected 'tensor<4x8xf32>' [cross_entropy_grad-c3]}}
   %0 = dtc.cross_entropy_grad %x, %y, %l, %d : (tensor<4x8x32xf32>, tensor<4x8xi32>, tensor<4x8xf32>, tensor<4x8xf64>) -> tensor<4x8x32xf32>
   return
 }
@@ -241,7 +241,7 @@ func.func @cross_entropy_grad_result(%x: tensor<4x8x32xf32>, %y: tensor<4x8xi32>
 // -----
 
 func.func @attention_dropout_rate(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
-  // expected-error@+1 {{'dtc.attention' op dropout is 1.000000e+00, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.attention' op dropout is 1.000000e+00, expected at least 0 and less than 1 [attention-c7]}}
   %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 1.0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -249,7 +249,7 @@ func.func @attention_dropout_rate(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16x
 // -----
 
 func.func @attention_dropout_negative(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
-  // expected-error@+1 {{'dtc.attention' op dropout is -5.000000e-01, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.attention' op dropout is -5.000000e-01, expected at least 0 and less than 1 [attention-c7]}}
   %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = -0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -257,7 +257,7 @@ func.func @attention_dropout_negative(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2
 // -----
 
 func.func @attention_dropout_nan(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
-  // expected-error@+1 {{'dtc.attention' op dropout is nan, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.attention' op dropout is nan, expected at least 0 and less than 1 [attention-c7]}}
   %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 0x7FF8000000000000 : f64} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -266,7 +266,7 @@ func.func @attention_dropout_nan(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf
 
 // Neither dropout nor a key is there without the other.
 func.func @attention_no_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
-  // expected-error@+1 {{'dtc.attention' op dropout is 5.000000e-01 and there is no key, expected both dropout and a key or none of them}}
+  // expected-error@+1 {{'dtc.attention' op dropout is 5.000000e-01 and there is no key, expected both dropout and a key or none of them [attention-c8]}}
   %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -274,7 +274,7 @@ func.func @attention_no_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) 
 // -----
 
 func.func @attention_no_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
-  // expected-error@+1 {{'dtc.attention' op dropout is 0.000000e+00 and there is a key, expected both dropout and a key or none of them}}
+  // expected-error@+1 {{'dtc.attention' op dropout is 0.000000e+00 and there is a key, expected both dropout and a key or none of them [attention-c8]}}
   %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -282,7 +282,7 @@ func.func @attention_no_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf3
 // -----
 
 func.func @attention_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<3xi32>) {
-  // expected-error@+1 {{'dtc.attention' op key has type 'tensor<3xi32>', expected 'tensor<2xi32>'}}
+  // expected-error@+1 {{'dtc.attention' op key has type 'tensor<3xi32>', expected 'tensor<2xi32>' [attention-c9]}}
   %0:2 = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<3xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
@@ -290,7 +290,7 @@ func.func @attention_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %ke
 // -----
 
 func.func @attention_grad_no_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
-  // expected-error@+1 {{'dtc.attention_grad' op dropout is 5.000000e-01 and there is no key, expected both dropout and a key or none of them}}
+  // expected-error@+1 {{'dtc.attention_grad' op dropout is 5.000000e-01 and there is no key, expected both dropout and a key or none of them [attention_grad-c8]}}
   %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
@@ -298,7 +298,7 @@ func.func @attention_grad_no_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf
 // -----
 
 func.func @smoothing_of_one(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cross_entropy' op label_smoothing is 1.000000e+00, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.cross_entropy' op label_smoothing is 1.000000e+00, expected at least 0 and less than 1 [cross_entropy-c1]}}
   %0:2 = dtc.cross_entropy %logits, %labels {label_smoothing = 1.0} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
   return
 }
@@ -306,7 +306,7 @@ func.func @smoothing_of_one(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>) {
 // -----
 
 func.func @smoothing_negative(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>) {
-  // expected-error@+1 {{'dtc.cross_entropy' op label_smoothing is -1.250000e-01, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.cross_entropy' op label_smoothing is -1.250000e-01, expected at least 0 and less than 1 [cross_entropy-c1]}}
   %0:2 = dtc.cross_entropy %logits, %labels {label_smoothing = -0.125} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
   return
 }
@@ -314,7 +314,63 @@ func.func @smoothing_negative(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>) 
 // -----
 
 func.func @smoothing_of_gradient(%logits: tensor<4x8xf32>, %labels: tensor<4xi32>, %x: tensor<4xf32>) {
-  // expected-error@+1 {{'dtc.cross_entropy_grad' op label_smoothing is 2.000000e+00, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.cross_entropy_grad' op label_smoothing is 2.000000e+00, expected at least 0 and less than 1 [cross_entropy_grad-c1]}}
   %0 = dtc.cross_entropy_grad %logits, %labels, %x, %x {label_smoothing = 2.0} : (tensor<4x8xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_grad_q(%q: tensor<2x8x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op q has type 'tensor<2x8x16xf32>', expected rank 4 [attention_grad-c1]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25} : (tensor<2x8x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x16xf32>, tensor<2x6x8xf32>, tensor<2x8x16xf32>) -> (tensor<2x8x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_k(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x8xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op k has type 'tensor<2x9x2x8xf32>', expected tensor<2xtxgx16x'f32'> for some t and g [attention_grad-c2]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x8xf32>, tensor<2x9x2x8xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x8xf32>, tensor<2x9x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_heads(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x4x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op k has 4 heads, expected a divisor of the 6 of q [attention_grad-c3]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x4x16xf32>, tensor<2x9x4x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x4x16xf32>, tensor<2x9x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_causal(%q: tensor<2x8x6x16xf32>, %k: tensor<2x7x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op causal with 8 queries and 7 keys, expected no more queries than keys [attention_grad-c5]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_scale(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op scale is nan, expected a finite number [attention_grad-c6]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0x7FF8000000000000 : f64} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>, %key: tensor<2xi32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op dropout is 1.000000e+00, expected at least 0 and less than 1 [attention_grad-c7]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q key %key {causal = true, scale = 0.25, dropout = 1.0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>, %key: tensor<3xi32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op key has type 'tensor<3xi32>', expected 'tensor<2xi32>' [attention_grad-c9]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<3xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }

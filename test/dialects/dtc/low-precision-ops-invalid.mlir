@@ -34,7 +34,7 @@ func.func @embedding_grad(%ids: tensor<4xi32>, %dy: tensor<4x8xbf16>) {
 // -----
 
 func.func @embedding_grad_other(%ids: tensor<4xi32>, %dy: tensor<4x8xbf16>) {
-  // expected-error@+1 {{'dtc.embedding_grad' op result has type 'tensor<16x8xf64>', expected tensor<vx8x'f32'> for some v}}
+  // expected-error@+1 {{'dtc.embedding_grad' op result has type 'tensor<16x8xf64>', expected tensor<vx8x'f32'> for some v [embedding_grad-c2]}}
   %0 = dtc.embedding_grad %ids, %dy : (tensor<4xi32>, tensor<4x8xbf16>) -> tensor<16x8xf64>
   return
 }
@@ -60,7 +60,7 @@ func.func @narrow_einsum(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>) {
 
 // The operands of an op have one type.
 func.func @mixed_einsum(%x: tensor<4x8xbf16>, %w: tensor<8x6xf32>) {
-  // expected-error@+1 {{'dtc.einsum' op lhs has elements of 'bf16' and rhs of 'f32', expected the same}}
+  // expected-error@+1 {{'dtc.einsum' op lhs has elements of 'bf16' and rhs of 'f32', expected the same [einsum-c5]}}
   %0 = dtc.einsum "bi,io->bo" %x, %w : (tensor<4x8xbf16>, tensor<8x6xf32>) -> tensor<4x6xf32>
   return
 }
@@ -68,7 +68,7 @@ func.func @mixed_einsum(%x: tensor<4x8xbf16>, %w: tensor<8x6xf32>) {
 // -----
 
 func.func @mixed_halves(%x: tensor<4x8xbf16>, %w: tensor<8x6xf16>) {
-  // expected-error@+1 {{'dtc.einsum' op lhs has elements of 'bf16' and rhs of 'f16', expected the same}}
+  // expected-error@+1 {{'dtc.einsum' op lhs has elements of 'bf16' and rhs of 'f16', expected the same [einsum-c5]}}
   %0 = dtc.einsum "bi,io->bo" %x, %w : (tensor<4x8xbf16>, tensor<8x6xf16>) -> tensor<4x6xbf16>
   return
 }
@@ -76,7 +76,7 @@ func.func @mixed_halves(%x: tensor<4x8xbf16>, %w: tensor<8x6xf16>) {
 // -----
 
 func.func @mixed_norm(%x: tensor<4x8xbf16>, %g: tensor<8xf32>) {
-  // expected-error@+1 {{'dtc.rms_norm' op gamma has type 'tensor<8xf32>', expected 'tensor<8xbf16>'}}
+  // expected-error@+1 {{'dtc.rms_norm' op gamma has type 'tensor<8xf32>', expected 'tensor<8xbf16>' [rms_norm-c2]}}
   %0:2 = dtc.rms_norm %x, %g {eps = 1.0e-5} : (tensor<4x8xbf16>, tensor<8xf32>) -> (tensor<4x8xbf16>, tensor<4xf32>)
   return
 }

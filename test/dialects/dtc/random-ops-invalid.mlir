@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics
 
 func.func @rate_of_one(%x: tensor<4xf32>, %key: tensor<2xi32>) {
-  // expected-error@+1 {{'dtc.dropout' op rate is 1.000000e+00, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.dropout' op rate is 1.000000e+00, expected at least 0 and less than 1 [dropout-c1]}}
   %0 = dtc.dropout %x, %key {number = 0, rate = 1.0} : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
@@ -9,7 +9,7 @@ func.func @rate_of_one(%x: tensor<4xf32>, %key: tensor<2xi32>) {
 // -----
 
 func.func @rate_negative(%x: tensor<4xf32>, %key: tensor<2xi32>) {
-  // expected-error@+1 {{'dtc.dropout' op rate is -1.250000e-01, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.dropout' op rate is -1.250000e-01, expected at least 0 and less than 1 [dropout-c1]}}
   %0 = dtc.dropout %x, %key {number = 0, rate = -0.125} : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
@@ -17,7 +17,7 @@ func.func @rate_negative(%x: tensor<4xf32>, %key: tensor<2xi32>) {
 // -----
 
 func.func @rate_nan(%x: tensor<4xf32>, %key: tensor<2xi32>) {
-  // expected-error@+1 {{'dtc.dropout' op rate is nan, expected at least 0 and less than 1}}
+  // expected-error@+1 {{'dtc.dropout' op rate is nan, expected at least 0 and less than 1 [dropout-c1]}}
   %0 = dtc.dropout %x, %key {number = 0, rate = 0x7FF8000000000000 : f64} : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
@@ -42,7 +42,7 @@ func.func @no_number(%x: tensor<4xf32>, %key: tensor<2xi32>) {
 // -----
 
 func.func @key_size(%x: tensor<4xf32>, %key: tensor<3xi32>) {
-  // expected-error@+1 {{'dtc.dropout' op key has type 'tensor<3xi32>', expected 'tensor<2xi32>'}}
+  // expected-error@+1 {{'dtc.dropout' op key has type 'tensor<3xi32>', expected 'tensor<2xi32>' [dropout-c2]}}
   %0 = dtc.dropout %x, %key {number = 0, rate = 0.5} : (tensor<4xf32>, tensor<3xi32>) -> tensor<4xf32>
   return
 }

@@ -49,7 +49,7 @@ func.func @constant_without_value() {
 // -----
 
 func.func @broadcast_count(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.broadcast' op dims are [0], expected 2, one for each dimension of the operand}}
+  // expected-error@+1 {{'dtc.broadcast' op dims are [0], expected 2, one for each dimension of the operand [broadcast-c2]}}
   %0 = dtc.broadcast %x dims [0] : (tensor<4x8xf32>) -> tensor<4x8x2xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @broadcast_count(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @broadcast_order(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.broadcast' op dims are [1, 0], expected increasing dimensions of the result 'tensor<8x4xf32>'}}
+  // expected-error@+1 {{'dtc.broadcast' op dims are [1, 0], expected increasing dimensions of the result 'tensor<8x4xf32>' [broadcast-c3]}}
   %0 = dtc.broadcast %x dims [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @broadcast_order(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @broadcast_range(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.broadcast' op dims are [0, 2], expected increasing dimensions}}
+  // expected-error@+1 {{'dtc.broadcast' op dims are [0, 2], expected increasing dimensions of the result 'tensor<4x8xf32>' [broadcast-c3]}}
   %0 = dtc.broadcast %x dims [0, 2] : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @broadcast_range(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @broadcast_negative(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.broadcast' op dims are [-1, 0], expected increasing dimensions}}
+  // expected-error@+1 {{'dtc.broadcast' op dims are [-1, 0], expected increasing dimensions of the result 'tensor<4x8xf32>' [broadcast-c3]}}
   %0 = dtc.broadcast %x dims [-1, 0] : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
@@ -81,7 +81,7 @@ func.func @broadcast_negative(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @broadcast_size(%x: tensor<1x8xf32>) {
-  // expected-error@+1 {{'dtc.broadcast' op dimension 0 of the result has size 4, expected 1 as dimension 0 of the operand}}
+  // expected-error@+1 {{'dtc.broadcast' op dimension 0 of the result has size 4, expected 1 as dimension 0 of the operand [broadcast-c4]}}
   %0 = dtc.broadcast %x dims [0, 2] : (tensor<1x8xf32>) -> tensor<4x2x8xf32>
   return
 }
@@ -89,7 +89,7 @@ func.func @broadcast_size(%x: tensor<1x8xf32>) {
 // -----
 
 func.func @broadcast_element(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.broadcast' op result has elements of 'f64', expected 'f32' as the operand}}
+  // expected-error@+1 {{'dtc.broadcast' op result has elements of 'f64', expected 'f32' as the operand [broadcast-c1]}}
   %0 = dtc.broadcast %x dims [0, 1] : (tensor<4x8xf32>) -> tensor<4x8xf64>
   return
 }
@@ -97,7 +97,7 @@ func.func @broadcast_element(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @reshape_count(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.reshape' op result has 31 elements, expected 32 as the operand}}
+  // expected-error@+1 {{'dtc.reshape' op result has 31 elements, expected 32 as the operand [reshape-c2]}}
   %0 = dtc.reshape %x : (tensor<4x8xf32>) -> tensor<31xf32>
   return
 }
@@ -105,7 +105,7 @@ func.func @reshape_count(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @reshape_element(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.reshape' op result has elements of 'i32', expected 'f32' as the operand}}
+  // expected-error@+1 {{'dtc.reshape' op result has elements of 'i32', expected 'f32' as the operand [reshape-c1]}}
   %0 = dtc.reshape %x : (tensor<4x8xf32>) -> tensor<32xi32>
   return
 }
@@ -113,7 +113,7 @@ func.func @reshape_element(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @transpose_count(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.transpose' op permutation is [0], expected each dimension of 'tensor<4x8xf32>' once}}
+  // expected-error@+1 {{'dtc.transpose' op permutation is [0], expected each dimension of 'tensor<4x8xf32>' once [transpose-c1]}}
   %0 = dtc.transpose %x permutation [0] : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @transpose_count(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @transpose_twice(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.transpose' op permutation is [0, 0], expected each dimension}}
+  // expected-error@+1 {{'dtc.transpose' op permutation is [0, 0], expected each dimension of 'tensor<4x8xf32>' once [transpose-c1]}}
   %0 = dtc.transpose %x permutation [0, 0] : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
@@ -129,7 +129,7 @@ func.func @transpose_twice(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @transpose_range(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'dtc.transpose' op permutation is [1, 2], expected each dimension}}
+  // expected-error@+1 {{'dtc.transpose' op permutation is [1, 2], expected each dimension of 'tensor<4x8xf32>' once [transpose-c1]}}
   %0 = dtc.transpose %x permutation [1, 2] : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
