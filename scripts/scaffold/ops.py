@@ -1,8 +1,9 @@
 """The skeleton of an op of the dtc dialect: an op of one float tensor, element by element.
 
 It is a copy of `relu` under another name, in every place that speaks of `relu`: the op, its gradient,
-the kernel, the tables of kernels, the tests and the documentation. So it follows today's conventions,
-builds, and passes its tests from the start; what is to be changed is marked TODO."""
+the kernel, the tables of kernels, the tests and the documentation; and it has a constraint, with its
+label. So it follows today's conventions, builds, and passes its tests from the start; what is to be
+changed is marked TODO."""
 
 import pathlib
 import re
@@ -26,7 +27,22 @@ def Dtc_{pascal}Op : Dtc_UnaryOp<"{name}"> {{
     ```mlir
     %y = dtc.{name} %x : tensor<4x8xf32>
     ```
+
+    Constraints:
+
+    - [{name}-c1] The operand has at most 16 dimensions. TODO: what must hold of the op, or nothing.
   }}];
+  let hasVerifier = 1;
+}}
+"""
+
+VERIFIER = """
+// TODO: the constraints that the definition lists. Without any, leave this and `hasVerifier` out.
+LogicalResult {pascal}Op::verify() {{
+  if (getType().getRank() > 16)
+    return violates(*this, "{name}-c1")
+           << "operand has type " << getType() << ", expected at most 16 dimensions";
+  return success();
 }}
 """
 
@@ -46,11 +62,19 @@ func.func @{name}_types(%x: tensor<4x8xf32>) {{
   %0 = "dtc.{name}"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf64>
   return
 }}
+
+// -----
+
+func.func @{name}_rank(%x: tensor<{sizes}xf32>) {{
+  // expected-error@+1 {{{{'dtc.{name}' op operand has type 'tensor<{sizes}xf32>', expected at most 16 dimensions [{name}-c1]}}}}
+  %0 = dtc.{name} %x : tensor<{sizes}xf32>
+  return
+}}
 """
 
 NEXT_STEPS = """\
-The op computes what relu computes until you change what is marked TODO: the definition, the gradient and the kernel.
-Then
+The op computes what relu computes until you change what is marked TODO: the definition, the gradient, the constraint
+and the kernel. Then
   change the expected function in the test of the kernel, and the gradient in gradients.mlir;
   list the operands in which the op is linear, if there are any, in its definition.
 """
@@ -132,7 +156,8 @@ def add_to_tests(changes, root, name):
             changes.insert(path, match, "\n" + renamed(match[0], name))
         elif path.endswith("-invalid.mlir"):
             if f"'dtc.{MODEL}'" in text:
-                changes.replace(path, text.rstrip("\n") + "\n" + INVALID_TEST.format(name=name))
+                negative = INVALID_TEST.format(name=name, sizes="x".join("1" * 17))
+                changes.replace(path, text.rstrip("\n") + "\n" + negative)
         elif match := line.search(text):
             copy = re.sub(rf"%\w+ = dtc\.{MODEL} ", f"%{name} = dtc.{name} ", match[0])
             changes.insert(path, match, renamed(copy, name))
@@ -164,7 +189,8 @@ def new_op(root, name):
     changes.insert(path, match, DEFINITION.format(name=name, pascal=pascal))
     path, match = find_file(changes, files_below(root, [DIALECT], {".cpp"}),
                             rf"^LogicalResult {model}Op::buildVjp\(.*?^}}\n", f"{model}Op::buildVjp")
-    changes.insert(path, match, "\n// TODO: the gradient.\n" + renamed(match[0], name))
+    gradient = "\n// TODO: the gradient.\n" + renamed(match[0], name)
+    changes.insert(path, match, gradient + VERIFIER.format(name=name, pascal=pascal))
     for path in sources:
         changes.replace(path, add_to_lists(changes.read(path), name))
     add_kernel(changes, name, [path for path in sources if "/backends/" in path and path.startswith("runtime/")])

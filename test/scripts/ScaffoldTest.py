@@ -209,7 +209,7 @@ class NewPass(Skeleton):
 
 
 class NewOp(Skeleton):
-    copied = ["dialects/dtc", "support", "plan", "simulator", "runtime", "docs", "test"]
+    copied = ["dialects", "support", "plan", "simulator", "runtime", "docs", "test"]
 
     def test_makes_an_op(self):
         changed = self.makes("new-op", "soft_sign")
@@ -224,9 +224,22 @@ class NewOp(Skeleton):
         self.assertIn("func.func @soft_sign_vjp(", gradients)
         self.assertIn("func.func @relu_vjp(", gradients)
         invalid = changed["test/dialects/dtc/elementwise-ops-invalid.mlir"]
-        self.assertEqual(invalid.count("'dtc.soft_sign' op "), 2)
+        self.assertEqual(invalid.count("'dtc.soft_sign' op "), 3)
         self.assertEqual(1, sum("    UNARY(soft_sign),\n" in text for text in changed.values()))
         self.assertIn("`relu` `soft_sign` ", changed["docs/model-ir.md"])
+
+    def test_its_constraint_is_complete(self):
+        def check():
+            done = subprocess.run([sys.executable, ROOT / "scripts/check-constraints", self.tree], capture_output=True,
+                                  text=True)
+            return done.returncode, re.findall(r"\d+ constraints|\[soft_sign-c1\]: .*", done.stdout)
+
+        code, before = check()
+        changed = self.makes("new-op", "soft_sign")
+        self.assertEqual((code, check()), (0, (0, [f"{int(before[0].split()[0]) + 1} constraints"])))
+        test = "test/dialects/dtc/elementwise-ops-invalid.mlir"
+        (self.tree / test).write_text(changed[test].replace(" [soft_sign-c1]", ""))
+        self.assertEqual(check(), (1, ["[soft_sign-c1]: no expected-error in test/dialects/ ends with it"]))
 
     def test_entries_with_names_of_fields(self):
         # Where these are in the order of the alphabet, they stay so.
