@@ -89,6 +89,8 @@ struct CompileOptions {
   bool sequenceParallel = false;
   /// Collectives smaller than this move together; 0: each by itself.
   int64_t bucketBytes = int64_t(25) << 20;
+  /// Every collective runs alone, where it stands, with nothing beside it.
+  bool noOverlap = false;
   /// How many layers ahead ZeRO stage 3 gathers parameters.
   int64_t prefetch = 1;
   /// How a pipeline (the axis pp of the mesh) works: the name of a rule (getScheduleRules) or

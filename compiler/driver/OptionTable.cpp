@@ -88,6 +88,11 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .unit = OptionUnit::Bytes,
                      .isStrategy = true,
                      .isSearched = true});
+  options.push_back({.name = "no_overlap",
+                     .member = &O::noOverlap,
+                     .help = "Run no kernel while a collective runs: to see what overlap is "
+                             "worth, or to look for an error",
+                     .isStrategy = true});
   options.push_back({.name = "prefetch",
                      .member = &O::prefetch,
                      .help = "How many layers ahead ZeRO stage 3 gathers parameters",
