@@ -25,7 +25,7 @@ static llvm::Error makeError(const llvm::Twine &message) {
   return llvm::createStringError(message + "; an example is rank=8,alpha=16,target=q_proj,v_proj");
 }
 
-/// Sets the number that `key` names; `text` is what stands behind the equals sign.
+/// Sets the number that `key` names; `text` is what follows the equals sign.
 static llvm::Error readNumber(StringRef key, StringRef text, LoraOptions &options) {
   auto expected = [&](const llvm::Twine &what) {
     return makeError("found " + key + "=" + text + ", expected " + what);

@@ -209,7 +209,7 @@ void TrainStepBuilder::peelDivisor() {
   divisor = quotient.getRhs();
 }
 
-/// A term of the loss, summed over the batches of a step. Those that depend on the data are sums
+/// A term of the loss, summed over all batches of the step. Those that depend on the data are sums
 /// over all of them by the loop; the others are there once.
 Value TrainStepBuilder::countOncePerBatch(Value term) {
   if (!dependsOnData(term))
@@ -225,7 +225,7 @@ Value TrainStepBuilder::countOncePerBatch(Value term) {
   return SubOp::create(builder, term.getLoc(), lhs, rhs);
 }
 
-/// Marks what is summed over the batches of a step: what the loss and the gradients are made of.
+/// Marks what is summed over all batches of the step: what the loss and the gradients are made of.
 void TrainStepBuilder::sumOverBatches(MutableArrayRef<Value> gradients) {
   auto sum = [&](Value value) -> Value {
     return dist::SumBatchesOp::create(builder, value.getLoc(), value.getType(), value);
@@ -353,8 +353,8 @@ void TrainStepBuilder::buildScalars() {
 }
 
 /// Adds the new step state. The loss scale halves after each step that was skipped, because a
-/// gradient overflowed, and doubles after `growthInterval` steps in a row that were not; it stays
-/// within [1, 2^24].
+/// gradient overflowed, and doubles after `growthInterval` consecutive steps that were not; it
+/// stays within [1, 2^24].
 ///
 /// Source: Micikevicius et al., "Mixed precision training" (ICLR 2018), section 3.2.
 void TrainStepBuilder::updateStepState() {
