@@ -58,9 +58,9 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isSearched = true});
   options.push_back({.name = "accumulate",
                      .member = &O::accumulates,
-                     .help = "Keep sums of gradients, so that dtc-run --accumulate can take "
-                             "several batches a step; with more than one microbatch there are "
-                             "some anyway",
+                     .help = "Keep sums of gradients, so that dtc-run --accumulate can sum "
+                             "gradients over several batches; with more than one microbatch there "
+                             "are some anyway",
                      .isStrategy = true});
   options.push_back({.name = "zero",
                      .member = &O::zero,
@@ -292,7 +292,7 @@ std::string dtc::findConflict(const CompileOptions &options, OptionSpelling spel
     return fmt::format("{} is \"auto\", which needs a {}", given("recompute"),
                        given("memory_limit"));
   if (options.mode != CompileMode::Train && options.accumulates)
-    return fmt::format("{}: only plans of --mode train take several batches a step; leave it out",
+    return fmt::format("{}: only plans of --mode train accumulate gradients; leave it out",
                        given("accumulate"));
   if (options.mode == CompileMode::Generate && options.microbatches > 1)
     return fmt::format("{} is {}, but generation works on the whole batch at once; leave it out",

@@ -15,7 +15,7 @@ namespace dtc::runtime {
 
 namespace {
 
-/// The bytes of a tensor in staging memory; the next one begins behind them.
+/// The bytes of a tensor in staging memory; the next one begins after them.
 size_t paddedBytes(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 //===----------------------------------------------------------------------===//

@@ -226,7 +226,7 @@ MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {
   return error->inContext("--comm-budget");
 }
 
-/// Prints what the plan does on the cluster, where nothing was searched, and writes the page.
+/// Prints what the plan does on the cluster, where nothing was searched, and writes the report.
 MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
   if (!cluster || (searches && planning.report.empty()))
     return std::nullopt;

@@ -77,7 +77,7 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
       ->needs(schedule)
       ->excludes(showCommand->get_option("--json"));
   showCommand->add_option("--schedule-svg", args.scheduleSvg,
-                          "Write the same as a picture, an SVG file");
+                          "Write the schedule as an SVG figure");
   addSubcommand("verify",
                 "Prove that the plan can be run: that every value is there when it is read, that "
                 "memory is enough, and that no device waits without end",
@@ -127,7 +127,7 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
                               "Write the step as a trace for ui.perfetto.dev, a JSON file");
   simulateCommand
       ->add_option("--report", args.report,
-                   "Write all of it as a page for browsers, index.html in this folder")
+                   "Write all of it as an HTML report, index.html in this folder")
       ->check([](const std::string &folder) {
         return std::string(folder.empty() ? "expected the name of a folder" : "");
       });
