@@ -1,4 +1,4 @@
-//===- TimelineSvg.cpp - Timelines as pictures ----------------------------===//
+//===- TimelineSvg.cpp - Timelines as SVG figures -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

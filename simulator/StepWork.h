@@ -1,4 +1,4 @@
-//===- StepWork.h - What devices do in a step, with times ----------------===//
+//===- StepWork.h - Timed work of the devices in a step -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ArenaPlan.cpp - Offsets for buffers with known lifetimes -----------===//
+//===- ArenaPlan.cpp - Assignment of offsets in an arena ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

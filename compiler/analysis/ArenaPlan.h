@@ -1,4 +1,4 @@
-//===- ArenaPlan.h - Offsets for buffers with known lifetimes -------------===//
+//===- ArenaPlan.h - Assignment of offsets in an arena --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FactorMerge.cpp - The shardings of an op's tensors, reconciled -----===//
+//===- FactorMerge.cpp - Axes of an op's factors from its tensors ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

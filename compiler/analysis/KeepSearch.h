@@ -1,4 +1,4 @@
-//===- KeepSearch.h - How much a device can keep --------------------------===//
+//===- KeepSearch.h - Search for the saved bytes of a device --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

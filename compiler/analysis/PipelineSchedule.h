@@ -1,4 +1,4 @@
-//===- PipelineSchedule.h - Who does which microbatch when ----------------===//
+//===- PipelineSchedule.h - Pipeline schedules ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

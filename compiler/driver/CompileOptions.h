@@ -1,4 +1,4 @@
-//===- CompileOptions.h - What dtc-compile is asked for -------------------===//
+//===- CompileOptions.h - Options of a compilation ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - The passes that compile a model ---------------------===//
+//===- Pipeline.cpp - Pass pipelines of a compilation ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlannerReport.cpp - What a search found, for people ---------------===//
+//===- PlannerReport.cpp - Report of the planner's search -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CoreSpeed.cpp - Whether cores work at their full speed -------------===//
+//===- CoreSpeed.cpp - Measured speed of cores ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

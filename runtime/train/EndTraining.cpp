@@ -1,4 +1,4 @@
-//===- EndTraining.cpp - What comes after the last step --------------------===//
+//===- EndTraining.cpp - Last part of a training run ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

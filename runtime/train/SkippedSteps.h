@@ -1,4 +1,4 @@
-//===- SkippedSteps.h - Steps that changed nothing ------------------------===//
+//===- SkippedSteps.h - Consecutive skipped steps --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- HostilePlanTest.cpp - Short files that ask for long work -----------===//
+//===- HostilePlanTest.cpp - Tests of malformed plans ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- TimelineSvgTest.cpp - Timelines as pictures ------------------------===//
+//===- TimelineSvgTest.cpp - Tests of SVG timelines -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepSimulatorTest.cpp - A step of a plan on paper ------------------===//
+//===- StepSimulatorTest.cpp - Tests of the simulation of a step ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MemoryFormulaTest.cpp - Memory is what the ZeRO paper says ---------===//
+//===- MemoryFormulaTest.cpp - Tests of the memory formulas of ZeRO -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

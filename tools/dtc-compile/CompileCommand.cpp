@@ -1,4 +1,4 @@
-//===- CompileCommand.cpp - From model IR to a plan -----------------------===//
+//===- CompileCommand.cpp - The command dtc-compile -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- OptimizeCollectives.cpp - Early, together, and no more than needed -===//
+//===- OptimizeCollectives.cpp - Placement and bucketing of collectives ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Propagation.h - The shardings of a function, while they grow -------===//
+//===- Propagation.h - State of the propagation in a function -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PropagationSeeds.cpp - What propagation starts from ----------------===//
+//===- PropagationSeeds.cpp - Initial shardings of propagation ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ModelFlops.cpp - What a model's products cost ---------------------===//
+//===- ModelFlops.cpp - FLOPs of a model's matrix products ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

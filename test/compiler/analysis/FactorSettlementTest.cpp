@@ -1,4 +1,4 @@
-//===- FactorSettlementTest.cpp - Agreement and settlement without IR -----===//
+//===- FactorSettlementTest.cpp - Tests of conflicts between shardings ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
