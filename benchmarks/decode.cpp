@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decodes tokens behind prompts of several lengths, which take turns, and separates the time of
-// attention, which has more to read the more there is before the token, from that of all else.
+// Decodes tokens after prompts of several lengths, alternating between them, and separates the time
+// of attention, which has more to read the more there is before the token, from that of all else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,7 +117,7 @@ static MaybeError run(const Arguments &args) {
 }
 
 static int runMain(int argc, char **argv) {
-  CLI::App app("Times the decoding of a token behind prompts of several lengths.",
+  CLI::App app("Times the decoding of a token after prompts of several lengths.",
                "dtc-benchmark-decode");
   Arguments args;
   app.add_option("--config", args.config, "A Hugging Face configuration")->capture_default_str();

@@ -43,7 +43,7 @@ static std::string describeLink(const AxisLink &link) {
                      describeOrigin(link.latencyFrom));
 }
 
-/// The links by axis. The parts of an axis that was taken apart are one if their links are.
+/// The links by axis. The sub-axes of one axis are one entry if their links are equal.
 static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links) {
   std::vector<std::string> texts, done;
   for (const AxisLink &link : links) {
@@ -95,7 +95,7 @@ private:
     text += printable(fmt::format(format, std::forward<T>(values)...)) + '\n';
   }
 
-  /// A label and a text behind it, broken at spaces where it is too long for one line.
+  /// A label and a text after it, broken at spaces where it is too long for one line.
   void field(std::string_view label, std::string_view value) {
     std::string current =
         fmt::format("{:{}}{:<{}}", "", labelColumn, label, fieldColumn - labelColumn);

@@ -141,7 +141,7 @@ private:
     return row;
   }
 
-  /// A label and a text behind it, broken at spaces where it is too long for one line.
+  /// A label and a text after it, broken at spaces where it is too long for one line.
   void field(std::string_view name, std::string_view value) {
     constexpr size_t valueColumn = 12;
     std::string current = fmt::format("{:<{}}", name, valueColumn);

@@ -33,7 +33,7 @@ struct RecomputeOp {
 
 struct RecomputeProblem {
   std::vector<RecomputeValue> values;
-  std::vector<RecomputeOp> ops; ///< each behind those that make its operands
+  std::vector<RecomputeOp> ops; ///< each after those that make its operands
 };
 
 struct RecomputeChoice {

@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// A number as attributes have it: at most two digits behind the point, no trailing zeros.
+/// A number as attributes have it: at most two digits after the point, no trailing zeros.
 std::string svgNumber(double value);
 
 /// A name and a value, which is escaped when it is written.

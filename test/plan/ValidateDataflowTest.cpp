@@ -55,7 +55,7 @@ struct SumPlan : PlanBuilder {
     (*call.mutable_attributes())["axis"] = stringAttribute("micro");
     return call;
   }
-  /// The error if the last task reads that behind the loop.
+  /// The error if the last task reads that after the loop.
   std::string errorOfUse(uint32_t buffer, bool repeatsLoop = false) {
     kernel("copy", {buffer}, {used});
     schedule(2);
@@ -107,7 +107,7 @@ TEST(Sums, TakeEachMicrobatchOnceInTheirOrder) {
 TEST(Sums, HaveAllMicrobatchesBehindTheLoop) {
   EXPECT_TRUE(contains(errorOfSum(3, {0, 1}),
                        "task \"use\", instruction 0 (kernel copy), microbatch 0: input 0 (buffer "
-                       "3, f32[8]) is read behind the loop over microbatches and holds the sum up "
+                       "3, f32[8]) is read after the loop over microbatches and holds the sum up "
                        "to microbatch 1, written by task \"add\", instruction 1 (kernel "
                        "accumulate), microbatch 1; expected the sum of all 3"));
   EXPECT_TRUE(contains(errorOfSum(3, {0, 1, 2, 0}), "holds the sum up to microbatch 0"));
@@ -193,7 +193,7 @@ TEST(Sums, WhatIsNotFollowedMakesNoOtherValueNew) {
 TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
   SumPlan several(3, {0, 1, 2}), one(1, {0});
   EXPECT_TRUE(contains(several.errorOfUse(several.value),
-                       "input 0 (buffer 2, f32[8]) is read behind the loop over microbatches and "
+                       "input 0 (buffer 2, f32[8]) is read after the loop over microbatches and "
                        "holds the value of microbatch 2, written by task \"add\", instruction 0 "
                        "(kernel neg), microbatch 2; expected a sum, or what is made outside of the "
                        "loop"));
@@ -205,7 +205,7 @@ TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
   output.output("value", DType::F32, {8}, {{}}, output.value);
   EXPECT_TRUE(contains(messageOf(validatePlan(output.plan)),
                        "output \"value\", after the step: its tensor (buffer 2, f32[8]) is read "
-                       "behind the loop"));
+                       "after the loop"));
 }
 
 TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {

@@ -293,7 +293,7 @@ LogicalResult GenerationBuilder::run() {
       names.insert(name.getValue());
   addPositions();
 
-  // In a prefill all positions go as far as the last attention; behind it one row is enough.
+  // In a prefill all positions go as far as the last attention; after it one row is enough.
   llvm::DenseSet<Operation *> feeds;
   for (Operation &op : llvm::reverse(function.front().without_terminator()))
     if (isa<AttentionOp>(op) ||

@@ -58,7 +58,7 @@ struct BodyOp {
   size_t index; ///< of a message or a fragment
 };
 
-/// The body of a device's loop: each fragment behind the messages whose values it is the first to
+/// The body of a device's loop: each fragment after the messages whose values it is the first to
 /// use, and before those that it makes.
 std::vector<BodyOp> bodyOf(const PipelineProgram &program, int64_t device);
 

@@ -7,11 +7,11 @@
 // Nested strategies, each run to a fixpoint before the next may act (the idea is Shardy's):
 //
 //  0. Dimensions that are split over time, before all others.
-//  1. Priorities, the most urgent first. Wishes of one priority enter together; what was decided
+//  1. Priorities, the most urgent first. Requests of one priority enter together; what was decided
 //     before stands.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
 //     that reduce one.
-//  3. Last, ops whose tensors contradict each other are settled by cost.
+//  3. Last, conflicts between the tensors of an op are resolved by cost.
 //
 // It ends: an axis is only ever appended, to a value (each axis once) or to a factor of an op (each
 // axis once), and decomposing an op replaces it by ops that do not decompose.
@@ -37,11 +37,12 @@ public:
   Propagation(mlir::func::FuncOp function, const Mesh &mesh, const LogicalAxisMap &logicalAxes)
       : function(function), mesh(mesh), logicalAxes(logicalAxes), planner(mesh) {}
 
-  /// Enters what the user wishes and propagates it until it comes to rest.
+  /// Enters the requests of the user and propagates them to a fixpoint.
   mlir::LogicalResult enterWishes();
-  /// Propagates what has been appended since until it comes to rest again.
+  /// Propagates what has been appended since, to a fixpoint again.
   void fixpoint();
-  /// Gives every value a sharding and every op the axes of its factors (dist.factors), at rest.
+  /// Gives every value a sharding and every op the axes of its factors (dist.factors), at the
+  /// fixpoint.
   mlir::LogicalResult write();
 
   /// The layout that `value` has so far.

@@ -193,7 +193,7 @@ LogicalResult Partitioner::classifySingle() {
   return success();
 }
 
-/// What only ops behind the loop use, such as the shards of parameters that an optimizer updates,
+/// What only ops after the loop use, such as the shards of parameters that an optimizer updates,
 /// is made there: it would be kept through all microbatches.
 void Partitioner::sinkIntoAfter() {
   if (llvm::none_of(phases, [](auto &entry) { return entry.second == Phase::Loop; }))

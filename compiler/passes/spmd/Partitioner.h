@@ -19,7 +19,7 @@
 
 namespace dtc {
 
-/// When an op runs: before the loop over microbatches, in it, or behind it.
+/// When an op runs: before the loop over microbatches, in it, or after it.
 enum class Phase { Before, Loop, After };
 
 class Partitioner {

@@ -21,7 +21,7 @@ static bool hasDropout(const KernelSignature &signature) {
   return !rate || *rate != 0;
 }
 
-/// The mask of the weights; its key lies behind the other `inputs`.
+/// The mask of the weights; its key comes after the other `inputs`.
 static void checkDropout(SignatureChecker &check, const KernelSignature &signature, size_t inputs,
                          AttentionCall &call) {
   const AttentionShape &shape = call.shape;

@@ -338,11 +338,12 @@ TEST_F(TrainLoop, PrintsTheProfile) {
   EXPECT_TRUE(contains(log, "sgd "));
   EXPECT_TRUE(contains(log, "all_reduce sent 480 B in all"));
   EXPECT_TRUE(contains(log, "collectives: "));
-  EXPECT_TRUE(contains(log, "% hidden behind compute\n"));
+  EXPECT_TRUE(contains(log, "% overlapped with computation\n"));
 }
 
 TEST(ProgressReport, CollectiveTime) {
-  EXPECT_EQ(formatCollectiveTime({2, 0.5}), "collectives: 2.000 s, 75% hidden behind compute\n");
+  EXPECT_EQ(formatCollectiveTime({2, 0.5}),
+            "collectives: 2.000 s, 75% overlapped with computation\n");
   EXPECT_EQ(formatCollectiveTime({}), "");
 }
 
