@@ -146,7 +146,7 @@ private:
              : "each device sends",
          formatBytes(total.bytes), total.calls, callsOf(total), formatDuration(total.seconds),
          total.asyncSeconds > 0
-             ? fmt::format(", of which {} beside compute", formatDuration(total.asyncSeconds))
+             ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
              : "");
     line("times are estimates for rings: bytes / bandwidth and a latency for each message");
   }
@@ -183,7 +183,7 @@ private:
           fmt::format("{} (task {}{}{})",
                       collective.source.empty() ? "an unknown place" : collective.source,
                       collective.task, members > 1 ? fmt::format(", {} in the plan", members) : "",
-                      collective.async ? ", beside compute" : ""));
+                      collective.async ? ", overlapped" : ""));
     bool isBucket = collective.tensors.size() > 1;
     if (isBucket)
       field(collective.isSend ? "message" : "bucket",

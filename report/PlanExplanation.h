@@ -50,7 +50,7 @@ struct ExplainedCollective {
   std::vector<std::string> axes;        // as the plan has them
   std::vector<std::string> userAxes;    // an axis that was split has its own name here
   int64_t members = 1;                  // of each group
-  bool async = false;                   // runs beside compute
+  bool async = false;                   // is overlapped with computation
   std::string task;                     // its name
   int instruction = 0;                  // the number in its task
   std::string source;                   // the layer and op
@@ -80,7 +80,7 @@ struct CommunicationTotal {
   uint64_t calls = 0;        // in a step of one device of each program
   uint64_t bytes = 0;        // that such devices send in a step
   double seconds = 0;        // in a step, one collective after the other
-  double asyncSeconds = 0;   // of these, beside compute
+  double asyncSeconds = 0;   // of these, overlapped with computation
 };
 
 /// Why a plan communicates, and what that costs. Everything is sorted by seconds, then by bytes,

@@ -13,7 +13,7 @@
 
 namespace dtc::runtime {
 
-/// A few lines for people, each with its end of line.
+/// A few lines of text, each with its end of line.
 std::string formatFacts(const PlanFacts &facts);
 
 /// One JSON object and an end of line. Sizes are bytes, counts are of one step of one device.

@@ -12,14 +12,14 @@
 namespace dtc::runtime {
 
 /// Counts the steps in a row that a program skipped because their gradient was not finite, and
-/// tells when it is of no use to go on.
+/// decides when the run has to end.
 class SkippedSteps {
 public:
-  /// So many in a row that no smaller loss scale can mend, and there is no hope.
+  /// After so many consecutive skipped steps that no smaller loss scale can avoid, the run ends.
   static constexpr int64_t mostInARow = 10;
 
   SkippedSteps() = default;
-  /// Goes on where another has ended.
+  /// Continues from the count of an earlier run.
   explicit SkippedSteps(int64_t inARow) : inARow(inARow) {}
 
   /// Takes in the outcome of a step; `scaleCanFall` where the next one has a smaller loss scale.
