@@ -160,7 +160,7 @@ static void showProgress(const PlannerProgress &progress) {
   if (count == shown || !llvm::sys::Process::StandardErrIsDisplayed())
     return;
   shown = count;
-  llvm::errs() << llvm::formatv("\r{0} layouts estimated from {1} probes, {2} simulated",
+  llvm::errs() << llvm::formatv("\r{0} strategies estimated from {1} probes, {2} simulated",
                                 progress.estimated, progress.probes, progress.simulated);
   if (progress.bestSeconds > 0)
     llvm::errs() << ", best " << runtime::formatDuration(progress.bestSeconds);
