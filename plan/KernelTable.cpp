@@ -199,6 +199,7 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "slice", .attributes = kOffsets, .traffic = KernelTraffic::Rows},
     {.name = "softmax", .attributes = kSoftmax, .inPlace = kFirst},
     {.name = "softmax_grad", .inputs = {2, 2}, .attributes = kScaleOrOne, .inPlace = kSecond},
+    {.name = "softplus", .isPointwise = true, .inPlace = kFirst},
     {.name = "sqrt", .isPointwise = true, .inPlace = kFirst},
     {.name = "sub",
      .inputs = {2, 2},

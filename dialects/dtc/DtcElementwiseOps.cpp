@@ -203,6 +203,14 @@ LogicalResult SigmoidOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arr
   return success();
 }
 
+/// dx = dy sigmoid(x).
+LogicalResult SoftplusOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                   MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  gradients[0] = b.mul(cotangents[0], b.create<SigmoidOp>(getOperand()));
+  return success();
+}
+
 LogicalResult ReluOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                MutableArrayRef<Value> gradients) {
   ValueBuilder b(builder, getLoc());

@@ -127,6 +127,18 @@ class Checks(unittest.TestCase):
 
     # Format
 
+    def test_newest(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.write("old.md", "Behind the first.\n")
+        self.commit()
+        self.write("new.md", "After the first.\n")
+        self.commit()
+        self.assertEqual(self.run_script("check-words", "--newest", "1"), (0, ""))
+        status, printed = self.run_script("check-words", "--newest", "3")
+        self.assertEqual(status, 1)
+        self.assertIn("old.md:1", printed)
+        self.assertNotIn("new.md", printed)
+
     def test_format(self):
         self.needs("clang-format")
         self.write("good.cpp", "int f() { return 1; }\n")

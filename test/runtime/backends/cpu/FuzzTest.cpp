@@ -33,8 +33,8 @@ std::vector<KernelSignature> validCalls() {
   TensorType flag = boolean({});
   std::vector<AxisPosition> mesh = {{"dp", 2, 0, false}, {"micro", 3, 0, true}};
   std::vector<KernelSignature> calls;
-  for (const char *kernel :
-       {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "silu", "softmax"})
+  for (const char *kernel : {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid",
+                             "softplus", "relu", "silu", "softmax"})
     calls.push_back({kernel, {a}, {a}, {}, mesh});
   for (const char *kernel : {"silu_grad", "softmax_grad"})
     calls.push_back({kernel, {a, a}, {a}, {}, mesh});
