@@ -1,4 +1,4 @@
-//===- StepPrediction.cpp - What we say of a published configuration ------===//
+//===- StepPrediction.cpp - Predicted step of a published configuration ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

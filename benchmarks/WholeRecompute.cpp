@@ -1,4 +1,4 @@
-//===- WholeRecompute.cpp - Layers that are computed again to their ends --===//
+//===- WholeRecompute.cpp - Recomputation of whole layers -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- decode.cpp - The cost of a token -----------------------------------===//
+//===- decode.cpp - Time of a generated token -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- AdapterNames.h - How adapters are told from other parameters -------===//
+//===- AdapterNames.h - Names of adapter parameters -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

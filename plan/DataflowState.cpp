@@ -1,4 +1,4 @@
-//===- DataflowState.cpp - What a schedule has done to its arena ----------===//
+//===- DataflowState.cpp - Arena contents while a schedule is followed ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

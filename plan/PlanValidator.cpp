@@ -1,4 +1,4 @@
-//===- PlanValidator.cpp - Whether a plan can be trusted ------------------===//
+//===- PlanValidator.cpp - Verification of a plan -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- AtomicFile.h - Files that appear whole or not at all ---------------===//
+//===- AtomicFile.h - Atomically written files ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

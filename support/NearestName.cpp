@@ -1,4 +1,4 @@
-//===- NearestName.cpp - What a misspelt name was meant to be -------------===//
+//===- NearestName.cpp - Suggestions for misspelt names -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- NearestName.h - What a misspelt name was meant to be ---------------===//
+//===- NearestName.h - Suggestions for misspelt names ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

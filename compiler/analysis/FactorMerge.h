@@ -1,4 +1,4 @@
-//===- FactorMerge.h - The shardings of an op's tensors, reconciled -------===//
+//===- FactorMerge.h - Axes of an op's factors from its tensors -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

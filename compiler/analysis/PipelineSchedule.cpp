@@ -1,4 +1,4 @@
-//===- PipelineSchedule.cpp - Who does which microbatch when --------------===//
+//===- PipelineSchedule.cpp - Pipeline schedules --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

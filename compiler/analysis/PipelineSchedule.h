@@ -1,4 +1,4 @@
-//===- PipelineSchedule.h - Who does which microbatch when ----------------===//
+//===- PipelineSchedule.h - Pipeline schedules ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -32,11 +32,11 @@ struct PipelineShape {
   int stages() const { return devices * chunks; }
 };
 
-/// Forward: a stage's part of the loss. Backward: the gradients that earlier stages wait for, and
-/// those of the stage's parameters too where a schedule does not leave these to Weight.
+/// Forward: the outputs of a stage. Backward: the gradients that earlier stages wait for, and those
+/// of the stage's parameters too where a schedule does not leave these to Weight.
 enum class UnitKind { Forward, Backward, Weight };
 
-/// What is done for one microbatch on one stage.
+/// A forward, backward or weight pass of one microbatch over one stage.
 struct PipelineUnit {
   UnitKind kind = UnitKind::Forward;
   int microbatch = 0;

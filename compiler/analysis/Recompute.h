@@ -1,4 +1,4 @@
-//===- Recompute.h - Which values are kept for the backward pass ----------===//
+//===- Recompute.h - Choice of the saved activations ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

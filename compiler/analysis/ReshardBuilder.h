@@ -1,4 +1,4 @@
-//===- ReshardBuilder.h - A reshard, step by step -------------------------===//
+//===- ReshardBuilder.h - Construction of reshard steps -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

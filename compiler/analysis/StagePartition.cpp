@@ -1,4 +1,4 @@
-//===- StagePartition.cpp - Where to cut a model into stages --------------===//
+//===- StagePartition.cpp - Partitioning of ops into pipeline stages ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

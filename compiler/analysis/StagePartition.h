@@ -1,4 +1,4 @@
-//===- StagePartition.h - Where to cut a model into stages ----------------===//
+//===- StagePartition.h - Partitioning of ops into pipeline stages --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -73,7 +73,7 @@ const Option *findOption(llvm::StringRef name);
 struct BadValue {
   std::string found;    ///< as it was given
   std::string expected; ///< "0 to 3", "one of none, selective, full, auto"
-  /// Where a sentence of its own says it better, that instead.
+  /// A whole message to use instead of `found` and `expected`; may be empty.
   std::string message = "";
 };
 
@@ -82,7 +82,7 @@ struct BadValue {
 std::optional<BadValue> setOption(const Option &option, llvm::StringRef text,
                                   CompileOptions &options, bool isFixed = false);
 
-/// What is wrong with the value that the option has, whoever set it.
+/// The error of the option's value, by whatever means it was set; none if it is valid.
 std::optional<BadValue> checkOption(const Option &option, const CompileOptions &options);
 
 /// The value, as setOption() takes it: "auto", "25MiB", "true". Of a list, joined by commas.
@@ -92,11 +92,11 @@ std::string formatOption(const Option &option, const CompileOptions &options);
 enum class OptionSpelling { Flag, Field };
 std::string spell(llvm::StringRef name, OptionSpelling spelling);
 
-/// Who says which mesh there is: the options (none is one device), a model with a mesh of its own,
-/// or a search.
+/// Where the mesh comes from: the options (none is one device), a model with a mesh of its own, or
+/// a search.
 enum class MeshSource { Options, Model, Search };
 
-/// What is wrong between options, or an empty string.
+/// The error if options contradict each other, or an empty string.
 std::string findConflict(const CompileOptions &options, OptionSpelling spelling, MeshSource source);
 
 } // namespace dtc

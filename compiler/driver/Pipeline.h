@@ -1,4 +1,4 @@
-//===- Pipeline.h - The compiler driver -----------------------------------===//
+//===- Pipeline.h - Pass pipelines of a compilation -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

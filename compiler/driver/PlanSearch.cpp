@@ -1,4 +1,4 @@
-//===- PlanSearch.cpp - The fastest plan that fits ------------------------===//
+//===- PlanSearch.cpp - Search for the fastest candidate that fits --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlanSearch.h - The fastest plan that fits --------------------------===//
+//===- PlanSearch.h - Search for the fastest candidate that fits ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -52,10 +52,9 @@ struct Candidate {
   int64_t peak() const { return *llvm::max_element(arenas); }
 };
 
-/// Takes a model to exec IR. What a plan needs is known once memory is planned, and how long it
-/// takes once it is simulated. So choices that depend on either are made by compiling the
-/// candidates: from the local view on, which they share. Options that leave no choice have one
-/// candidate.
+/// Compiles a model to exec IR. The memory of a candidate is known after memory planning, and its
+/// time after simulation. So choices that depend on either are made by compiling the candidates,
+/// from the local view on, which they share. Options that leave no choice have one candidate.
 class PlanSearch {
 public:
   /// Steps are simulated on `cluster`, which outlives the search, or without one by the estimates
@@ -69,8 +68,8 @@ public:
   /// The same, measured.
   std::optional<Candidate> run(const ResolvedOptions &options);
 
-  /// Emits what was said of the candidate, and adds the entry points that a plan can do without. A
-  /// warning says why one is left out that does not compile or does not fit. The search makes no
+  /// Emits the diagnostics of the candidate, and adds the entry points that a plan can do without.
+  /// A warning says why one is left out that does not compile or does not fit. The search makes no
   /// more candidates.
   mlir::LogicalResult complete(Candidate &candidate);
 

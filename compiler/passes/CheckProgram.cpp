@@ -1,4 +1,4 @@
-//===- CheckProgram.cpp - What passes take for granted of a function ------===//
+//===- CheckProgram.cpp - Checks of the preconditions of passes -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CheckProgram.h - What passes take for granted of a function --------===//
+//===- CheckProgram.h - Checks of the preconditions of passes -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

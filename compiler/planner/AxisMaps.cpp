@@ -1,4 +1,4 @@
-//===- AxisMaps.cpp - Which dimensions tensor parallelism splits ----------===//
+//===- AxisMaps.cpp - Search for the axis map of tensor parallelism -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Planner.cpp - The best plan for a model and machines --------------===//
+//===- Planner.cpp - Search for a strategy on a cluster -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -507,7 +507,7 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
   if (choice.progress.layouts == 0)
     return Error{explainNoLayout(options, traits)};
   if (choice.ranked.empty())
-    return Error{"no layout of the model compiles; " + explainFailure(*failedFirst, options)};
+    return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
   simulateBest(choice, report);
   return choice;
 }

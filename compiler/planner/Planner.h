@@ -1,4 +1,4 @@
-//===- Planner.h - The best plan for a model and machines ----------------===//
+//===- Planner.h - Search for a strategy on a cluster ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SearchSpace.cpp - The layouts that a planner chooses from ---------===//
+//===- SearchSpace.cpp - Search space of the planner ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

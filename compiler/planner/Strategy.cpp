@@ -1,4 +1,4 @@
-//===- Strategy.cpp - How a model is laid over devices -------------------===//
+//===- Strategy.cpp - Reading and writing parallel strategies -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

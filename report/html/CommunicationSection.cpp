@@ -1,4 +1,4 @@
-//===- CommunicationSection.cpp - What a plan sends, and why ------------===//
+//===- CommunicationSection.cpp - Section on communication ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

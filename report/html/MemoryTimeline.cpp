@@ -1,4 +1,4 @@
-//===- MemoryTimeline.cpp - What is in memory during a step -------------===//
+//===- MemoryTimeline.cpp - Memory of a device over a step ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MemoryTimeline.h - What is in memory during a step ---------------===//
+//===- MemoryTimeline.h - Memory of a device over a step ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PageParts.h - The sections of a simulation's page ----------------===//
+//===- PageParts.h - Sections of the HTML report --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PageStyle.cpp - How pages look -----------------------------------===//
+//===- PageStyle.cpp - Style sheet of the HTML report ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

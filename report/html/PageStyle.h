@@ -1,4 +1,4 @@
-//===- PageStyle.h - How pages look -------------------------------------===//
+//===- PageStyle.h - Style sheet of the HTML report -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

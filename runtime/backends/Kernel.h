@@ -1,4 +1,4 @@
-//===- Kernel.h - What a backend offers the executor ----------------------===//
+//===- Kernel.h - Interfaces of kernels and backends ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Safetensors.cpp - Tensors in files ---------------------------------===//
+//===- Safetensors.cpp - Reading of safetensors files ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Injection.h - A number that is not finite, on purpose --------------===//
+//===- Injection.h - Injection of non-finite numbers ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PreparedProgram.h - A plan ready to run ----------------------------===//
+//===- PreparedProgram.h - Prepared programs of a plan --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

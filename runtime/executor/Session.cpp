@@ -1,4 +1,4 @@
-//===- Session.cpp - A plan at work ---------------------------------------===//
+//===- Session.cpp - Sessions: a plan, its devices and memory -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

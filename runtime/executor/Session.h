@@ -1,4 +1,4 @@
-//===- Session.h - A plan at work -----------------------------------------===//
+//===- Session.h - Sessions: a plan, its devices and memory ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -46,7 +46,8 @@ struct SessionOptions {
   /// startStep(), finishStep()), with the error that step() cannot return. A program should print
   /// it and end the process without destroying the session (std::_Exit). Only with a stallTimeout.
   std::function<void(const Error &)> onHang = nullptr;
-  /// What can be asked, from any thread, what the devices are at; null: nobody does.
+  /// The object through which any thread can ask for the current instruction of each device; may
+  /// be null.
   std::shared_ptr<RunWatch> watch = nullptr;
   /// Steps whose events are recorded, the last ones; 0: none.
   size_t traceSteps = 0;

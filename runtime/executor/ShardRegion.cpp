@@ -1,4 +1,4 @@
-//===- ShardRegion.cpp - Where a shard lies in its tensor -----------------===//
+//===- ShardRegion.cpp - Index ranges of a shard --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ShardRegion.h - Where a shard lies in its tensor -------------------===//
+//===- ShardRegion.h - Index ranges of a shard ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

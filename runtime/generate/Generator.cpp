@@ -1,4 +1,4 @@
-//===- Generator.cpp - Goes on with sequences of tokens -------------------===//
+//===- Generator.cpp - Generation of tokens -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

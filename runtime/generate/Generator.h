@@ -1,4 +1,4 @@
-//===- Generator.h - Goes on with sequences of tokens ---------------------===//
+//===- Generator.h - Generation of tokens ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

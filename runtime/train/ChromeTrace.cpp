@@ -1,4 +1,4 @@
-//===- ChromeTrace.cpp - Traces for people --------------------------------===//
+//===- ChromeTrace.cpp - Chrome traces of a run ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ProgressReport.h - What the user sees of a run ---------------------===//
+//===- ProgressReport.h - Progress lines of a run -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SkippedSteps.h - Steps that changed nothing ------------------------===//
+//===- SkippedSteps.h - Consecutive skipped steps --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -19,7 +19,7 @@ public:
   static constexpr int64_t mostInARow = 10;
 
   SkippedSteps() = default;
-  /// Goes on where another has ended.
+  /// Continues from the count of an earlier run.
   explicit SkippedSteps(int64_t inARow) : inARow(inARow) {}
 
   /// Takes in the outcome of a step; `scaleCanFall` where the next one has a smaller loss scale.

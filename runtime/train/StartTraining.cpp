@@ -1,4 +1,4 @@
-//===- StartTraining.cpp - What comes before the first step ----------------===//
+//===- StartTraining.cpp - First part of a training run -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepOutcomes.h - What becomes of a run's steps ---------------------===//
+//===- StepOutcomes.h - Applied and skipped steps of a run ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

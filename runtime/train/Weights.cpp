@@ -1,4 +1,4 @@
-//===- Weights.cpp - Parameters from and to files -------------------------===//
+//===- Weights.cpp - Reading and writing parameters -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

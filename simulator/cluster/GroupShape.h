@@ -1,4 +1,4 @@
-//===- GroupShape.h - What lies between the devices of a group -----------===//
+//===- GroupShape.h - Links between the devices of a group ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- GradientPassesTest.cpp - What Megatron-LM's passes move -------------===//
+//===- GradientPassesTest.cpp - Tests of Megatron-LM's gradient passes ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

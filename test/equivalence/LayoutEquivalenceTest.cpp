@@ -1,4 +1,4 @@
-//===- LayoutEquivalenceTest.cpp - Any layout gives one device's result ---===//
+//===- LayoutEquivalenceTest.cpp - Equivalence of strategies --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

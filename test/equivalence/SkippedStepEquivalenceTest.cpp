@@ -1,4 +1,4 @@
-//===- SkippedStepEquivalenceTest.cpp - An overflow on one of the devices -===//
+//===- SkippedStepEquivalenceTest.cpp - Tests of overflow on one device ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LoraParityTest.cpp - The same adapters as PEFT ---------------------===//
+//===- LoraParityTest.cpp - Parity tests of adapters ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

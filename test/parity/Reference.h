@@ -1,4 +1,4 @@
-//===- Reference.h - What another implementation computed -----------------===//
+//===- Reference.h - Reference data of parity tests -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlanSimulationTest.cpp - When every device of a plan would work ----===//
+//===- PlanSimulationTest.cpp - Tests of simulation without a cluster -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

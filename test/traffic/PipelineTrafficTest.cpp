@@ -1,4 +1,4 @@
-//===- PipelineTrafficTest.cpp - What a pipeline sends and keeps ----------===//
+//===- PipelineTrafficTest.cpp - Traffic and memory of pipelines ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

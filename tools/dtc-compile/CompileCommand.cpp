@@ -1,4 +1,4 @@
-//===- CompileCommand.cpp - From model IR to a plan -----------------------===//
+//===- CompileCommand.cpp - The command dtc-compile -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -160,7 +160,7 @@ static void showProgress(const PlannerProgress &progress) {
   if (count == shown || !llvm::sys::Process::StandardErrIsDisplayed())
     return;
   shown = count;
-  llvm::errs() << llvm::formatv("\r{0} layouts estimated from {1} probes, {2} simulated",
+  llvm::errs() << llvm::formatv("\r{0} strategies estimated from {1} probes, {2} simulated",
                                 progress.estimated, progress.probes, progress.simulated);
   if (progress.bestSeconds > 0)
     llvm::errs() << ", best " << runtime::formatDuration(progress.bestSeconds);

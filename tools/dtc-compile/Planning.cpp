@@ -20,17 +20,18 @@ using runtime::Expected;
 
 void dtc::addPlanningOptions(CLI::App &app, PlanningArguments &args) {
   app.add_option("--cluster", args.cluster,
-                 "The machines, as text or JSON (docs/clusters.md); without --mesh or --strategy "
-                 "the best parallel strategy for them is searched");
+                 "The cluster, as text or JSON (docs/clusters.md); without --mesh or --strategy "
+                 "the best parallel strategy for it is searched");
   app.add_option(
          "--devices", args.devices,
          "How many devices of the cluster to use, its first ones (default: all); a cluster of "
          "one kind of node gets more nodes if it has too few")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
-  app.add_option("--set", args.set,
-                 "Fixes a knob of the search, such as pp=4 or zero=1: sizes of the axes dp, fsdp, "
-                 "tp, pp; microbatches, zero, sequence_parallel, schedule, chunks, recompute, "
-                 "bucket_bytes")
+  app.add_option(
+         "--set", args.set,
+         "Fixes an option of the search, such as pp=4 or zero=1: sizes of the axes dp, fsdp, "
+         "tp, pp; microbatches, zero, sequence_parallel, schedule, chunks, recompute, "
+         "bucket_bytes")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--strategy", args.strategy,
@@ -99,7 +100,7 @@ static std::string setKnob(llvm::StringRef text, PlannerOptions &options) {
     for (const Option &each : getOptions())
       if (each.isSearched)
         knobs.push_back(each.name.str());
-    return fmt::format("there is no knob \"{}\"{}; the knobs are {}", name,
+    return fmt::format("there is no searched option \"{}\"{}; the searched options are {}", name,
                        runtime::didYouMean(name, knobs), runtime::quoteNames(knobs));
   }
   if (auto bad = setOption(*option, value, options.base, /*isFixed=*/true))

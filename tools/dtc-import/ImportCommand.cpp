@@ -1,4 +1,4 @@
-//===- ImportCommand.cpp - What dtc-import does ----------------------------===//
+//===- ImportCommand.cpp - The command dtc-import -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

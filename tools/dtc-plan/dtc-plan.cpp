@@ -1,4 +1,4 @@
-//===- dtc-plan.cpp - What is in a plan ------------------------------------===//
+//===- dtc-plan.cpp - Inspects, verifies and simulates plans --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RegatherParameters.cpp - Parameters whole only while in use --------===//
+//===- RegatherParameters.cpp - Gathering parameters for each use ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - Place every buffer in one arena -------------------===//
+//===- PlanMemory.cpp - Assign an offset to every buffer ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

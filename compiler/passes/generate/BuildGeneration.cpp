@@ -1,4 +1,4 @@
-//===- BuildGeneration.cpp - From a loss to the next token ----------------===//
+//===- BuildGeneration.cpp - Build the programs of generation -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PartitionStages.cpp - Cut a program into stages of a pipeline ------===//
+//===- PartitionStages.cpp - Assign ops to pipeline stages ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PipelineProgram.cpp - A program cut along a pipeline ---------------===//
+//===- PipelineProgram.cpp - Fragments and messages of a pipeline ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PipelineProgram.h - A program cut along a pipeline -----------------===//
+//===- PipelineProgram.h - Fragments and messages of a pipeline -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SchedulePipeline.cpp - One function for each device of a pipeline --===//
+//===- SchedulePipeline.cpp - A function for each pipeline coordinate -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

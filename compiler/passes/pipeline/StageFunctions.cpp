@@ -1,4 +1,4 @@
-//===- StageFunctions.cpp - A function for each device of a pipeline ------===//
+//===- StageFunctions.cpp - Functions of the pipeline coordinates ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -31,7 +31,7 @@ public:
 
 private:
   void emitFragment(OpBuilder &at, const Fragment &fragment);
-  /// Clones `op` with `local`, and first what it reads that whoever needs it makes.
+  /// Clones `op` with `local`, and before it the ops without a stage that it reads.
   void cloneInto(OpBuilder &at, Operation &op, IRMapping &local);
   void eraseUnusedArguments(const Placement &placement, SmallVectorImpl<NamedAttrList> &results);
 
@@ -156,7 +156,7 @@ void StageFunction::emitReturn(const Placement &placement) {
   SmallVector<NamedAttrList> attributes;
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
     auto updates = whole.getResultAttrOfType<IntegerAttr>(index, "dtc.updates");
-    // One device hands out an output: the last that has it, where the loss is.
+    // One device returns an output: the last that has it, where the loss is.
     bool isHere = updates ? placement.isAvailable(whole.getArgument(updates.getInt()), device)
                           : placement.available(value).find_last() == device;
     if (!isHere)

@@ -1,4 +1,4 @@
-//===- RecomputeActivations.cpp - Keep less for the backward pass ---------===//
+//===- RecomputeActivations.cpp - Recomputation of activations ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

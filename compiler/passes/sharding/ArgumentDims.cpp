@@ -1,4 +1,4 @@
-//===- ArgumentDims.cpp - Dimensions of arguments as a map names them -----===//
+//===- ArgumentDims.cpp - Dimensions of arguments in axis maps ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

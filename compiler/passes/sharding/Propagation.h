@@ -1,4 +1,4 @@
-//===- Propagation.h - The shardings of a function, while they grow -------===//
+//===- Propagation.h - State of the propagation in a function -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -11,7 +11,7 @@
 //     before stands.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
 //     that reduce one.
-//  3. Last, ops whose tensors contradict each other are settled by cost.
+//  3. Last, conflicts between the tensors of an op are resolved by cost.
 //
 // It ends: an axis is only ever appended, to a value (each axis once) or to a factor of an op (each
 // axis once), and decomposing an op replaces it by ops that do not decompose.
@@ -39,9 +39,10 @@ public:
 
   /// Enters what the user requests and propagates it until it reaches a fixpoint.
   mlir::LogicalResult enterWishes();
-  /// Propagates what has been appended since until it comes to rest again.
+  /// Propagates what has been appended since, to a fixpoint again.
   void fixpoint();
-  /// Gives every value a sharding and every op the axes of its factors (dist.factors), at rest.
+  /// Gives every value a sharding and every op the axes of its factors (dist.factors), at the
+  /// fixpoint.
   mlir::LogicalResult write();
 
   /// The layout that `value` has so far.

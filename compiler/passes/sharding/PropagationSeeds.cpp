@@ -1,4 +1,4 @@
-//===- PropagationSeeds.cpp - What propagation starts from ----------------===//
+//===- PropagationSeeds.cpp - Initial shardings of propagation ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -123,7 +123,7 @@ LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twi
     bool tooMany = mesh.product(axes) > 1 && mesh.product(splitting) == 1;
     for (size_t i = 0; i < useful; ++i)
       tooMany |= mesh.axes[axes[i]].size > mesh.localSize(size, splitting.take_front(i));
-    // Nobody wants samples to be worked through twice.
+    // Replicated samples would be computed twice.
     bool isBatch = logical.isBatch || it->first() == kBatchAxisName;
     tooMany |= isBatch && mesh.product(ArrayRef<unsigned>(axes).drop_front(useful)) > 1;
     if (logical.mustSplit && tooMany) {

@@ -1,4 +1,4 @@
-//===- MicrobatchPhases.cpp - What runs in the loop over microbatches ------===//
+//===- MicrobatchPhases.cpp - Ops inside and outside the microbatch loop --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Partitioner.h - From the global view to one device's ----------------===//
+//===- Partitioner.h - State of the SPMD partitioner ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- BuildTrainStep.cpp - Turn a loss into a train step -----------------===//
+//===- BuildTrainStep.cpp - Build the train step of a loss ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

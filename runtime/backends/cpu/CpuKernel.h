@@ -1,4 +1,4 @@
-//===- CpuKernel.h - What kernels of the CPU have in common ---------------===//
+//===- CpuKernel.h - Base class of CPU kernels ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PipelineScheduleTest.cpp - Schedules against their formulas --------===//
+//===- PipelineScheduleTest.cpp - Comparison of schedules with formulas ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

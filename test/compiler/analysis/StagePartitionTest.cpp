@@ -1,4 +1,4 @@
-//===- StagePartitionTest.cpp - Stages against all others -----------------===//
+//===- StagePartitionTest.cpp - Comparison of stage cuts with all others --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ClusterSpeedsTest.cpp - What passes are told of a cluster ----------===//
+//===- ClusterSpeedsTest.cpp - Tests of the rates of a cluster ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SearchSpaceTest.cpp - The layouts that a planner chooses from -------===//
+//===- SearchSpaceTest.cpp - Tests of the search space --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StallTest.cpp - Steps that do not end by themselves ----------------===//
+//===- StallTest.cpp - Tests of stalled steps -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CollectiveTimeTest.cpp - How long moving bytes takes ---------------===//
+//===- CollectiveTimeTest.cpp - Tests of the costs of collectives ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- TopologyTest.cpp - Where the devices of a mesh are -----------------===//
+//===- TopologyTest.cpp - Tests of the assignment of devices --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

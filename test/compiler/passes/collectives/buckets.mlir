@@ -41,7 +41,7 @@ func.func @one_by_one(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// 64 bytes: a bucket goes off with the collective that fills it, here the second of 32 bytes each, though nothing needs
+// 64 bytes: a bucket is closed with the collective that fills it, here the second of 32 bytes each, though nothing needs
 // it yet. The third begins the next one.
 // CHECK-LABEL: func.func @full
 // CHECK-NEXT: %[[A:.*]] = dtc.exp

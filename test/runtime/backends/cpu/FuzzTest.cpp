@@ -1,4 +1,4 @@
-//===- FuzzTest.cpp - Calls of a corrupt plan -----------------------------===//
+//===- FuzzTest.cpp - Fuzz tests of kernel calls --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- HeldLaunchesTest.cpp - Calls that share a launch -------------------===//
+//===- HeldLaunchesTest.cpp - Tests of shared kernel launches -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
