@@ -119,8 +119,8 @@ Value ModelBuilder::addParameter(const Twine &name,
 }
 
 OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss, ConfigReader &reader) {
-  for (const std::string &problem : loraTargets.problems())
-    reader.error(problem);
+  for (const runtime::Error &error : loraTargets.errors())
+    reader.error(error.message);
   if (reader.hasErrors())
     return nullptr;
   func::ReturnOp::create(builder, loc, loss);

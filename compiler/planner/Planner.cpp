@@ -494,10 +494,11 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
   choice.memoryBytes = leastMemory(options);
   auto function = *model.getOps<func::FuncOp>().begin();
   for (StringRef entry : options.base.shard) {
-    std::string problem;
     StringRef key = entry.split('=').first;
-    if (namesArgumentDims(key) && !findArgumentDims(function, key, problem))
-      return Error{"shard: " + problem};
+    if (!namesArgumentDims(key))
+      continue;
+    if (auto dims = findArgumentDims(function, key); !dims)
+      return dims.error().inContext("shard");
   }
   ModelFlops flops =
       countModelFlops(function, options.base.mode != CompileMode::Forward, options.base.freeze);

@@ -241,10 +241,14 @@ MaybeError StagedTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferRes
 
 std::unique_ptr<Communicator> stageCommunicator(std::unique_ptr<Communicator> host,
                                                 Device &device) {
+  if (device.isHostMemory())
+    return host;
   return std::make_unique<StagedCommunicator>(std::move(host), device);
 }
 
 std::unique_ptr<Transfers> stageTransfers(std::unique_ptr<Transfers> host, Device &device) {
+  if (device.isHostMemory())
+    return host;
   return std::make_unique<StagedTransfers>(std::move(host), device);
 }
 
