@@ -1,4 +1,4 @@
-//===- KernelTable.cpp - What is known of each kernel ---------------------===//
+//===- KernelTable.cpp - Operands and attributes of each kernel -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

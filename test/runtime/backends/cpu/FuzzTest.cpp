@@ -1,11 +1,11 @@
-//===- FuzzTest.cpp - Calls of a corrupt plan -----------------------------===//
+//===- FuzzTest.cpp - Fuzz tests of kernel calls --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
 // Every kernel gets calls that are nearly right: a size, a type or an attribute of a valid call is
-// replaced by something hostile. Preparing must give an error or a kernel, and a kernel must run on
+// replaced by something invalid. Preparing must give an error or a kernel, and a kernel must run on
 // random bytes without touching memory that is not its own, which the guards of KernelCall::run and
 // the sanitizers watch.
 //
