@@ -1,4 +1,4 @@
-//===- PlanChecks.h - The parts of the plan validator ---------------------===//
+//===- PlanChecks.h - The parts of the plan verifier ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

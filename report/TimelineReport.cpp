@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  /// More bands than this are no picture any more; then labels are cut.
+  /// More bands than this cannot be drawn; then labels are truncated.
   static constexpr double mostBands = 8;
 
   /// Names are a plan's, so that a line may hold anything.
@@ -58,7 +58,7 @@ private:
     size_t margin = 0;
     for (size_t p = 0; p < timeline.programs.size(); ++p)
       margin = std::max(margin, rowLabel(p).size());
-    // Names of axes are the user's; the picture matters more.
+    // Names of axes are the user's; the figure matters more.
     margin = std::min(margin, columns / 3) + 2;
     size_t room = columns - margin;
     Scale scale = chooseScale(room);
@@ -89,7 +89,7 @@ private:
     size_t band = 0;      // columns that a band may have
   };
 
-  /// So many columns that the picture fills its width, or as many more as the labels need. Where
+  /// So many columns that the figure fills its width, or as many more as the labels need. Where
   /// that leaves enough, the shortest work takes whole columns, so that what is as long looks so.
   Scale chooseScale(size_t room) const {
     double shortest = shown.seconds(), longest = 0;

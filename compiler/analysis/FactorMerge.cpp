@@ -199,7 +199,7 @@ double dtc::strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const Sha
       if (open && unused && isPrefix(to.dims[dim], used->dims[dim]))
         to.dims[dim] = used->dims[dim];
     }
-    // Sums over time are completed once, however the op is split.
+    // Sums over microbatches are completed once, however the op is split.
     Layout source = from;
     llvm::erase_if(source.partial, [&](unsigned axis) { return mesh.isTemporal(axis); });
     const auto &plan = planner.plan(tensor.elementBytes, shape, source, to);

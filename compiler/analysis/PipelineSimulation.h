@@ -103,7 +103,7 @@ PipelineSimulation simulateSchedule(const PipelineSchedule &schedule,
                                     llvm::ArrayRef<ReceivePosting> postings = {});
 
 /// The fewest copies of a buffer so that microbatch i can have copy i mod copies, where it is in
-/// use from first[i] to last[i] (instants, or places in an order), both included.
+/// use from first[i] to last[i] (program points, or places in an order), both included.
 int countSlots(llvm::ArrayRef<int> first, llvm::ArrayRef<int> last);
 
 /// Slots and places for the receives of one channel, from a simulation in which senders never wait:

@@ -51,7 +51,7 @@ public:
   /// What is written as it stands: the style and the script of a page, which are constants.
   HtmlWriter &constant(std::string_view markup);
 
-  /// A picture that is as wide as the page lets it be, with what it shows for those who cannot see
+  /// A figure that is as wide as the page lets it be, with what it shows for those who cannot see
   /// it; to be closed. Sizes are in pixels.
   HtmlWriter &openPicture(double width, double height, std::string_view title,
                           std::string_view description, std::string_view kind);

@@ -38,10 +38,10 @@ MemoryKind kindOf(const plan::Buffer &buffer) {
   }
 }
 
-/// Finds the lives of all values. Instants number the executed instructions.
+/// Finds the lives of all values. Program points number the executed instructions.
 class Lives {
 public:
-  /// The bytes that begin (or, negative, cease) to be in use at an instant.
+  /// The bytes that begin (or, negative, cease) to be in use at a program point.
   struct Change {
     int64_t instant = 0;
     MemoryKind kind = MemoryKind::Other;

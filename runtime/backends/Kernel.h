@@ -70,7 +70,7 @@ struct KernelArguments {
 class Kernel {
 public:
   virtual ~Kernel() = default;
-  /// Scratch memory that a run needs.
+  /// Workspace that a run needs.
   virtual size_t workspaceBytes() const { return 0; }
 };
 

@@ -204,7 +204,7 @@ public:
   const plan::Input *findInput(plan::Input::Role role) const;
   const plan::Output *findOutput(const std::string &name) const;
 
-  /// The largest arena and the most scratch memory of any device, in bytes.
+  /// The largest arena and the largest workspace of any device, in bytes.
   uint64_t peakBytes() const;
   uint64_t workspaceBytes() const;
   /// What all devices sent since the session was created.

@@ -154,7 +154,7 @@ TEST(Sums, AreFollowedOverManyMicrobatches) {
   Order swapped = upTo(count);
   std::swap(swapped[500], swapped[501]);
   EXPECT_TRUE(contains(errorOfSum(count, swapped), "holds the sum up to microbatch 499"));
-  // Behind them, the value is that of the last one.
+  // After them, the value is that of the last one.
   auto errorOfLate = [](uint32_t microbatch) {
     SumPlan plan(count, upTo(count));
     plan.schedule(2, microbatch);
@@ -259,7 +259,7 @@ TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
                        "is made from the data of one run of the loop over microbatches, "
                        "written by task \"prepare\", instruction 0 (kernel neg), microbatch "
                        "0, and read in another one"));
-  // Behind the loop it would be that of the first run, and the input that of the last.
+  // After the loop it would be that of the first run, and the input that of the last.
   SumPlan behind(2, {0, 1});
   behind.addTo(0, "neg", behind.x, behind.prepared);
   EXPECT_TRUE(contains(behind.errorOfUse(behind.prepared, /*repeatsLoop=*/true),

@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Llama, PipelineTraffic, testing::ValuesIn(casesOf("llam
 INSTANTIATE_TEST_SUITE_P(Gpt2, PipelineTraffic, testing::ValuesIn(casesOf("gpt2")), nameOf);
 
 // What a schedule keeps of microbatches that are on their way: all of them with gpipe, as many as
-// there are devices behind with 1f1b, one if one goes at a time.
+// there are later devices with 1f1b, one if one goes at a time.
 TEST(PipelineMemory, IsWhatTheScheduleKeeps) {
   const int64_t m = 12;
   auto peaks = [&](const char *schedule) {

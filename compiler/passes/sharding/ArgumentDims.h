@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A map of shardings speaks of a dimension by its logical axis, or by the argument that has it:
+// An axis map names a dimension by its logical axis, or by the argument that has it:
 // "layers.0.weight#1" is dimension 1 of the parameter or input "layers.0.weight", counted from 0
 // and in the shape that files have. A component "*" stands for any number, so that one key speaks
 // of all layers that repeat: "h.*.fc.weight#1".
@@ -42,7 +42,7 @@ bool matchesArgument(llvm::StringRef pattern, llvm::StringRef name);
 
 /// The dimensions, of the types that the arguments have, that `key` speaks of. Where a parameter
 /// has another shape than files have (`dtc.file_shape`), it is the first of those that the file's
-/// dimension was taken apart to. nullopt where there are none; `problem` then says why, as "'x#1':
+/// dimension was split to. nullopt where there are none; `problem` then says why, as "'x#1':
 /// the model has no parameter or input 'x'".
 std::optional<std::vector<ArgumentDim>> findArgumentDims(mlir::func::FuncOp function,
                                                          llvm::StringRef key, std::string &problem);

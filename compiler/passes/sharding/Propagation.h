@@ -6,7 +6,7 @@
 //
 // Nested strategies, each run to a fixpoint before the next may act (the idea is Shardy's):
 //
-//  0. Dimensions that are split over time, before all others.
+//  0. Dimensions that are split over the temporal axis, before all others.
 //  1. Priorities, the most urgent first. Requests of one priority enter together; what was decided
 //     before stands.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
@@ -65,7 +65,7 @@ public:
   const Mesh &getMesh() const { return mesh; }
 
 private:
-  /// A wish that enters with its priority.
+  /// A request that enters with its priority.
   struct Wish {
     mlir::Value value;
     unsigned dim;
@@ -89,9 +89,9 @@ private:
   void enqueue(mlir::Operation *op);
   void enqueueAround(mlir::Value value);
   void visitAll();
-  /// Lets the dimensions that are split over time take their axes before all others: what is split
-  /// over devices and then over time can lie in no other way, because nothing is gathered over
-  /// time.
+  /// Lets the dimensions that are split over the temporal axis take their axes before all others:
+  /// what is split over devices and then over microbatches can have no other sharding, because
+  /// nothing is gathered over time.
   void propagateTimeFirst();
   void visit(mlir::Operation *op, Level level);
   void settle(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<FactorTensor> tensors,

@@ -91,7 +91,7 @@ void Propagation::constrainExplicitResults() {
 }
 
 //===----------------------------------------------------------------------===//
-// The map of logical axes
+// Axis maps
 //===----------------------------------------------------------------------===//
 
 /// How many of `axes` make the parts of a dimension of `size` elements smaller.

@@ -24,7 +24,7 @@ struct CpuArguments : KernelArguments {
 class CpuKernel : public Kernel {
 public:
   size_t workspaceBytes() const final { return workspaceBytesFor(threads); }
-  /// Scratch memory that a run with `threads` threads needs.
+  /// Workspace that a run with `threads` threads needs.
   virtual size_t workspaceBytesFor(int threads) const { return 0; }
   virtual void run(const CpuArguments &args) const = 0;
 

@@ -53,7 +53,7 @@ private:
   std::shared_future<void> released = promise.get_future().share();
 };
 
-/// What step() says of a plan that the validator need not accept.
+/// What step() says of a plan that the verifier need not accept.
 MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, SessionOptions options,
                   std::shared_ptr<const Backend> backend = createFakeBackend()) {
   auto prepared = PreparedPlan::create(std::move(plan), *backend, 1);
