@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decodes tokens after prompts of several lengths, alternating between them, and separates the time
-// of attention, which has more to read the more there is before the token, from that of all else.
+// Decodes tokens after prompts of several lengths, which take turns, and separates the time of
+// attention, which has more to read the more there is before the token, from that of all else.
 //
 //===----------------------------------------------------------------------===//
 

@@ -178,8 +178,8 @@ MaybeError checkBucketOverlap(const PlanContext &context, const plan::Collective
       return share("the output", order[i - 1], order[i]);
   for (int i = 0; i < collective.tensors_size(); ++i) {
     const ByteRange &input = context.ranges[collective.tensors(i).input()];
-    // The first output that ends after the begin of the input. It is the tensor's own only if that
-    // is in place, and then no other one overlaps the input.
+    // The first output that ends after the input's begin. It is the tensor's own only if that is
+    // in place, and then no other one overlaps the input.
     auto it = std::partition_point(order.begin(), order.end(),
                                    [&](int tensor) { return outputOf(tensor).end <= input.begin; });
     if (it != order.end() && *it != i && outputOf(*it).overlaps(input))

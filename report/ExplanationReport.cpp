@@ -43,7 +43,7 @@ static std::string describeLink(const AxisLink &link) {
                      describeOrigin(link.latencyFrom));
 }
 
-/// The links by axis. The sub-axes of one axis are one entry if their links are equal.
+/// The links by axis. The sub-axes of an axis that was split are one if their links are.
 static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links) {
   std::vector<std::string> texts, done;
   for (const AxisLink &link : links) {
@@ -145,9 +145,9 @@ private:
              ? fmt::format("{} devices, one for each program, send", explanation.byProgram.size())
              : "each device sends",
          formatBytes(total.bytes), total.calls, callsOf(total), formatDuration(total.seconds),
-         total.asyncSeconds > 0
-             ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
-             : "");
+         total.asyncSeconds > 0 ? fmt::format(", of which {} overlapped with computation",
+                                              formatDuration(total.asyncSeconds))
+                                : "");
     line("times are estimates for rings: bytes / bandwidth and a latency for each message");
   }
 
@@ -183,7 +183,7 @@ private:
           fmt::format("{} (task {}{}{})",
                       collective.source.empty() ? "an unknown place" : collective.source,
                       collective.task, members > 1 ? fmt::format(", {} in the plan", members) : "",
-                      collective.async ? ", overlapped" : ""));
+                      collective.async ? ", overlapped with computation" : ""));
     bool isBucket = collective.tensors.size() > 1;
     if (isBucket)
       field(collective.isSend ? "message" : "bucket",

@@ -262,7 +262,7 @@ private:
       async += collective.asyncInstructions;
     }
     if (async > 0)
-      line("  {} collectives in the plan, of which {} overlap with computation", instructions,
+      line("  {} collectives in the plan, {} of them overlapped with computation", instructions,
            async);
     if (!summary.isPipelined()) {
       line("  sent by a device in a step: {}; by all: {}", formatBytes(summary.sentBytes.total()),

@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  /// More bands than this cannot be drawn; then labels are truncated.
+  /// More bands than this are no figure any more; then labels are cut.
   static constexpr double mostBands = 8;
 
   /// Names are a plan's, so that a line may hold anything.
@@ -162,10 +162,10 @@ private:
     TimeSpan step = timeline.step(), inner = timeline.pipelined();
     field("schedule", describeTimeline(timeline));
     if (timeline.isDrawable())
-      field("a step", formatDuration(step.seconds()) +
-                          (shown.seconds() < step.seconds()
-                               ? ", of which the picture shows the pipelined part"
-                               : ""));
+      field("a step",
+            formatDuration(step.seconds()) + (shown.seconds() < step.seconds()
+                                                  ? ", of which the figure shows the pipelined part"
+                                                  : ""));
     if (inner.seconds() > 0)
       field("bubble", fmt::format("{:.1f}% of the {} from the first forward to the last backward",
                                   100 * timeline.bubbleShare(), formatDuration(inner.seconds())));

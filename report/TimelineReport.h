@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// The default width of a drawing in columns, and the smallest possible one.
+/// The columns of a figure for people who do not say, and the fewest that one fits in.
 inline constexpr size_t defaultTimelineColumns = 100;
 inline constexpr size_t fewestTimelineColumns = 40;
 

@@ -1,4 +1,4 @@
-//===- TimelineSvg.cpp - Timelines as SVG figures -------------------------===//
+//===- TimelineSvg.cpp - Timelines as figures -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -37,7 +37,7 @@ public:
 
   const std::string &getPath() const { return path; }
   /// Takes the room on the disk for a file of so many bytes. What fits it is written without an
-  /// error then, even if the disk fills up before, where the file system can promise that.
+  /// error then, even if the disk fills up before, where the file system can guarantee that.
   MaybeError reserve(uint64_t bytes);
   MaybeError write(std::span<const std::byte> bytes);
   MaybeError write(std::string_view text);

@@ -24,6 +24,9 @@ std::string didYouMean(std::string_view word, std::span<const std::string> names
 /// Names in quotes: "\"dp\", \"tp\"". Of a long list the first, and how many more there are.
 std::string quoteNames(std::span<const std::string> names);
 
+/// `a, b, c, d, ...`: the first names.
+std::string listSome(std::span<const std::string> names);
+
 } // namespace dtc::runtime
 
 #endif // DTC_SUPPORT_NEARESTNAME_H

@@ -1,4 +1,4 @@
-//===- ArenaPlan.cpp - Assignment of offsets in an arena ------------------===//
+//===- ArenaPlan.cpp - Offsets for buffers with known live ranges ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ArenaPlan.h - Assignment of offsets in an arena --------------------===//
+//===- ArenaPlan.h - Offsets for buffers with known live ranges -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -32,10 +32,10 @@ struct ArenaPlan {
 
 /// Places buffers whose live ranges overlap at disjoint offsets. O(n log n): buffers in order of
 /// their first program point go to the smallest free gap that holds them, longest-lived first among
-/// those of one program point. Where that needs more than the lower bound, it is done backwards in
-/// time, and then, for up to 4096 buffers, the largest go first to the lowest offset that is free
-/// throughout their live ranges, O(n^2); the smallest arena is taken. (Offline dynamic storage
-/// allocation is NP-hard: Garey and Johnson 1979, problem SR2.)
+/// those of one point. Where that needs more than the lower bound, it is done backwards in time,
+/// and then, for up to 4096 buffers, the largest go first to the lowest offset that is free in all
+/// of their live range, O(n^2); the smallest arena is taken. (Offline dynamic storage allocation is
+/// NP-hard: Garey and Johnson 1979, problem SR2.)
 ArenaPlan planArena(llvm::ArrayRef<Lifetime> lifetimes);
 
 } // namespace dtc

@@ -14,6 +14,8 @@
 #ifndef DTC_COMPILER_ANALYSIS_PIPELINESCHEDULE_H
 #define DTC_COMPILER_ANALYSIS_PIPELINESCHEDULE_H
 
+#include "support/Error.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -103,10 +105,8 @@ std::optional<ScheduleRule> findScheduleRule(llvm::StringRef name);
 /// "naive, gpipe, ...", for errors.
 std::string listScheduleNames();
 
-/// Why the rule has no schedule for a shape, with what it expects; nullopt where it has one. Every
-/// number of microbatches from one on is fine.
-std::optional<std::string> explainUnsupportedShape(const PipelineShape &shape,
-                                                   const ScheduleRule &rule);
+/// Whether the rule has a schedule for a shape. Every number of microbatches from one on is fine.
+runtime::MaybeError checkShape(const PipelineShape &shape, const ScheduleRule &rule);
 
 struct PipelineSchedule {
   PipelineShape shape;

@@ -90,6 +90,8 @@ struct CompileOptions {
   bool sequenceParallel = false;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
+  /// Every collective runs alone, where it stands, with nothing beside it.
+  bool noOverlap = false;
   /// The number of layers by which ZeRO stage 3 gathers parameters ahead.
   int64_t prefetch = 1;
   /// The schedule of a pipeline (the axis pp of the mesh): the name of a rule (getScheduleRules) or

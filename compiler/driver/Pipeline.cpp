@@ -239,5 +239,6 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
   LowerToExecPassOptions lower;
   lower.keepSums = options.accumulates;
   manager.addPass(createLowerToExecPass(lower));
-  manager.addPass(createOverlapCollectivesPass());
+  if (!options.noOverlap)
+    manager.addPass(createOverlapCollectivesPass());
 }

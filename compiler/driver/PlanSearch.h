@@ -29,6 +29,15 @@ namespace dtc {
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
+/// Takes a model to the local view of the whole program.
+mlir::LogicalResult partitionModel(mlir::ModuleOp model, const ResolvedOptions &options);
+
+/// Takes the local view of an entry point to exec IR; null after errors. What is kept for the
+/// backward pass is added to `keeps`; `keepBytes`: see dtc-recompute-activations.
+mlir::OwningOpRef<mlir::ModuleOp>
+lowerEntryPoint(const EntryPoint &entry, mlir::OwningOpRef<mlir::ModuleOp> module, bool plansMemory,
+                llvm::ArrayRef<int64_t> keepBytes, std::vector<DeviceKeeps> &keeps);
+
 /// The first line of the first error of some diagnostics, after its place in a file or else the
 /// name there; where none is an error, that a pass failed.
 std::string firstErrorOf(llvm::ArrayRef<mlir::Diagnostic> diagnostics);
@@ -95,7 +104,7 @@ private:
   std::optional<Candidate> lower(const ResolvedOptions &options,
                                  llvm::ArrayRef<int64_t> keepBytes = {});
   /// Adds an entry point that the plan can do without, unless it returns why not.
-  mlir::FailureOr<std::string> addOptional(Candidate &candidate, const EntryPoint &entry);
+  mlir::FailureOr<runtime::MaybeError> addOptional(Candidate &candidate, const EntryPoint &entry);
   /// Adds the plan and how long it takes. False, with `failure` set, where no runtime would take
   /// it.
   bool measure(Candidate &candidate);

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The entries that an axis map can have for a model, as few independent choices: a class of
-// dimensions that want to be split together (see DimensionClasses.h) is split over tp or is not,
-// and classes of repeated layers that differ in the layer's number alone are chosen together. So a
-// model has about as many choices as a layer has names, and needs no names to have them.
+// What an axis map can say of a model, as few independent choices: a class of dimensions
+// that want to be split together (see DimensionClasses.h) is split over tp or is not, and classes
+// of repeated layers that differ in the layer's number alone are chosen together. So a model has
+// about as many choices as a layer has names, and needs no names to have them.
 //
 //===----------------------------------------------------------------------===//
 

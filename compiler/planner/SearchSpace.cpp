@@ -255,7 +255,7 @@ private:
             traits.layers % (chunks * layout.pp) != 0)
           continue;
         PipelineShape shape{int(layout.pp), int(chunks), int(layout.microbatches)};
-        if (explainUnsupportedShape(shape, rule))
+        if (checkShape(shape, rule))
           continue;
         layout.schedule = rule.name.str();
         layout.chunks = chunks;

@@ -48,7 +48,7 @@ public:
   void balance(ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs);
 
   /// F and B of a device are those of all its stages. The bubble is that of getScheduleRules();
-  /// collectives over data axes overlap with the passes of the microbatches during which they run,
+  /// collectives over data axes are hidden by the passes of the microbatches that they run beside,
   /// as far as these last.
   StepEstimate estimate(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs);
 

@@ -53,7 +53,7 @@ OpFoldResult ConvertOp::fold(FoldAdaptor) {
 
 namespace {
 /// The sum of two tensors padded with zeros in one dimension, one of which begins where the other
-/// ends, is what they are joined, padded. It is what the gradient of a tensor that is taken apart
+/// ends, is what they are joined, padded. It is what the gradient of a tensor that is split
 /// looks like, such as that of the joint weight of queries, keys and values.
 struct AddOfPads : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;

@@ -38,7 +38,7 @@ MemoryKind kindOf(const plan::Buffer &buffer) {
   }
 }
 
-/// Finds the lives of all values. Program points number the executed instructions.
+/// Finds the live ranges of all values. Program points number the executed instructions.
 class Lives {
 public:
   /// The bytes that begin (or, negative, cease) to be in use at a program point.

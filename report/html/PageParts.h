@@ -39,13 +39,13 @@ void addCommunication(HtmlWriter &page, const PageInput &input);
 void addAlternatives(HtmlWriter &page, const PageInput &input);
 void addCosts(HtmlWriter &page, const PageInput &input);
 
-/// Whether the step has a length that can be drawn; no plan's estimates promise that.
+/// Whether the step has a length that can be drawn; no plan's estimates guarantee that.
 bool isDrawable(const Simulation &simulation);
 
 /// Begins a section with its heading; to be closed.
 void openSection(HtmlWriter &page, const char *id, const char *heading);
 
-/// Puts what follows, a table with a row for each stage, below a line that opens it where there
+/// Folds what follows, a table with a row for each stage, under a line that opens it where there
 /// are many; closeStageTable() ends both.
 void openStageTable(HtmlWriter &page, const Simulation &simulation, const char *caption,
                     const std::vector<std::string> &columns);

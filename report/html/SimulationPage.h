@@ -26,7 +26,7 @@ struct StrategyChoice {
   std::string reason; ///< may be empty
 };
 
-/// A plan that was looked at and is not the one of the page.
+/// A plan that was looked at and is not the one of the report.
 struct AlternativePlan {
   std::string name;         ///< "pp=4, tp=2, 1f1b"
   double seconds = 0;       ///< of a step; 0 where it was not simulated
@@ -38,12 +38,12 @@ struct AlternativePlan {
 struct SimulationPageOptions {
   std::vector<StrategyChoice> strategy;
   std::vector<AlternativePlan> alternatives; ///< in the order in which they are shown
-  /// No plan of this model can be faster on the cluster; the page states the gap.
+  /// No plan of this model can be faster on the cluster; the report states the gap.
   std::optional<double> lowerBoundSeconds;
   std::string lowerBoundReason; ///< what it is made of; may be empty
 };
 
-/// The page: one HTML file that is complete by itself, the same bytes for the same arguments, and
+/// The HTML report: one file that is complete by itself, the same bytes for the same arguments, and
 /// well-formed XML too. It is below 2 MB for pipelines of 64 stages and 512 microbatches: of what
 /// is too much to draw it shows a part and says so. The simulation is one of this plan on this
 /// cluster, best with ClusterSimulationOptions::keepCollectives: without, neither the figure of

@@ -57,7 +57,7 @@ private:
   struct Channel {
     int64_t peer = 0;
     std::vector<Started> started; // as many as the schedule ever has at one time
-    /// By microbatch. They never change: the device may execute them much later.
+    /// For each microbatch, one after the other. They never change: the device may run much later.
     std::vector<TransferTensor> tensors;
   };
 

@@ -51,7 +51,7 @@ struct SessionOptions {
   std::shared_ptr<RunWatch> watch = nullptr;
   /// Steps whose events are recorded, the last ones; 0: none.
   size_t traceSteps = 0;
-  /// Batches of a step: gradients are summed over them before the optimizer's update. More than one
+  /// Batches per step: gradients are summed over them before the optimizer's update. More than one
   /// needs a plan with a loop over microbatches, which runs for each.
   int64_t batches = 1;
   /// Steps that may be in flight at once, at least 1: see startStep(). Each has staging memory for
@@ -152,7 +152,7 @@ public:
 
   /// Sets a data input to a whole tensor. It keeps the value for all steps until it is set again.
   /// Indices are checked against the input's index_limit.
-  /// Of several batches of a step (SessionOptions::batches), each has its own.
+  /// Of several batches for a step (SessionOptions::batches), each has its own.
   MaybeError setInput(const std::string &name, HostTensor value, int64_t batch = 0);
 
   /// How many learning rates the plan takes at once; 0 for a plan that does not train.
@@ -204,7 +204,7 @@ public:
   const plan::Input *findInput(plan::Input::Role role) const;
   const plan::Output *findOutput(const std::string &name) const;
 
-  /// The largest arena and the largest workspace of any device, in bytes.
+  /// The largest arena and the most workspace of any device, in bytes.
   uint64_t peakBytes() const;
   uint64_t workspaceBytes() const;
   /// What all devices sent since the session was created.

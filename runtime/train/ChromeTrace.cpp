@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and later ones
+constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and those after
 
 class TraceWriter {
 public:

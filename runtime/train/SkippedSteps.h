@@ -11,11 +11,11 @@
 
 namespace dtc::runtime {
 
-/// Counts the steps in a row that a program skipped because their gradient was not finite, and
-/// decides when the run has to end.
+/// Counts the consecutive steps that a program skipped because their gradient was not finite, and
+/// tells when it is of no use to go on.
 class SkippedSteps {
 public:
-  /// After so many consecutive skipped steps that no smaller loss scale can avoid, the run ends.
+  /// So many consecutive ones that no smaller loss scale can mend, and there is no hope.
   static constexpr int64_t mostInARow = 10;
 
   SkippedSteps() = default;

@@ -39,8 +39,8 @@ public:
   void stepDone(StepMetrics &metrics, const StepState &after);
 
   /// Why a run should not go on after this step, the last one that stepDone() got: too many were
-  /// skipped in a row, or one was not although its loss is not finite. `learningRate` is that of
-  /// --lr, for the message.
+  /// skipped in succession, or one was not although its loss is not finite. `learningRate` is that
+  /// of --lr, for the message.
   MaybeError check(const StepMetrics &metrics, double learningRate) const;
 
 private:

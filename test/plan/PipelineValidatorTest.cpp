@@ -474,7 +474,7 @@ TEST(PipelineValidator, TransfersOfTwoChannelsComeInOneOrder) {
 }
 
 TEST(PipelineValidator, ShortFilesDoNotAskForLongWalks) {
-  // Two tasks in turn, so that none settles.
+  // Two tasks in turn, so that none reaches a fixpoint.
   PlanBuilder builder;
   uint32_t a = builder.buffer(DType::F32, {8}), b = builder.view(a, DType::F32, {8});
   for (uint32_t buffer : {a, b}) {

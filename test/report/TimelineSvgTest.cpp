@@ -1,4 +1,4 @@
-//===- TimelineSvgTest.cpp - Tests of SVG timelines -----------------------===//
+//===- TimelineSvgTest.cpp - Timelines as figures -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepSimulatorTest.cpp - Tests of the simulation of a step ----------===//
+//===- StepSimulatorTest.cpp - Simulated steps of plans -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

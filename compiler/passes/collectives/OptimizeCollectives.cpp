@@ -50,7 +50,7 @@ static Operation *beforeProduct(Operation *op) {
   return nullptr;
 }
 
-/// Moves each collective of the block to the place after the op that makes its operand.
+/// Moves each collective of the block to right after the op that makes its operand.
 static void startEarly(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isa<dist::CollectiveOpInterface>(op))

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // ZeRO stage 3 (Rajbhandari et al. 2020, section 5.3): a parameter that is split over the data axis
-// is gathered just before a layer uses it and freed after it, in the forward pass and again in
+// is gathered just before a layer uses it and dropped after it, in the forward pass and again in
 // the backward pass. The program has one gather for all uses; here each layer's visit gets its own.
 //
 //===----------------------------------------------------------------------===//

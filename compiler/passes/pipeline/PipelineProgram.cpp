@@ -23,7 +23,7 @@ public:
 
 private:
   LogicalResult addUse(Value value, Operation *user, size_t fragment);
-  /// Records what a fragment reads through an op, and through the ops without a stage before it.
+  /// Notes what a fragment reads through an op, and through the ops without a stage that follow it.
   LogicalResult addUses(Operation *op, size_t fragment);
 
   Block &body;

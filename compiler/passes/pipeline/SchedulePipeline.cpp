@@ -72,8 +72,8 @@ struct SchedulePipelinePass : dtc::impl::SchedulePipelinePassBase<SchedulePipeli
                                                "no temporal axis";
               PipelineShape shape{int(mesh.axes[*axis].size), int(chunks),
                                   int(mesh.axes[*time].size)};
-              if (auto problem = explainUnsupportedShape(shape, *rule))
-                return function.emitError() << *problem;
+              if (auto error = checkShape(shape, *rule))
+                return function.emitError() << error->message;
               return schedulePipeline(function, mesh, shape, *rule);
             })))
       signalPassFailure();

@@ -6,7 +6,7 @@
 //
 // Nested strategies, each run to a fixpoint before the next may act (the idea is Shardy's):
 //
-//  0. Dimensions that are split over the temporal axis, before all others.
+//  0. Dimensions that are split over microbatches, before all others.
 //  1. Priorities, the most urgent first. Requests of one priority enter together; what was decided
 //     before stands.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
@@ -37,7 +37,7 @@ public:
   Propagation(mlir::func::FuncOp function, const Mesh &mesh, const LogicalAxisMap &logicalAxes)
       : function(function), mesh(mesh), logicalAxes(logicalAxes), planner(mesh) {}
 
-  /// Enters the requests of the user and propagates them to a fixpoint.
+  /// Enters what the user requests and propagates it until it reaches a fixpoint.
   mlir::LogicalResult enterWishes();
   /// Propagates what has been appended since, to a fixpoint again.
   void fixpoint();
@@ -89,9 +89,9 @@ private:
   void enqueue(mlir::Operation *op);
   void enqueueAround(mlir::Value value);
   void visitAll();
-  /// Lets the dimensions that are split over the temporal axis take their axes before all others:
-  /// what is split over devices and then over microbatches can have no other sharding, because
-  /// nothing is gathered over time.
+  /// Lets the dimensions that are split over microbatches take their axes before all others: what
+  /// is split over devices and then over microbatches can lie in no other way, because nothing is
+  /// gathered over microbatches.
   void propagateTimeFirst();
   void visit(mlir::Operation *op, Level level);
   void settle(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<FactorTensor> tensors,

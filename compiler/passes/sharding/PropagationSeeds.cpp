@@ -16,7 +16,7 @@ void Propagation::enter(const Wish &wish) {
     if (llvm::is_contained(layout.dims[wish.dim], axis))
       continue;
     if (layout.isShardedOver(axis))
-      break; // requests of higher priority have used it
+      break; // more urgent requests have used it
     axes.push_back(axis);
   }
   if (axes.empty())
@@ -91,7 +91,7 @@ void Propagation::constrainExplicitResults() {
 }
 
 //===----------------------------------------------------------------------===//
-// Axis maps
+// The axis map
 //===----------------------------------------------------------------------===//
 
 /// How many of `axes` make the parts of a dimension of `size` elements smaller.
@@ -202,7 +202,7 @@ LogicalResult Propagation::seedOps() {
                             << "a value is constrained to "
                             << getLayout(mesh, constrain.getSharding()).str(mesh)
                             << ", and to another sharding elsewhere; constrain it once, and what "
-                               "must lie differently behind that";
+                               "must lie differently after that";
           diagnostic.attachNote(twin.getLoc())
               << "here it is constrained to " << getLayout(mesh, twin.getSharding()).str(mesh);
           return diagnostic;

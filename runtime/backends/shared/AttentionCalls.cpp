@@ -72,8 +72,7 @@ static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   return call;
 }
 
-/// The call of what passed; without elements nothing must be computed, nor a workspace be asked
-/// for.
+/// The call of what passed; without elements nothing must be computed, nor workspace be asked for.
 static Expected<AttentionCall> finish(SignatureChecker &check, AttentionCall call) {
   const TensorType &q = check.input(0), &k = check.input(1);
   if (MaybeError error = check.finish())

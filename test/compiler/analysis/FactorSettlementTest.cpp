@@ -1,4 +1,4 @@
-//===- FactorSettlementTest.cpp - Tests of conflicts between shardings ----===//
+//===- FactorSettlementTest.cpp - Agreement and conflicts, without IR -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

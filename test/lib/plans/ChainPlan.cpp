@@ -61,7 +61,7 @@ private:
     end.slots = slots;
     return end;
   }
-  /// Starts to receive that microbatch and the next one.
+  /// Starts to receive that microbatch and the one after it.
   void receiveAhead(End &end, uint32_t microbatch) {
     for (; end.started < std::min(microbatch + 2, microbatches); ++end.started)
       schedule(end.startTask, end.started);

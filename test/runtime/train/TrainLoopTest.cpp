@@ -244,8 +244,8 @@ TEST_F(TrainLoop, GradientsThatStayNonfiniteAreAnError) {
   options.steps = 20;
   // The first step takes the parameter to where its gradient has no finite norm.
   EXPECT_ERROR(run(),
-               "the norm of the gradient is inf and the loss is inf at step 11, and 10 steps "
-               "in a row were skipped because of such gradients; lower the learning rate "
+               "the norm of the gradient is inf and the loss is inf at step 11, and 10 "
+               "consecutive steps were skipped because of such gradients; lower the learning rate "
                "(--lr 1e+30), look for values in the data");
   EXPECT_FALSE(std::filesystem::exists(options.savePath));
   EXPECT_EQ(metrics().size(), 11u);

@@ -88,7 +88,7 @@ func.func @large(%x: tensor<8xf32>, %u: tensor<2xf32>, %v: tensor<4xf32>) -> (te
 
 // -----
 
-// Who meets whom, how, and with what type: each kind has its own bucket.
+// The group, the kind and the element type: each kind has its own bucket.
 // CHECK-LABEL: func.func @kinds
 // CHECK-DAG: dist.bucket -> tensor<1xf32>, tensor<2xf32> {
 // CHECK-DAG: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<1xf32>

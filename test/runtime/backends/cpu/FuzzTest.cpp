@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Every kernel gets calls that are nearly right: a size, a type or an attribute of a valid call is
-// replaced by something hostile. Preparing must give an error or a kernel, and a kernel must run on
+// replaced by something invalid. Preparing must give an error or a kernel, and a kernel must run on
 // random bytes without touching memory that is not its own, which the guards of KernelCall::run and
 // the sanitizers watch.
 //
