@@ -145,9 +145,9 @@ private:
              ? fmt::format("{} devices, one for each program, send", explanation.byProgram.size())
              : "each device sends",
          formatBytes(total.bytes), total.calls, callsOf(total), formatDuration(total.seconds),
-         total.asyncSeconds > 0 ? fmt::format(", of which {} overlapped with computation",
-                                              formatDuration(total.asyncSeconds))
-                                : "");
+         total.asyncSeconds > 0
+             ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
+             : "");
     line("times are estimates for rings: bytes / bandwidth and a latency for each message");
   }
 

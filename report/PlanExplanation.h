@@ -48,7 +48,7 @@ struct ExplainedCollective {
   bool isSend = false;                  // `kind` means nothing; the members are the two ends
   size_t program = 0;                   // of the plan
   std::vector<std::string> axes;        // as the plan has them
-  std::vector<std::string> userAxes;    // with the axes that were split under their own names
+  std::vector<std::string> userAxes;    // an axis that was split has its own name here
   int64_t members = 1;                  // of each group
   bool async = false;                   // overlaps with computation
   std::string task;                     // its name

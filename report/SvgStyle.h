@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// How many chunks of a device have colours of their own; those after these take turns.
+/// How many chunks of a device have colours of their own; further chunks repeat the colours.
 inline constexpr size_t numTaskShades = 4;
 
 /// The colour of a task, "#1f5fb4", for the chunks of a device in turn. White text is readable on

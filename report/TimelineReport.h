@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// The columns of a figure for people who do not say, and the fewest that one fits in.
+/// The default width of a figure in columns, and the smallest possible one.
 inline constexpr size_t defaultTimelineColumns = 100;
 inline constexpr size_t fewestTimelineColumns = 40;
 

@@ -53,7 +53,7 @@ FactorAgreement agreeOnFactorAxes(const Mesh &mesh, const ShardingRule &rule,
                                   llvm::ArrayRef<FactorTensor> tensors,
                                   const FactorAxes &committed);
 
-/// The choice between contradicting requests, by cost.
+/// Resolution of a conflict between requested shardings, by cost.
 struct FactorSettlement {
   FactorAxes axes;
   double seconds = 0; ///< estimated for the choice; see strategySeconds

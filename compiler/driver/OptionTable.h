@@ -81,14 +81,14 @@ runtime::MaybeError setOption(const Option &option, llvm::StringRef text, Compil
                               OptionSpelling spelling = OptionSpelling::Field,
                               bool isFixed = false);
 
-/// Checks the value that a field has, whoever set it.
+/// Checks the value that a field has, by whatever means it was set.
 runtime::MaybeError checkOption(const Option &option, const CompileOptions &options);
 
 /// The value, as setOption() takes it: "auto", "25MiB", "true". Of a list, joined by commas.
 std::string formatOption(const Option &option, const CompileOptions &options);
 
-/// Who says which mesh there is: the options (none is one device), a model with a mesh of its own,
-/// or a search.
+/// Where the mesh comes from: the options (none is one device), a model with a mesh of its own, or
+/// a search.
 enum class MeshSource { Options, Model, Search };
 
 /// Checks the options against each other.

@@ -12,10 +12,10 @@
 namespace dtc::runtime {
 
 /// Counts the consecutive steps that a program skipped because their gradient was not finite, and
-/// tells when it is of no use to go on.
+/// decides when the run has to end.
 class SkippedSteps {
 public:
-  /// So many consecutive ones that no smaller loss scale can mend, and there is no hope.
+  /// After so many consecutive skipped steps that no smaller loss scale can avoid, the run ends.
   static constexpr int64_t mostInARow = 10;
 
   SkippedSteps() = default;

@@ -146,8 +146,8 @@ TEST_F(SkippedStep, TenInARowEndTheRun) {
   usePlan(/*scalesLoss=*/false);
   useNumbers({INFINITY});
   EXPECT_ERROR(run(),
-               "the norm of the gradient is inf and the loss is 1 at step 10, and 10 steps in "
-               "a row were skipped because of such gradients; lower the learning rate");
+               "the norm of the gradient is inf and the loss is 1 at step 10, and 10 consecutive "
+               "steps were skipped because of such gradients; lower the learning rate");
   EXPECT_EQ(metrics().size(), 10u);
   EXPECT_FALSE(std::filesystem::exists(options.savePath));
   options.steps = 9;
