@@ -103,7 +103,7 @@ LogicalResult ProgramOp::verifyRegions() {
       return violates(run, "run-c1")
              << "runs @" << run.getTask() << ", which is not an exec.task of this program";
     if (run.getInLoop() && !inLoop && !beforeLoop)
-      return violates(run, "run-c2") << "is in_loop behind a run that is not, expected one loop";
+      return violates(run, "run-c2") << "is in_loop after a run that is not, expected one loop";
     inLoop = run.getInLoop();
     beforeLoop &= !inLoop;
   }

@@ -125,6 +125,11 @@ class CheckConstraints(unittest.TestCase):
             self.expect("dialects/toy/Toy.cpp", "  return check", f"  return {error};\n  return check", message.format(5))
             allowed = SOURCE.replace("  return check", f"  // No constraint: a trait.\n  return {error};\n  return check")
             self.assertEqual(self.run_on({**FILES, "dialects/toy/Toy.cpp": allowed})[0], 0, error)
+        # A comment before a function is about all of it, and about no other.
+        functions = "/// No constraint: a look-up.\nint f() {\n  emitError();\n  op->emitOpError();\n}\n"
+        self.assertEqual(self.run_on({**FILES, "dialects/toy/More.cpp": functions})[0], 0)
+        code, text = self.run_on({**FILES, "dialects/toy/More.cpp": functions + "int g() {\n  op->emitOpError();\n}\n"})
+        self.assertEqual((code, text), (1, message.replace("Toy.cpp", "More.cpp").format(7) + "\n"))
         # The text of an attribute is no matter of constraints.
         parser = SOURCE.replace("  return check", "  return parser.emitError(location);\n  return check")
         self.assertEqual(self.run_on({**FILES, "dialects/toy/Toy.cpp": parser})[0], 0)
