@@ -56,12 +56,14 @@ endmacro()
 add_custom_target(docs)
 function(dtc_tablegen_doc name td)
   set(out "${PROJECT_BINARY_DIR}/docs/generated/${name}.md")
+  # The file includes others of its folder.
+  file(GLOB_RECURSE included CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.td")
   add_custom_command(
     OUTPUT "${out}"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/docs/generated"
     COMMAND mlir-tblgen ${ARGN} -I "${PROJECT_SOURCE_DIR}" -I "${MLIR_INCLUDE_DIRS}" "${CMAKE_CURRENT_SOURCE_DIR}/${td}"
             -o "${out}"
-    DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${td}"
+    DEPENDS ${included}
     VERBATIM)
   add_custom_target(doc-${name} DEPENDS "${out}")
   add_dependencies(docs doc-${name})

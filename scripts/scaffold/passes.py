@@ -1,6 +1,7 @@
 """The skeleton of a pass."""
 
 import os
+import pathlib
 import re
 
 from scaffold.changes import Changes, ScaffoldError
@@ -100,7 +101,7 @@ func.func private @no_body(tensor<4xf32>) -> tensor<4xf32>
 NEXT_STEPS = """\
 What remains is marked TODO. Then
   add the pass to the pipeline of the compiler, and to docs/architecture.md what holds after it;
-  name in dependentDialects (Passes.td) the dialects of ops that the pass creates.
+  name in dependentDialects (its Passes.td) the dialects of ops that the pass creates.
 """
 
 
@@ -108,6 +109,11 @@ def folders(root):
     """The folders that passes may be in."""
     path = os.path.join(root, PASSES)
     return sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
+
+
+def declared_passes(root):
+    """The paths of all Passes.td: that of each group, and the one that includes them."""
+    return sorted(str(path.relative_to(root)) for path in pathlib.Path(root, PASSES).rglob("Passes.td"))
 
 
 def tests_folder(root):
@@ -144,10 +150,9 @@ def new_pass(root, name, folder=""):
         raise ScaffoldError(f'{PASSES} has no folder "{folder}"; it has {", ".join(folders(root))}')
     changes = Changes(root)
     pascal = pascal_case(name)
-    declarations = f"{PASSES}/Passes.td"
-    declared = changes.read(declarations)
-    if f'"dtc-{name}"' in declared or re.search(rf"\bdef {pascal}Pass\b", declared):
-        raise ScaffoldError(f"{declarations} has dtc-{name} or {pascal}Pass already; choose another name")
+    for path in declared_passes(root):
+        if re.search(rf'"dtc-{name}"|\bdef {pascal}Pass\b', changes.read(path)):
+            raise ScaffoldError(f"{path} has dtc-{name} or {pascal}Pass already; choose another name")
     # Names of files differ on every system, also where the same file may be named in other letters.
     for directory, _, files in os.walk(os.path.join(root, PASSES)):
         for file in files:
@@ -157,7 +162,8 @@ def new_pass(root, name, folder=""):
     place = f"{folder}/" if folder else ""
     values = {"name": name, "pascal": pascal, "upper": pascal.upper()}
     values["header"] = file_header(f"{pascal}.cpp", "TODO: what it does")
-    changes.insert(declarations, re.search(r"^#endif // \w+_PASSES_TD\n", declared, re.MULTILINE),
+    declarations = f"{PASSES}/{place}Passes.td"
+    changes.insert(declarations, re.search(r"^#endif // \w+_PASSES_TD\n", changes.read(declarations), re.MULTILINE),
                    DECLARATION.format(**values), after=False)
     changes.create(f"{PASSES}/{place}{pascal}.cpp", SOURCE.format(**values))
     add_source(changes, *source_list(root, folder), f"{pascal}.cpp")

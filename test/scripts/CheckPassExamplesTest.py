@@ -166,15 +166,18 @@ class CheckPassExamples(unittest.TestCase):
 
     def test_passes_without_a_declaration(self):
         # A copy of the script in a tree whose declarations have one pass.
-        for folder in ("scripts", "compiler/passes"):
+        for folder in ("scripts", "compiler/passes/train", "compiler/passes/sharding"):
             (self.root / folder).mkdir(parents=True)
         shutil.copy(ROOT / SCRIPT, self.root / SCRIPT)
-        path = "compiler/passes/Passes.td"
-        (self.root / path).write_text(declaration("dtc-fold-parameter-reshapes", FOLDED))
+        path = self.root / "compiler/passes"
+        (path / "Passes.td").write_text('include "compiler/passes/train/Passes.td"\n')
+        (path / "train/Passes.td").write_text(declaration("dtc-fold-parameter-reshapes", FOLDED))
+        (path / "sharding/Passes.td").write_text(declaration("dtc-split-mesh-axes", SPLIT))
         code, text = self.run_script(self.root / SCRIPT, self.bin)
         self.assertEqual(code, 1)
-        self.assertIn(f"{path}: does not declare dtc-plan-memory, which dtc-opt has\n", text)
+        self.assertIn("compiler/passes: declares no dtc-plan-memory, which dtc-opt has\n", text)
         self.assertNotIn("dtc-fold-parameter-reshapes", text)
+        self.assertNotIn("dtc-split-mesh-axes", text)
 
     def test_needs_a_built_dtc_opt(self):
         done = subprocess.run([sys.executable, ROOT / SCRIPT, self.root], capture_output=True, text=True)

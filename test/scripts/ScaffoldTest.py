@@ -113,11 +113,11 @@ class NewPass(Skeleton):
 
     def test_makes_a_pass(self):
         changed = self.makes("new-pass", "fold-casts", "precision")
-        declarations = changed.pop("compiler/passes/Passes.td")
+        declarations = changed.pop("compiler/passes/precision/Passes.td")
         self.assertIn('def FoldCastsPass : Pass<"dtc-fold-casts", "::mlir::ModuleOp"> {\n', declarations)
         self.assertRegex(declarations,
                          r"TODO: what the pass does(?s:.)* {4}```mlir\n {4}// Before\n(?s:.)* {4}// After\n")
-        self.assertTrue(declarations.rstrip().endswith("// DTC_COMPILER_PASSES_PASSES_TD"))
+        self.assertTrue(declarations.rstrip().endswith("// DTC_COMPILER_PASSES_PRECISION_PASSES_TD"))
         lists = [path for path in changed if path.endswith("CMakeLists.txt")]
         self.assertEqual(len(lists), 1)
         sources = re.findall(r"(?m)^ +(?:precision/)?(\w+\.cpp)$", changed.pop(lists[0]))
@@ -135,6 +135,7 @@ class NewPass(Skeleton):
     def test_without_a_folder(self):
         changed = self.makes("new-pass", "fold-casts")
         self.assertIn("compiler/passes/FoldCasts.cpp", changed)
+        self.assertIn("def FoldCastsPass : ", changed["compiler/passes/Passes.td"])
         self.assertIn(f"{PASS_TESTS}/fold-casts.mlir", changed)
         self.assertRegex(changed["compiler/passes/CMakeLists.txt"], r"(?m)^ +DeadOps\.cpp\n +FoldCasts\.cpp\n")
 
@@ -155,7 +156,9 @@ class NewPass(Skeleton):
             self.refuses("is not lower-case words", "new-pass", name, "precision")
         self.refuses('leave out "dtc-"', "new-pass", "dtc-fold-casts", "precision")
         self.refuses('has no folder "speed"; it has collectives, ', "new-pass", "fold-casts", "speed")
-        self.refuses("has dtc-plan-memory or PlanMemoryPass already", "new-pass", "plan-memory", "exec")
+        # Also where another folder declares it.
+        for folder in ("exec", "precision"):
+            self.refuses("exec/Passes.td has dtc-plan-memory or PlanMemoryPass already", "new-pass", "plan-memory", folder)
         self.refuses("sharding/Propagation.cpp exists", "new-pass", "propagation", "sharding")
 
     def test_never_overwrites(self):
@@ -204,7 +207,7 @@ class NewPass(Skeleton):
         tool.chmod(0o755)
         declaration = self.folder / "FoldCasts.td"
         declaration.write_text(re.search(r"(?ms)^def FoldCastsPass .*?^\}\n",
-                                         (self.tree / "compiler/passes/Passes.td").read_text())[0])
+                                         (self.tree / "compiler/passes/precision/Passes.td").read_text())[0])
         self.succeeds([sys.executable, ROOT / "scripts/check-pass-examples", self.folder, declaration])
 
 

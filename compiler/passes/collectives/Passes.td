@@ -1,0 +1,93 @@
+//===- Passes.td - Passes about collectives ----------------*- tablegen -*-===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_COLLECTIVES_PASSES_TD
+#define DTC_COMPILER_PASSES_COLLECTIVES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def RegatherParametersPass : Pass<"dtc-regather-parameters", "::mlir::ModuleOp"> {
+  let summary = "Gather parameters before each use by a layer, and free them after it";
+  let description = [{
+    A parameter that is gathered over one of `axes` is gathered again for each layer use, in the forward pass and in the
+    backward pass, instead of being kept between them (ZeRO stage 3, fully sharded data parallelism). A layer use is a
+    run of ops that read gathered parameters, belong to one stage, and have locations that name one layer: up to the
+    first number in the name. Gathers of one layer use share buckets. They are placed before the layer use that is
+    `prefetch` uses earlier, so that they overlap with its computation.
+
+    ```mlir
+    // dtc-opt --dtc-regather-parameters="axes=dp prefetch=0"
+    // Before
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%x: tensor<8xf32>, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<8xf32> {
+      %w1 = dist.all_gather %w dim 0 over @mesh ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
+      %0 = dtc.mul %x, %w1 : tensor<8xf32> loc("h.0")
+      %1 = dtc.mul %0, %w1 : tensor<8xf32> loc("h.1")
+      return %1 : tensor<8xf32>
+    }
+    // After
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%x: tensor<8xf32>, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<8xf32> {
+      %w1 = dist.all_gather %w dim 0 over @mesh ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
+      %0 = dtc.mul %x, %w1 : tensor<8xf32>
+      %w2 = dist.all_gather %w dim 0 over @mesh ["dp"] : (tensor<4xf32>) -> tensor<8xf32>
+      %1 = dtc.mul %0, %w2 : tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"axes", "axes", "std::string", "mesh axes over which parameters are gathered for each layer use">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest sum of the gathered bytes of a bucket">,
+    Option<"prefetch", "prefetch", "int64_t", "1", "the number of layer uses by which gathers start ahead">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+def OptimizeCollectivesPass : Pass<"dtc-optimize-collectives", "::mlir::ModuleOp"> {
+  let summary = "Hoist collectives and merge them into buckets";
+  let description = [{
+    Each collective moves to just after the op that makes its operand; one whose operand is made outside the block stays
+    where it is. A gather in the backward pass of what the forward pass made moves to before the matrix product before
+    it, with which it overlaps. Collectives of one kind over the same axes that are small become a `dist.bucket`, which
+    is closed when it has `bucket-bytes` or when one of its results is needed.
+
+    ```mlir
+    // Before
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = dtc.exp %x : tensor<4xf32>
+      %1 = dtc.neg %x : tensor<4xf32>
+      %2 = dtc.abs %x : tensor<4xf32>
+      %3 = dist.all_reduce sum %0 over @mesh ["dp"] : tensor<4xf32>
+      %4 = dist.all_reduce sum %1 over @mesh ["dp"] : tensor<4xf32>
+      %5 = dtc.add %2, %4 : tensor<4xf32>
+      return %3, %5 : tensor<4xf32>, tensor<4xf32>
+    }
+    // After
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = dtc.exp %x : tensor<4xf32>
+      %1 = dtc.neg %x : tensor<4xf32>
+      %sums:2 = dist.bucket -> tensor<4xf32>, tensor<4xf32> {
+        %3 = dist.all_reduce sum %0 over @mesh ["dp"] : tensor<4xf32>
+        %4 = dist.all_reduce sum %1 over @mesh ["dp"] : tensor<4xf32>
+        dist.yield %3, %4 : tensor<4xf32>, tensor<4xf32>
+      }
+      %2 = dtc.abs %x : tensor<4xf32>
+      %5 = dtc.add %2, %sums#1 : tensor<4xf32>
+      return %sums#0, %5 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
+      "bytes at which a bucket is closed, and from which a collective stays alone; 0 makes no buckets">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+#endif // DTC_COMPILER_PASSES_COLLECTIVES_PASSES_TD

@@ -1,0 +1,221 @@
+//===- Passes.td - Passes that build steps -----------------*- tablegen -*-===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_TRAIN_PASSES_TD
+#define DTC_COMPILER_PASSES_TRAIN_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FoldParameterReshapesPass : Pass<"dtc-fold-parameter-reshapes", "::mlir::ModuleOp"> {
+  let summary = "Give parameters the shape in which the program uses them";
+  let description = [{
+    Where every use of a parameter is a `dtc.reshape` to the same shape, the function's argument takes that shape, and
+    `dtc.file_shape` keeps the one that weights files have; the elements and their order do not change. A dimension of
+    the file that merges several, such as heads times head size, is then several dimensions, each of which can be
+    sharded.
+
+    ```mlir
+    // Before
+    func.func @loss(%w: tensor<8x6xf32> {dtc.param = "w"}) -> tensor<8x3x2xf32> {
+      %0 = dtc.reshape %w {dtc.axes = ["", "heads", ""]} : (tensor<8x6xf32>) -> tensor<8x3x2xf32>
+      return %0 : tensor<8x3x2xf32>
+    }
+    // After
+    func.func @loss(%w: tensor<8x3x2xf32> {dtc.param = "w", dtc.axes = ["", "heads", ""],
+                                           dtc.file_shape = array<i64: 8, 6>}) -> tensor<8x3x2xf32> {
+      return %w : tensor<8x3x2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dtc::DtcDialect"];
+}
+
+def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
+  let summary = "Build a train step from a loss";
+  let description = [{
+    Makes from `@loss(parameters, inputs) -> scalar` the function `@train_step(parameters, inputs, learning rates, step
+    state, optimizer state) -> (loss, gradient norm, updated parameters, updated state)`: gradients by reverse-mode
+    differentiation (DifferentiableOpInterface), clipping of their global norm by the factor min(1, clip / (norm +
+    1e-6)) (Pascanu et al. 2013, section 3.2; the 1e-6 is PyTorch's), and the optimizer's update of each parameter.
+    Weight decay applies to parameters that have at least two dimensions in weights files; parameter groups can set it
+    otherwise.
+
+    A step whose gradient norm is not finite is skipped: the operand `apply` of the optimizers is false, and nothing is
+    updated. One such element on any device makes all devices skip the step.
+
+    The step state (`dtc.step_state`) counts applied steps and skipped steps. The step number that the optimizer gets,
+    and which of the given learning rates the step uses, are computed from it, so that the host decides nothing between
+    two steps.
+
+    A loss that is a quotient whose divisor does not depend on the parameters, such as a number of labels that count, is
+    differentiated without the divisor, and the gradients are divided by it at the end: the divisor may then be a sum
+    over all microbatches. With `loss-scale` the loss is multiplied by a scale before it is differentiated, and the
+    gradients are divided by the scale at the end. The scale is a part of the step state: it is halved after each
+    skipped step, and doubled after `growth_interval` applied steps without a skipped one between them (Micikevicius et
+    al. 2018, section 3.2).
+
+    Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
+
+    With `accumulates` a step may accumulate gradients over several batches. The loss is then the mean of the batches'
+    losses or, where it is such a quotient, the quotient of the sums over all batches. With `separate-batches` the sums
+    over batches are ops (`dist.sum_batches`), and no other op combines values of different batches.
+
+    With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, gradients)`.
+
+    ```mlir
+    // dtc-opt --dtc-build-train-step=optimizer=none
+    // Before
+    func.func @loss(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"}) -> tensor<f32> {
+      %0 = dtc.einsum "i,i->" %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }
+    // After
+    func.func @gradients(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"})
+        -> (tensor<f32> {dtc.output = "loss"}, tensor<4xf32> {dtc.output = "grad:w"}) {
+      %0 = dtc.einsum "i,i->" %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+      %1 = dtc.constant dense<1.0> : tensor<f32>
+      %2 = dtc.einsum ",i->i" %1, %x : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+      return %0, %2 : tensor<f32>, tensor<4xf32>
+    }
+    ```
+
+    The same loss with an optimizer:
+
+    ```mlir
+    // dtc-opt --dtc-build-train-step="optimizer=sgd momentum=0 clip=0"
+    // Before
+    func.func @loss(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"}) -> tensor<f32> {
+      %0 = dtc.einsum "i,i->" %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }
+    // After
+    func.func @train_step(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"},
+        %rates: tensor<64xf32> {dtc.scalar = "learning_rates"}, %first: tensor<i32> {dtc.scalar = "first_step"},
+        %applied: tensor<i32> {dtc.step_state = "applied_steps"},
+        %skipped: tensor<i32> {dtc.step_state = "skipped_steps"},
+        %m: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w"})
+        -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"}, tensor<4xf32> {dtc.updates = 0},
+            tensor<4xf32> {dtc.updates = 6}, tensor<i32> {dtc.updates = 4}, tensor<i32> {dtc.updates = 5}) {
+      %loss = dtc.einsum "i,i->" %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+      // The gradient of w.
+      %one = dtc.constant dense<1.0> : tensor<f32>
+      %grad = dtc.einsum ",i->i" %one, %x : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+      // The learning rate of this step.
+      %steps = dtc.add %applied, %skipped : tensor<i32>
+      %index = dtc.sub %steps, %first : tensor<i32>
+      %rate = dtc.pick %rates, %index : (tensor<64xf32>, tensor<i32>) -> tensor<f32>
+      // The norm of all gradients: the root of the sum of their squares, and whether it is finite.
+      %square = dtc.einsum "a,a->" %grad, %grad : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+      %square1 = dtc.reshape %square : (tensor<f32>) -> tensor<1xf32>
+      %squares = dtc.concat %square1 dim 0 : (tensor<1xf32>) -> tensor<1xf32>
+      %sum = dtc.reduce sum %squares dims [0] : (tensor<1xf32>) -> tensor<f32>
+      %norm = dtc.sqrt %sum {dtc.agreed} : tensor<f32>
+      %infinity = dtc.constant dense<0x7F800000> : tensor<f32>
+      %apply = dtc.compare lt %norm, %infinity : tensor<f32>
+      // The update, with a gradient that is not clipped (its factor is 1).
+      %factor = dtc.constant dense<1.0> : tensor<f32>
+      %new_w, %new_m = dtc.sgd %w, %grad, %m, %rate, %factor, %apply {momentum = 0.0, weight_decay = 0.0}
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+      // The counters of steps.
+      %next = dtc.constant dense<1> : tensor<i32>
+      %is_applied = dtc.convert %apply : (tensor<i1>) -> tensor<i32>
+      %is_skipped = dtc.sub %next, %is_applied : tensor<i32>
+      %new_applied = dtc.add %applied, %is_applied : tensor<i32>
+      %new_skipped = dtc.add %skipped, %is_skipped : tensor<i32>
+      return %loss, %norm, %new_w, %new_m, %new_applied, %new_skipped
+        : tensor<f32>, tensor<f32>, tensor<4xf32>, tensor<4xf32>, tensor<i32>, tensor<i32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, adam, sgd, lion or none">,
+    Option<"clip", "clip", "double", "1.0", "largest norm of the gradient; 0 does not clip">,
+    Option<"beta1", "beta1", "double", "0.9",
+      "Adam, AdamW: decay of the first moment; Lion: weight of the momentum in the update">,
+    Option<"beta2", "beta2", "double", "0.95", "Adam, AdamW: decay of the second moment; Lion: decay of the momentum">,
+    Option<"eps", "eps", "double", "1e-8", "Adam, AdamW: added to the root of the second moment">,
+    Option<"weightDecay", "weight-decay", "double", "0.1", "weight decay; decoupled but for Adam and SGD">,
+    Option<"momentum", "momentum", "double", "0.9", "SGD: decay of the momentum">,
+    ListOption<"freeze", "freeze", "std::string", "patterns of the names of frozen parameters">,
+    ListOption<"paramGroup", "param-group", "std::string",
+      "pattern:weight_decay=W,lr_scale=S for the parameters whose names match; the first that matches holds">,
+    Option<"lossScale", "loss-scale", "bool", "false", "scale the loss">,
+    Option<"accumulates", "accumulates", "bool", "false", "gradients may be summed over several batches">,
+    Option<"separateBatches", "separate-batches", "bool", "false",
+      "make ops of the sums over batches, for a loop over one microbatch that is repeated for each batch">,
+    Option<"numberOps", "number-ops", "bool", "false",
+      "leave in dtc.op and dtc.gradient_of which op each gradient belongs to, for dtc-partition-stages">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect", "::mlir::func::FuncDialect"];
+}
+
+def AdvanceRandomKeyPass : Pass<"dtc-advance-random-key", "::mlir::ModuleOp"> {
+  let summary = "Make the key of random masks a state that the step advances";
+  let description = [{
+    An argument with `dtc.scalar = "random_key"`, from which random ops draw their masks, becomes a part of the step
+    state: `dtc.step_state = "random_key"`. Its first word, which comes from the seed of the run, does not change. Its
+    second word, the number of the step's first batch, grows by the argument `batches`, which is added where the
+    function has none. Within a step, random kernels count the repetitions of the microbatch loop themselves.
+
+    ```mlir
+    // Before
+    func.func @loss(%x: tensor<4xf32> {dtc.input = "x"}, %key: tensor<2xi32> {dtc.scalar = "random_key"})
+        -> tensor<4xf32> {
+      %0 = dtc.dropout %x, %key {number = 0, rate = 0.5} : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    // After
+    func.func @loss(%x: tensor<4xf32> {dtc.input = "x"}, %key: tensor<2xi32> {dtc.step_state = "random_key"},
+                    %batches: tensor<f32> {dtc.scalar = "batches"})
+        -> (tensor<4xf32>, tensor<2xi32> {dtc.updates = 1}) {
+      %0 = dtc.dropout %x, %key {number = 0, rate = 0.5} : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
+      %1 = dtc.convert %batches : (tensor<f32>) -> tensor<i32>
+      %2 = dtc.broadcast %1 dims [] : (tensor<i32>) -> tensor<2xi32>
+      %3 = dtc.constant dense<[0, 1]> : tensor<2xi32>
+      %4 = dtc.mul %2, %3 : tensor<2xi32>
+      %5 = dtc.add %key, %4 : tensor<2xi32>
+      return %0, %5 : tensor<4xf32>, tensor<2xi32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dtc::DtcDialect"];
+}
+
+def BuildEvaluationPass : Pass<"dtc-build-evaluation", "::mlir::ModuleOp"> {
+  let summary = "Build the evaluation function from a partitioned train step";
+  let description = [{
+    Reduces the train step to @evaluate, which returns the loss alone: the forward pass without dropout, with the
+    shardings and the stages of training. It has all states of the train step and changes none.
+
+    ```mlir
+    // Before
+    dist.mesh @mesh <>
+    func.func @train_step(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>,
+                                             dist.sharding = #dist.sharding<@mesh, [{} ]>})
+        -> (tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>,
+                         dist.sharding = #dist.sharding<@mesh, []>},
+            tensor<4xf32> {dtc.updates = 0, dtc.global_shape = array<i64: 4>,
+                           dist.sharding = #dist.sharding<@mesh, [{} ]>}) {
+      %loss = dtc.reduce sum %w dims [0] : (tensor<4xf32>) -> tensor<f32>
+      %new_w = dtc.neg %w : tensor<4xf32>
+      return %loss, %new_w : tensor<f32>, tensor<4xf32>
+    }
+    // After
+    dist.mesh @mesh <>
+    func.func @evaluate(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>,
+                                           dist.sharding = #dist.sharding<@mesh, [{} ]>})
+        -> (tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>,
+                         dist.sharding = #dist.sharding<@mesh, []>}) {
+      %loss = dtc.reduce sum %w dims [0] : (tensor<4xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
+#endif // DTC_COMPILER_PASSES_TRAIN_PASSES_TD
