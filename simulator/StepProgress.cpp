@@ -18,16 +18,16 @@ StepProgress::StepProgress(const StepWork &work) : work(work) {
   result.collectives.resize(devices.size());
   result.timeline = work.names;
   result.timeline.programs.resize(devices.size());
-  std::map<int64_t, FlowNetwork::Resource> cores;
+  std::map<int64_t, SharedResources::Resource> cores;
   for (size_t p = 0; p < devices.size(); ++p) {
     DeviceProgress &device = devices[p];
-    device.ports = {network.addResource(1), network.addResource(1), network.addResource(1),
-                    network.addResource(1)};
+    device.ports = {resources.addResource(1), resources.addResource(1), resources.addResource(1),
+                    resources.addResource(1)};
     const SimulatedDevice &shape = work.devices[p];
     if (shape.sharedNode >= 0) {
       auto [it, fresh] = cores.try_emplace(shape.sharedNode);
       if (fresh)
-        it->second = network.addResource(shape.sharedCores);
+        it->second = resources.addResource(shape.sharedCores);
       device.cores = it->second;
     }
     result.devices[p].exposed.resize(work.axes.size());
@@ -44,13 +44,13 @@ bool StepProgress::fail(size_t p, const std::string &text) {
 //===----------------------------------------------------------------------===//
 
 std::optional<FlowOwner> StepProgress::goToNextEnd() {
-  for (const FlowNetwork::End &end : std::exchange(ends, {}))
+  for (const SharedResources::End &end : std::exchange(ends, {}))
     events.push({end.time, numEvents++, end});
   while (!events.empty()) {
     Event event = events.top();
     events.pop();
     // Ends that have changed since are in the queue still, and are no time of the step.
-    if (!network.finish(event.end, ends))
+    if (!resources.finish(event.end, ends))
       continue;
     now = event.time;
     return owners[event.end.flow];
@@ -58,22 +58,22 @@ std::optional<FlowOwner> StepProgress::goToNextEnd() {
   return std::nullopt;
 }
 
-FlowNetwork::Flow StepProgress::start(double seconds, const FlowNetwork::Uses &uses, double factor,
-                                      const FlowOwner &owner) {
-  FlowNetwork::Flow flow = network.start(now, seconds, uses, factor, ends);
+SharedResources::Flow StepProgress::start(double seconds, const SharedResources::Uses &uses,
+                                          double factor, const FlowOwner &owner) {
+  SharedResources::Flow flow = resources.start(now, seconds, uses, factor, ends);
   if (owners.size() <= flow)
     owners.resize(flow + 1);
   owners[flow] = owner;
   return flow;
 }
 
-void StepProgress::startFlow(double seconds, const FlowNetwork::Uses &uses,
+void StepProgress::startFlow(double seconds, const SharedResources::Uses &uses,
                              const FlowOwner &owner) {
   start(seconds, uses, 1, owner);
 }
 
-FlowNetwork::Uses StepProgress::usesOf(size_t from, size_t to, DevicePorts ports) const {
-  FlowNetwork::Uses uses;
+SharedResources::Uses StepProgress::usesOf(size_t from, size_t to, DevicePorts ports) const {
+  SharedResources::Uses uses;
   if (devices[from].cores) {
     uses.add(*devices[from].cores, work.devices[from].devicesInNode);
   } else if (ports == DevicePorts::Network) {
@@ -89,12 +89,12 @@ FlowNetwork::Uses StepProgress::usesOf(size_t from, size_t to, DevicePorts ports
 void StepProgress::addMover(size_t p, bool isMore) {
   devices[p].movers += isMore ? 1 : -1;
   if (devices[p].computing)
-    network.setFactor(now, *devices[p].computing, factorOf(p), ends);
+    resources.setFactor(now, *devices[p].computing, factorOf(p), ends);
 }
 
 void StepProgress::startComputing(size_t p, double seconds) {
   DeviceProgress &device = devices[p];
-  FlowNetwork::Uses uses;
+  SharedResources::Uses uses;
   if (device.cores)
     uses.add(*device.cores, work.devices[p].devicesInNode);
   device.computingSince = now;

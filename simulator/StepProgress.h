@@ -12,7 +12,7 @@
 #ifndef DTC_SIMULATOR_STEPPROGRESS_H
 #define DTC_SIMULATOR_STEPPROGRESS_H
 
-#include "simulator/FlowNetwork.h"
+#include "simulator/SharedResources.h"
 #include "simulator/StepSimulator.h"
 
 #include <functional>
@@ -38,12 +38,12 @@ struct DeviceProgress {
   bool isPaused = false;              // no interval is open
   std::optional<double> blockedSince; // waits for a collective or for a message
   size_t movers = 0;                  // collectives and messages at work
-  std::optional<FlowNetwork::Flow> computing;
+  std::optional<SharedResources::Flow> computing;
   double computingSince = 0;
   struct Ports {
-    FlowNetwork::Resource linkOut, linkIn, networkOut, networkIn;
+    SharedResources::Resource linkOut, linkIn, networkOut, networkIn;
   } ports{};
-  std::optional<FlowNetwork::Resource> cores;
+  std::optional<SharedResources::Resource> cores;
 };
 
 class StepProgress {
@@ -67,9 +67,9 @@ public:
   /// Goes to the next end of a flow; whose it is, or none where no flow is at work.
   std::optional<FlowOwner> goToNextEnd();
 
-  void startFlow(double seconds, const FlowNetwork::Uses &uses, const FlowOwner &owner);
+  void startFlow(double seconds, const SharedResources::Uses &uses, const FlowOwner &owner);
   /// What bytes from one device to another use.
-  FlowNetwork::Uses usesOf(size_t from, size_t to, DevicePorts ports) const;
+  SharedResources::Uses usesOf(size_t from, size_t to, DevicePorts ports) const;
   /// A collective or a message of the device begins to move, or has ended.
   void addMover(size_t p, bool isMore);
 
@@ -92,23 +92,23 @@ private:
   struct Event {
     double time;
     uint64_t number; // of those at one time, the first to be scheduled comes first
-    FlowNetwork::End end;
+    SharedResources::End end;
 
     bool operator>(const Event &other) const {
       return std::tie(time, number) > std::tie(other.time, other.number);
     }
   };
 
-  FlowNetwork::Flow start(double seconds, const FlowNetwork::Uses &uses, double factor,
-                          const FlowOwner &owner);
+  SharedResources::Flow start(double seconds, const SharedResources::Uses &uses, double factor,
+                              const FlowOwner &owner);
   /// How fast a device computes beside what moves.
   double factorOf(size_t p) const {
     return devices[p].movers > 0 ? 1 - work.devices[p].overlapSlowdown : 1;
   }
 
-  FlowNetwork network;
-  std::vector<FlowOwner> owners;      // by flow
-  std::vector<FlowNetwork::End> ends; // that have changed and are not in the queue yet
+  SharedResources resources;
+  std::vector<FlowOwner> owners;          // by flow
+  std::vector<SharedResources::End> ends; // that have changed and are not in the queue yet
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
   uint64_t numEvents = 0;
 };

@@ -10,19 +10,19 @@
 
 using namespace dtc;
 
-int FlowNetwork::addNode() {
+int MinimumCut::addNode() {
   first.push_back(-1);
   return int(first.size()) - 1;
 }
 
-void FlowNetwork::addEdge(int from, int to, Capacity capacity) {
+void MinimumCut::addEdge(int from, int to, Capacity capacity) {
   edges.push_back({to, first[from], capacity});
   first[from] = int(edges.size()) - 1;
   edges.push_back({from, first[to], 0});
   first[to] = int(edges.size()) - 1;
 }
 
-void FlowNetwork::measureDistances() {
+void MinimumCut::measureDistances() {
   distances.assign(first.size(), -1);
   distances[kSink] = 0;
   std::vector<int> queue = {kSink};
@@ -36,7 +36,7 @@ void FlowNetwork::measureDistances() {
     }
 }
 
-FlowNetwork::Capacity FlowNetwork::blockPaths() {
+MinimumCut::Capacity MinimumCut::blockPaths() {
   Capacity flow = 0;
   std::vector<int> untried = first, path;
   int node = kSource;
@@ -73,20 +73,20 @@ FlowNetwork::Capacity FlowNetwork::blockPaths() {
   }
 }
 
-FlowNetwork::Capacity FlowNetwork::maximize() {
+MinimumCut::Capacity MinimumCut::maximize() {
   Capacity flow = 0;
   for (measureDistances(); distances[kSource] >= 0; measureDistances())
     flow += blockPaths();
   return flow;
 }
 
-std::vector<bool> FlowNetwork::smallestSourceSide() const {
+std::vector<bool> MinimumCut::smallestSourceSide() const {
   std::vector<bool> side(first.size());
   extendSourceSide(kSource, side, [](int) { return true; });
   return side;
 }
 
-std::vector<bool> FlowNetwork::largestSourceSide() const {
+std::vector<bool> MinimumCut::largestSourceSide() const {
   std::vector<bool> side(first.size());
   for (size_t node = 0; node < side.size(); ++node)
     side[node] = distances[node] < 0;

@@ -18,7 +18,8 @@
 
 namespace dtc {
 
-class FlowNetwork {
+/// A graph of edges with capacities, and the minimum cuts between its source and its sink.
+class MinimumCut {
 public:
   /// Wide enough for sums of products of two int64_t.
   __extension__ using Capacity = __int128;

@@ -66,7 +66,7 @@ RecomputeInput::RecomputeInput(RecomputeProblem original) : problem(std::move(or
     if (mayRecompute(op))
       seconds += op.seconds;
   // All seconds together are between 2^43 and 2^44 ticks: costs at a price stay below
-  // FlowNetwork::kInfinite, and what rounding changes does not matter.
+  // MinimumCut::kInfinite, and what rounding changes does not matter.
   int exponent = 0;
   std::frexp(seconds, &exponent);
   for (const RecomputeOp &op : problem.ops) {
@@ -79,12 +79,12 @@ RecomputeInput::RecomputeInput(RecomputeProblem original) : problem(std::move(or
 
 RecomputeCut::RecomputeCut(const RecomputeInput &input, RecomputePrice price, int numOps)
     : opNodes(numOps, -1) {
-  using Capacity = FlowNetwork::Capacity;
+  using Capacity = MinimumCut::Capacity;
   const RecomputeProblem &problem = input.problem;
   for (int op = 0; op < numOps; ++op)
     if (input.ticks[op] >= 0) {
-      opNodes[op] = network.addNode();
-      network.addEdge(opNodes[op], FlowNetwork::kSink, Capacity(price.tick) * input.ticks[op]);
+      opNodes[op] = graph.addNode();
+      graph.addEdge(opNodes[op], MinimumCut::kSink, Capacity(price.tick) * input.ticks[op]);
     }
   std::vector<int> valueNodes(problem.values.size(), -1);
   for (size_t i = 0; i < problem.values.size(); ++i) {
@@ -94,18 +94,18 @@ RecomputeCut::RecomputeCut(const RecomputeInput &input, RecomputePrice price, in
     int producer = value.producer < 0 ? -1 : opNodes[value.producer];
     if (producer < 0 && value.bytes == 0)
       continue;
-    valueNodes[i] = network.addNode();
-    network.addEdge(valueNodes[i], producer < 0 ? FlowNetwork::kSink : producer,
-                    Capacity(price.byte) * value.bytes);
+    valueNodes[i] = graph.addNode();
+    graph.addEdge(valueNodes[i], producer < 0 ? MinimumCut::kSink : producer,
+                  Capacity(price.byte) * value.bytes);
     if (value.usedBackward)
-      network.addEdge(FlowNetwork::kSource, valueNodes[i], FlowNetwork::kInfinite);
+      graph.addEdge(MinimumCut::kSource, valueNodes[i], MinimumCut::kInfinite);
   }
   for (int op = 0; op < numOps; ++op)
     if (opNodes[op] >= 0)
       for (int value : problem.ops[op].operands)
         if (valueNodes[value] >= 0)
-          network.addEdge(opNodes[op], valueNodes[value], FlowNetwork::kInfinite);
-  cost = network.maximize();
+          graph.addEdge(opNodes[op], valueNodes[value], MinimumCut::kInfinite);
+  cost = graph.maximize();
 }
 
 std::vector<bool> RecomputeCut::getChoice(const std::vector<bool> &side) const {
@@ -119,7 +119,7 @@ std::vector<bool> RecomputeCut::getChoice(const std::vector<bool> &side) const {
 static std::vector<bool> findKeepLeast(const RecomputeInput &input) {
   // A byte costs more than all time.
   RecomputeCut cut(input, {1, input.totalTicks + 1});
-  return cut.getChoice(cut.network.smallestSourceSide());
+  return cut.getChoice(cut.graph.smallestSourceSide());
 }
 
 RecomputeChoice dtc::keepLeast(const RecomputeProblem &problem) {
@@ -144,9 +144,9 @@ struct Bracket {
 /// exceeds. With ops that would end that, the one with the fewest ticks fits.
 static void narrow(Bracket &bracket, const RecomputeInput &input, const RecomputeCut &cut,
                    int64_t keepBytes) {
-  const FlowNetwork &network = cut.network;
-  std::vector<bool> side = network.smallestSourceSide();
-  std::vector<bool> large = network.largestSourceSide();
+  const MinimumCut &graph = cut.graph;
+  std::vector<bool> side = graph.smallestSourceSide();
+  std::vector<bool> large = graph.largestSourceSide();
   std::vector<int> nodeOps(side.size(), -1);
   for (size_t op = 0; op < cut.opNodes.size(); ++op)
     if (cut.opNodes[op] >= 0)
@@ -160,7 +160,7 @@ static void narrow(Bracket &bracket, const RecomputeInput &input, const Recomput
       continue;
     size_t mark = selection.getMark();
     std::vector<bool> extended = side;
-    bool isNew = network.extendSourceSide(node, extended, [&](int reached) {
+    bool isNew = graph.extendSourceSide(node, extended, [&](int reached) {
       if (nodeOps[reached] >= 0 && !ends[reached] && !selection.isComputed(nodeOps[reached]))
         selection.toggle(nodeOps[reached]);
       return !ends[reached];
@@ -189,8 +189,8 @@ static void findPrice(Bracket &bracket, const RecomputeInput &input, int64_t kee
     bracket.price = {exceeding.getBytes() - fitting.getBytes(),
                      fitting.getTicks() - exceeding.getTicks()};
     RecomputeCut cut(input, bracket.price);
-    std::vector<bool> small = cut.getChoice(cut.network.smallestSourceSide());
-    std::vector<bool> large = cut.getChoice(cut.network.largestSourceSide());
+    std::vector<bool> small = cut.getChoice(cut.graph.smallestSourceSide());
+    std::vector<bool> large = cut.getChoice(cut.graph.largestSourceSide());
     if (RecomputeSelection(input, small).getBytes() <= keepBytes) {
       bracket.fitting = std::move(small);
     } else if (RecomputeSelection(input, large).getBytes() > keepBytes) {
@@ -217,7 +217,7 @@ RecomputeChoice dtc::chooseRecompute(const RecomputeProblem &problem, int64_t ke
     return least;
   // What costs nothing is computed again first: a tick costs more than all bytes.
   RecomputeCut free(input, {input.totalBytes + 1, 1});
-  bracket.exceeding = free.getChoice(free.network.smallestSourceSide());
+  bracket.exceeding = free.getChoice(free.graph.smallestSourceSide());
   RecomputeChoice fast = evaluateRecompute(problem, bracket.exceeding);
   if (fast.keptBytes <= keepBytes)
     return fast;

@@ -10,7 +10,7 @@
 
 using namespace dtc;
 
-using Cost = FlowNetwork::Capacity;
+using Cost = MinimumCut::Capacity;
 
 namespace {
 /// Decides op by op, from the last to the first: so it is known what is needed.

@@ -12,7 +12,7 @@
 
 using namespace dtc;
 
-using Cost = FlowNetwork::Capacity;
+using Cost = MinimumCut::Capacity;
 
 //===----------------------------------------------------------------------===//
 // RecomputeSelection

@@ -50,9 +50,9 @@ struct RecomputeCut {
   /// By op, whether it is computed again, where `side` is the side of the source.
   std::vector<bool> getChoice(const std::vector<bool> &side) const;
 
-  FlowNetwork network;
-  std::vector<int> opNodes;       ///< by op; -1: it has none
-  FlowNetwork::Capacity cost = 0; ///< of the cheapest choices
+  MinimumCut graph;
+  std::vector<int> opNodes;      ///< by op; -1: it has none
+  MinimumCut::Capacity cost = 0; ///< of the cheapest choices
 };
 
 /// A choice that changes op by op, and can go back.

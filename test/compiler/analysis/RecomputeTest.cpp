@@ -321,14 +321,14 @@ TEST(RecomputeTest, ChoicesOfRisingPricesAreNested) {
     for (int64_t price = 1; price < input.totalTicks; price *= 3) {
       RecomputeCut cut(input, {1, price});
       for (bool isLargest : {false, true}) {
-        std::vector<bool> choice = cut.getChoice(isLargest ? cut.network.largestSourceSide()
-                                                           : cut.network.smallestSourceSide());
+        std::vector<bool> choice = cut.getChoice(isLargest ? cut.graph.largestSourceSide()
+                                                           : cut.graph.smallestSourceSide());
         for (size_t op = 0; op < choice.size(); ++op)
           EXPECT_TRUE(choice[op] || !before[isLargest][op]) << "price=" << price << " op=" << op;
         before[isLargest] = choice;
         RecomputeSelection selection(input, choice);
         EXPECT_TRUE(cut.cost ==
-                    FlowNetwork::Capacity(price) * selection.getBytes() + selection.getTicks());
+                    MinimumCut::Capacity(price) * selection.getBytes() + selection.getTicks());
       }
     }
   });

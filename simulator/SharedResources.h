@@ -1,11 +1,11 @@
-//===- FlowNetwork.h - Shared resources of a simulation -------------------===//
+//===- SharedResources.h - Shared resources of a simulation ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_SIMULATOR_FLOWNETWORK_H
-#define DTC_SIMULATOR_FLOWNETWORK_H
+#ifndef DTC_SIMULATOR_SHAREDRESOURCES_H
+#define DTC_SIMULATOR_SHAREDRESOURCES_H
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace dtc::runtime {
 /// Flows of work through resources that they share. A flow takes a number of seconds when it is
 /// alone; a resource that is asked for more than it has gives each flow its part, and a flow goes
 /// as fast as the scarcest of its resources lets it.
-class FlowNetwork {
+class SharedResources {
 public:
   using Resource = uint32_t;
   using Flow = uint32_t;
@@ -75,4 +75,4 @@ private:
 
 } // namespace dtc::runtime
 
-#endif // DTC_SIMULATOR_FLOWNETWORK_H
+#endif // DTC_SIMULATOR_SHAREDRESOURCES_H

@@ -1,21 +1,21 @@
-//===- FlowNetwork.cpp - Shared resources of a simulation -----------------===//
+//===- SharedResources.cpp - Shared resources of a simulation -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "simulator/FlowNetwork.h"
+#include "simulator/SharedResources.h"
 
 #include <algorithm>
 
 namespace dtc::runtime {
 
-FlowNetwork::Resource FlowNetwork::addResource(double capacity) {
+SharedResources::Resource SharedResources::addResource(double capacity) {
   resources.push_back({capacity, 0, {}});
   return static_cast<Resource>(resources.size() - 1);
 }
 
-void FlowNetwork::update(double now, Flow number, std::vector<End> &ends) {
+void SharedResources::update(double now, Flow number, std::vector<End> &ends) {
   State &flow = flows[number];
   flow.remaining = std::max(0.0, flow.remaining - (now - flow.updated) * flow.rate);
   flow.updated = now;
@@ -31,15 +31,16 @@ void FlowNetwork::update(double now, Flow number, std::vector<End> &ends) {
   ends.push_back({now + flow.remaining / rate, number, ++flow.version});
 }
 
-void FlowNetwork::updateOthers(double now, const Uses &uses, Flow except, std::vector<End> &ends) {
+void SharedResources::updateOthers(double now, const Uses &uses, Flow except,
+                                   std::vector<End> &ends) {
   for (size_t i = 0; i < uses.count; ++i)
     for (Flow other : resources[uses.uses[i].resource].flows)
       if (other != except)
         update(now, other, ends);
 }
 
-FlowNetwork::Flow FlowNetwork::start(double now, double seconds, const Uses &uses, double factor,
-                                     std::vector<End> &ends) {
+SharedResources::Flow SharedResources::start(double now, double seconds, const Uses &uses,
+                                             double factor, std::vector<End> &ends) {
   Flow number;
   if (unused.empty()) {
     number = static_cast<Flow>(flows.size());
@@ -65,7 +66,7 @@ FlowNetwork::Flow FlowNetwork::start(double now, double seconds, const Uses &use
   return number;
 }
 
-bool FlowNetwork::finish(const End &end, std::vector<End> &ends) {
+bool SharedResources::finish(const End &end, std::vector<End> &ends) {
   State &flow = flows[end.flow];
   if (!flow.isActive || flow.version != end.version)
     return false;
@@ -84,7 +85,7 @@ bool FlowNetwork::finish(const End &end, std::vector<End> &ends) {
   return true;
 }
 
-void FlowNetwork::setFactor(double now, Flow flow, double factor, std::vector<End> &ends) {
+void SharedResources::setFactor(double now, Flow flow, double factor, std::vector<End> &ends) {
   if (flows[flow].factor == factor)
     return;
   flows[flow].factor = factor;

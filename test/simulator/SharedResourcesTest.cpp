@@ -1,10 +1,10 @@
-//===- FlowNetworkTest.cpp - Tests of shared resources --------------------===//
+//===- SharedResourcesTest.cpp - Tests of shared resources ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "simulator/FlowNetwork.h"
+#include "simulator/SharedResources.h"
 
 #include "test/lib/RandomCases.h"
 
@@ -22,24 +22,24 @@ namespace {
 
 struct Job {
   double start = 0, seconds = 0, factor = 1;
-  FlowNetwork::Uses uses;
+  SharedResources::Uses uses;
   // From a time on it has another factor.
   std::optional<double> changed = std::nullopt;
   double laterFactor = 1;
 };
 
-/// When each job ends, by the network and a queue of events as simulators have it.
+/// When each job ends, by the shared resources and a queue of events as simulators have it.
 std::vector<double> endsOf(const std::vector<double> &capacities, const std::vector<Job> &jobs) {
-  FlowNetwork network;
+  SharedResources resources;
   for (double capacity : capacities)
-    network.addResource(capacity);
+    resources.addResource(capacity);
   struct Later {
-    bool operator()(const FlowNetwork::End &a, const FlowNetwork::End &b) const {
+    bool operator()(const SharedResources::End &a, const SharedResources::End &b) const {
       return a.time > b.time;
     }
   };
-  std::priority_queue<FlowNetwork::End, std::vector<FlowNetwork::End>, Later> queue;
-  std::vector<FlowNetwork::End> ends;
+  std::priority_queue<SharedResources::End, std::vector<SharedResources::End>, Later> queue;
+  std::vector<SharedResources::End> ends;
   // Starts and changes of factors, by time.
   std::vector<std::tuple<double, bool, size_t>> actions;
   for (size_t j = 0; j < jobs.size(); ++j) {
@@ -49,14 +49,14 @@ std::vector<double> endsOf(const std::vector<double> &capacities, const std::vec
   }
   std::sort(actions.begin(), actions.end());
   std::vector<double> result(jobs.size(), -1);
-  std::vector<std::optional<FlowNetwork::Flow>> flows(jobs.size());
+  std::vector<std::optional<SharedResources::Flow>> flows(jobs.size());
   std::vector<size_t> owners(jobs.size());
   for (size_t next = 0; next < actions.size() || !queue.empty();) {
     if (!queue.empty() &&
         (next == actions.size() || queue.top().time < std::get<0>(actions[next]))) {
-      FlowNetwork::End end = queue.top();
+      SharedResources::End end = queue.top();
       queue.pop();
-      if (network.finish(end, ends)) {
+      if (resources.finish(end, ends)) {
         EXPECT_EQ(result[owners[end.flow]], -1) << "ends twice";
         result[owners[end.flow]] = end.time;
         flows[owners[end.flow]].reset();
@@ -64,15 +64,15 @@ std::vector<double> endsOf(const std::vector<double> &capacities, const std::vec
     } else {
       auto [time, isChange, j] = actions[next++];
       if (!isChange) {
-        FlowNetwork::Flow flow =
-            network.start(time, jobs[j].seconds, jobs[j].uses, jobs[j].factor, ends);
+        SharedResources::Flow flow =
+            resources.start(time, jobs[j].seconds, jobs[j].uses, jobs[j].factor, ends);
         flows[j] = flow;
         owners[flow] = j;
       } else if (flows[j]) {
-        network.setFactor(time, *flows[j], jobs[j].laterFactor, ends);
+        resources.setFactor(time, *flows[j], jobs[j].laterFactor, ends);
       }
     }
-    for (const FlowNetwork::End &end : ends)
+    for (const SharedResources::End &end : ends)
       queue.push(end);
     ends.clear();
   }
@@ -121,16 +121,16 @@ std::vector<double> endsByDefinition(const std::vector<double> &capacities,
   return result;
 }
 
-FlowNetwork::Uses usesOf(const std::vector<FlowNetwork::Use> &list) {
-  FlowNetwork::Uses uses;
-  for (const FlowNetwork::Use &use : list)
+SharedResources::Uses usesOf(const std::vector<SharedResources::Use> &list) {
+  SharedResources::Uses uses;
+  for (const SharedResources::Use &use : list)
     uses.add(use.resource, use.demand);
   return uses;
 }
 
 } // namespace
 
-TEST(FlowNetwork, AloneAFlowTakesItsTime) {
+TEST(SharedResources, AloneAFlowTakesItsTime) {
   EXPECT_EQ(endsOf({1}, {{0, 5, 1, usesOf({{0, 1}})}}), (std::vector<double>{5}));
   EXPECT_EQ(endsOf({1}, {{2, 5, 1, usesOf({})}}), (std::vector<double>{7}));
   // More than it asks for makes it no faster.
@@ -139,8 +139,8 @@ TEST(FlowNetwork, AloneAFlowTakesItsTime) {
   EXPECT_EQ(endsOf({1}, {{3, 0, 1, usesOf({{0, 1}})}}), (std::vector<double>{3}));
 }
 
-TEST(FlowNetwork, TwoShareEvenly) {
-  FlowNetwork::Uses one = usesOf({{0, 1}});
+TEST(SharedResources, TwoShareEvenly) {
+  SharedResources::Uses one = usesOf({{0, 1}});
   // The longer one has all of it from 4 on.
   EXPECT_EQ(endsOf({1}, {{0, 2, 1, one}, {0, 5, 1, one}}), (std::vector<double>{4, 7}));
   // At once: both end at the same time, and neither is lost.
@@ -151,20 +151,20 @@ TEST(FlowNetwork, TwoShareEvenly) {
 }
 
 /// A flow through two resources goes as fast as the scarcer one lets it.
-TEST(FlowNetwork, TheScarcestHolds) {
+TEST(SharedResources, TheScarcestHolds) {
   EXPECT_EQ(endsOf({1, 1}, {{0, 3, 1, usesOf({{0, 1}, {1, 1}})},
                             {0, 9, 1, usesOf({{1, 2}})},
                             {0, 1, 1, usesOf({{0, 1}})}}),
             (std::vector<double>{9, 21, 2}));
 }
 
-TEST(FlowNetwork, FactorsSlowDown) {
+TEST(SharedResources, FactorsSlowDown) {
   EXPECT_EQ(endsOf({1}, {{0, 4, 0.5, usesOf({{0, 1}})}}), (std::vector<double>{8}));
   EXPECT_EQ(endsOf({1}, {{0, 4, 1, usesOf({{0, 1}}), 2.0, 0.5}}), (std::vector<double>{6}));
   EXPECT_EQ(endsOf({1}, {{0, 4, 0.5, usesOf({{0, 1}}), 4.0, 1}}), (std::vector<double>{6}));
 }
 
-TEST(FlowNetwork, RandomFlowsEndAsByDefinition) {
+TEST(SharedResources, RandomFlowsEndAsByDefinition) {
   const uint64_t count = dtc::test::randomCases(400), seed = dtc::test::randomSeed();
   std::mt19937_64 random(seed);
   auto real = [&](double low, double high) {
@@ -183,11 +183,11 @@ TEST(FlowNetwork, RandomFlowsEndAsByDefinition) {
       job.seconds = isWhole ? static_cast<double>(1 + random() % 5) : real(0.1, 5);
       job.factor = random() % 3 ? 1 : real(0.3, 1);
       // Every resource at most once.
-      std::vector<FlowNetwork::Resource> order;
+      std::vector<SharedResources::Resource> order;
       for (size_t r = 0; r < capacities.size(); ++r)
-        order.push_back(static_cast<FlowNetwork::Resource>(r));
+        order.push_back(static_cast<SharedResources::Resource>(r));
       std::shuffle(order.begin(), order.end(), random);
-      size_t count = random() % (std::min(capacities.size(), FlowNetwork::mostUses) + 1);
+      size_t count = random() % (std::min(capacities.size(), SharedResources::mostUses) + 1);
       for (size_t u = 0; u < count; ++u)
         job.uses.add(order[u], isWhole ? 1 : real(0.5, 2));
       if (random() % 3 == 0) {
