@@ -39,11 +39,9 @@ MaybeError ProcessCommunicator::run(Group group, std::span<const CollectiveSpec>
   const char *what = name(specs.front().kind);
   if (static_cast<size_t>(specs.front().members) != membership.shared->numMembers())
     return Error{"the collective is for a group of another size"};
-  MaybeError error;
-  if (!membership.shared->run(membership.member, specs, operands, error) && !world->failure())
-    error = Error{std::string(what) + ": the members of the group called different collectives"};
+  MaybeError error = membership.shared->run(membership.member, specs, operands);
   // The first reason holds, in all processes.
-  if (error)
+  if (error && !world->failure())
     world->abort(*error);
   if (MaybeError failure = world->failure())
     return failure->inContext(what);
