@@ -31,7 +31,7 @@ class ConstraintError {
 public:
   ConstraintError(mlir::InFlightDiagnostic diagnostic, llvm::StringRef label)
       : diagnostic(std::move(diagnostic)), label(label) {}
-  ConstraintError(ConstraintError &&other)
+  ConstraintError(ConstraintError &&other) noexcept
       : diagnostic(std::move(other.diagnostic)), label(std::exchange(other.label, std::nullopt)) {}
   ConstraintError &operator=(ConstraintError &&) = delete;
   ~ConstraintError() {
