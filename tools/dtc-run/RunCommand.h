@@ -22,6 +22,7 @@
 namespace dtc {
 
 class Launch;
+struct ElasticPlan;
 
 /// Runs a plan, measures the machine, or lists devices.
 class RunCommand {
@@ -44,6 +45,7 @@ private:
   int checkFabric();
   /// Starts the processes, and starts them again where one was lost.
   int launch();
+  runtime::MaybeError shrink(const std::vector<ElasticPlan> &plans, int64_t devices);
   /// Alone, or as one of several processes.
   int runPlan();
   int runTogether();
@@ -68,6 +70,7 @@ private:
   bool showsPlacement = false, checksFabric = false;
   int64_t processesPerHost = 0; // that are thought of; 0: none are
   int64_t maxRestarts = 0;
+  std::string elasticFolder;
   std::string network = "tcp"; // of the processes to start
   runtime::ControlOptions control;
   double heartbeatTimeout = 10; // seconds

@@ -11,6 +11,7 @@
 #include "runtime/train/FlightRecord.h"
 #include "support/Print.h"
 #include "support/Printable.h"
+#include "tools/dtc-run/Elastic.h"
 #include "tools/dtc-run/Launch.h"
 #include "tools/dtc-run/LaunchProcesses.h"
 #include "tools/dtc-run/Launchers.h"
@@ -25,6 +26,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 #include <xxhash.h>
@@ -65,6 +67,14 @@ void RunCommand::addProcessFlags() {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 16))
       ->needs(app.get_option("--checkpoint"))
       ->capture_default_str();
+  app.add_option(
+         "--elastic", elasticFolder,
+         "With --max-restarts: a folder of plans for fewer devices, of the same batch; after "
+         "a process was lost, the run goes on with the largest that the devices of the "
+         "others can have")
+      ->type_name("FOLDER")
+      ->needs(app.get_option("--max-restarts"))
+      ->excludes(app.get_option("--devices-per-process"));
   app.add_option("--heartbeat-timeout", heartbeatTimeout,
                  "Of several processes: end all when nothing has been heard of one of them for so "
                  "many seconds")
@@ -193,7 +203,32 @@ int RunCommand::printPlacement() {
   return 0;
 }
 
+/// Goes on with the devices of all processes but the one that was lost.
+MaybeError RunCommand::shrink(const std::vector<ElasticPlan> &plans, int64_t devices) {
+  // As many devices as a process has had.
+  int64_t each = (devices + numProcesses - 1) / numProcesses, left = devices - each;
+  std::optional<ElasticPlan> next = planFor(plans, left);
+  if (!next)
+    return Error{
+        fmt::format("a process with {} devices was lost, and --elastic has no plan for the "
+                    "{} that are left; its smallest is for {}",
+                    each, left, plans.back().devices)};
+  std::ranges::replace(arguments, train.planPath, next->path);
+  train.planPath = next->path;
+  int64_t before = std::exchange(numProcesses, (next->devices + each - 1) / each);
+  printTo(stderr, "note: goes on with {} for {} devices, in {} processes instead of {}\n",
+          printable(next->path), next->devices, numProcesses, before);
+  return std::nullopt;
+}
+
 int RunCommand::launch() {
+  std::vector<ElasticPlan> plans;
+  if (!elasticFolder.empty()) {
+    Expected<std::vector<ElasticPlan>> found = findElasticPlans(elasticFolder, train.planPath);
+    if (!found)
+      return fail(found.error().message);
+    plans = std::move(*found);
+  }
   for (int64_t restarts = 0;; ++restarts) {
     Expected<LaunchedRun> run = launchProcesses(numProcesses, network == "mpi", arguments);
     if (!run)
@@ -204,6 +239,12 @@ int RunCommand::launch() {
             restarts + 1, maxRestarts);
     if (!isGiven("--resume") && restarts == 0)
       arguments.push_back("--resume");
+    if (plans.empty())
+      continue;
+    Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
+    MaybeError error = plan ? shrink(plans, meshOf(**plan).numDevices()) : plan.error();
+    if (error)
+      return fail(error->message);
   }
 }
 
