@@ -231,6 +231,8 @@ Expected<Rendezvous> join(const RendezvousOptions &options, OwnedFile file,
     return withFirst(answer.error().message);
   if (answer->starts_with("no\n"))
     return withFirst(answer->substr(3));
+  if (!answer->starts_with("yes\n"))
+    return withFirst("it is no dtc-run of this version");
   std::istringstream lines(*answer);
   std::string word, secret, host, address, port;
   std::getline(lines, word);

@@ -37,15 +37,20 @@ static Expected<AddressList> lookUp(const std::string &address, int port, int fl
   return AddressList(list, freeaddrinfo);
 }
 
-SocketEndpoint ownEnd(int file) {
-  sockaddr_storage bound = {};
-  socklen_t size = sizeof(bound);
+static SocketEndpoint endpointOf(const sockaddr_storage &where, socklen_t size) {
   char text[NI_MAXHOST] = {}, port[NI_MAXSERV] = {};
-  if (getsockname(file, reinterpret_cast<sockaddr *>(&bound), &size) != 0 ||
-      getnameinfo(reinterpret_cast<sockaddr *>(&bound), size, text, sizeof(text), port,
+  if (getnameinfo(reinterpret_cast<const sockaddr *>(&where), size, text, sizeof(text), port,
                   sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
   return {text, std::atoi(port)};
+}
+
+SocketEndpoint ownEnd(int file) {
+  sockaddr_storage bound = {};
+  socklen_t size = sizeof(bound);
+  if (getsockname(file, reinterpret_cast<sockaddr *>(&bound), &size) != 0)
+    return {};
+  return endpointOf(bound, size);
 }
 
 static bool awaitFile(int file, short what, SocketTime deadline) {
@@ -140,6 +145,18 @@ Expected<SocketListener> listenAt(const std::string &address, int port) {
   return listener;
 }
 
+/// Where nobody listens at a port of this host, the system may choose just that one for the socket
+/// that connects.
+static bool isToItself(int file) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  SocketEndpoint own = ownEnd(file);
+  if (getpeername(file, reinterpret_cast<sockaddr *>(&peer), &size) != 0)
+    return false;
+  SocketEndpoint other = endpointOf(peer, size);
+  return own.port == other.port && own.address == other.address;
+}
+
 Expected<OwnedFile> connectTo(const std::string &address, int port, SocketTime deadline) {
   std::string why = "it does not answer";
   for (auto pause = 10ms;; pause = std::min(pause * 2, 500ms)) {
@@ -158,9 +175,9 @@ Expected<OwnedFile> connectTo(const std::string &address, int port, SocketTime d
       if (!awaitFile(file.get(), POLLOUT, std::min(deadline, Clock::now() + 5s)))
         continue;
       getsockopt(file.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-      if (error == 0)
+      if (error == 0 && !isToItself(file.get()))
         return file;
-      why = std::strerror(error);
+      why = std::strerror(error == 0 ? ECONNREFUSED : error);
     }
     if (Clock::now() + pause > deadline)
       return Error{why};

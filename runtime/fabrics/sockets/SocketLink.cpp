@@ -75,6 +75,9 @@ void SocketLink::send(const Operation &operation) {
     std::lock_guard lock(mutex);
     if (isBroken)
       return operation->fail(broken);
+    if (isCut)
+      return operation->fail(
+          fmt::format("process {}: a message to it was given up before all of it was sent", other));
     if (!handle)
       return matchLocal(operation);
     if (operation->bytes <= kLargestUnasked) {
@@ -200,13 +203,8 @@ void SocketLink::tryToMove() {
   if (!handle)
     return;
   std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock)
-    return;
-  moveLocked();
-  if (MaybeError told = std::exchange(reason, std::nullopt)) {
-    lock.unlock();
-    heard(*told);
-  }
+  if (lock)
+    moveLocked();
 }
 
 void SocketLink::tellAbort(const std::string &text) {

@@ -68,7 +68,7 @@ public:
 
   /// Writes and reads what can be written and read without waiting.
   void move();
-  /// As move(), unless another thread does it.
+  /// As move(), unless another thread does it. The reason of an abort is told by move() alone.
   void tryToMove();
 
   void tellAbort(const std::string &reason);

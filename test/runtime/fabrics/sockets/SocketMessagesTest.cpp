@@ -227,6 +227,23 @@ TEST(SocketLink, WhatIsNoMessage) {
   EXPECT_NE(received->error.find("process 1: it sends what is no message"), std::string::npos);
 }
 
+/// What comes after a part of a message would be taken for the rest of it.
+TEST(SocketLink, NothingIsSentAfterAPart) {
+  Pair pair;
+  std::vector<std::byte> memory(1 << 20);
+  MessagePart large{memory.data(), memory.size()}, small{memory.data(), 8};
+  auto sent = std::make_shared<SocketOperation>(std::span(&large, 1));
+  int few = 4096;
+  ASSERT_EQ(setsockopt(pair.first->file(), SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)), 0);
+  pair.first->send(sent);
+  ASSERT_EQ(sent->state, SocketOperation::UnderWay);
+  pair.first->cancel(sent);
+  auto later = std::make_shared<SocketOperation>(std::span(&small, 1));
+  pair.first->send(later);
+  EXPECT_EQ(later->state, SocketOperation::Failed);
+  EXPECT_EQ(later->error, "process 1: a message to it was given up before all of it was sent");
+}
+
 /// After an abort nothing writes to the memory of what was given up.
 TEST(SocketLink, NothingIsWrittenAfterCancel) {
   Pair one;
