@@ -41,16 +41,20 @@ inline int runTool(int (*tool)(int, char **), int argc, char **argv) {
 }
 
 /// Parses the command line. Returns the exit status if the tool is to end at once: 0 after --help
-/// and --version, 1 after an error, which names the tool's --help.
-inline std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
+/// and --version, or that of failed(message) after an error, whose message names the tool's --help.
+template <typename Failed>
+std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv, const Failed &failed) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return app.exit(error);
-    return fail(std::string(error.what()) + "; see " + app.get_name() + " --help");
+    return failed(std::string(error.what()) + "; see " + app.get_name() + " --help");
   }
   return std::nullopt;
+}
+inline std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
+  return parseCommandLine(app, argc, argv, fail);
 }
 
 } // namespace dtc

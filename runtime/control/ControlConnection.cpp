@@ -61,7 +61,9 @@ ControlConnection::open(int64_t process, const std::string &host, const ControlO
 ControlConnection::ControlConnection(std::unique_ptr<Loop> loop) : loop(std::move(loop)) {}
 ControlConnection::~ControlConnection() = default;
 
-void ControlConnection::report(const std::string &error) { loop->report(error); }
+void ControlConnection::report(const std::string &error, int64_t point) {
+  loop->report(error, point);
+}
 
 std::optional<RunEnd> ControlConnection::awaitEnd(std::chrono::milliseconds atMost) const {
   return loop->awaitEnd(atMost);

@@ -44,6 +44,10 @@ struct ControlOptions {
 struct ControlHooks {
   /// What this process is at, for the others to print; empty if nothing waits for it.
   std::function<std::string()> describe;
+  /// How far this process has come in what all do in the same order. Where another one has found an
+  /// error that this one, which decides, may still find too, it waits for that: what all find is
+  /// told as this one's own.
+  std::function<int64_t()> point;
   /// The run ends. Called in the one process that speaks for all, before the others are told.
   std::function<void(const RunEnd &)> speak;
   /// The run ends: makes what waits for other processes give up. In each process, once.
@@ -67,8 +71,9 @@ public:
   ControlConnection(const ControlConnection &) = delete;
   ControlConnection &operator=(const ControlConnection &) = delete;
 
-  /// Tells all that this process has found an error, which ends the run. From any thread.
-  void report(const std::string &error);
+  /// Tells all that this process has found an error, which ends the run. From any thread. `point`
+  /// is ControlHooks::point() where it was found.
+  void report(const std::string &error, int64_t point = 0);
   /// Waits for the end of the run, as some process has decided it; none if there is none yet.
   std::optional<RunEnd> awaitEnd(std::chrono::milliseconds atMost) const;
 

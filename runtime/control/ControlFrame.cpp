@@ -10,7 +10,7 @@
 
 namespace dtc::runtime {
 
-static constexpr size_t kLengthBytes = 4, kHeadBytes = 6;
+static constexpr size_t kLengthBytes = 4, kHeadBytes = 10;
 
 static void appendNumber(std::string &bytes, uint32_t value) {
   for (int shift = 0; shift < 32; shift += 8)
@@ -31,6 +31,7 @@ std::string encode(const ControlFrame &frame) {
   bytes.push_back(static_cast<char>(frame.kind));
   bytes.push_back(frame.flag ? 1 : 0);
   appendNumber(bytes, static_cast<uint32_t>(frame.process));
+  appendNumber(bytes, static_cast<uint32_t>(frame.point));
   bytes += text;
   return bytes;
 }
@@ -48,7 +49,8 @@ Expected<std::optional<ControlFrame>> takeFrame(std::string &received, size_t mo
   if (kind < ControlFrame::Hello || kind > ControlFrame::Goodbye || flag > 1)
     return Error{fmt::format("a frame of kind {} with flag {}", kind, flag)};
   ControlFrame frame{static_cast<ControlFrame::Kind>(kind), flag == 1, numberAt(received, 6),
-                     received.substr(kLengthBytes + kHeadBytes, length - kHeadBytes)};
+                     received.substr(kLengthBytes + kHeadBytes, length - kHeadBytes),
+                     numberAt(received, 10)};
   received.erase(0, kLengthBytes + length);
   return std::optional(std::move(frame));
 }

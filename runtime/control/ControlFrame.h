@@ -18,7 +18,7 @@
 namespace dtc::runtime {
 
 /// Of a frame on the control connection. On the wire: the bytes that follow (32 bits), the kind
-/// (8), a flag (8), the process (32), all little endian, then the text.
+/// (8), a flag (8), the process (32), the point (32), all little endian, then the text.
 struct ControlFrame {
   enum Kind : uint8_t {
     Hello = 1,    // the first one of a connection: `process` is who connects, the text the secret
@@ -34,6 +34,7 @@ struct ControlFrame {
   bool flag = false;
   int64_t process = 0;
   std::string text = {};
+  int64_t point = 0; // of a Report: see Findings::fail()
 };
 
 /// Most bytes of a text; longer ones are cut.

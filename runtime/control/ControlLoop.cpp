@@ -26,6 +26,8 @@ static constexpr auto kStrangerTime = 5s;
 static constexpr auto kSuccessionTime = 2s;
 /// How long other processes may take to report the same error.
 static constexpr auto kSettleTime = 300ms;
+/// How long this process may take to come to the point where another one has found an error.
+static constexpr auto kOwnErrorTime = 15s;
 static constexpr size_t kMostFrame = kControlTextBytes + 64;
 
 /// "23:41:07 UTC".
@@ -75,10 +77,10 @@ ControlConnection::Loop::~Loop() {
   thread.join();
 }
 
-void ControlConnection::Loop::report(const std::string &error) {
+void ControlConnection::Loop::report(const std::string &error, int64_t point) {
   {
     std::lock_guard lock(mutex);
-    ownReports.push_back(error);
+    ownReports.push_back({ControlFrame::Report, false, process, error, point});
   }
   eventfd_write(wake.get(), 1);
 }
@@ -363,17 +365,17 @@ void ControlConnection::Loop::hearParent() {
 //===----------------------------------------------------------------------===//
 
 void ControlConnection::Loop::takeOwnReports() {
-  std::vector<std::string> taken;
+  std::vector<ControlFrame> taken;
   {
     std::lock_guard lock(mutex);
     taken.swap(ownReports);
   }
-  for (const std::string &text : taken) {
+  for (const ControlFrame &report : taken) {
     if (!parent && !decides()) { // it has said goodbye
       above = process;
       decideFromNow();
     }
-    tell({ControlFrame::Report, false, process, text});
+    tell(report);
   }
 }
 
@@ -395,9 +397,16 @@ void ControlConnection::Loop::find(const ControlFrame &report) {
   if (report.flag)
     findings.lose(report.process, report.text);
   else
-    findings.fail(report.process, report.text);
+    findings.fail(report.process, report.text, report.point);
   if (report.flag)
     children[report.process].isDone = true;
+}
+
+/// Whether this process is still on the way to the point where another has found an error.
+bool ControlConnection::Loop::mayFindTheSame() const {
+  return hooks.point && !findings.hasLosses() && !findings.hasFailed(process) &&
+         now - askedAt < kOwnErrorTime && hooks.point() <= findings.firstPoint() &&
+         describe().empty(); // in a step devices may wait for those of the other
 }
 
 void ControlConnection::Loop::decide() {
@@ -412,6 +421,8 @@ void ControlConnection::Loop::decide() {
       children, [](const auto &each) { return each.second.isDone || each.second.hasAnswered; });
   if (now - askedAt < window &&
       !(haveAllAnswered && (findings.hasLosses() || now - askedAt > kSettleTime)))
+    return;
+  if (mayFindTheSame())
     return;
   findings.setPlace(process, describe(), now);
   for (const auto &[number, child] : children)

@@ -32,7 +32,7 @@ public:
        const ControlOptions &options, ControlHooks hooks);
   ~Loop();
 
-  void report(const std::string &error);
+  void report(const std::string &error, int64_t point);
   std::optional<RunEnd> awaitEnd(std::chrono::milliseconds atMost) const;
 
 private:
@@ -74,6 +74,7 @@ private:
   void tell(const ControlFrame &report);
   void find(const ControlFrame &report);
   void beat();
+  bool mayFindTheSame() const;
   void decide();
   void end(const RunEnd &reason);
   void sendToChildren(const ControlFrame &frame);
@@ -103,7 +104,7 @@ private:
 
   mutable std::mutex mutex; // of what follows
   mutable std::condition_variable changed;
-  std::vector<std::string> ownReports;
+  std::vector<ControlFrame> ownReports;
   std::optional<RunEnd> outcome;
   bool stopping = false;
 

@@ -23,10 +23,15 @@ void Findings::lose(int64_t process, const std::string &how) {
     losses.push_back({process, how, Clock::now()});
 }
 
-void Findings::fail(int64_t process, const std::string &text) {
+bool Findings::hasFailed(int64_t process) const {
+  return std::ranges::any_of(failures,
+                             [&](const Word &failure) { return failure.process == process; });
+}
+
+void Findings::fail(int64_t process, const std::string &text, int64_t point) {
   auto found = std::ranges::find(failures, process, &Word::process);
   if (found == failures.end())
-    failures.push_back({process, text, Clock::now()});
+    failures.push_back({process, text, Clock::now(), point});
   else if (text.find(found->text) != std::string::npos)
     found->text = text;
 }
@@ -49,8 +54,14 @@ std::string Findings::describeLoss(const Word &loss) const {
                             place->second.text);
 }
 
+const Findings::Word &Findings::firstFailure() const {
+  return *std::ranges::min_element(failures, {}, &Word::point); // the first of those that are equal
+}
+
+int64_t Findings::firstPoint() const { return firstFailure().point; }
+
 std::string Findings::describeFailure() const {
-  const Word &first = failures.front();
+  const Word &first = firstFailure();
   // What the process that speaks for all has found itself needs no name.
   if (std::ranges::any_of(failures, [&](const Word &failure) {
         return failure.process == 0 && failure.text == first.text;
@@ -62,7 +73,7 @@ std::string Findings::describeFailure() const {
 RunEnd Findings::decide() const {
   RunEnd end;
   end.hasLostProcess = !losses.empty();
-  int64_t culprit = losses.empty() ? failures.front().process : losses.front().process;
+  int64_t culprit = losses.empty() ? firstFailure().process : losses.front().process;
   end.reason = losses.empty() ? describeFailure() : describeLoss(losses.front());
   for (size_t i = 1; i < std::min(losses.size(), kMostPlaces); ++i)
     end.reason += "\n  " + describeLoss(losses[i]);

@@ -33,17 +33,21 @@ public:
 
   /// A process was lost; `how` says what was seen of it. The first word on a process holds.
   void lose(int64_t process, const std::string &how);
-  /// A process has found an error. Of several texts the one holds that contains the first.
-  void fail(int64_t process, const std::string &text);
+  /// A process has found an error. Of several texts the one holds that contains the first. `point`
+  /// says how far it has come in what all processes do in the same order.
+  void fail(int64_t process, const std::string &text, int64_t point = 0);
   /// What a process is at; empty: nothing that others could wait for.
   void setPlace(int64_t process, const std::string &text, Clock::time_point when);
 
   bool isEmpty() const { return losses.empty() && failures.empty(); }
   bool hasLosses() const { return !losses.empty(); }
   bool isLost(int64_t process) const;
+  bool hasFailed(int64_t process) const;
+  /// Of the error that decide() names. There is one.
+  int64_t firstPoint() const;
 
-  /// The first cause: a loss rather than an error, which may follow from it; then the earlier. And
-  /// what the other processes were at.
+  /// The first cause: a loss rather than an error, which may follow from it; then that of the
+  /// earlier point, then the one that came earlier. And what the other processes were at.
   RunEnd decide() const;
 
 private:
@@ -51,6 +55,7 @@ private:
     int64_t process = 0;
     std::string text;
     Clock::time_point when;
+    int64_t point = 0;
   };
   struct Place {
     std::string text;
@@ -58,6 +63,7 @@ private:
   };
   std::string name(int64_t process) const;
   std::string describeLoss(const Word &loss) const;
+  const Word &firstFailure() const;
   std::string describeFailure() const;
 
   std::vector<std::string> hosts;

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace dtc::runtime {
 
@@ -22,9 +24,10 @@ DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t
                                const DeviceResources &resources, const DeviceOptions &options)
     : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
       resources(resources), compute(resources.compute()), arena(resources.arena().data()),
-      batches(options.batches), injections(options.injections),
+      batches(options.batches), delay(options.delay), injections(options.injections),
       layout(program, resources.getDevice(), options.batches),
-      stepTimes(program, options.profile, options.traceSteps, options.batches) {
+      stepTimes(program, options.profile, options.traceSteps, options.batches,
+                options.measureWaits) {
   const Mesh &mesh = this->plan->mesh;
   std::vector<int64_t> coordinates = mesh.coordinates(index);
   for (size_t i = 0; i < mesh.axes().size(); ++i) {
@@ -227,7 +230,7 @@ MaybeError DeviceExecutor::enqueueCollective(Queue &queue, size_t index) {
 /// On the compute queue, after all collectives that the lane holds: those of a device keep their
 /// order.
 MaybeError DeviceExecutor::runCollective(size_t index, const PreparedCollective &collective) {
-  return measure(stepTimes.measures(), compute, StepMarks::What::CollectiveWait, index,
+  return measure(stepTimes.measuresWaits(), compute, StepMarks::What::CollectiveWait, index,
                  [&]() -> MaybeError {
                    if (lastOnLane)
                      if (MaybeError error = compute.wait(*lastOnLane))
@@ -256,7 +259,7 @@ MaybeError DeviceExecutor::startCollective(size_t index, const PreparedCollectiv
 MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
   TransferResult &result = newest().marks.newResult();
   MaybeError error = measure(
-      stepTimes.measures() || inPipeline, compute, StepMarks::What::TransferWait, index,
+      stepTimes.measuresWaits() || inPipeline, compute, StepMarks::What::TransferWait, index,
       [&] { return transfers->finish(compute, transfer, microbatch, result); }, &result);
   return error;
 }
@@ -281,7 +284,7 @@ MaybeError DeviceExecutor::communicate(size_t index) {
     return finishTransfer(index, finish->transfer);
   size_t collective = std::get<PreparedWait>(instruction).collective;
   size_t async = *std::get<PreparedCollective>(program.instructions[collective]).asyncIndex;
-  return measure(stepTimes.measures(), compute, StepMarks::What::CollectiveWait, collective,
+  return measure(stepTimes.measuresWaits(), compute, StepMarks::What::CollectiveWait, collective,
                  [&] { return compute.wait(*asyncDone[async]); });
 }
 
@@ -344,6 +347,8 @@ void DeviceExecutor::beginStep() {
 
 MaybeError DeviceExecutor::enqueueStep(const std::function<MaybeError(int64_t)> &loadInputs) {
   lastOnLane = nullptr;
+  if (delay > 0)
+    std::this_thread::sleep_for(std::chrono::duration<double>(delay));
   transfers->begin();
   if (MaybeError error = enqueueSchedule(loadInputs))
     return transfers->locate(*error);

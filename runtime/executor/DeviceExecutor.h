@@ -32,6 +32,8 @@ struct DeviceOptions {
   int64_t batches = 1;      // of a step
   size_t stepsInFlight = 1; // the most, at least 1
   std::vector<PreparedInjection> injections = {};
+  bool measureWaits = false;
+  double delay = 0; // seconds, at the beginning of each step
 };
 
 /// A device's part of a plan: its place on the mesh, its ends of the network, and what it enqueues
@@ -115,6 +117,8 @@ public:
 
   const FlightRing &getFlight() const { return flight; }
 
+  /// See Session::waitedSeconds().
+  double waitedSeconds() const { return stepTimes.waitedSeconds(); }
   /// One entry for each of the program's instructions; empty without profiling.
   const std::vector<InstructionTime> &times() const { return stepTimes.times(); }
   /// One entry for each of the program's transfers; empty without profiling.
@@ -159,6 +163,7 @@ private:
   Queue &compute; // of `resources`
   std::byte *arena;
   int64_t batches;
+  double delay; // seconds
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<DeviceTransfers> transfers;
   std::vector<AxisPosition> axes;

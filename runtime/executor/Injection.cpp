@@ -53,6 +53,23 @@ static Expected<std::map<std::string, std::string>> splitFields(const std::strin
   return fields;
 }
 
+Expected<InjectedDelay> parseDelay(const std::string &text) {
+  constexpr const char *form = "expected device=D,seconds=S";
+  Expected<std::map<std::string, std::string>> fields = splitFields(text);
+  if (!fields || fields->size() != 2 || !fields->count("device") || !fields->count("seconds"))
+    return Error{fmt::format("\"{}\": {}", text, form)};
+  std::optional<int64_t> device = parseNumber(fields->at("device"), 0);
+  const std::string &seconds = fields->at("seconds");
+  InjectedDelay delay;
+  auto [end, error] =
+      std::from_chars(seconds.data(), seconds.data() + seconds.size(), delay.seconds);
+  if (!device || error != std::errc() || end != seconds.data() + seconds.size() ||
+      !(delay.seconds >= 0 && delay.seconds <= 3600))
+    return Error{fmt::format("\"{}\": {}, a device from 0 and 0 to 3600 seconds", text, form)};
+  delay.device = *device;
+  return delay;
+}
+
 Expected<Injection> parseInjection(const std::string &text) {
   Expected<std::map<std::string, std::string>> fields = splitFields(text);
   if (!fields)

@@ -35,6 +35,15 @@ struct Injection {
   double value = std::numeric_limits<double>::infinity();
 };
 
+/// A device that is slow: it does nothing for so long at the beginning of each step.
+struct InjectedDelay {
+  int64_t device = 0;
+  double seconds = 0;
+};
+
+/// Reads "device=2,seconds=0.05", in any order.
+Expected<InjectedDelay> parseDelay(const std::string &text);
+
 /// Reads "op=h.1.mlp,step=3,device=5", in any order; `op`, `step` and `device` must be there,
 /// `kernel`, `match`, `microbatch`, `element` and `value` (inf, -inf or nan) may be.
 Expected<Injection> parseInjection(const std::string &text);

@@ -183,6 +183,19 @@ Session::prepareInjections(const SessionOptions &options) const {
   return byDevice;
 }
 
+Expected<double> Session::delayOf(int64_t device, const SessionOptions &options) const {
+  double seconds = 0;
+  for (const InjectedDelay &each : options.delays) {
+    if (each.device >= numDevices())
+      return Error{
+          fmt::format("what is to be injected: there is no device {}; the plan has devices "
+                      "0 to {}",
+                      each.device, numDevices() - 1)};
+    seconds += each.device == device ? each.seconds : 0;
+  }
+  return seconds;
+}
+
 /// Opens the devices of this entry point and of all others.
 MaybeError Session::open(const SessionOptions &options) {
   Expected<std::vector<std::vector<PreparedInjection>>> injections = prepareInjections(options);
@@ -191,10 +204,14 @@ MaybeError Session::open(const SessionOptions &options) {
   inputs.resize(static_cast<size_t>(options.batches));
   mostInFlight = std::max<size_t>(options.stepsInFlight, 1);
   DeviceOptions deviceOptions{
-      options.profile, options.traceSteps, options.batches, mostInFlight, {}};
+      options.profile, options.traceSteps, options.batches, mostInFlight, {}, options.measureWaits};
   std::span<const int64_t> held = fabric().devices();
   for (size_t i = 0; i < held.size(); ++i) {
     deviceOptions.injections = (*injections)[i];
+    Expected<double> delay = delayOf(held[i], options);
+    if (!delay)
+      return delay.error();
+    deviceOptions.delay = *delay;
     auto device =
         DeviceExecutor::create(prepared, held[i], *shared->resources[i], fabric(), deviceOptions);
     if (!device)
@@ -214,6 +231,7 @@ MaybeError Session::open(const SessionOptions &options) {
   others.batches = 1;
   others.stepsInFlight = 1;
   others.injections.clear();
+  others.delays.clear();
   for (const std::shared_ptr<const PreparedPlan> &companion : prepared->companions) {
     std::unique_ptr<Session> &added =
         companions.emplace_back(new Session(backend, companion, shared));

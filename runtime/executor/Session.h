@@ -58,8 +58,12 @@ struct SessionOptions {
   /// the inputs of the devices whose memory is not the host's. The plan's other entry points
   /// have 1.
   size_t stepsInFlight = 1;
+  /// Take the time that devices wait for others: see Session::waitedSeconds().
+  bool measureWaits = false;
   /// Numbers that are made infinite or NaN, to see what becomes of it.
   std::vector<Injection> injections = {};
+  /// Devices that are made slow.
+  std::vector<InjectedDelay> delays = {};
 };
 
 /// The time that one kind of instruction took, summed over its calls and over the devices.
@@ -185,6 +189,10 @@ public:
   /// When the last device of this process came to the end of the step that finishStep() was called
   /// for last: for times from step to step that do not depend on when the host looks.
   Event::TimePoint lastStepEnd() const { return endOfLast; }
+  /// How long the compute queues of the devices of this process did nothing but wait for
+  /// collectives and messages in the last step that is over, on average. With
+  /// SessionOptions::measureWaits, profiling or tracing.
+  double waitedSeconds() const;
 
   /// The whole tensor that the last step computed. An error once another entry point has run, which
   /// may have put other values in its place.
@@ -260,6 +268,7 @@ private:
   Expected<HostTensor> gather(const std::vector<Holder<T>> &holders, TensorType type,
                               const char *what, bool readsKept) const;
   void addPipelineTime();
+  Expected<double> delayOf(int64_t device, const SessionOptions &options) const;
 
   std::shared_ptr<const Backend> backend; // outlives the kernels
   std::shared_ptr<const PreparedPlan> prepared;

@@ -29,6 +29,13 @@ void Session::addPipelineTime() {
                             static_cast<double>(devices.size());
 }
 
+double Session::waitedSeconds() const {
+  double sum = 0;
+  for (const std::unique_ptr<DeviceExecutor> &device : devices)
+    sum += device->waitedSeconds();
+  return sum / static_cast<double>(devices.size());
+}
+
 uint64_t Session::peakBytes() const {
   uint64_t most = 0;
   for (size_t i = 0; i < prepared->programs.size(); ++i)

@@ -56,8 +56,8 @@ TransferResult &StepMarks::newResult() {
 //===----------------------------------------------------------------------===//
 
 StepTimes::StepTimes(const PreparedProgram &program, bool profile, size_t traceSteps,
-                     int64_t batches)
-    : program(program) {
+                     int64_t batches, bool waits)
+    : program(program), waits(waits) {
   if (profile) {
     instructionTimes.resize(program.instructions.size());
     timesOfTransfers.resize(program.transfers.size());
@@ -70,7 +70,7 @@ MaybeError StepTimes::collect(const StepMarks &marks) {
   using What = StepMarks::What;
   if (trace)
     trace->beginStep();
-  taskWait = 0;
+  taskWait = waited = 0;
   pipeline.reset();
   for (const Span &span : marks.spans) {
     Expected<TimePoint> begin = marks.events[span.begin]->time();
@@ -91,6 +91,7 @@ MaybeError StepTimes::collect(const StepMarks &marks) {
       break;
     case What::CollectiveWait:
       time.exposedSeconds += secondsOf(*end - *begin);
+      waited += secondsOf(*end - *begin);
       addToTrace(TraceRow::Compute, TraceEvent::Waiting, span, *begin, *end);
       break;
     case What::TransferWait:
@@ -106,6 +107,7 @@ MaybeError StepTimes::collect(const StepMarks &marks) {
 
 void StepTimes::collectTransfer(const Span &span, TimePoint begin, TimePoint end) {
   taskWait += secondsOf(end - begin);
+  waited += secondsOf(end - begin);
   const TransferResult &result = *span.result;
   if (!timesOfTransfers.empty()) {
     size_t transfer =

@@ -97,16 +97,21 @@ private:
 /// may be far ahead of the device.
 class StepTimes {
 public:
-  StepTimes(const PreparedProgram &program, bool profile, size_t traceSteps, int64_t batches);
+  StepTimes(const PreparedProgram &program, bool profile, size_t traceSteps, int64_t batches,
+            bool waits);
 
   /// Whether somebody wants to know the times of kernels and collectives.
   bool measures() const { return trace || !instructionTimes.empty(); }
+  /// Whether somebody wants to know how long the compute queue waits.
+  bool measuresWaits() const { return waits || measures(); }
   /// Adds the times of a step all of whose work is done.
   MaybeError collect(const StepMarks &marks);
 
   const std::vector<InstructionTime> &times() const { return instructionTimes; }
   const std::vector<TransferTime> &transferTimes() const { return timesOfTransfers; }
   const DeviceTrace *getTrace() const { return trace.get(); }
+  /// Of the compute queue for collectives and transfers, in the last step.
+  double waitedSeconds() const { return waited; }
   const std::optional<PipelineSpan> &pipelineSpan() const { return pipeline; }
 
 private:
@@ -123,6 +128,8 @@ private:
   std::vector<TransferTime> timesOfTransfers;
   std::unique_ptr<DeviceTrace> trace;
   std::optional<PipelineSpan> pipeline; // of the last step
+  const bool waits;
+  double waited = 0;   // in the last step
   double taskWait = 0; // for transfers, of the task whose spans are being collected
 };
 

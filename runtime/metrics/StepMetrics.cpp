@@ -13,6 +13,10 @@ namespace dtc::runtime {
 
 using Value = std::optional<double>;
 
+static Value numberOf(const std::optional<int64_t> &value) {
+  return value ? Value(static_cast<double>(*value)) : std::nullopt;
+}
+
 static constexpr Metric kMetrics[] = {
     {.name = "loss",
      .tag = "train/loss",
@@ -70,6 +74,27 @@ static constexpr Metric kMetrics[] = {
      .help = "How long training waited for the states to be copied for the last checkpoint, in "
              "seconds",
      .of = [](const StepMetrics &step) { return step.checkpointCopySeconds; }},
+    {.name = "most_wait_seconds",
+     .tag = "processes/most_wait_seconds",
+     .help = "How long the devices of the process that waited most for others did so in the last "
+             "step, in seconds, on average",
+     .of = [](const StepMetrics &step) { return step.mostWaitSeconds; }},
+    {.name = "most_wait_process",
+     .tag = "processes/most_wait_process",
+     .help = "The number of the process that waited most for others in the last step",
+     .isCount = true,
+     .of = [](const StepMetrics &step) { return numberOf(step.mostWaitProcess); }},
+    {.name = "least_wait_seconds",
+     .tag = "processes/least_wait_seconds",
+     .help = "How long the devices of the process that waited least for others did so in the last "
+             "step, in seconds, on average",
+     .of = [](const StepMetrics &step) { return step.leastWaitSeconds; }},
+    {.name = "least_wait_process",
+     .tag = "processes/least_wait_process",
+     .help = "The number of the process that waited least for others in the last step: if they "
+             "wait much longer, they wait for this one",
+     .isCount = true,
+     .of = [](const StepMetrics &step) { return numberOf(step.leastWaitProcess); }},
 };
 
 std::span<const Metric> allMetrics() { return kMetrics; }

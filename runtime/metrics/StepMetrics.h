@@ -29,6 +29,10 @@ struct StepMetrics {
   /// If a checkpoint was begun after the step: how long training waited for the one before to be
   /// written, and for the copy of the states.
   std::optional<double> checkpointWaitSeconds = {}, checkpointCopySeconds = {};
+  /// Of several processes: how long the devices of those waited for others that waited most and
+  /// least, and which these are. The others wait for the one that waits least.
+  std::optional<double> mostWaitSeconds = {}, leastWaitSeconds = {};
+  std::optional<int64_t> mostWaitProcess = {}, leastWaitProcess = {};
 };
 
 /// What every place to which metrics go calls one of them, and means by it.

@@ -128,6 +128,8 @@ MaybeError TrainingRun::finish() {
       predicted = timeline->bubbleShare();
     printTo(out, "{}", formatPipelineTime(time, predicted));
   }
+  if (MaybeError error = reportWaits())
+    return error;
   if (options.profile) {
     printTo(out, "{}{}{}", formatProfile(session->profile()),
             formatCollectiveTime(session->collectiveTime()),

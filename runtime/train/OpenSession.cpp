@@ -34,6 +34,8 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   for (Injection injection : options.injections)
     if (injection.step -= firstStep - 1; injection.step > 0)
       sessionOptions.injections.push_back(injection);
+  sessionOptions.measureWaits = options.processes.areSeveral();
+  sessionOptions.delays = options.delays;
   sessionOptions.openFabric = [&](const Mesh &mesh) { return options.processes.openFabric(mesh); };
   sessionOptions.threadsPerDevice = options.threadsPerDevice;
   if (options.threadsPerDevice <= 0) {

@@ -207,6 +207,8 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
   Expected<StepMetrics> metrics = finishStep();
   if (!metrics)
     return metrics.error();
+  if (MaybeError error = hasFailed ? std::nullopt : addWaits(*metrics))
+    return error;
   report.step(*metrics);
   if (!hasFailed)
     if (MaybeError error = evaluate(*metrics, report))

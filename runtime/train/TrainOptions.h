@@ -90,6 +90,7 @@ struct TrainOptions {
   bool allowNonfinite = false;
   /// See SessionOptions; steps are those of the run.
   std::vector<Injection> injections = {};
+  std::vector<InjectedDelay> delays = {};
   int64_t logEvery = 1;
   /// At least 1, if there is a tracePath.
   size_t traceSteps = 3;

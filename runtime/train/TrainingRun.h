@@ -65,6 +65,8 @@ private:
   MaybeError takeSteps(ProgressReport &report);
   MaybeError startStep(int64_t step);
   Expected<StepMetrics> finishStep();
+  MaybeError addWaits(StepMetrics &metrics);
+  MaybeError reportWaits() const;
   MaybeError endStep(ProgressReport &report, bool hasFailed);
   Expected<bool> mayStart(int64_t step) const;
   bool leavesInFlight() const;
@@ -116,6 +118,7 @@ private:
   std::chrono::steady_clock::time_point lastStepEnd; // of the last one that is not in flight
   bool statesAreWhole = true;                        // those of the last complete step
   bool hasDiverged = false;
+  double waitedSeconds = 0, stepSeconds = 0; // of this process, in all its steps
 };
 
 /// An exception must not lose what was trained.

@@ -16,37 +16,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace dtc {
-
-/// What the environment says about a launcher, such as mpirun or srun: how many processes of this
-/// run it has started; 1 without one.
-int64_t launchedProcesses();
-
-/// The status of processes that end because another one was lost. Launchers give the same where a
-/// process is killed, so that one status stands for both.
-inline constexpr int kLostStatus = 137;
-
-/// How a launched run has ended.
-struct LaunchedRun {
-  int status = 0;
-  /// Whether a signal asked it to stop.
-  bool stopped = false;
-
-  /// Whether a process was lost: it was ended by a signal that nobody here has sent, or the others
-  /// have missed it.
-  bool hasLostProcess() const { return status >= 128 && !stopped; }
-};
-
-/// Starts so many processes of this program on this machine, by mpirun, with the arguments, and
-/// waits for them. A signal that asks this one to stop asks all of them.
-runtime::Expected<LaunchedRun> launchProcesses(int64_t processes,
-                                               const std::vector<std::string> &arguments);
-
-/// Whether the output of a process that a launcher has started comes to a terminal, as far as is
-/// known: launchers give their processes terminals of their own.
-bool outputIsTerminal();
 
 /// What other threads call.
 struct LaunchHooks {

@@ -10,30 +10,22 @@
 #include "runtime/data/DataFiles.h"
 #include "runtime/data/SafetensorsShards.h"
 #include "runtime/fabrics/local/LocalFabric.h"
-#include "runtime/train/FlightRecord.h"
 #include "runtime/train/TrainLoop.h"
 #include "support/CommandFiles.h"
-#include "support/Print.h"
-#include "support/Printable.h"
 #include "support/StartThread.h"
 #include "tools/dtc-run/Devices.h"
-#include "tools/dtc-run/Launch.h"
+#include "tools/dtc-run/Launchers.h"
 #include "tools/dtc-run/RunFlags.h"
 #include "tools/dtc-run/StopSignals.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
-#include <xxhash.h>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -57,34 +49,7 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
                  "What the plan runs on: the CPU, GPUs (cuda), or GPUs if there are any (auto)")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
-  app.add_option("--processes", numProcesses,
-                 "Start so many processes on this machine, by mpirun, and run the plan in all of "
-                 "them together")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
-  app.add_option("--max-restarts", maxRestarts,
-                 "How often --processes starts them again where one was lost, each time from the "
-                 "newest checkpoint")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 16))
-      ->needs(app.get_option("--processes"))
-      ->needs(app.get_option("--checkpoint"))
-      ->capture_default_str();
-  app.add_option("--heartbeat-timeout", heartbeatTimeout,
-                 "Of several processes: end all when nothing has been heard of one of them for so "
-                 "many seconds")
-      ->check(CLI::Range(1.0, 86400.0))
-      ->capture_default_str();
-  app.add_option("--start-timeout", startTimeout,
-                 "Of several processes: give up when they have not met after so many seconds")
-      ->check(CLI::Range(1.0, 86400.0))
-      ->capture_default_str();
-  app.add_option("--flight-record", flightPath,
-                 "Of several processes: when the run fails, write to this folder what the devices "
-                 "of each process were at, their last collectives and transfers, and the next ones")
-      ->type_name("FOLDER");
-  app.add_option("--control-network", control.network,
-                 "Of several processes on several hosts: the network, such as 10.1.0.0/16, or the "
-                 "interface, such as eth0, over which they notice that one is lost (default: that "
-                 "of the name of each host)");
+  addProcessFlags();
   app.add_flag("--list-devices", listsDevices,
                "Print the devices and the libraries for GPUs that dtc-run finds, and end");
 }
@@ -151,6 +116,10 @@ int RunCommand::calibrate() {
 
 /// Whether a signal has ended the run.
 Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
+  if (MaybeError error = findFiles())
+    return *error;
+  if (MaybeError error = checkFiles())
+    return *error;
   Expected<std::shared_ptr<const Backend>> backend = openBackend(device);
   if (!backend)
     return backend.error();
@@ -171,108 +140,12 @@ int RunCommand::runPlan() {
     std::fflush(stdout);
     std::_Exit(fail(error.message));
   };
-  if (MaybeError error = findFiles())
-    return fail(error->message);
-  if (MaybeError error = checkFiles())
-    return fail(error->message);
   if (launchedProcesses() > 1)
     return runTogether();
   Expected<bool> interrupted = doRun(stdout, stderr);
   if (!interrupted)
     return fail(interrupted.error().message);
   return *interrupted ? interruptedStatus() : 0;
-}
-
-//===----------------------------------------------------------------------===//
-// Several processes
-//===----------------------------------------------------------------------===//
-
-/// Whether all processes have the same command line and the same plan.
-MaybeError RunCommand::checkSame() {
-  std::string plan;
-  std::ifstream file(train.planPath, std::ios::binary);
-  plan.assign(std::istreambuf_iterator<char>(file), {});
-  for (const auto &[what, value] :
-       {std::pair("process 0 was given other flags than {}; give all the same",
-                  app.config_to_str()),
-        std::pair("process 0 has another plan than {}; give all the same file", plan)}) {
-    Expected<std::string> others =
-        train.processes.differing(fmt::format("{:x}", XXH3_64bits(value.data(), value.size())));
-    if (!others)
-      return others.error();
-    if (!others->empty())
-      return Error{fmt::format("{}: {}", train.planPath, fmt::format(fmt::runtime(what), *others))};
-  }
-  return std::nullopt;
-}
-
-int RunCommand::launch() {
-  for (int64_t restarts = 0;; ++restarts) {
-    Expected<LaunchedRun> run = launchProcesses(numProcesses, arguments);
-    if (!run)
-      return fail(run.error().message);
-    if (!run->hasLostProcess() || restarts == maxRestarts)
-      return run->status;
-    printTo(stderr, "note: a process was lost; restart {} of {}, from the newest checkpoint\n",
-            restarts + 1, maxRestarts);
-    if (!isGiven("--resume") && restarts == 0)
-      arguments.push_back("--resume");
-  }
-}
-
-/// Takes what the devices are at, before they are woken; the result writes it.
-std::function<void()> RunCommand::recordFlight(int64_t process, const RunEnd &end) const {
-  if (flightPath.empty())
-    return nullptr;
-  return [path = flightPath, process, reason = end.reason, devices = train.watch->flight()] {
-    if (MaybeError error = writeFlightRecord(path, process, hostName(), reason, devices))
-      printTo(stderr, "note: {}\n", printable(error->message));
-  };
-}
-
-int RunCommand::runTogether() {
-  train.watch = std::make_shared<RunWatch>();
-  auto milliseconds = [](double seconds) {
-    return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-  };
-  control.heartbeatTimeout = milliseconds(heartbeatTimeout);
-  Expected<std::unique_ptr<Launch>> started = Launch::start(
-      control, milliseconds(startTimeout),
-      {[watch = train.watch] { return watch->describe(); },
-       [this](int64_t process, const RunEnd &end) { return recordFlight(process, end); }});
-  if (!started)
-    return fail(started.error().message);
-  Launch &launch = **started;
-  stopOnSignals(); // a launcher sends SIGTERM to those that are to say what has happened
-  train.processes = launch.processes();
-  const Processes &processes = train.processes;
-  train.onHang = [&launch](const Error &error) { launch.fail(error); };
-  train.outputIsTerminal = outputIsTerminal();
-  std::FILE *nowhere = std::fopen("/dev/null", "w");
-  std::FILE *out = processes.isFirst() ? stdout : nowhere;
-  std::FILE *notes = processes.isFirst() ? stderr : nowhere;
-  if (!nowhere)
-    launch.fail(Error{"/dev/null cannot be written to"});
-  if (processes.isFirst())
-    fmt::print("{} processes, {} on this machine\n", processes.count(), processes.onHost());
-  if (!processes.isFirst() && !train.tracePath.empty())
-    train.tracePath.clear(); // the trace shows the devices of the first one
-  int status = 0;
-  if (MaybeError error = checkSame()) {
-    launch.fail(*error);
-  } else if (Expected<bool> interrupted = doRun(out, notes); !interrupted) {
-    launch.fail(interrupted.error());
-  } else if (*interrupted) {
-    // Not each of them need have got the signal.
-    status = interruptedStatus();
-    if (auto all = processes.all(std::to_string(status)))
-      for (const std::string &other : *all)
-        status = std::max(status, std::atoi(other.c_str()));
-  }
-  std::fclose(nowhere);
-  std::fflush(stdout);
-  train.processes = {};
-  return status;
 }
 
 int RunCommand::run() {
@@ -285,8 +158,14 @@ int RunCommand::run() {
   }
   if (isGiven("--calibrate"))
     return calibrate();
+  if (checksFabric)
+    return checkFabric();
   if (!isGiven("plan"))
     return fail("plan is required; see dtc-run --help");
+  if (MaybeError error = findProcesses())
+    return launchedProcesses() > 1 ? failTogether(error->message) : fail(error->message);
+  if (showsPlacement)
+    return printPlacement();
   if (numProcesses > 1 && launchedProcesses() == 1)
     return launch();
   return runPlan();

@@ -15,10 +15,14 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace dtc {
+
+class Launch;
+struct ElasticPlan;
 
 /// Runs a plan, measures the machine, or lists devices.
 class RunCommand {
@@ -29,14 +33,23 @@ public:
 
   /// Does what the flags say; the status of the process.
   int run();
+  /// The status after an error that was found before anything ran, maybe in all processes of a
+  /// run: it is told once.
+  int failTogether(const std::string &message);
 
 private:
+  void addProcessFlags();
   int calibrate();
+  runtime::MaybeError findProcesses();
+  int printPlacement();
+  int checkFabric();
   /// Starts the processes, and starts them again where one was lost.
   int launch();
+  runtime::MaybeError shrink(const std::vector<ElasticPlan> &plans, int64_t devices);
   /// Alone, or as one of several processes.
   int runPlan();
   int runTogether();
+  runtime::Expected<std::unique_ptr<Launch>> meetOthers();
   std::function<void()> recordFlight(int64_t process, const runtime::RunEnd &end) const;
   runtime::MaybeError checkSame();
   runtime::Expected<bool> doRun(std::FILE *out, std::FILE *notes);
@@ -52,8 +65,13 @@ private:
   std::string calibrationPath;
   std::string device = "cpu";
   bool listsDevices = false;
-  int64_t numProcesses = 0; // to start
+  int64_t numProcesses = 0;      // to start
+  int64_t devicesPerProcess = 0; // 0: as many as there are
+  bool showsPlacement = false, checksFabric = false;
+  int64_t processesPerHost = 0; // that are thought of; 0: none are
   int64_t maxRestarts = 0;
+  std::string elasticFolder;
+  std::string network = "tcp"; // of the processes to start
   runtime::ControlOptions control;
   double heartbeatTimeout = 10; // seconds
   double startTimeout = 60;     // seconds

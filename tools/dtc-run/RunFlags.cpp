@@ -232,6 +232,19 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
   app.add_flag("--allow-nonfinite", options.allowNonfinite,
                "Go on when the loss is not a finite number, and however many steps are skipped");
   app.add_option_function<std::vector<std::string>>(
+         "--inject-delay",
+         [&](const std::vector<std::string> &texts) {
+           for (const std::string &text : texts) {
+             Expected<InjectedDelay> delay = parseDelay(text);
+             if (!delay)
+               throw CLI::ValidationError("--inject-delay", delay.error().message);
+             options.delays.push_back(*delay);
+           }
+         },
+         "To test how a run copes: 'device=2,seconds=0.05' lets that device do nothing for so long "
+         "at the beginning of each step. May be given several times")
+      ->allow_extra_args(false);
+  app.add_option_function<std::vector<std::string>>(
          "--inject-nonfinite",
          [&](const std::vector<std::string> &texts) {
            for (const std::string &text : texts) {

@@ -6,6 +6,7 @@
 
 #include "plan/PlanReader.h"
 #include "tools/CommandLine.h"
+#include "tools/dtc-run/Launchers.h"
 #include "tools/dtc-run/RunCommand.h"
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 using namespace dtc;
 
 static int runMain(int argc, char **argv) {
+  endWithParent();
   CLI::App app{
       "Runs a plan of dtc-compile: trains the model, computes its outputs, or generates tokens. "
       "Or measures this machine, for plans that are made for it.",
@@ -22,7 +24,8 @@ static int runMain(int argc, char **argv) {
   app.set_version_flag(
       "--version", fmt::format("dtc-run {} (plan version {})", DTC_VERSION, runtime::planVersion));
   RunCommand command(app, std::vector<std::string>(argv + 1, argv + argc));
-  if (auto status = parseCommandLine(app, argc, argv))
+  auto failed = [&](const std::string &message) { return command.failTogether(message); };
+  if (auto status = parseCommandLine(app, argc, argv, failed))
     return *status;
   return command.run();
 }

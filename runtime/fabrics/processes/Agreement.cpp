@@ -64,6 +64,7 @@ int64_t combine(Reduction reduction, int64_t a, int64_t b) {
 } // namespace
 
 Expected<std::string> broadcast(Messages &messages, int64_t from, std::string bytes) {
+  messages.beginAgreement();
   if (MaybeError error = messages.failure())
     return *error;
   Tree tree(messages, from);
@@ -107,6 +108,7 @@ Expected<std::string> broadcast(Messages &messages, int64_t from, std::string by
 }
 
 Expected<int64_t> agree(Messages &messages, Reduction reduction, int64_t value) {
+  messages.beginAgreement();
   if (MaybeError error = messages.failure())
     return *error;
   Tree tree(messages, /*root=*/0);

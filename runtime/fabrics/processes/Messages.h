@@ -14,6 +14,7 @@
 
 #include "support/Error.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -77,6 +78,14 @@ public:
   /// Calls it with the reason of an abort, once, from any thread, also if there is one already. A
   /// later call replaces it; null waits until none runs.
   virtual void onAbort(std::function<void(const Error &)> heard) = 0;
+
+  /// How many agreements (Agreement.h) this process has begun. All begin the same ones in the same
+  /// order, so that it says how far a process has come.
+  int64_t agreementsBegun() const { return agreements; }
+  void beginAgreement() { ++agreements; }
+
+private:
+  std::atomic<int64_t> agreements = 0;
 };
 
 } // namespace dtc::runtime

@@ -8,10 +8,9 @@
 
 #include "runtime/fabrics/Staged.h"
 #include "runtime/fabrics/processes/Agreement.h"
+#include "runtime/fabrics/processes/Placement.h"
 #include "runtime/fabrics/processes/ProcessCommunicator.h"
 #include "runtime/fabrics/processes/ProcessTransfers.h"
-
-#include <fmt/format.h>
 
 namespace dtc::runtime {
 
@@ -58,24 +57,11 @@ private:
 
 } // namespace
 
-std::vector<int64_t> placeDevices(int64_t numDevices, int64_t numProcesses) {
-  std::vector<int64_t> processes;
-  for (int64_t process = 0; process < numProcesses; ++process)
-    processes.insert(processes.end(),
-                     static_cast<size_t>(numDevices / numProcesses +
-                                         (process < numDevices % numProcesses ? 1 : 0)),
-                     process);
-  return processes;
-}
-
 Expected<std::shared_ptr<Fabric>> openProcessFabric(const Mesh &mesh,
                                                     std::shared_ptr<Messages> messages) {
   int64_t processes = messages->numProcesses();
-  if (mesh.numDevices() < processes)
-    return Error{fmt::format("the plan is for {} device{}, but there are {} processes, and each "
-                             "has at least one device; start at most {}",
-                             mesh.numDevices(), mesh.numDevices() == 1 ? "" : "s", processes,
-                             mesh.numDevices())};
+  if (MaybeError error = checkProcesses(mesh, processes))
+    return *error;
   auto world = std::make_shared<ProcessWorld>(mesh, placeDevices(mesh.numDevices(), processes),
                                               std::move(messages));
   if (MaybeError error = world->checkTags())

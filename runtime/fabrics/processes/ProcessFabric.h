@@ -11,13 +11,8 @@
 #include "runtime/fabrics/processes/Messages.h"
 
 #include <memory>
-#include <vector>
 
 namespace dtc::runtime {
-
-/// The process of each device: all have consecutive ones, so that the last axes of the mesh stay in
-/// a process, and their numbers differ by at most one. There are at least as many devices.
-std::vector<int64_t> placeDevices(int64_t numDevices, int64_t numProcesses);
 
 /// A fabric whose devices are threads of processes that send each other messages, from and to the
 /// memory of the host. All processes open it, for the same mesh.

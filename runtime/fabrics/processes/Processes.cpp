@@ -31,6 +31,10 @@ Expected<bool> Processes::any(bool holds) const {
   return *agreed != 0;
 }
 
+Expected<int64_t> Processes::largest(int64_t value) const {
+  return areSeveral() ? agree(*messages, Reduction::Max, value) : Expected<int64_t>(value);
+}
+
 Expected<std::string> Processes::ofFirst(std::string bytes) const {
   return areSeveral() ? broadcast(*messages, 0, std::move(bytes))
                       : Expected<std::string>(std::move(bytes));

@@ -39,6 +39,8 @@ public:
 
   /// Whether it holds in any of them.
   Expected<bool> any(bool holds) const;
+  /// The largest of what they give.
+  Expected<int64_t> largest(int64_t value) const;
   /// What the first one gives; what the others give is ignored.
   Expected<std::string> ofFirst(std::string bytes) const;
   /// What each gives, in their order.
@@ -49,6 +51,8 @@ public:
   /// node8"; empty if there are none.
   Expected<std::string> differing(const std::string &value) const;
 
+  /// What they send each other; null where there is one process.
+  const std::shared_ptr<Messages> &network() const { return messages; }
   /// For the session of a plan: the local fabric of one process.
   Expected<std::shared_ptr<Fabric>> openFabric(const Mesh &mesh) const;
   /// Makes what the others do together with this one fail.

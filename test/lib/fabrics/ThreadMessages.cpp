@@ -6,7 +6,9 @@
 
 #include "test/lib/fabrics/ThreadMessages.h"
 
+#include "runtime/control/ControlSocket.h"
 #include "runtime/fabrics/processes/ProcessFabric.h"
+#include "runtime/fabrics/sockets/SocketMessages.h"
 
 #include <algorithm>
 #include <cstring>
@@ -199,6 +201,12 @@ public:
   CombinedFabric(const Mesh &mesh, std::vector<int64_t> devices,
                  std::vector<std::shared_ptr<Fabric>> fabrics)
       : Fabric(mesh, std::move(devices)), fabrics(std::move(fabrics)) {}
+  /// Together: a network may wait for the other ends.
+  ~CombinedFabric() override {
+    std::vector<std::future<void>> ends;
+    for (std::shared_ptr<Fabric> &fabric : fabrics)
+      ends.push_back(std::async(std::launch::async, [&fabric] { fabric.reset(); }));
+  }
 
   Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
                                                            Device &memory) override {
@@ -251,10 +259,31 @@ std::vector<std::shared_ptr<Messages>> openThreadMessages(int64_t processes,
   return ends;
 }
 
+int freePort() {
+  const std::string endpoint = ControlListener::open("127.0.0.1")->endpoint;
+  return std::stoi(endpoint.substr(endpoint.find(' ') + 1));
+}
+
+std::vector<std::shared_ptr<Messages>> openSocketMessagesHere(int64_t processes) {
+  RendezvousOptions options{0, processes, "127.0.0.1", freePort(), "a key"};
+  std::vector<std::future<Expected<std::shared_ptr<Messages>>>> opened;
+  for (; options.process < processes; ++options.process)
+    opened.push_back(std::async(std::launch::async, openSocketMessages, options));
+  std::vector<std::shared_ptr<Messages>> ends;
+  for (auto &end : opened)
+    ends.push_back(*end.get());
+  return ends;
+}
+
 OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions options) {
+  return processesFabric(processes,
+                         [=](int64_t count) { return openThreadMessages(count, options); });
+}
+
+OpenFabric processesFabric(int64_t processes, OpenMessages open) {
   return [=](const Mesh &mesh) -> Expected<std::shared_ptr<Fabric>> {
     std::vector<std::shared_ptr<Fabric>> fabrics;
-    for (auto &end : openThreadMessages(std::min(processes, mesh.numDevices()), options)) {
+    for (auto &end : open(std::min(processes, mesh.numDevices()))) {
       auto fabric = openProcessFabric(mesh, std::move(end));
       if (!fabric)
         return fabric.error();

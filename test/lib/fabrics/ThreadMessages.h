@@ -10,6 +10,7 @@
 #include "runtime/fabrics/Fabric.h"
 #include "runtime/fabrics/processes/Messages.h"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,8 +27,16 @@ struct ThreadMessagesOptions {
 std::vector<std::shared_ptr<Messages>> openThreadMessages(int64_t processes,
                                                           ThreadMessagesOptions options = {});
 
+/// As openThreadMessages(), over sockets of this host.
+std::vector<std::shared_ptr<Messages>> openSocketMessagesHere(int64_t processes);
+/// A port of this host at which nobody listens.
+int freePort();
+
+using OpenMessages = std::function<std::vector<std::shared_ptr<Messages>>(int64_t processes)>;
+
 /// The fabric of several processes with all of them in this one, so that a test can drive all
 /// devices: of `processes` there are as many as the mesh has devices, at most.
+OpenFabric processesFabric(int64_t processes, OpenMessages open);
 OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions options = {});
 
 } // namespace dtc::runtime::testing

@@ -14,6 +14,7 @@
 #include "runtime/control/ControlLoop.h"
 #include "test/lib/RandomCases.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -37,6 +38,7 @@ struct End {
   std::unique_ptr<ControlConnection> connection;
   std::mutex mutex;
   std::vector<std::string> spoken, ended;
+  std::atomic<int64_t> point = 1; // that it has come to
 
   size_t timesEnded() {
     std::lock_guard lock(mutex);
@@ -133,6 +135,7 @@ protected:
   static std::string firstLine(const std::string &text) { return text.substr(0, text.find('\n')); }
 
   std::map<int64_t, ControlListener> listeners; // of those that are made by hand
+  std::atomic<bool> inStep = true;
 
 private:
   void give(int64_t process, const std::string &text) {
@@ -148,7 +151,10 @@ private:
     options.isOneHost = true;
     options.heartbeatTimeout = timeout;
     ControlHooks hooks;
-    hooks.describe = [process] { return fmt::format("place {}", process); };
+    hooks.describe = [this, process] {
+      return inStep ? fmt::format("place {}", process) : std::string();
+    };
+    hooks.point = [own] { return own->point.load(); };
     hooks.speak = [own](const RunEnd &end) {
       std::lock_guard lock(own->mutex);
       own->spoken.push_back(end.reason);
@@ -205,6 +211,30 @@ TEST_F(ControlConnectionTest, ErrorsOfManyAreOneMessage) {
   for (int64_t process = 4; process >= 0; --process)
     end(process).connection->report("no such file");
   EXPECT_EQ(firstLine(awaitEnd(/*speaker=*/0).reason), "no such file");
+}
+
+/// The first process takes longer to find what the others have found.
+TEST_F(ControlConnectionTest, TheFirstProcessIsWaitedFor) {
+  inStep = false;
+  open(3);
+  end(2).connection->report("no such file", 1);
+  end(1).connection->report("no such file", 1);
+  std::this_thread::sleep_for(1500ms); // longer than reports are waited for else
+  for (int64_t process = 0; process < 3; ++process)
+    EXPECT_EQ(end(process).timesEnded(), 0u);
+  end(0).connection->report("no such file", 1);
+  EXPECT_EQ(awaitEnd(/*speaker=*/0).reason, "no such file");
+}
+
+/// It has gone past the place where another one has found something.
+TEST_F(ControlConnectionTest, TheFirstProcessHasNotFoundIt) {
+  inStep = false;
+  open(3);
+  end(2).connection->report("no such file", 1);
+  std::this_thread::sleep_for(1000ms);
+  EXPECT_EQ(end(0).timesEnded(), 0u);
+  end(0).point = 2;
+  EXPECT_EQ(awaitEnd(/*speaker=*/0).reason, "process 2 on host2: no such file");
 }
 
 TEST_F(ControlConnectionTest, LossByClose) {

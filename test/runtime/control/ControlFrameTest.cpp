@@ -11,7 +11,7 @@
 using namespace dtc::runtime;
 
 TEST(ControlFrame, ComesInPieces) {
-  ControlFrame sent{ControlFrame::Report, true, 70000, std::string("line\n\0zero", 10)};
+  ControlFrame sent{ControlFrame::Report, true, 70000, std::string("line\n\0zero", 10), 80000};
   std::string bytes = encode(sent) + encode({ControlFrame::Goodbye, false, 3}), received;
   size_t whole = encode(sent).size();
   for (size_t i = 0; i < whole; ++i) {
@@ -26,6 +26,7 @@ TEST(ControlFrame, ComesInPieces) {
   EXPECT_EQ((*first)->kind, ControlFrame::Report);
   EXPECT_TRUE((*first)->flag);
   EXPECT_EQ((*first)->process, 70000);
+  EXPECT_EQ((*first)->point, 80000);
   EXPECT_EQ((*first)->text, sent.text);
   auto second = takeFrame(received, 1000);
   ASSERT_TRUE(second && *second);
@@ -37,7 +38,7 @@ TEST(ControlFrame, RefusesWhatIsNone) {
   std::string large = encode({ControlFrame::Report, false, 1, std::string(300, 'x')});
   auto tooLarge = takeFrame(large, kControlHelloBytes);
   ASSERT_FALSE(tooLarge);
-  EXPECT_EQ(tooLarge.error().message, "a frame of 306 bytes, expected 6 to 256");
+  EXPECT_EQ(tooLarge.error().message, "a frame of 310 bytes, expected 10 to 256");
   std::string small("\5\0\0\0", 4);
   EXPECT_FALSE(takeFrame(small, 1000));
   for (auto [at, value] : {std::pair(4, 0), {4, 8}, {5, 2}}) {

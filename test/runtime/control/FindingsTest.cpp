@@ -53,6 +53,20 @@ TEST(Findings, AnErrorOfAllNamesNone) {
   EXPECT_EQ(findings.decide().reason, "no such file");
 }
 
+/// What comes first in what all do in the same order, whichever is heard of first.
+TEST(Findings, TheEarlierPoint) {
+  Findings findings(hosts);
+  findings.fail(1, "no such data", 7);
+  EXPECT_EQ(findings.firstPoint(), 7);
+  findings.fail(2, "no such plan", 3);
+  EXPECT_EQ(findings.firstPoint(), 3);
+  EXPECT_EQ(findings.decide().reason, "process 2 on c: no such plan");
+  EXPECT_FALSE(findings.hasFailed(0));
+  findings.fail(0, "no such plan", 3);
+  EXPECT_TRUE(findings.hasFailed(0));
+  EXPECT_EQ(findings.decide().reason, "no such plan");
+}
+
 TEST(Findings, ListsSomeOfManyPlaces) {
   std::vector<std::string> many(100, "host");
   Findings findings(many);

@@ -68,13 +68,15 @@ struct FabricUnderTest {
 /// of the stand-in of CUDA, whose memory the host cannot follow (LocalOnCuda); threads with
 /// messages that are copied and delayed (Test); a process for each device (Processes), and three
 /// processes that have the devices together (SharedProcesses), here too with those of the stand-in
-/// (ProcessesOnCuda).
+/// (ProcessesOnCuda); a process for each device, over sockets (Sockets).
 class FabricConformance : public ::testing::TestWithParam<const char *> {
 protected:
   static bool is(const char *name) { return std::string(GetParam()) == name; }
   static FabricUnderTest fabric() {
     if (is("Test"))
       return {testFabric()};
+    if (is("Sockets"))
+      return {processesFabric(16, openSocketMessagesHere)};
     OpenFabric open = hasProcesses() ? threadProcessesFabric(is("Processes") ? 16 : 3)
                                      : OpenFabric(openLocalFabric);
     if (!isOnCuda())
@@ -86,7 +88,7 @@ protected:
   static bool isOnCuda() { return is("LocalOnCuda") || is("ProcessesOnCuda"); }
   /// Whether processes add up their own members first.
   static bool hasShared() { return is("SharedProcesses") || is("ProcessesOnCuda"); }
-  static bool hasProcesses() { return is("Processes") || hasShared(); }
+  static bool hasProcesses() { return is("Processes") || is("Sockets") || hasShared(); }
 
   /// Where a process adds up its own members first, the order is not that of the ranks: what such a
   /// fabric adds are whole numbers.
@@ -107,7 +109,7 @@ protected:
 #define INSTANTIATE_FABRIC_CONFORMANCE(suite)                                                      \
   INSTANTIATE_TEST_SUITE_P(Fabrics, suite,                                                         \
                            ::testing::Values("Local", "LocalOnCuda", "Test", "Processes",          \
-                                             "SharedProcesses", "ProcessesOnCuda"),                \
+                                             "SharedProcesses", "ProcessesOnCuda", "Sockets"),     \
                            [](const auto &info) { return std::string(info.param); })
 
 /// Tensors of the host in the memory of a device. Where that is the host's, they stay where they

@@ -6,7 +6,7 @@ ACTION is one of
   truncate=PATH       makes that file empty
   spoil=PATH          overwrites that file with bytes of 255
   close-output        reads its output no longer
-  signal-rank=KILL,2  sends that signal to the process of that rank, which mpirun has started
+  signal-rank=KILL,2  sends that signal to the process of that rank
   hangup              closes the terminal that it was started from
 Prints what the program printed, how it ended, and whether it has left processes.
 """
@@ -37,7 +37,7 @@ def processesOfRun():
 
 def processOfRank(rank):
     for process, variables in processesOfRun().items():
-        if variables.get(b"OMPI_COMM_WORLD_RANK") == rank.encode():
+        if rank.encode() in (variables.get(b"OMPI_COMM_WORLD_RANK"), variables.get(b"RANK")):
             return process
     sys.exit(f"there is no process of rank {rank}")
 

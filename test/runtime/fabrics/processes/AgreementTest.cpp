@@ -73,15 +73,3 @@ TEST(Agreement, AnAbortEndsIt) {
   EXPECT_ERROR(waiting.get(), "the disk is full");
   EXPECT_ERROR(broadcast(*ends[1], 0, "text"), "the disk is full");
 }
-
-TEST(PlaceDevices, ConsecutiveOnesInEachProcess) {
-  EXPECT_EQ(placeDevices(4, 2), (std::vector<int64_t>{0, 0, 1, 1}));
-  EXPECT_EQ(placeDevices(5, 3), (std::vector<int64_t>{0, 0, 1, 1, 2}));
-  EXPECT_EQ(placeDevices(3, 3), (std::vector<int64_t>{0, 1, 2}));
-}
-
-TEST(PlaceDevices, EachProcessHasADevice) {
-  auto ends = openThreadMessages(3);
-  EXPECT_ERROR(openProcessFabric(Mesh({{"dp", 2, false}}), ends[0]),
-               "the plan is for 2 devices, but there are 3 processes");
-}

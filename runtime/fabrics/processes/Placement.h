@@ -1,0 +1,37 @@
+//===- Placement.h - Which process has which devices -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_PROCESSES_PLACEMENT_H
+#define DTC_RUNTIME_FABRICS_PROCESSES_PLACEMENT_H
+
+#include "support/Error.h"
+#include "support/Mesh.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// The process of each device: all have consecutive ones, so that the last axes of the mesh stay in
+/// a process, and their numbers differ by at most one. There are at least as many devices.
+std::vector<int64_t> placeDevices(int64_t numDevices, int64_t numProcesses);
+
+/// Whether a mesh can have so many processes. The error says how many it can.
+MaybeError checkProcesses(const Mesh &mesh, int64_t numProcesses);
+
+/// How many processes a mesh has with so many devices each. The error says which numbers fit.
+Expected<int64_t> processesFor(const Mesh &mesh, int64_t devicesPerProcess);
+
+/// Lines that say which process has which devices, and where each axis of the mesh lies: in a
+/// process, in a host, or between hosts. `hosts` are those of the processes, in their order; those
+/// of a host have to be consecutive. The error says how many devices of a host fit, where hosts
+/// would cut an axis into parts of different sizes.
+Expected<std::string> describePlacement(const Mesh &mesh, const std::vector<std::string> &hosts);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_FABRICS_PROCESSES_PLACEMENT_H

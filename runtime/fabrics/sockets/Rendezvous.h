@@ -1,0 +1,45 @@
+//===- Rendezvous.h - How processes find each other ------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_SOCKETS_RENDEZVOUS_H
+#define DTC_RUNTIME_FABRICS_SOCKETS_RENDEZVOUS_H
+
+#include "runtime/control/ControlSocket.h"
+#include "support/Error.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// What each process knows before it has found the others: what launchers put into RANK,
+/// WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+struct RendezvousOptions {
+  int64_t process = 0;
+  int64_t numProcesses = 1;
+  std::string address; ///< of process 0, which listens there: a name or a number
+  int port = 0;
+  /// What all processes of a run know and others need not: one that gives another is not let in.
+  std::string key;
+  std::chrono::milliseconds timeout{60000};
+};
+
+/// A connection to each other process, by process; of this one there is none.
+struct Rendezvous {
+  std::vector<OwnedFile> connections;
+  std::vector<std::string> hosts; // their names
+};
+
+/// All processes call it together. Process 0 listens; the others connect to it, and hear from it
+/// where they reach each other. A connection that does not say what it has to is closed, and others
+/// go on. The error names the processes that have not come.
+Expected<Rendezvous> meet(const RendezvousOptions &options);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_FABRICS_SOCKETS_RENDEZVOUS_H

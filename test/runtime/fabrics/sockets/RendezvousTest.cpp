@@ -1,0 +1,143 @@
+//===- RendezvousTest.cpp - How processes find each other ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/sockets/Rendezvous.h"
+
+#include "test/lib/fabrics/ThreadMessages.h"
+#include "test/lib/plans/Expect.h"
+
+#include <fmt/format.h>
+#include <future>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <thread>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+class RendezvousTest : public ::testing::Test {
+protected:
+  RendezvousOptions options(int64_t process, int64_t count) const {
+    return {process, count, "127.0.0.1", port, "key", 20000ms};
+  }
+  static std::future<Expected<Rendezvous>> start(const RendezvousOptions &options) {
+    return std::async(std::launch::async, meet, options);
+  }
+  /// A connection to process 0, once it listens.
+  OwnedFile connectToFirst() const {
+    sockaddr_in where = {};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(static_cast<uint16_t>(port));
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 1000; ++i) {
+      OwnedFile file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (connect(file.get(), reinterpret_cast<sockaddr *>(&where), sizeof(where)) == 0)
+        return file;
+      std::this_thread::sleep_for(10ms);
+    }
+    return {};
+  }
+  static std::string answer(int file) {
+    std::string all;
+    char bytes[1000];
+    for (ssize_t count = 0; (count = recv(file, bytes, sizeof(bytes), 0)) > 0;)
+      all.append(bytes, static_cast<size_t>(count));
+    return all;
+  }
+
+  const int port = freePort();
+};
+
+} // namespace
+
+TEST_F(RendezvousTest, EachIsConnectedToEach) {
+  for (int64_t count : {2, 5}) {
+    std::vector<std::future<Expected<Rendezvous>>> started;
+    for (int64_t process = count - 1; process >= 0; --process) // the first one comes last
+      started.push_back(start(options(process, count)));
+    for (int64_t process = count - 1; process >= 0; --process) {
+      Expected<Rendezvous> met = started[static_cast<size_t>(count - 1 - process)].get();
+      ASSERT_OK(met);
+      ASSERT_EQ(std::ssize(met->connections), count);
+      for (int64_t other = 0; other < count; ++other) {
+        EXPECT_EQ(static_cast<bool>(met->connections[static_cast<size_t>(other)]),
+                  other != process);
+        EXPECT_EQ(met->hosts[static_cast<size_t>(other)], met->hosts.front());
+        EXPECT_FALSE(met->hosts.front().empty());
+      }
+    }
+  }
+}
+
+TEST_F(RendezvousTest, StrangersAreNotLetIn) {
+  auto first = start(options(0, 2));
+  std::vector<OwnedFile> silent;
+  for (int i = 0; i < 5; ++i)
+    silent.push_back(connectToFirst());
+  OwnedFile noise = connectToFirst();
+  std::string bytes = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+  ASSERT_EQ(send(noise.get(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
+  EXPECT_EQ(answer(noise.get()), "");
+  OwnedFile large = connectToFirst();
+  ASSERT_EQ(send(large.get(), "ffffffff", 8, 0), 8);
+  EXPECT_EQ(answer(large.get()), "");
+  RendezvousOptions other = options(1, 2);
+  other.key = "another";
+  EXPECT_ERROR(start(other).get(), "it has another key");
+  EXPECT_ERROR(start(options(1, 3)).get(), "it was told of 3 processes, process 0 of 2");
+  EXPECT_ERROR(start(options(2, 2)).get(), "there is no process 2 of 2; RANK is from 0 to 1");
+  auto second = start(options(1, 2));
+  EXPECT_OK(second.get());
+  EXPECT_OK(first.get());
+}
+
+TEST_F(RendezvousTest, TwoOfOneNumber) {
+  auto first = start(options(0, 3));
+  auto second = start(options(1, 3));
+  std::this_thread::sleep_for(300ms);
+  RendezvousOptions again = options(1, 3);
+  auto third = start(again);
+  std::this_thread::sleep_for(300ms);
+  auto last = start(options(2, 3));
+  EXPECT_OK(first.get());
+  // Whichever came first is the one.
+  Expected<Rendezvous> a = second.get(), b = third.get();
+  EXPECT_NE(static_cast<bool>(a), static_cast<bool>(b));
+  EXPECT_ERROR(a ? b : a, "there is another process 1; each needs a RANK of its own");
+  EXPECT_OK(last.get());
+}
+
+TEST_F(RendezvousTest, ThoseThatDoNotComeAreNamed) {
+  RendezvousOptions first = options(0, 4);
+  first.timeout = 1000ms;
+  auto started = start(first);
+  auto second = start(options(2, 4));
+  EXPECT_ERROR(started.get(), fmt::format("2 of 4 processes have not come to 127.0.0.1 port {} "
+                                          "within 1 s, among them [1, 3]",
+                                          port));
+  EXPECT_ERROR(second.get(), "process 2: process 0 at 127.0.0.1");
+}
+
+TEST_F(RendezvousTest, WhereNobodyListens) {
+  RendezvousOptions alone = options(1, 2);
+  alone.timeout = 300ms;
+  EXPECT_ERROR(meet(alone), "process 1 cannot reach process 0 at 127.0.0.1");
+  alone.address = "no-such-host.invalid";
+  EXPECT_ERROR(meet(alone), "no-such-host.invalid");
+}
+
+TEST_F(RendezvousTest, APortThatIsTaken) {
+  auto listener = ControlListener::open("127.0.0.1");
+  ASSERT_OK(listener);
+  RendezvousOptions first = options(0, 2);
+  first.port = std::stoi(listener->endpoint.substr(listener->endpoint.find(' ') + 1));
+  EXPECT_ERROR(meet(first), "process 0 cannot listen at 127.0.0.1");
+}

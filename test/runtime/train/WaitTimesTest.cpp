@@ -1,0 +1,60 @@
+//===- WaitTimesTest.cpp - Which process the others wait for ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/WaitTimes.h"
+
+#include "test/lib/fabrics/ThreadMessages.h"
+#include "test/lib/plans/Expect.h"
+
+#include <future>
+#include <gtest/gtest.h>
+
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+
+static WaitTimes among(const std::vector<double> &seconds) {
+  auto ends = openThreadMessages(std::ssize(seconds));
+  std::vector<std::future<Expected<WaitTimes>>> found;
+  for (size_t process = 0; process < seconds.size(); ++process)
+    found.push_back(std::async(std::launch::async, [end = ends[process], own = seconds[process]] {
+      return waitTimesOf(Processes(end), own);
+    }));
+  WaitTimes times;
+  for (auto &each : found) {
+    Expected<WaitTimes> result = each.get();
+    EXPECT_OK(result);
+    times = *result;
+  }
+  return times;
+}
+
+TEST(WaitTimes, NamesTheExtremes) {
+  WaitTimes times = among({0.5, 3.25, 0.125, 3});
+  EXPECT_DOUBLE_EQ(times.most, 3.25);
+  EXPECT_DOUBLE_EQ(times.least, 0.125);
+  EXPECT_EQ(times.mostProcess, 1);
+  EXPECT_EQ(times.leastProcess, 2);
+}
+
+TEST(WaitTimes, OfEqualOnesTheFirst) {
+  for (double seconds : {0.0, 1e-9, 2.5, 1e5}) {
+    WaitTimes times = among({seconds, seconds, seconds});
+    EXPECT_DOUBLE_EQ(times.most, seconds);
+    EXPECT_DOUBLE_EQ(times.least, seconds);
+    EXPECT_EQ(times.mostProcess, 0);
+    EXPECT_EQ(times.leastProcess, 0);
+  }
+}
+
+TEST(WaitTimes, SaysWhoIsSlow) {
+  std::vector<std::string> hosts = {"a", "b", "c"};
+  EXPECT_EQ(formatWaitTimes({4, 0.5, 0, 2}, 10, hosts),
+            "process 2 on c is slow: it waited 0.500 s for the others, and process 0 on a 4.000 s, "
+            "of 10.000 s in steps\n");
+  EXPECT_EQ(formatWaitTimes({1.25, 0.5, 0, 2}, 10, hosts),
+            "processes waited 0.500 s (process 2 on c) to 1.250 s (process 0 on a) for each other, "
+            "of 10.000 s in steps\n");
+}

@@ -1,0 +1,317 @@
+//===- RunTogether.cpp - dtc-run in several processes ----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/PlanReader.h"
+#include "plan/PlanTypes.h"
+#include "runtime/fabrics/processes/LinkCheck.h"
+#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/train/FlightRecord.h"
+#include "support/Print.h"
+#include "support/Printable.h"
+#include "tools/dtc-run/Elastic.h"
+#include "tools/dtc-run/Launch.h"
+#include "tools/dtc-run/LaunchProcesses.h"
+#include "tools/dtc-run/Launchers.h"
+#include "tools/dtc-run/RunCommand.h"
+#include "tools/dtc-run/StopSignals.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+#include <xxhash.h>
+
+using namespace dtc;
+using namespace dtc::runtime;
+
+void RunCommand::addProcessFlags() {
+  app.add_option("--processes", numProcesses,
+                 "Start so many processes on this machine, and run the plan in all of them "
+                 "together")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
+  app.add_option("--devices-per-process", devicesPerProcess,
+                 "How many devices of the plan each process has, which says how many processes "
+                 "--processes would start; a launcher has to have started as many (default: the "
+                 "devices divided by the processes)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  app.add_flag(
+      "--placement", showsPlacement,
+      "Print which process has which devices, and where each axis of the mesh lies, and "
+      "end; of the processes that a launcher has started, or that --processes would start");
+  app.add_option("--processes-per-host", processesPerHost,
+                 "With --placement: how many processes each host would have (default: all are on "
+                 "this one)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
+      ->needs(app.get_option("--placement"));
+  app.add_flag("--check-fabric", checksFabric,
+               "Measure the links between all processes, that a launcher has started or that "
+               "--processes starts, instead of running a plan, and name those that are slow");
+  app.add_option("--network", network,
+                 "How the processes that --processes starts exchange tensors: over sockets (tcp), "
+                 "or started by mpirun (mpi)")
+      ->check(CLI::IsMember({"tcp", "mpi"}))
+      ->capture_default_str();
+  app.add_option("--max-restarts", maxRestarts,
+                 "How often --processes starts them again where one was lost, each time from the "
+                 "newest checkpoint")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 16))
+      ->needs(app.get_option("--checkpoint"))
+      ->capture_default_str();
+  app.add_option(
+         "--elastic", elasticFolder,
+         "With --max-restarts: a folder of plans for fewer devices, of the same batch; after "
+         "a process was lost, the run goes on with the largest that the devices of the "
+         "others can have")
+      ->type_name("FOLDER")
+      ->needs(app.get_option("--max-restarts"))
+      ->excludes(app.get_option("--devices-per-process"));
+  app.add_option("--heartbeat-timeout", heartbeatTimeout,
+                 "Of several processes: end all when nothing has been heard of one of them for so "
+                 "many seconds")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--start-timeout", startTimeout,
+                 "Of several processes: give up when they have not met after so many seconds")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--flight-record", flightPath,
+                 "Of several processes: when the run fails, write to this folder what the devices "
+                 "of each process were at, their last collectives and transfers, and the next ones")
+      ->type_name("FOLDER");
+  app.add_option("--control-network", control.network,
+                 "Of several processes on several hosts: the network, such as 10.1.0.0/16, or the "
+                 "interface, such as eth0, over which they notice that one is lost (default: that "
+                 "of the name of each host)");
+}
+
+/// Whether all processes have the same command line and the same plan.
+MaybeError RunCommand::checkSame() {
+  std::string plan;
+  std::ifstream file(train.planPath, std::ios::binary);
+  plan.assign(std::istreambuf_iterator<char>(file), {});
+  for (const auto &[what, value] :
+       {std::pair("process 0 was given other flags than {}; give all the same",
+                  app.config_to_str()),
+        std::pair("process 0 has another plan than {}; give all the same file", plan)}) {
+    Expected<std::string> others =
+        train.processes.differing(fmt::format("{:x}", XXH3_64bits(value.data(), value.size())));
+    if (!others)
+      return others.error();
+    if (others->empty())
+      continue;
+    Expected<std::string> path = train.processes.ofFirst(train.planPath); // the same words in all
+    if (!path)
+      return path.error();
+    return Error{fmt::format("{}: {}", *path, fmt::format(fmt::runtime(what), *others))};
+  }
+  return std::nullopt;
+}
+
+/// With --devices-per-process: how many processes there are, or whether the launcher has started so
+/// many.
+MaybeError RunCommand::findProcesses() {
+  if (devicesPerProcess == 0) {
+    if (maxRestarts > 0 && numProcesses == 0)
+      return Error{"--max-restarts starts the processes of --processes again; give that too"};
+    return std::nullopt;
+  }
+  Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
+  if (!plan)
+    return plan.error();
+  Expected<int64_t> count = processesFor(meshOf(**plan), devicesPerProcess);
+  if (!count)
+    return count.error().inContext("--devices-per-process");
+  int64_t found = launchedProcesses() > 1 ? launchedProcesses() : numProcesses;
+  if (found > 0 && found != *count)
+    return Error{fmt::format("--devices-per-process {} takes {} processes, but there are {}",
+                             devicesPerProcess, *count, found)};
+  numProcesses = *count;
+  return std::nullopt;
+}
+
+int RunCommand::checkFabric() {
+  if (isGiven("plan"))
+    return launchedProcesses() > 1 ? failTogether("--check-fabric runs no plan; leave it out")
+                                   : fail("--check-fabric runs no plan; leave it out");
+  if (launchedProcesses() == 1)
+    return numProcesses > 1 ? launch()
+                            : fail("--check-fabric measures the links between processes; start "
+                                   "several (--processes 4, mpirun)");
+  Expected<std::unique_ptr<Launch>> started = meetOthers();
+  if (!started)
+    return fail(started.error().message);
+  const Processes processes = (*started)->processes();
+  Expected<LinkTimes> times = measureLinks(processes.network(), {});
+  if (!times)
+    (*started)->fail(times.error());
+  Expected<std::vector<std::string>> hosts = processes.all(hostName());
+  if (!hosts)
+    (*started)->fail(hosts.error());
+  if (processes.isFirst())
+    printTo(stdout, "{}", printableLines(formatLinks(*times, *hosts)));
+  std::fflush(stdout);
+  return 0;
+}
+
+/// The names of hosts that are only thought of: "0" to "3".
+static std::vector<std::string> numberedHosts(int64_t processes, int64_t perHost) {
+  std::vector<std::string> hosts;
+  for (int64_t process = 0; process < processes; ++process)
+    hosts.push_back(std::to_string(process / perHost));
+  return hosts;
+}
+
+int RunCommand::printPlacement() {
+  std::unique_ptr<Launch> launch;
+  if (launchedProcesses() > 1) {
+    Expected<std::unique_ptr<Launch>> started = meetOthers();
+    if (!started)
+      return fail(started.error().message);
+    launch = std::move(*started);
+  }
+  auto failed = [&](const Error &error) {
+    if (launch)
+      launch->fail(error);
+    return fail(error.message);
+  };
+  Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
+  if (!plan)
+    return failed(plan.error());
+  int64_t count = std::max<int64_t>(numProcesses, 1);
+  Expected<std::vector<std::string>> hosts =
+      launch ? launch->processes().all(hostName())
+      : processesPerHost > 0
+          ? Expected<std::vector<std::string>>(numberedHosts(count, processesPerHost))
+          : std::vector<std::string>(static_cast<size_t>(count), hostName());
+  if (!hosts)
+    return failed(hosts.error());
+  Expected<std::string> text = describePlacement(meshOf(**plan), *hosts);
+  if (!text)
+    return failed(text.error().inContext(train.planPath));
+  if (!launch || launch->processes().isFirst())
+    printTo(stdout, "{}", printableLines(*text));
+  return 0;
+}
+
+/// Goes on with the devices of all processes but the one that was lost.
+MaybeError RunCommand::shrink(const std::vector<ElasticPlan> &plans, int64_t devices) {
+  // As many devices as a process has had.
+  int64_t each = (devices + numProcesses - 1) / numProcesses, left = devices - each;
+  std::optional<ElasticPlan> next = planFor(plans, left);
+  if (!next)
+    return Error{
+        fmt::format("a process with {} devices was lost, and --elastic has no plan for the "
+                    "{} that are left; its smallest is for {}",
+                    each, left, plans.back().devices)};
+  std::ranges::replace(arguments, train.planPath, next->path);
+  train.planPath = next->path;
+  int64_t before = std::exchange(numProcesses, (next->devices + each - 1) / each);
+  printTo(stderr, "note: goes on with {} for {} devices, in {} processes instead of {}\n",
+          printable(next->path), next->devices, numProcesses, before);
+  return std::nullopt;
+}
+
+int RunCommand::launch() {
+  std::vector<ElasticPlan> plans;
+  if (!elasticFolder.empty()) {
+    Expected<std::vector<ElasticPlan>> found = findElasticPlans(elasticFolder, train.planPath);
+    if (!found)
+      return fail(found.error().message);
+    plans = std::move(*found);
+  }
+  for (int64_t restarts = 0;; ++restarts) {
+    Expected<LaunchedRun> run = launchProcesses(numProcesses, network == "mpi", arguments);
+    if (!run)
+      return fail(run.error().message);
+    if (!run->hasLostProcess() || restarts == maxRestarts)
+      return run->status;
+    printTo(stderr, "note: a process was lost; restart {} of {}, from the newest checkpoint\n",
+            restarts + 1, maxRestarts);
+    if (!isGiven("--resume") && restarts == 0)
+      arguments.push_back("--resume");
+    if (plans.empty())
+      continue;
+    Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
+    MaybeError error = plan ? shrink(plans, meshOf(**plan).numDevices()) : plan.error();
+    if (error)
+      return fail(error->message);
+  }
+}
+
+/// Takes what the devices are at, before they are woken; the result writes it.
+std::function<void()> RunCommand::recordFlight(int64_t process, const RunEnd &end) const {
+  if (flightPath.empty())
+    return nullptr;
+  return [path = flightPath, process, reason = end.reason, devices = train.watch->flight()] {
+    if (MaybeError error = writeFlightRecord(path, process, hostName(), reason, devices))
+      printTo(stderr, "note: {}\n", printable(error->message));
+  };
+}
+
+Expected<std::unique_ptr<Launch>> RunCommand::meetOthers() {
+  train.watch = std::make_shared<RunWatch>();
+  auto milliseconds = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  };
+  control.heartbeatTimeout = milliseconds(heartbeatTimeout);
+  return Launch::start(
+      control, milliseconds(startTimeout),
+      {[watch = train.watch] { return watch->describe(); },
+       [this](int64_t process, const RunEnd &end) { return recordFlight(process, end); }});
+}
+
+int RunCommand::failTogether(const std::string &message) {
+  if (launchedProcesses() == 1)
+    return fail(message);
+  Expected<std::unique_ptr<Launch>> started = meetOthers();
+  if (!started)
+    return fail(message);
+  (*started)->fail(Error{message});
+}
+
+int RunCommand::runTogether() {
+  Expected<std::unique_ptr<Launch>> started = meetOthers();
+  if (!started)
+    return fail(started.error().message);
+  Launch &launch = **started;
+  stopOnSignals(); // a launcher sends SIGTERM to those that are to say what has happened
+  train.processes = launch.processes();
+  const Processes &processes = train.processes;
+  train.onHang = [&launch](const Error &error) { launch.fail(error); };
+  train.outputIsTerminal = outputIsTerminal();
+  std::FILE *nowhere = std::fopen("/dev/null", "w");
+  std::FILE *out = processes.isFirst() ? stdout : nowhere;
+  std::FILE *notes = processes.isFirst() ? stderr : nowhere;
+  if (!nowhere)
+    launch.fail(Error{"/dev/null cannot be written to"});
+  if (processes.isFirst())
+    fmt::print("{} processes, {} on this machine\n", processes.count(), processes.onHost());
+  if (!processes.isFirst() && !train.tracePath.empty())
+    train.tracePath.clear(); // the trace shows the devices of the first one
+  int status = 0;
+  if (MaybeError error = checkSame()) {
+    launch.fail(*error);
+  } else if (Expected<bool> interrupted = doRun(out, notes); !interrupted) {
+    launch.fail(interrupted.error());
+  } else if (*interrupted) {
+    // Not each of them need have got the signal.
+    status = interruptedStatus();
+    if (auto all = processes.all(std::to_string(status)))
+      for (const std::string &other : *all)
+        status = std::max(status, std::atoi(other.c_str()));
+  }
+  std::fclose(nowhere);
+  std::fflush(stdout);
+  train.processes = {};
+  return status;
+}
