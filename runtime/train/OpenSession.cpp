@@ -34,7 +34,11 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   for (Injection injection : options.injections)
     if (injection.step -= firstStep - 1; injection.step > 0)
       sessionOptions.injections.push_back(injection);
-  sessionOptions.openFabric = [&](const Mesh &mesh) { return options.processes.openFabric(mesh); };
+  sessionOptions.openFabric = options.openFabric;
+  if (!options.openFabric)
+    sessionOptions.openFabric = [&](const Mesh &mesh) {
+      return options.processes.openFabric(mesh);
+    };
   sessionOptions.threadsPerDevice = options.threadsPerDevice;
   if (options.threadsPerDevice <= 0) {
     int64_t cores = std::max(1u, std::thread::hardware_concurrency());
