@@ -1,4 +1,4 @@
-//===- GemmRate.cpp - What the machine's matrix library reaches -----------===//
+//===- GemmRate.cpp - Measured rate of the matrix library -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- GemmRate.h - What the machine's matrix library reaches -------------===//
+//===- GemmRate.h - Measured rate of the matrix library -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Median.h - The middle of some numbers ------------------------------===//
+//===- Median.h - Median --------------------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

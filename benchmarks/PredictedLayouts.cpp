@@ -1,4 +1,4 @@
-//===- PredictedLayouts.cpp - What measured steps are compared for --------===//
+//===- PredictedLayouts.cpp - Predicted and measured strategies -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PredictedLayouts.h - What measured steps are compared for ----------===//
+//===- PredictedLayouts.h - Predicted and measured strategies -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

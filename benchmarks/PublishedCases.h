@@ -1,4 +1,4 @@
-//===- PublishedCases.h - Configurations whose times are known ------------===//
+//===- PublishedCases.h - Published configurations and times --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

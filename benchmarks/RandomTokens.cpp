@@ -1,4 +1,4 @@
-//===- RandomTokens.cpp - Something to train on ---------------------------===//
+//===- RandomTokens.cpp - Random training data ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

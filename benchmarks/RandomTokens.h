@@ -1,4 +1,4 @@
-//===- RandomTokens.h - Something to train on -----------------------------===//
+//===- RandomTokens.h - Random training data ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepPrediction.cpp - What we say of a published configuration ------===//
+//===- StepPrediction.cpp - Predicted step of a published configuration ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -150,7 +150,7 @@ static Expected<std::unique_ptr<ImportedModel>> import(const PublishedCase &row,
   return ImportedModel::create(*config, row.config, row.name, options);
 }
 
-/// Pins that put as many layers on each stage, in order; none where the layers of the model are not
+/// Given stages with as many layers on each, in order; none where the layers of the model are not
 /// alike or do not divide so.
 static std::string equalStages(const std::string &prefix, int64_t layers, int64_t stages) {
   if (prefix.empty() || layers % stages != 0)

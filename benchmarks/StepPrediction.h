@@ -1,4 +1,4 @@
-//===- StepPrediction.h - What we say of a published configuration --------===//
+//===- StepPrediction.h - Predicted step of a published configuration -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StoredMasks.cpp - Masks of dropout that others keep -----------------===//
+//===- StoredMasks.cpp - Reference masks of dropout -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StoredMasks.h - Masks of dropout that others keep -------------------===//
+//===- StoredMasks.h - Reference masks of dropout -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

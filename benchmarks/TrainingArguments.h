@@ -1,4 +1,4 @@
-//===- TrainingArguments.h - What a training benchmark is asked -----------===//
+//===- TrainingArguments.h - Arguments of a training benchmark ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

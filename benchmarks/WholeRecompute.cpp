@@ -1,4 +1,4 @@
-//===- WholeRecompute.cpp - Layers that are computed again to their ends --===//
+//===- WholeRecompute.cpp - Recomputation of whole layers -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -47,7 +47,7 @@ public:
     }
   }
 
-  /// Puts the copies before what the backward task computes, behind what it receives: frameworks
+  /// Puts the copies before what the backward task computes, after what it receives: frameworks
   /// compute again when the gradient has come.
   void insertInto(plan::Task &backward) {
     plan::Task whole;

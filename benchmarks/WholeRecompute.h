@@ -1,4 +1,4 @@
-//===- WholeRecompute.h - Layers that are computed again to their ends ----===//
+//===- WholeRecompute.h - Recomputation of whole layers -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- compile-cost.cpp - What compiling costs as models grow -------------===//
+//===- compile-cost.cpp - Cost of compilation by model size ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

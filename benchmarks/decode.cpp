@@ -1,10 +1,10 @@
-//===- decode.cpp - The cost of a token -----------------------------------===//
+//===- decode.cpp - Time of a generated token -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// Decodes tokens behind prompts of several lengths, which take turns, and separates the time of
+// Decodes tokens after prompts of several lengths, which take turns, and separates the time of
 // attention, which has more to read the more there is before the token, from that of all else.
 //
 //===----------------------------------------------------------------------===//
@@ -117,7 +117,7 @@ static MaybeError run(const Arguments &args) {
 }
 
 static int runMain(int argc, char **argv) {
-  CLI::App app("Times the decoding of a token behind prompts of several lengths.",
+  CLI::App app("Times the decoding of a token after prompts of several lengths.",
                "dtc-benchmark-decode");
   Arguments args;
   app.add_option("--config", args.config, "A Hugging Face configuration")->capture_default_str();

@@ -1,4 +1,4 @@
-//===- layouts.cpp - Several devices against one --------------------------===//
+//===- layouts.cpp - Speed of strategies against one device ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

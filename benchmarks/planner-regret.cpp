@@ -1,4 +1,4 @@
-//===- planner-regret.cpp - How good the planner's choices are -------------===//
+//===- planner-regret.cpp - Evaluation of the planner's choices -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

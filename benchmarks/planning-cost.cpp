@@ -1,4 +1,4 @@
-//===- planning-cost.cpp - What a search costs as models and machines grow -===//
+//===- planning-cost.cpp - Cost of the planner by model and cluster size --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- prediction.cpp - Simulated steps against those of this machine -----===//
+//===- prediction.cpp - Simulated and measured steps ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

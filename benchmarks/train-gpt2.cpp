@@ -1,4 +1,4 @@
-//===- train-gpt2.cpp - How fast one device trains ------------------------===//
+//===- train-gpt2.cpp - Training speed of one device ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- AdapterNames.h - How adapters are told from other parameters -------===//
+//===- AdapterNames.h - Names of adapter parameters -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -11,7 +11,7 @@
 
 namespace dtc::runtime {
 
-/// What the names of adapters begin with in the files of Hugging Face's PEFT. Behind it come the
+/// What the names of adapters begin with in the files of Hugging Face's PEFT. After it come the
 /// name of the layer and "lora_A.weight" or "lora_B.weight".
 inline constexpr std::string_view adapterPrefix = "base_model.model.";
 

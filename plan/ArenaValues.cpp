@@ -1,4 +1,4 @@
-//===- ArenaValues.cpp - What the bytes of an arena hold ------------------===//
+//===- ArenaValues.cpp - Values in the bytes of an arena ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ArenaValues.h - What the bytes of an arena hold --------------------===//
+//===- ArenaValues.h - Values in the bytes of an arena --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DataflowState.cpp - What a schedule has done to its arena ----------===//
+//===- DataflowState.cpp - Arena contents while a schedule is followed ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -103,7 +103,7 @@ MaybeError DataflowState::checkMoment(const std::string &what, uint32_t buffer,
       (isSum(buffer) || microbatches == 1))
     return std::nullopt;
   if (!place.inLoop)
-    return Error{fmt::format("{} is read behind the loop over microbatches and holds {} microbatch "
+    return Error{fmt::format("{} is read after the loop over microbatches and holds {} microbatch "
                              "{}, written by {}; expected {}",
                              operand(), isSum(buffer) ? "the sum up to" : "the value of",
                              value.microbatch, describeWriter(value),

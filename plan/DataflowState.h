@@ -1,4 +1,4 @@
-//===- DataflowState.h - What a schedule has done to its arena ------------===//
+//===- DataflowState.h - Arena contents while a schedule is followed ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -44,7 +44,7 @@ public:
   Place place;
 
   /// An error unless the bytes of the buffer hold its own value, whole, and the one that is meant
-  /// here: that of the present microbatch and run of the loop if it is made in the loop; behind the
+  /// here: that of the present microbatch and run of the loop if it is made in the loop; after the
   /// loop, a sum over all microbatches, or the value of the only one. `what` names the operand.
   MaybeError read(const std::string &what, uint32_t buffer);
   /// An error unless the sum has all microbatches before the present one, in their order, and of

@@ -1,4 +1,4 @@
-//===- KernelTable.cpp - What is known of each kernel ---------------------===//
+//===- KernelTable.cpp - Operands and attributes of each kernel -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -199,6 +199,7 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "slice", .attributes = kOffsets, .traffic = KernelTraffic::Rows},
     {.name = "softmax", .attributes = kSoftmax, .inPlace = kFirst},
     {.name = "softmax_grad", .inputs = {2, 2}, .attributes = kScaleOrOne, .inPlace = kSecond},
+    {.name = "softplus", .isPointwise = true, .inPlace = kFirst},
     {.name = "sqrt", .isPointwise = true, .inPlace = kFirst},
     {.name = "sub",
      .inputs = {2, 2},

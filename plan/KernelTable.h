@@ -1,4 +1,4 @@
-//===- KernelTable.h - What is known of each kernel -----------------------===//
+//===- KernelTable.h - Operands and attributes of each kernel -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -117,7 +117,7 @@ private:
       return {&output, reach.last};
     return {reach.last, later(reach.lastOfOther)};
   }
-  /// Of the first `count` outputs, one of another class that ends behind `begin`, or null.
+  /// Of the first `count` outputs, one of another class that ends after `begin`, or null.
   const Output *ofOtherClass(size_t count, const Class &kind, uint64_t begin) const {
     const Reach &reach = reaches[count];
     const Output *other = reach.last && reach.last->kind != kind ? reach.last : reach.lastOfOther;
@@ -178,7 +178,7 @@ MaybeError checkBucketOverlap(const PlanContext &context, const plan::Collective
       return share("the output", order[i - 1], order[i]);
   for (int i = 0; i < collective.tensors_size(); ++i) {
     const ByteRange &input = context.ranges[collective.tensors(i).input()];
-    // The first output that ends behind the input's begin. It is the tensor's own only if that is
+    // The first output that ends after the input's begin. It is the tensor's own only if that is
     // in place, and then no other one overlaps the input.
     auto it = std::partition_point(order.begin(), order.end(),
                                    [&](int tensor) { return outputOf(tensor).end <= input.begin; });

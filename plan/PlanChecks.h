@@ -1,4 +1,4 @@
-//===- PlanChecks.h - The parts of the plan validator ---------------------===//
+//===- PlanChecks.h - The parts of the plan verifier ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -90,6 +90,9 @@ MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<
 
 /// An error that names the buffer if there is no such buffer.
 MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer);
+
+/// The arena and the buffers; fills in the context.
+MaybeError checkBuffers(PlanContext &context);
 
 /// Operands, collectives, attributes and sources of all instructions; the schedule.
 MaybeError checkInstructions(const PlanContext &context);

@@ -1,4 +1,4 @@
-//===- PlanSummary.cpp - What is in a plan --------------------------------===//
+//===- PlanSummary.cpp - Summary of a plan --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

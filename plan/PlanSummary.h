@@ -1,4 +1,4 @@
-//===- PlanSummary.h - What is in a plan ----------------------------------===//
+//===- PlanSummary.h - Summary of a plan ----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -57,7 +57,7 @@ struct CollectiveSummary {
   std::vector<std::string> userAxes; // see UserAxes.h
   int64_t members = 1;               // of each group
   uint64_t instructions = 0;         // in the plan
-  uint64_t asyncInstructions = 0;    // of these, how many run beside compute
+  uint64_t asyncInstructions = 0;    // of these, how many overlap with computation
   uint64_t tensors = 0; // of these instructions; more than them where there are buckets
   uint64_t calls = 0;   // in a step of one device
   uint64_t bytes = 0;   // that one device sends in a step; see CollectiveSpec::ringBytes()

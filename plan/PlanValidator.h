@@ -1,4 +1,4 @@
-//===- PlanValidator.h - Whether a plan can be trusted --------------------===//
+//===- PlanValidator.h - Verification of a plan ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -34,12 +34,12 @@ MaybeError checkPlanVersion(uint32_t version);
 /// kernels (names, numbers of operands, attributes: KernelTable.h), collectives, shardings, states,
 /// inputs and outputs, transfers. Then it follows the schedules: whatever is read was written
 /// before, for the same microbatch, and not overwritten since; nothing touches what is being sent
-/// or received; and the programs never wait for each other in a circle. The plan's companions are
+/// or received; and the programs have no deadlock. The plan's companions are
 /// checked in the same way, and for having the plan's states where it has them. A plan that passes
 /// can be run to its end without touching memory outside its arena; the types and shapes of a
 /// kernel's operands are checked by Backend::prepare. The error says where in the plan the fault
 /// lies. With `repeatsLoop` all this holds however often the plan's loop over microbatches runs;
-/// programs that never wait for each other in a circle do not either when each runs its loop again.
+/// programs without a deadlock have none either when each runs its loop again.
 MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop = false);
 
 } // namespace dtc::runtime

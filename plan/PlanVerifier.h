@@ -1,4 +1,4 @@
-//===- PlanVerifier.h - What is proved of a plan before it runs -----------===//
+//===- PlanVerifier.h - Verification of a plan, with its results ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

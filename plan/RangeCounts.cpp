@@ -1,4 +1,4 @@
-//===- RangeCounts.cpp - How often bytes are in use -----------------------===//
+//===- RangeCounts.cpp - Counts of uses of byte ranges --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

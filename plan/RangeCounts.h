@@ -1,4 +1,4 @@
-//===- RangeCounts.h - How often bytes are in use -------------------------===//
+//===- RangeCounts.h - Counts of uses of byte ranges ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

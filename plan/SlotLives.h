@@ -1,4 +1,4 @@
-//===- SlotLives.h - How many microbatches are alive at once --------------===//
+//===- SlotLives.h - Live ranges of slots ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- UserAxes.h - Mesh axes as the user knows them ----------------------===//
+//===- UserAxes.h - Mesh axes before they were split ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

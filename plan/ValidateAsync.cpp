@@ -1,4 +1,4 @@
-//===- ValidateAsync.cpp - Collectives that run beside others -------------===//
+//===- ValidateAsync.cpp - Verification of asynchronous collectives -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ValidateDataflow.cpp - Every value is read as it was written -------===//
+//===- ValidateDataflow.cpp - Dataflow verification -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

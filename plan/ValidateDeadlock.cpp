@@ -1,4 +1,4 @@
-//===- ValidateDeadlock.cpp - The programs never wait in a circle ---------===//
+//===- ValidateDeadlock.cpp - Deadlock check ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ValidateTransfers.cpp - What the programs of a plan share ----------===//
+//===- ValidateTransfers.cpp - Verification of transfers between programs -===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

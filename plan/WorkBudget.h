@@ -1,4 +1,4 @@
-//===- WorkBudget.h - How long a plan may be followed ---------------------===//
+//===- WorkBudget.h - Limit of the work of verification -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

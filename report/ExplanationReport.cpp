@@ -43,7 +43,7 @@ static std::string describeLink(const AxisLink &link) {
                      describeOrigin(link.latencyFrom));
 }
 
-/// The links by axis. The parts of an axis that was taken apart are one if their links are.
+/// The links by axis. The sub-axes of an axis that was split are one if their links are.
 static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links) {
   std::vector<std::string> texts, done;
   for (const AxisLink &link : links) {
@@ -95,7 +95,7 @@ private:
     text += printable(fmt::format(format, std::forward<T>(values)...)) + '\n';
   }
 
-  /// A label and a text behind it, broken at spaces where it is too long for one line.
+  /// A label and a text after it, broken at spaces where it is too long for one line.
   void field(std::string_view label, std::string_view value) {
     std::string current =
         fmt::format("{:{}}{:<{}}", "", labelColumn, label, fieldColumn - labelColumn);
@@ -146,7 +146,7 @@ private:
              : "each device sends",
          formatBytes(total.bytes), total.calls, callsOf(total), formatDuration(total.seconds),
          total.asyncSeconds > 0
-             ? fmt::format(", of which {} beside compute", formatDuration(total.asyncSeconds))
+             ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
              : "");
     line("times are estimates for rings: bytes / bandwidth and a latency for each message");
   }
@@ -183,7 +183,7 @@ private:
           fmt::format("{} (task {}{}{})",
                       collective.source.empty() ? "an unknown place" : collective.source,
                       collective.task, members > 1 ? fmt::format(", {} in the plan", members) : "",
-                      collective.async ? ", beside compute" : ""));
+                      collective.async ? ", overlapped with computation" : ""));
     bool isBucket = collective.tensors.size() > 1;
     if (isBucket)
       field(collective.isSend ? "message" : "bucket",

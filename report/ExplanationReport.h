@@ -17,7 +17,7 @@ namespace dtc::runtime {
 /// How many groups of collectives are shown to people who do not say.
 inline constexpr size_t defaultExplainedGroups = 20;
 
-/// Tables for people, 120 columns wide, with the `top` groups of collectives that cost most.
+/// Tables as text, 120 columns wide, with the `top` groups of collectives that cost most.
 std::string formatExplanation(const PlanExplanation &explanation,
                               size_t top = defaultExplainedGroups);
 

@@ -1,4 +1,4 @@
-//===- PlanExplanation.cpp - Why a plan communicates ----------------------===//
+//===- PlanExplanation.cpp - Causes and costs of communication ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

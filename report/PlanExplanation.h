@@ -1,4 +1,4 @@
-//===- PlanExplanation.h - Why a plan communicates ------------------------===//
+//===- PlanExplanation.h - Causes and costs of communication --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -48,9 +48,9 @@ struct ExplainedCollective {
   bool isSend = false;                  // `kind` means nothing; the members are the two ends
   size_t program = 0;                   // of the plan
   std::vector<std::string> axes;        // as the plan has them
-  std::vector<std::string> userAxes;    // with the axes that were taken apart under their own names
+  std::vector<std::string> userAxes;    // an axis that was split has its own name here
   int64_t members = 1;                  // of each group
-  bool async = false;                   // runs beside compute
+  bool async = false;                   // overlaps with computation
   std::string task;                     // its name
   int instruction = 0;                  // the number in its task
   std::string source;                   // the layer and op
@@ -80,7 +80,7 @@ struct CommunicationTotal {
   uint64_t calls = 0;        // in a step of one device of each program
   uint64_t bytes = 0;        // that such devices send in a step
   double seconds = 0;        // in a step, one collective after the other
-  double asyncSeconds = 0;   // of these, beside compute
+  double asyncSeconds = 0;   // of these, overlapped with computation
 };
 
 /// Why a plan communicates, and what that costs. Everything is sorted by seconds, then by bytes,

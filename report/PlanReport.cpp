@@ -262,7 +262,8 @@ private:
       async += collective.asyncInstructions;
     }
     if (async > 0)
-      line("  {} collectives in the plan, of which {} run beside compute", instructions, async);
+      line("  {} collectives in the plan, {} of them overlapped with computation", instructions,
+           async);
     if (!summary.isPipelined()) {
       line("  sent by a device in a step: {}; by all: {}", formatBytes(summary.sentBytes.total()),
            formatBytes(summary.sentByAll()));

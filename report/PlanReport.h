@@ -14,7 +14,7 @@
 
 namespace dtc::runtime {
 
-/// Tables for people.
+/// Tables as text.
 std::string formatSummary(const PlanSummary &summary);
 
 /// One JSON object with every number of the summary, bytes and operations as plain numbers, and the

@@ -1,4 +1,4 @@
-//===- ProofReport.cpp - What was proved of a plan, in words --------------===//
+//===- ProofReport.cpp - Report of the verifier ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ProofReport.h - What was proved of a plan, in words ----------------===//
+//===- ProofReport.h - Report of the verifier -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -13,7 +13,7 @@
 
 namespace dtc::runtime {
 
-/// A few lines for people, each with its end of line.
+/// A few lines of text, each with its end of line.
 std::string formatFacts(const PlanFacts &facts);
 
 /// One JSON object and an end of line. Sizes are bytes, counts are of one step of one device.

@@ -1,4 +1,4 @@
-//===- SimulationReport.cpp - Simulations for people and programs --------===//
+//===- SimulationReport.cpp - Simulations as text and as JSON -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

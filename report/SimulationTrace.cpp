@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and those behind
+constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and those after
 
 class Writer {
 public:

@@ -1,4 +1,4 @@
-//===- SvgStyle.cpp - What pictures of plans share ----------------------===//
+//===- SvgStyle.cpp - Common style of SVG figures -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

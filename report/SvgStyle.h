@@ -1,4 +1,4 @@
-//===- SvgStyle.h - What pictures of plans share ------------------------===//
+//===- SvgStyle.h - Common style of SVG figures ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// How many chunks of a device have colours of their own; those behind take turns.
+/// How many chunks of a device have colours of their own; further chunks repeat the colours.
 inline constexpr size_t numTaskShades = 4;
 
 /// The colour of a task, "#1f5fb4", for the chunks of a device in turn. White text is readable on

@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  /// More bands than this are no picture any more; then labels are cut.
+  /// More bands than this are no figure any more; then labels are cut.
   static constexpr double mostBands = 8;
 
   /// Names are a plan's, so that a line may hold anything.
@@ -58,7 +58,7 @@ private:
     size_t margin = 0;
     for (size_t p = 0; p < timeline.programs.size(); ++p)
       margin = std::max(margin, rowLabel(p).size());
-    // Names of axes are the user's; the picture matters more.
+    // Names of axes are the user's; the figure matters more.
     margin = std::min(margin, columns / 3) + 2;
     size_t room = columns - margin;
     Scale scale = chooseScale(room);
@@ -89,7 +89,7 @@ private:
     size_t band = 0;      // columns that a band may have
   };
 
-  /// So many columns that the picture fills its width, or as many more as the labels need. Where
+  /// So many columns that the figure fills its width, or as many more as the labels need. Where
   /// that leaves enough, the shortest work takes whole columns, so that what is as long looks so.
   Scale chooseScale(size_t room) const {
     double shortest = shown.seconds(), longest = 0;
@@ -141,7 +141,7 @@ private:
     return row;
   }
 
-  /// A label and a text behind it, broken at spaces where it is too long for one line.
+  /// A label and a text after it, broken at spaces where it is too long for one line.
   void field(std::string_view name, std::string_view value) {
     constexpr size_t valueColumn = 12;
     std::string current = fmt::format("{:<{}}", name, valueColumn);
@@ -162,10 +162,10 @@ private:
     TimeSpan step = timeline.step(), inner = timeline.pipelined();
     field("schedule", describeTimeline(timeline));
     if (timeline.isDrawable())
-      field("a step", formatDuration(step.seconds()) +
-                          (shown.seconds() < step.seconds()
-                               ? ", of which the picture shows the pipelined part"
-                               : ""));
+      field("a step",
+            formatDuration(step.seconds()) + (shown.seconds() < step.seconds()
+                                                  ? ", of which the figure shows the pipelined part"
+                                                  : ""));
     if (inner.seconds() > 0)
       field("bubble", fmt::format("{:.1f}% of the {} from the first forward to the last backward",
                                   100 * timeline.bubbleShare(), formatDuration(inner.seconds())));

@@ -1,4 +1,4 @@
-//===- TimelineSvg.cpp - Timelines as pictures ----------------------------===//
+//===- TimelineSvg.cpp - Timelines as figures -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -88,7 +88,7 @@ private:
   static double yOf(size_t program) {
     return top + static_cast<double>(program) * (rowHeight + rowGap);
   }
-  /// Whether a part of it is in the picture.
+  /// Whether a part of it is in the figure.
   bool isShown(double start, double end) const {
     return end > start && end > shown.start && start < shown.end;
   }

@@ -1,4 +1,4 @@
-//===- TimelineSvg.h - Timelines as pictures ------------------------------===//
+//===- TimelineSvg.h - Timelines as figures -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -14,13 +14,22 @@ def git(*arguments):
 def add_arguments(parser):
     """The files that a script looks at: those named, all, or by default those that have changed."""
     parser.add_argument("--all", action="store_true", help="look at all files, not at changes alone")
+    parser.add_argument("--newest", type=int, metavar="N", help="look at the N files that the latest commits have changed")
     parser.add_argument("files", nargs="*", help="look at these files alone (default: what has changed)")
+
+
+def newest_files(count, suffixes):
+    """The files of the tree that the latest commits have changed, at most `count`."""
+    paths = dict.fromkeys(git("log", "--no-merges", "--name-only", "--format=").splitlines())
+    return [path for path in paths if path.endswith(suffixes) and (ROOT / path).is_file()][:count]
 
 
 def selected_files(options, suffixes):
     """The paths from the root of the files to look at, in order."""
     if options.files:
         paths = [str(pathlib.Path(file).resolve().relative_to(ROOT)) for file in options.files]
+    elif options.newest is not None:
+        paths = newest_files(options.newest, suffixes)
     elif options.all:
         paths = git("ls-files", "-z").split("\0")
     else:

@@ -1,28 +1,38 @@
 #!/usr/bin/env bash
-# Installs what dtc builds with, where it is missing: Debian packages only. Safe to run again.
+# Installs what dtc builds with, where it is missing: Debian packages, and for the tests of dtc-data a Python package to
+# build/python. Safe to run again.
 # Usage: scripts/install-dependencies.sh [--runtime-only]
 set -euo pipefail
 
-packages=(g++ cmake ninja-build ccache git ca-certificates
+packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-pip
   protobuf-compiler libprotobuf-dev libdnnl-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
   libopenmpi-dev openmpi-bin)
 if [[ "${1:-}" != --runtime-only ]]; then
-  packages+=(libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools python3 perl-doc chromium)
+  packages+=(clang-format clang-tidy libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools perl-doc chromium)
 fi
 
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
 done
-[[ ${#missing[@]} -eq 0 ]] && exit 0
-
-as_root=()
-if [[ $(id -u) -ne 0 ]]; then
-  command -v sudo >/dev/null || { echo "error: ${missing[*]} must be installed; run as root or install sudo" >&2; exit 1; }
-  as_root=(sudo)
+if [[ ${#missing[@]} -gt 0 ]]; then
+  as_root=()
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || { echo "error: ${missing[*]} must be installed; run as root or install sudo" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  echo "Installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
-echo "Installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+
+# dtc-data alone needs it, and its tests are skipped without it.
+tokenizers=0.23.3
+folder="$(dirname "$0")/../build/python"
+if [[ ! -d "$folder/tokenizers-$tokenizers.dist-info" ]]; then
+  echo "Installing tokenizers $tokenizers to build/python"
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --upgrade --target "$folder" \
+    "tokenizers==$tokenizers" || echo "warning: without the Python package tokenizers the tests of dtc-data are skipped" >&2
+fi

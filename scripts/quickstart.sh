@@ -105,7 +105,7 @@ train() { # the name of a plan, and flags of dtc-run
   "$bin/dtc-run" "$out/$1.plan" --data "$out/text.txt" --steps "$steps" --lr "$learning_rate" --log-every 50 \
     --metrics "$out/$1.jsonl" --save "$out/$1.safetensors" "${@:2}"
 }
-say "Training on eight devices: 2-way data and tensor parallel, a pipeline of 2 stages, 4 microbatches"
+say "Training on eight devices: 2-way data and tensor parallelism, a pipeline of 2 stages, 4 microbatches"
 train eight-devices --trace "$out/trace.json"
 say "Training on one device, from the same weights, on the same batches"
 train one-device

@@ -24,11 +24,10 @@ for run in "${runs[@]}"; do
   part "$preset: install" scripts/install-dependencies.sh "${flags[@]}"
   if [[ ${#programs[@]} -eq 0 ]]; then
     part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
-    # Tests start threads of their own: one at a time keeps small machines honest.
-    part "$preset: tests" ctest --preset "$preset" --no-tests=error </dev/null
+    part "$preset: tests" ctest --preset "$preset" -j "$(nproc)" --no-tests=error </dev/null
   else
     part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON --target "${programs[@]}"
     labels="^($(IFS='|'; echo "${programs[*]}"))$"
-    part "$preset: tests" ctest --preset "$preset" --no-tests=error -L "$labels" </dev/null
+    part "$preset: tests" ctest --preset "$preset" -j "$(nproc)" --no-tests=error -L "$labels" </dev/null
   fi
 done

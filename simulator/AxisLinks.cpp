@@ -1,4 +1,4 @@
-//===- AxisLinks.cpp - What the links of a mesh are taken to do -----------===//
+//===- AxisLinks.cpp - Assumed rates of the links of a mesh ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FlowNetwork.cpp - Work that shares what it runs on ----------------===//
+//===- FlowNetwork.cpp - Shared resources of a simulation -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

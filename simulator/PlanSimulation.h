@@ -1,4 +1,4 @@
-//===- PlanSimulation.h - A step by the estimates of its plan -------------===//
+//===- PlanSimulation.h - Simulation of a plan without a cluster ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -72,7 +72,7 @@ private:
     work.channels[number] = {ends.from, ends.to, ends.bytes, time.seconds, portsOf(time)};
   }
 
-  /// Between nodes the cards are what is scarce.
+  /// Between nodes the network cards are what is scarce.
   static DevicePorts portsOf(const MovingTime &time) {
     return time.usesNetwork ? DevicePorts::Network : DevicePorts::Link;
   }

@@ -1,4 +1,4 @@
-//===- Simulation.cpp - What a plan would do on a cluster ----------------===//
+//===- Simulation.cpp - Simulation of a plan on a cluster -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

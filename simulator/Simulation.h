@@ -1,4 +1,4 @@
-//===- Simulation.h - What a plan would do on a cluster ------------------===//
+//===- Simulation.h - Simulation of a plan on a cluster -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

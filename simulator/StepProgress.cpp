@@ -1,4 +1,4 @@
-//===- StepProgress.cpp - How far a simulated step has come ---------------===//
+//===- StepProgress.cpp - Progress of a simulated step --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepProgress.h - How far a simulated step has come -----------------===//
+//===- StepProgress.h - Progress of a simulated step ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepWork.cpp - What devices do in a step, with times --------------===//
+//===- StepWork.cpp - Timed work of the devices in a step -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -53,7 +53,7 @@ double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown) {
     work.axes.resize(std::max<size_t>(work.axes.size(), step.axes + 1));
     alone.steps.push_back(step);
   }
-  // Nobody else is there to wait for, and every wait is for a collective of the task.
+  // There is no other device to wait for, and every wait is for a collective of the task.
   return simulateStep(work)->seconds;
 }
 

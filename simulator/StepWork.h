@@ -1,4 +1,4 @@
-//===- StepWork.h - What devices do in a step, with times ----------------===//
+//===- StepWork.h - Timed work of the devices in a step -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -99,7 +99,7 @@ struct StepWork {
   static StepWork ofSchedule(const plan::Plan &plan);
 };
 
-/// The seconds of one execution of a task on a device that nobody makes wait: messages take
+/// The seconds of one execution of a task on a device that waits for no other: messages take
 /// nothing.
 double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown);
 

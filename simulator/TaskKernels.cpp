@@ -164,7 +164,7 @@ void TaskKernels::addKernel(int index) {
     if (write == writes.end() || !isOf(write->second, host))
       continue;
     kernel.bytes -= bytesOf(buffer);
-    // Nobody else reads it, because it is overwritten or at all: it is not written either.
+    // If no other kernel reads it, or only before it is overwritten, it is not written to memory.
     bool isOverwritten = std::any_of(call.outputs().begin(), call.outputs().end(),
                                      [&](uint32_t out) { return storageOf(program, out) == base; });
     if (isOverwritten ? !write->second.isReadByOthers : readers[base] == 1)

@@ -1,4 +1,4 @@
-//===- Timeline.cpp - Who works when in a step ----------------------------===//
+//===- Timeline.cpp - Timeline of a simulated step ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,10 +1,10 @@
-//===- Timeline.h - Who works when in a step ------------------------------===//
+//===- Timeline.h - Timeline of a simulated step --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// What the devices of a pipeline do in a step, as times: the pictures and tables of a schedule are
+// What the devices of a pipeline do in a step, as times: the figures and tables of a schedule are
 // made from this, however it came about. All times are seconds from the start of the step.
 //
 //===----------------------------------------------------------------------===//
@@ -94,7 +94,7 @@ struct Timeline {
   size_t chunks() const;
   /// By stage.
   std::vector<StageInFlight> inFlight() const;
-  /// What a picture shows: all of the step, or the pipelined part alone where that is less than
+  /// What a figure shows: all of the step, or the pipelined part alone where that is less than
   /// half of it and would be too small to read.
   TimeSpan shown() const;
   /// Whether that has a length that can be drawn. It has none where a plan says nothing of times.

@@ -1,4 +1,4 @@
-//===- TransferChannels.cpp - The messages of a simulated step ------------===//
+//===- TransferChannels.cpp - Messages of a simulated step ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

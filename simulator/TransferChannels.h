@@ -1,4 +1,4 @@
-//===- TransferChannels.h - The messages of a simulated step --------------===//
+//===- TransferChannels.h - Messages of a simulated step ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

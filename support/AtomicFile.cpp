@@ -1,4 +1,4 @@
-//===- AtomicFile.cpp - Files that appear whole or not at all -------------===//
+//===- AtomicFile.cpp - Atomically written files --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- AtomicFile.h - Files that appear whole or not at all ---------------===//
+//===- AtomicFile.h - Atomically written files ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -37,7 +37,7 @@ public:
 
   const std::string &getPath() const { return path; }
   /// Takes the room on the disk for a file of so many bytes. What fits it is written without an
-  /// error then, even if the disk fills up before, where the file system can promise that.
+  /// error then, even if the disk fills up before, where the file system can guarantee that.
   MaybeError reserve(uint64_t bytes);
   MaybeError write(std::span<const std::byte> bytes);
   MaybeError write(std::string_view text);

@@ -1,4 +1,4 @@
-//===- CheckedMath.h - Sizes that cannot overflow -------------------------===//
+//===- CheckedMath.h - Arithmetic with overflow checks --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

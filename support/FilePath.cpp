@@ -1,4 +1,4 @@
-//===- FilePath.cpp - Where a path leads ----------------------------------===//
+//===- FilePath.cpp - Resolution of file paths ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FilePath.h - Where a path leads ------------------------------------===//
+//===- FilePath.h - Resolution of file paths ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Format.cpp - Numbers and lists as people read them -----------------===//
+//===- Format.cpp - Formatting of numbers and lists -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Format.h - Numbers and lists as people read them -------------------===//
+//===- Format.h - Formatting of numbers and lists -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

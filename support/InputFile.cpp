@@ -1,4 +1,4 @@
-//===- InputFile.cpp - A file that is read in parts -----------------------===//
+//===- InputFile.cpp - Reading of files in parts --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- InputFile.h - A file that is read in parts -------------------------===//
+//===- InputFile.h - Reading of files in parts ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LinkSpeed.cpp - What a link between devices does -------------------===//
+//===- LinkSpeed.cpp - Bandwidth and latency of a link --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LinkSpeed.h - What a link between devices does ---------------------===//
+//===- LinkSpeed.h - Bandwidth and latency of a link ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

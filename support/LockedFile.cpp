@@ -1,4 +1,4 @@
-//===- LockedFile.cpp - Files that one process writes ---------------------===//
+//===- LockedFile.cpp - Files with a lock ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

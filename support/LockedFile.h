@@ -1,4 +1,4 @@
-//===- LockedFile.h - Files that one process writes -----------------------===//
+//===- LockedFile.h - Files with a lock -----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -149,7 +149,7 @@ Expected<PageMemory> PageMemory::allocate(size_t bytes) {
 MaybeError PageMemory::populate(size_t offset, size_t bytes) {
   bytes = std::min(bytes, length - std::min(offset, length));
   while (bytes > 0 && madvise(begin + offset, bytes, MADV_POPULATE_WRITE) != 0) {
-    if (errno == EINVAL) // before Linux 5.14: when the pages are first written to
+    if (errno == EINVAL) // before Linux 5.14: when each page is first written to
       return std::nullopt;
     if (errno != EINTR && errno != EAGAIN)
       return Error{fmt::format("cannot populate {} ({} bytes): {}", formatBytes(bytes), bytes,

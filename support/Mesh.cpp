@@ -1,4 +1,4 @@
-//===- Mesh.cpp - Devices by coordinates ----------------------------------===//
+//===- Mesh.cpp - Meshes of devices ---------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

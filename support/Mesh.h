@@ -1,4 +1,4 @@
-//===- Mesh.h - Devices by coordinates ------------------------------------===//
+//===- Mesh.h - Meshes of devices -----------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- NearestName.cpp - What a misspelt name was meant to be -------------===//
+//===- NearestName.cpp - Suggestions for misspelt names -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -69,6 +70,12 @@ std::string quoteNames(std::span<const std::string> names) {
   if (names.size() > mostNames)
     text += fmt::format(" and {} more", names.size() - mostNames);
   return text;
+}
+
+std::string listSome(std::span<const std::string> names) {
+  constexpr size_t shown = 4;
+  return fmt::format("{}{}", fmt::join(names.first(std::min(names.size(), shown)), ", "),
+                     names.size() > shown ? ", ..." : "");
 }
 
 } // namespace dtc::runtime

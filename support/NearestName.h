@@ -1,4 +1,4 @@
-//===- NearestName.h - What a misspelt name was meant to be ---------------===//
+//===- NearestName.h - Suggestions for misspelt names ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -23,6 +23,9 @@ std::string didYouMean(std::string_view word, std::span<const std::string> names
 
 /// Names in quotes: "\"dp\", \"tp\"". Of a long list the first, and how many more there are.
 std::string quoteNames(std::span<const std::string> names);
+
+/// `a, b, c, d, ...`: the first names.
+std::string listSome(std::span<const std::string> names);
 
 } // namespace dtc::runtime
 

@@ -1,4 +1,4 @@
-//===- Print.h - Output that may have nowhere to go -----------------------===//
+//===- Print.h - Printing to closed streams -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

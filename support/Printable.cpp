@@ -1,4 +1,4 @@
-//===- Printable.cpp - Foreign text for terminals -------------------------===//
+//===- Printable.cpp - Escaping of text for terminals ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Printable.h - Foreign text for terminals ---------------------------===//
+//===- Printable.h - Escaping of text for terminals -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

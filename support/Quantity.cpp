@@ -1,4 +1,4 @@
-//===- Quantity.cpp - Numbers with units, as people write them ------------===//
+//===- Quantity.cpp - Quantities with units -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -18,19 +18,19 @@
 
 namespace dtc::runtime {
 
-/// Why the text of such a file is not read; null where it is.
-static const char *refusal(int fd, mode_t mode) {
+/// Whether the text of such a file is read.
+static MaybeError checkMode(int fd, mode_t mode) {
   if (S_ISREG(mode) || S_ISFIFO(mode) || S_ISSOCK(mode) || isatty(fd))
-    return nullptr;
-  return S_ISDIR(mode) ? std::strerror(EISDIR) : "it is a device; expected a file or a pipe";
+    return std::nullopt;
+  return Error{S_ISDIR(mode) ? std::strerror(EISDIR) : "it is a device; expected a file or a pipe"};
 }
 
 static Expected<std::string> readOpenFile(int fd, bool isStandardInput) {
   struct stat status;
   if (fstat(fd, &status) != 0)
     return Error{std::strerror(errno)};
-  if (const char *reason = refusal(fd, status.st_mode))
-    return Error{reason};
+  if (MaybeError error = checkMode(fd, status.st_mode))
+    return *error;
   std::string text;
   constexpr size_t step = size_t{1} << 16;
   while (true) {

@@ -6,7 +6,7 @@
 //
 // Mesh axes split a dimension one after the other, as plan.proto's DimSharding says. Where they do
 // not divide it, the last shards are short or empty, but all have room for the same number of
-// elements. What lies behind the elements that exist is padding.
+// elements. What lies after the elements that exist is padding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ inline bool paddedShardsFit(int64_t size, int64_t blocks) {
 
 /// A block of a dimension; all numbers are in elements of it.
 struct ShardExtent {
-  int64_t offset = 0; // where the block begins in the whole; may lie behind the end if it is empty
+  int64_t offset = 0; // where the block begins in the whole; may lie after the end if it is empty
   int64_t count = 0;  // the elements that exist: a prefix of the block
   int64_t room = 0;   // the elements that its buffer holds, padding included
 

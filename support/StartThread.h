@@ -1,4 +1,4 @@
-//===- StartThread.h - Threads that may not start --------------------------===//
+//===- StartThread.h - Starting threads, with errors ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- WaitBriefly.h - Waits that are often over at once -------------------===//
+//===- WaitBriefly.h - Short waits without sleeping -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

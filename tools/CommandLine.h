@@ -1,4 +1,4 @@
-//===- CommandLine.h - What the mains share --------------------------------===//
+//===- CommandLine.h - Common command-line code of the tools --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A sample is a window of a file at a random place. The file has 1 GiB, all of it in the page
+// A sample is a window of a file at a random place. The file has 1 GiB, all of it in the OS page
 // cache, so that the call or the address translation is what it costs. The argument is the bytes of
 // a sample: 1,025 tokens of 16 bits, and larger ones.
 //

@@ -1,4 +1,4 @@
-//===- mpi-all-reduce.cpp - Sums over processes, beside MPI's own ----------===//
+//===- mpi-all-reduce.cpp - All-reduce of dtc and of MPI ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

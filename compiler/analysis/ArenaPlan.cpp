@@ -1,4 +1,4 @@
-//===- ArenaPlan.cpp - Offsets for buffers with known lifetimes -----------===//
+//===- ArenaPlan.cpp - Offsets for buffers with known live ranges ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -81,7 +81,7 @@ private:
 
 } // namespace
 
-/// Places in order of the first instant. Returns the size of the arena.
+/// Places in order of the first program point. Returns the size of the arena.
 static int64_t place(llvm::ArrayRef<Lifetime> lifetimes, std::vector<int64_t> &offsets) {
   std::vector<unsigned> order(lifetimes.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -90,7 +90,7 @@ static int64_t place(llvm::ArrayRef<Lifetime> lifetimes, std::vector<int64_t> &o
     return std::make_tuple(l.first, -l.last, -l.bytes, a) <
            std::make_tuple(r.first, -r.last, -r.bytes, b);
   });
-  std::set<std::pair<int, unsigned>> alive; // by last instant
+  std::set<std::pair<int, unsigned>> alive; // by last program point
   FreeList gaps;
   offsets.assign(lifetimes.size(), 0);
   for (unsigned index : order) {

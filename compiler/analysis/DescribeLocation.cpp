@@ -1,4 +1,4 @@
-//===- DescribeLocation.cpp - Where an op came from, for people -----------===//
+//===- DescribeLocation.cpp - Readable locations of ops -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

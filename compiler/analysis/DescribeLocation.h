@@ -1,4 +1,4 @@
-//===- DescribeLocation.h - Where an op came from, for people -------------===//
+//===- DescribeLocation.h - Readable locations of ops ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FactorMerge.cpp - The shardings of an op's tensors, reconciled -----===//
+//===- FactorMerge.cpp - Axes of an op's factors from its tensors ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -123,7 +123,7 @@ FactorAgreement dtc::agreeOnFactorAxes(const Mesh &mesh, const ShardingRule &rul
         break;
       axes.push_back(*next);
     }
-  // An axis that two factors want is nobody's.
+  // An axis that two factors request is given to neither.
   SmallVector<unsigned> wanted(mesh.axes.size(), 0);
   for (const AxisList &axes : result.axes)
     for (unsigned axis : axes)
@@ -199,7 +199,7 @@ double dtc::strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const Sha
       if (open && unused && isPrefix(to.dims[dim], used->dims[dim]))
         to.dims[dim] = used->dims[dim];
     }
-    // Sums over time are completed once, however the op is split.
+    // Sums over microbatches are completed once, however the op is split.
     Layout source = from;
     llvm::erase_if(source.partial, [&](unsigned axis) { return mesh.isTemporal(axis); });
     const auto &plan = planner.plan(tensor.elementBytes, shape, source, to);

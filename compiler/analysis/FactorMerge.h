@@ -1,4 +1,4 @@
-//===- FactorMerge.h - The shardings of an op's tensors, reconciled -------===//
+//===- FactorMerge.h - Axes of an op's factors from its tensors -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -53,7 +53,7 @@ FactorAgreement agreeOnFactorAxes(const Mesh &mesh, const ShardingRule &rule,
                                   llvm::ArrayRef<FactorTensor> tensors,
                                   const FactorAxes &committed);
 
-/// The choice between contradicting wishes, by cost.
+/// Resolution of a conflict between requested shardings, by cost.
 struct FactorSettlement {
   FactorAxes axes;
   double seconds = 0; ///< estimated for the choice; see strategySeconds
@@ -62,7 +62,7 @@ struct FactorSettlement {
 };
 
 /// Extends `committed` to the cheapest of all combinations of what the tensors want. Ties go to the
-/// combination that splits more, then to the one whose wishes come first. Beyond kMaxCombinations
+/// combination that splits more, then to the one whose requests come first. Beyond kMaxCombinations
 /// of them the choice is that of mergeFactorAxes, or only what no tensor contradicts where that
 /// would go back on `committed`.
 FactorSettlement settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner,

@@ -1,4 +1,4 @@
-//===- KeepSearch.cpp - How much a device can keep ------------------------===//
+//===- KeepSearch.cpp - Search for the saved bytes of a device ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

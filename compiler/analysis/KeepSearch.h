@@ -1,4 +1,4 @@
-//===- KeepSearch.h - How much a device can keep --------------------------===//
+//===- KeepSearch.h - Search for the saved bytes of a device --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -27,26 +27,26 @@
 
 namespace dtc {
 
-/// A plan for one device.
+/// A bound that was tried for one device, and what came of it.
 struct KeepPlan {
-  int64_t bound = 0;  ///< on the bytes that are kept
-  int64_t kept = 0;   ///< of it, not more unless nothing keeps so little
+  int64_t bound = 0;  ///< on the saved bytes
+  int64_t kept = 0;   ///< saved bytes; above the bound only if nothing saves as little
   int64_t arena = 0;  ///< bytes that the device needs in all
-  double seconds = 0; ///< of what is computed again
+  double seconds = 0; ///< of recomputation
 };
 
 class KeepSearch {
 public:
-  /// `tolerance`: seconds that are not worth another plan.
+  /// `tolerance`: a gain of fewer seconds is not worth another trial.
   KeepSearch(int64_t limit, double tolerance) : limit(limit), tolerance(tolerance) {}
 
-  /// Takes note of a plan. Of two that keep the same, the larger arena counts.
+  /// Records a trial. Of two with the same saved bytes, the one with the larger arena counts.
   void add(KeepPlan plan);
 
-  /// The bound to try next, at first the highest there is; nullopt where no gap is worth a try.
+  /// The bound to try next, at first the highest one; nullopt where no gap is worth a trial.
   std::optional<int64_t> next() const;
 
-  /// The plan that fits and computes least again; null if none fits.
+  /// The trial that fits and recomputes least; null if none fits.
   const KeepPlan *best() const;
 
 private:
@@ -54,7 +54,7 @@ private:
 
   int64_t limit;
   double tolerance;
-  std::vector<KeepPlan> plans; ///< by what they keep
+  std::vector<KeepPlan> plans; ///< in the order of their saved bytes
 };
 
 } // namespace dtc

@@ -28,7 +28,7 @@ namespace dtc {
 /// Indices into Mesh::axes, coarsest first.
 using AxisList = llvm::SmallVector<unsigned, 2>;
 
-/// What a device is taken to do where nobody says: about half of what an NVIDIA A100 does (its
+/// The assumed rates of a device where none are given: about half of what an NVIDIA A100 does (its
 /// datasheet). It weighs computing the same thing on several devices against moving bytes.
 inline constexpr double kDefaultDeviceFlops = 150e12;     ///< a second
 inline constexpr double kDefaultDeviceBandwidth = 1.5e12; ///< of the memory, bytes a second
@@ -77,7 +77,7 @@ struct Mesh {
   std::string str(llvm::ArrayRef<unsigned> list) const;
 };
 
-/// How a tensor lies on a mesh; see #dist.sharding.
+/// The sharding and the partial axes of a tensor; see #dist.sharding.
 struct Layout {
   llvm::SmallVector<AxisList, 4> dims;
   AxisList partial; ///< sorted

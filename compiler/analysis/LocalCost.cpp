@@ -1,4 +1,4 @@
-//===- LocalCost.cpp - What an op of the local view is taken to cost ------===//
+//===- LocalCost.cpp - Cost model of ops on one device --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

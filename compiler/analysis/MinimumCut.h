@@ -1,4 +1,4 @@
-//===- MinimumCut.h - The cheapest cut of a network -----------------------===//
+//===- MinimumCut.h - Minimum cuts of a graph -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

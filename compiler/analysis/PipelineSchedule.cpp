@@ -1,4 +1,4 @@
-//===- PipelineSchedule.cpp - Who does which microbatch when --------------===//
+//===- PipelineSchedule.cpp - Pipeline schedules --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -15,6 +15,8 @@
 #include <tuple>
 
 using namespace dtc;
+using runtime::Error;
+using runtime::MaybeError;
 
 std::string PipelineUnit::str() const {
   return "FBW"[static_cast<int>(kind)] + std::to_string(microbatch) + "@" + std::to_string(stage);
@@ -122,10 +124,10 @@ std::string dtc::listScheduleNames() {
   return names;
 }
 
-std::optional<std::string> dtc::explainUnsupportedShape(const PipelineShape &shape,
-                                                        const ScheduleRule &rule) {
+MaybeError dtc::checkShape(const PipelineShape &shape, const ScheduleRule &rule) {
   auto atLeastOne = [](int number, const char *what) {
-    return "a pipeline of " + std::to_string(number) + " " + what + "; expected at least one";
+    return Error{"a pipeline of " + std::to_string(number) + " " + what +
+                 "; expected at least one"};
   };
   if (shape.devices < 1)
     return atLeastOne(shape.devices, "devices");
@@ -139,10 +141,10 @@ std::optional<std::string> dtc::explainUnsupportedShape(const PipelineShape &sha
   std::string text = std::to_string(shape.chunks) + (shape.chunks == 1 ? " stage" : " stages") +
                      " on each device; the schedule " + rule.name.str() + " expects " + expected;
   if (rule.minChunks > 1 && shape.chunks == 1)
-    return text + "; with one, choose 1f1b or zb-h1";
+    text += "; with one, choose 1f1b or zb-h1";
   if (rule.maxChunks == 1 && shape.chunks > 1)
-    return text + "; with more, choose interleaved";
-  return text;
+    text += "; with more, choose interleaved";
+  return Error{text};
 }
 
 //===----------------------------------------------------------------------===//
@@ -270,6 +272,6 @@ private:
 } // namespace
 
 PipelineSchedule dtc::buildSchedule(const PipelineShape &shape, const ScheduleRule &rule) {
-  assert(!explainUnsupportedShape(shape, rule));
+  assert(!checkShape(shape, rule));
   return {shape, rule.placement, rule.splitsWeight, ListScheduler(shape, rule).run()};
 }

@@ -1,4 +1,4 @@
-//===- PipelineSchedule.h - Who does which microbatch when ----------------===//
+//===- PipelineSchedule.h - Pipeline schedules ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -13,6 +13,8 @@
 
 #ifndef DTC_COMPILER_ANALYSIS_PIPELINESCHEDULE_H
 #define DTC_COMPILER_ANALYSIS_PIPELINESCHEDULE_H
+
+#include "support/Error.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -32,11 +34,11 @@ struct PipelineShape {
   int stages() const { return devices * chunks; }
 };
 
-/// Forward: a stage's part of the loss. Backward: the gradients that earlier stages wait for, and
-/// those of the stage's parameters too where a schedule does not leave these to Weight.
+/// Forward: the outputs of a stage. Backward: the gradients that earlier stages wait for, and those
+/// of the stage's parameters too where a schedule does not leave these to Weight.
 enum class UnitKind { Forward, Backward, Weight };
 
-/// What is done for one microbatch on one stage.
+/// A forward, backward or weight pass of one microbatch over one stage.
 struct PipelineUnit {
   UnitKind kind = UnitKind::Forward;
   int microbatch = 0;
@@ -103,10 +105,8 @@ std::optional<ScheduleRule> findScheduleRule(llvm::StringRef name);
 /// "naive, gpipe, ...", for errors.
 std::string listScheduleNames();
 
-/// Why the rule has no schedule for a shape, with what it expects; nullopt where it has one. Every
-/// number of microbatches from one on is fine.
-std::optional<std::string> explainUnsupportedShape(const PipelineShape &shape,
-                                                   const ScheduleRule &rule);
+/// Whether the rule has a schedule for a shape. Every number of microbatches from one on is fine.
+runtime::MaybeError checkShape(const PipelineShape &shape, const ScheduleRule &rule);
 
 struct PipelineSchedule {
   PipelineShape shape;

@@ -1,4 +1,4 @@
-//===- PipelineSimulation.cpp - The times of a pipeline's schedule --------===//
+//===- PipelineSimulation.cpp - Simulation of pipeline schedules ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

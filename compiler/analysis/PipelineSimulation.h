@@ -1,4 +1,4 @@
-//===- PipelineSimulation.h - The times of a pipeline's schedule ----------===//
+//===- PipelineSimulation.h - Simulation of pipeline schedules ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -103,7 +103,7 @@ PipelineSimulation simulateSchedule(const PipelineSchedule &schedule,
                                     llvm::ArrayRef<ReceivePosting> postings = {});
 
 /// The fewest copies of a buffer so that microbatch i can have copy i mod copies, where it is in
-/// use from first[i] to last[i] (instants, or places in an order), both included.
+/// use from first[i] to last[i] (program points, or places in an order), both included.
 int countSlots(llvm::ArrayRef<int> first, llvm::ArrayRef<int> last);
 
 /// Slots and places for the receives of one channel, from a simulation in which senders never wait:

@@ -1,4 +1,4 @@
-//===- Recompute.cpp - Which values are kept for the backward pass --------===//
+//===- Recompute.cpp - Choice of the saved activations --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

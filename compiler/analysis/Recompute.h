@@ -1,4 +1,4 @@
-//===- Recompute.h - Which values are kept for the backward pass ----------===//
+//===- Recompute.h - Choice of the saved activations ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -33,7 +33,7 @@ struct RecomputeOp {
 
 struct RecomputeProblem {
   std::vector<RecomputeValue> values;
-  std::vector<RecomputeOp> ops; ///< each behind those that make its operands
+  std::vector<RecomputeOp> ops; ///< each after those that make its operands
 };
 
 struct RecomputeChoice {

@@ -1,4 +1,4 @@
-//===- RecomputeExact.cpp - The best choice of a small problem ------------===//
+//===- RecomputeExact.cpp - Branch and bound for few ops ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RecomputeSearch.cpp - Choices near and between minimum cuts --------===//
+//===- RecomputeSearch.cpp - Local search between minimum cuts ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

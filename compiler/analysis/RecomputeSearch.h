@@ -1,4 +1,4 @@
-//===- RecomputeSearch.h - Choices near and between minimum cuts ----------===//
+//===- RecomputeSearch.h - Local search between minimum cuts --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

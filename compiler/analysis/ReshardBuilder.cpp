@@ -1,4 +1,4 @@
-//===- ReshardBuilder.cpp - A reshard, step by step -----------------------===//
+//===- ReshardBuilder.cpp - Construction of reshard steps -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

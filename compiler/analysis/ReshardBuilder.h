@@ -1,4 +1,4 @@
-//===- ReshardBuilder.h - A reshard, step by step -------------------------===//
+//===- ReshardBuilder.h - Construction of reshard steps -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -27,7 +27,7 @@ struct ReshardProblem {
 };
 
 /// The axes of a permute from `from` to `to`, the same in another order. An axis that splits the
-/// same dimension and has the same product of axes behind it in both is left out: no shard moves
+/// same dimension and has the same product of axes after it in both is left out: no shard moves
 /// along it. Nullopt where this is not a permute: where the sizes of shards would differ, a
 /// dimension that changes is padded, or an axis that moves is temporal or partial.
 struct PermuteAxes {

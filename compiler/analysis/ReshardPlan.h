@@ -1,4 +1,4 @@
-//===- ReshardPlan.h - From one layout to another -------------------------===//
+//===- ReshardPlan.h - Steps of a reshard ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ReshardSearch.cpp - The cheapest steps from layout to layout -------===//
+//===- ReshardSearch.cpp - Search for the cheapest reshard steps ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ReshardSearch.h - The cheapest steps from layout to layout ---------===//
+//===- ReshardSearch.h - Search for the cheapest reshard steps ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SlotColoring.cpp - Which microbatch has which copy of a buffer ------===//
+//===- SlotColoring.cpp - Assignment of slots to microbatches -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

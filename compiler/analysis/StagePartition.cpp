@@ -1,4 +1,4 @@
-//===- StagePartition.cpp - Where to cut a model into stages --------------===//
+//===- StagePartition.cpp - Partitioning of ops into pipeline stages ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -16,35 +16,38 @@
 #include <limits>
 
 using namespace dtc;
+using runtime::Error;
+using runtime::MaybeError;
 
-std::optional<std::string> dtc::explainImpossiblePartition(const StagePartitionProblem &problem) {
+MaybeError dtc::checkPartition(const StagePartitionProblem &problem) {
   int ops = problem.seconds.size(), places = 0;
   assert(problem.cutSeconds.size() == problem.seconds.size() &&
          problem.mayCut.size() == problem.seconds.size());
   for (int op = 1; op < ops; ++op)
     places += problem.mayCut[op];
   if (problem.stages < 1)
-    return "a model in " + std::to_string(problem.stages) + " stages; expected at least one";
+    return Error{"a model in " + std::to_string(problem.stages) + " stages; expected at least one"};
   if (ops == 0)
-    return "a model without ops, which cannot be cut into stages";
+    return Error{"a model without ops, which cannot be cut into stages"};
   if (problem.stages > places + 1)
-    return std::to_string(problem.stages) + " stages; the model can be cut at " +
-           std::to_string(places) + (places == 1 ? " place" : " places") + ", into at most " +
-           std::to_string(places + 1) + "; ask for fewer";
+    return Error{std::to_string(problem.stages) + " stages; the model can be cut at " +
+                 std::to_string(places) + (places == 1 ? " place" : " places") + ", into at most " +
+                 std::to_string(places + 1) + "; ask for fewer"};
   int before = 0;
   for (int cut : problem.fixedCuts) {
     if (cut <= before || cut >= ops)
-      return "a fixed cut before op " + std::to_string(cut) + " after one before op " +
-             std::to_string(before) + " of " + std::to_string(ops) +
-             "; expected ascending ones, with an op in each stage";
+      return Error{"a fixed cut before op " + std::to_string(cut) + " after one before op " +
+                   std::to_string(before) + " of " + std::to_string(ops) +
+                   "; expected ascending ones, with an op in each stage"};
     if (!problem.mayCut[cut])
-      return "a fixed cut before op " + std::to_string(cut) + ", where the model cannot be cut";
+      return Error{"a fixed cut before op " + std::to_string(cut) +
+                   ", where the model cannot be cut"};
     before = cut;
   }
   if (int(problem.fixedCuts.size()) >= problem.stages)
-    return std::to_string(problem.fixedCuts.size()) + " fixed cuts, which make " +
-           std::to_string(problem.fixedCuts.size() + 1) + " stages; expected at most " +
-           std::to_string(problem.stages) + "; remove cuts or ask for more stages";
+    return Error{std::to_string(problem.fixedCuts.size()) + " fixed cuts, which make " +
+                 std::to_string(problem.fixedCuts.size() + 1) + " stages; expected at most " +
+                 std::to_string(problem.stages) + "; remove cuts or ask for more stages"};
   return std::nullopt;
 }
 
@@ -257,7 +260,7 @@ private:
 } // namespace
 
 StagePartition dtc::partitionStages(const StagePartitionProblem &problem) {
-  assert(!explainImpossiblePartition(problem));
+  assert(!checkPartition(problem));
   StagePartition partition = Partitioner(problem).run();
   for (int stage = 0; stage < problem.stages; ++stage) {
     int first = partition.firstOps[stage];

@@ -1,4 +1,4 @@
-//===- StagePartition.h - Where to cut a model into stages ----------------===//
+//===- StagePartition.h - Partitioning of ops into pipeline stages --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -7,8 +7,8 @@
 #ifndef DTC_COMPILER_ANALYSIS_STAGEPARTITION_H
 #define DTC_COMPILER_ANALYSIS_STAGEPARTITION_H
 
-#include <optional>
-#include <string>
+#include "support/Error.h"
+
 #include <vector>
 
 namespace dtc {
@@ -35,9 +35,8 @@ struct StagePartition {
   double cutSeconds = 0; ///< the sum over all cuts, each once
 };
 
-/// Why there is no partition: what was found, what was expected and what to do; nullopt where there
-/// is one.
-std::optional<std::string> explainImpossiblePartition(const StagePartitionProblem &problem);
+/// Whether there is a partition.
+runtime::MaybeError checkPartition(const StagePartitionProblem &problem);
 
 /// Cuts the ops into stages of at least one op each. Among all partitions it has
 ///   1. the least bottleneck;

@@ -1,4 +1,4 @@
-//===- ZeroSplit.cpp - Which dimension of a tensor ZeRO splits ------------===//
+//===- ZeroSplit.cpp - Choice of the dimension that ZeRO splits -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ZeroSplit.h - Which dimension of a tensor ZeRO splits --------------===//
+//===- ZeroSplit.h - Choice of the dimension that ZeRO splits -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

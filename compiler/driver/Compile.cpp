@@ -1,4 +1,4 @@
-//===- Compile.cpp - A model to a plan, or why there is none --------------===//
+//===- Compile.cpp - Compilation of a model to a plan ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

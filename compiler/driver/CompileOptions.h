@@ -1,4 +1,4 @@
-//===- CompileOptions.h - What dtc-compile is asked for -------------------===//
+//===- CompileOptions.h - Options of a compilation ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,7 +24,7 @@
 
 namespace dtc {
 
-/// What is made of the model's function.
+/// The program that is compiled from the model's function.
 enum class CompileMode {
   Train,     ///< a train step of the loss
   Gradients, ///< the loss and its gradients
@@ -32,11 +32,11 @@ enum class CompileMode {
   Generate,  ///< the next token, with an entry point "decode" for those after it
 };
 
-/// What is computed again instead of being kept for the backward pass. Auto: the least with which a
-/// device needs at most `memoryLimit` bytes.
+/// Which activations are recomputed instead of being saved for the backward pass. Auto: the fewest
+/// with which a device needs at most `memoryLimit` bytes.
 enum class Recompute { None, Selective, Full, Auto };
 
-/// F16 has a scaled loss.
+/// The element type of parameters and activations. With F16 the loss is scaled.
 enum class ComputeType { F32, BF16, F16 };
 
 enum class Optimizer { AdamW, Adam, SGD, Lion };
@@ -78,20 +78,23 @@ struct CompileOptions {
   /// not name follows defaultShardings.
   std::vector<std::string> shard;
   int64_t microbatches = 1;
-  /// Gradients can be summed over several batches, also with one microbatch; with more they can.
+  /// Gradients can be accumulated over several batches also with a single microbatch; with several
+  /// microbatches they always can.
   bool accumulates = false;
-  /// The stage of ZeRO (Rajbhandari et al. 2020), 0 to 3, and the axes over which it splits. Empty:
+  /// The ZeRO stage (Rajbhandari et al. 2020), 0 to 3, and the axes over which it splits. Empty:
   /// fsdp where the mesh has it, else dp.
   int64_t zero = 0;
   std::vector<std::string> zeroAxes;
-  /// Split what lies between the blocks of a layer along the sequence over tp (Korthikanti et al.
-  /// 2022).
+  /// Sequence parallelism: what lies between the tensor-parallel ops of a layer is split along the
+  /// sequence over tp (Korthikanti et al. 2022).
   bool sequenceParallel = false;
-  /// Collectives smaller than this move together; 0: each by itself.
+  /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
-  /// How many layers ahead ZeRO stage 3 gathers parameters.
+  /// Every collective runs alone, where it stands, with nothing beside it.
+  bool noOverlap = false;
+  /// The number of layers by which ZeRO stage 3 gathers parameters ahead.
   int64_t prefetch = 1;
-  /// How a pipeline (the axis pp of the mesh) works: the name of a rule (getScheduleRules) or
+  /// The schedule of a pipeline (the axis pp of the mesh): the name of a rule (getScheduleRules) or
   /// "auto", the fastest that fits; the stages of each device (0: as few as the rule has); and the
   /// layers of each stage where the user says them (see dtc-partition-stages).
   std::string schedule = "1f1b";
@@ -100,7 +103,7 @@ struct CompileOptions {
   Recompute recompute = Recompute::None;
   int64_t memoryLimit = 0; ///< bytes a device; 0: no limit
   ComputeType dtype = ComputeType::F32;
-  /// What gradients are in while they are summed between devices: F32 or `dtype`.
+  /// The element type in which gradients are reduced between devices: F32 or `dtype`.
   ComputeType gradReduceDtype = ComputeType::F32;
   /// For estimates: links; floating point operations and bytes of memory a second of a device.
   /// Absent: the default of the mesh.
@@ -142,7 +145,7 @@ inline constexpr const char *kAutoSchedule = "auto";
 /// The axis name that --microbatches makes.
 inline constexpr const char *kMicrobatchAxis = "micro";
 
-/// The axis of the mesh over which the stages of a model are laid.
+/// The mesh axis along which devices have different stages of a model.
 inline constexpr const char *kPipelineAxis = "pp";
 
 } // namespace dtc

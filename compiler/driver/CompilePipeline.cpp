@@ -12,12 +12,14 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <deque>
 #include <fmt/format.h>
 
 using namespace mlir;
 using namespace dtc;
+using runtime::MaybeError;
 
 static constexpr StringRef kPipelineName = "dtc-compile";
 
@@ -31,15 +33,13 @@ public:
       texts.emplace_back(*this, option);
   }
 
-  /// Sets those that were given. Returns what is wrong, or an empty string.
-  std::string set(CompileOptions &options) const {
+  /// Sets those that were given.
+  MaybeError set(CompileOptions &options) const {
     for (const Texts &each : texts)
       for (const std::string &text : each.given)
-        if (std::optional<BadValue> bad = setOption(each.option, text, options))
-          return !bad->message.empty() ? fmt::format("{}: {}", each.option.name, bad->message)
-                                       : fmt::format("{} is \"{}\", expected {}", each.option.name,
-                                                     bad->found, bad->expected);
-    return "";
+        if (MaybeError error = setOption(each.option, text, options))
+          return error;
+    return std::nullopt;
   }
 
 private:
@@ -85,10 +85,9 @@ struct CompilePass : PassWrapper<CompilePass, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     bool ownMesh = !module.getOps<dist::MeshOp>().empty();
-    if (std::string problem = findConflict(options, OptionSpelling::Field,
-                                           ownMesh ? MeshSource::Model : MeshSource::Options);
-        !problem.empty()) {
-      emitError(module.getLoc()) << problem;
+    if (MaybeError error = findConflict(options, OptionSpelling::Field,
+                                        ownMesh ? MeshSource::Model : MeshSource::Options)) {
+      emitError(module.getLoc()) << error->message;
       return signalPassFailure();
     }
     if (failed(compileToExec(module, options, module.getName().value_or("model"))))
@@ -123,8 +122,8 @@ static LogicalResult addCompilePass(OpPassManager &manager, StringRef text,
   if (failed(given.parseFromString(text, stream)))
     return fail(Twine(kPipelineName) + ": " + explainUnread(StringRef(unread).rtrim()));
   CompileOptions options;
-  if (std::string problem = given.set(options); !problem.empty())
-    return fail(Twine(kPipelineName) + ": " + problem);
+  if (MaybeError error = given.set(options))
+    return fail(Twine(kPipelineName) + ": " + error->message);
   manager.addPass(std::make_unique<CompilePass>(options, text));
   return success();
 }

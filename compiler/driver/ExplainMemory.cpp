@@ -1,4 +1,4 @@
-//===- ExplainMemory.cpp - Why no plan fits, and what would help ----------===//
+//===- ExplainMemory.cpp - Error that no plan fits, with remedies ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ExplainMemory.h - Why no plan fits, and what would help ------------===//
+//===- ExplainMemory.h - Error that no plan fits, with remedies -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MemoryReport.cpp - What a program needs memory for -----------------===//
+//===- MemoryReport.cpp - Peak memory of a program ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

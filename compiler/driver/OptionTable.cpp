@@ -18,6 +18,8 @@
 
 using namespace dtc;
 using llvm::StringRef;
+using runtime::Error;
+using runtime::MaybeError;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -58,9 +60,9 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isSearched = true});
   options.push_back({.name = "accumulate",
                      .member = &O::accumulates,
-                     .help = "Keep sums of gradients, so that dtc-run --accumulate can take "
-                             "several batches a step; with more than one microbatch there are "
-                             "some anyway",
+                     .help = "Keep sums of gradients, so that dtc-run --accumulate can sum "
+                             "gradients over several batches; with more than one microbatch there "
+                             "are some anyway",
                      .isStrategy = true});
   options.push_back({.name = "zero",
                      .member = &O::zero,
@@ -88,6 +90,11 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .unit = OptionUnit::Bytes,
                      .isStrategy = true,
                      .isSearched = true});
+  options.push_back({.name = "no_overlap",
+                     .member = &O::noOverlap,
+                     .help = "Run no kernel while a collective runs: to see what overlap is "
+                             "worth, or to look for an error",
+                     .isStrategy = true});
   options.push_back({.name = "prefetch",
                      .member = &O::prefetch,
                      .help = "How many layers ahead ZeRO stage 3 gathers parameters",
@@ -246,60 +253,64 @@ std::string dtc::spell(StringRef name, OptionSpelling spelling) {
 //===----------------------------------------------------------------------===//
 
 /// What options ask of the mesh and it does not have.
-static std::string findMeshConflict(const CompileOptions &options, OptionSpelling spelling,
-                                    MeshSource source) {
+static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling spelling,
+                                   MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
   if (options.sequenceParallel && !options.hasAxis("tp"))
-    return given("sequence_parallel") +
-           " is true, but the mesh has no axis \"tp\" to split sequences over; add one";
+    return Error{given("sequence_parallel") +
+                 " is true, but the mesh has no axis \"tp\" to split sequences over; add one"};
   for (const auto &[axis, speed] : options.links)
     if (!options.hasAxis(axis))
-      return fmt::format("{} names \"{}\", which is no axis of the mesh; name one of its axes",
-                         given("link"), axis);
+      return Error{
+          fmt::format("{} names \"{}\", which is no axis of the mesh; name one of its axes",
+                      given("link"), axis)};
   if (source == MeshSource::Model)
-    return "";
+    return std::nullopt;
   // Of a flag, the pass says it with the axes that there are.
   for (const std::string &axis : options.zeroAxes)
     if (spelling == OptionSpelling::Field && !options.hasAxis(axis))
-      return fmt::format("{} has \"{}\", which is no axis of the mesh; name one of its axes",
-                         given("zero_axes"), axis);
+      return Error{fmt::format("{} has \"{}\", which is no axis of the mesh; name one of its axes",
+                               given("zero_axes"), axis)};
   for (auto [name, isGiven] :
        {std::pair("chunks", options.chunks > 0), std::pair("stages", !options.stages.empty())})
     if (isGiven && !options.hasAxis(kPipelineAxis))
-      return fmt::format("{} is given, but the mesh has no axis \"{}\" to lay stages over; add one",
-                         given(name), kPipelineAxis);
-  return "";
+      return Error{
+          fmt::format("{} is given, but the mesh has no axis \"{}\" to lay stages over; add one",
+                      given(name), kPipelineAxis)};
+  return std::nullopt;
 }
 
-std::string dtc::findConflict(const CompileOptions &options, OptionSpelling spelling,
-                              MeshSource source) {
+MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spelling,
+                             MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
   if (source != MeshSource::Search)
-    if (std::string problem = findMeshConflict(options, spelling, source); !problem.empty())
-      return problem;
+    if (MaybeError error = findMeshConflict(options, spelling, source))
+      return error;
   if (spelling == OptionSpelling::Field && llvm::is_contained(options.zeroAxes, kPipelineAxis))
-    return fmt::format("{} has \"{}\", the pipeline, whose devices have different layers",
-                       given("zero_axes"), kPipelineAxis);
+    return Error{fmt::format("{} has \"{}\", the pipeline, whose devices have different layers",
+                             given("zero_axes"), kPipelineAxis)};
   if (!options.zeroAxes.empty() && options.zero == 0)
-    return fmt::format("{} is given, but {} is 0; choose a stage from 1 to 3", given("zero_axes"),
-                       given("zero"));
+    return Error{fmt::format("{} is given, but {} is 0; choose a stage from 1 to 3",
+                             given("zero_axes"), given("zero"))};
   if (options.gradReduceDtype != ComputeType::F32 && options.gradReduceDtype != options.dtype)
-    return fmt::format("{} is \"{}\", expected one of f32{}, as the model computes in {}",
-                       given("grad_reduce_dtype"), wordOf(options.gradReduceDtype),
-                       options.dtype == ComputeType::F32 ? "" : ", " + wordOf(options.dtype),
-                       wordOf(options.dtype));
+    return Error{fmt::format("{} is \"{}\", expected one of f32{}, as the model computes in {}",
+                             given("grad_reduce_dtype"), wordOf(options.gradReduceDtype),
+                             options.dtype == ComputeType::F32 ? "" : ", " + wordOf(options.dtype),
+                             wordOf(options.dtype))};
   if (options.recompute == Recompute::Auto && options.memoryLimit == 0)
-    return fmt::format("{} is \"auto\", which needs a {}", given("recompute"),
-                       given("memory_limit"));
+    return Error{
+        fmt::format("{} is \"auto\", which needs a {}", given("recompute"), given("memory_limit"))};
   if (options.mode != CompileMode::Train && options.accumulates)
-    return fmt::format("{}: only plans of --mode train take several batches a step; leave it out",
-                       given("accumulate"));
+    return Error{fmt::format("{}: only plans of --mode train accumulate gradients; leave it out",
+                             given("accumulate"))};
   if (options.mode == CompileMode::Generate && options.microbatches > 1)
-    return fmt::format("{} is {}, but generation works on the whole batch at once; leave it out",
-                       given("microbatches"), options.microbatches);
+    return Error{
+        fmt::format("{} is {}, but generation works on the whole batch at once; leave it out",
+                    given("microbatches"), options.microbatches)};
   if (options.mode == CompileMode::Generate && options.zero > 0)
-    return fmt::format("{} is {}, but generation has no optimizer whose state could be split; "
-                       "leave it out",
-                       given("zero"), options.zero);
-  return "";
+    return Error{
+        fmt::format("{} is {}, but generation has no optimizer whose state could be split; "
+                    "leave it out",
+                    given("zero"), options.zero)};
+  return std::nullopt;
 }

@@ -14,6 +14,7 @@
 #define DTC_COMPILER_DRIVER_OPTIONTABLE_H
 
 #include "compiler/driver/CompileOptions.h"
+#include "support/Error.h"
 
 #include <functional>
 #include <variant>
@@ -69,35 +70,30 @@ llvm::ArrayRef<Option> getOptions();
 /// Null where there is no option of that name.
 const Option *findOption(llvm::StringRef name);
 
-/// A value that cannot be.
-struct BadValue {
-  std::string found;    ///< as it was given
-  std::string expected; ///< "0 to 3", "one of none, selective, full, auto"
-  /// Where a sentence of its own says it better, that instead.
-  std::string message = "";
-};
-
-/// Sets an option from text as a flag has it. A list is appended to. `isFixed`: the text must be a
-/// value, and not "auto", by which a value would be chosen.
-std::optional<BadValue> setOption(const Option &option, llvm::StringRef text,
-                                  CompileOptions &options, bool isFixed = false);
-
-/// What is wrong with the value that the option has, whoever set it.
-std::optional<BadValue> checkOption(const Option &option, const CompileOptions &options);
-
-/// The value, as setOption() takes it: "auto", "25MiB", "true". Of a list, joined by commas.
-std::string formatOption(const Option &option, const CompileOptions &options);
-
 /// How a message names an option: as its flag or as the field of a strategy file.
 enum class OptionSpelling { Flag, Field };
 std::string spell(llvm::StringRef name, OptionSpelling spelling);
 
-/// Who says which mesh there is: the options (none is one device), a model with a mesh of its own,
-/// or a search.
+/// Sets an option from text as a flag has it. A list is appended to. `isFixed`: the text must be a
+/// value, and not "auto", by which a value would be chosen. The error of a field names it, that of
+/// a flag does not: CLI11 does.
+runtime::MaybeError setOption(const Option &option, llvm::StringRef text, CompileOptions &options,
+                              OptionSpelling spelling = OptionSpelling::Field,
+                              bool isFixed = false);
+
+/// Checks the value that a field has, by whatever means it was set.
+runtime::MaybeError checkOption(const Option &option, const CompileOptions &options);
+
+/// The value, as setOption() takes it: "auto", "25MiB", "true". Of a list, joined by commas.
+std::string formatOption(const Option &option, const CompileOptions &options);
+
+/// Where the mesh comes from: the options (none is one device), a model with a mesh of its own, or
+/// a search.
 enum class MeshSource { Options, Model, Search };
 
-/// What is wrong between options, or an empty string.
-std::string findConflict(const CompileOptions &options, OptionSpelling spelling, MeshSource source);
+/// Checks the options against each other.
+runtime::MaybeError findConflict(const CompileOptions &options, OptionSpelling spelling,
+                                 MeshSource source);
 
 } // namespace dtc
 

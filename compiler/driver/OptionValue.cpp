@@ -20,6 +20,8 @@
 using namespace dtc;
 using llvm::ArrayRef;
 using llvm::StringRef;
+using runtime::Error;
+using runtime::MaybeError;
 
 template <> ArrayRef<StringRef> dtc::wordsOf<CompileMode>() {
   static constexpr StringRef words[] = {"train", "gradients", "forward", "generate"};
@@ -80,6 +82,14 @@ template <typename Enum> static std::vector<std::string> wordList(bool isFixed) 
 //===----------------------------------------------------------------------===//
 
 namespace {
+
+/// A value that cannot be.
+struct BadValue {
+  std::string found;    ///< as it was given
+  std::string expected; ///< "0 to 3", "one of none, selective, full, auto"
+  /// Where a sentence of its own says it better, that instead.
+  std::string message = "";
+};
 
 using Problem = std::optional<BadValue>;
 
@@ -178,13 +188,22 @@ struct ValueParser {
 
 } // namespace
 
-std::optional<BadValue> dtc::setOption(const Option &option, StringRef text,
-                                       CompileOptions &options, bool isFixed) {
-  return std::visit(
+MaybeError dtc::setOption(const Option &option, StringRef text, CompileOptions &options,
+                          OptionSpelling spelling, bool isFixed) {
+  Problem bad = std::visit(
       [&](auto member) {
         return ValueParser{option, text, isFixed}.parse(options.*member);
       },
       option.member);
+  if (!bad)
+    return std::nullopt;
+  bool isField = spelling == OptionSpelling::Field;
+  if (!bad->message.empty())
+    return isField ? Error{bad->message}.inContext(option.name.str()) : Error{bad->message};
+  return isField ? Error{fmt::format("{} is \"{}\", expected {}", option.name.str(), bad->found,
+                                     bad->expected)}
+                 : Error{fmt::format("found {}, expected {}",
+                                     bad->found.empty() ? "\"\"" : bad->found, bad->expected)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -244,27 +263,27 @@ std::string dtc::formatOption(const Option &option, const CompileOptions &option
 // Checks
 //===----------------------------------------------------------------------===//
 
-std::optional<BadValue> dtc::checkOption(const Option &option, const CompileOptions &options) {
+MaybeError dtc::checkOption(const Option &option, const CompileOptions &options) {
   const CompileOptions defaults;
-  auto check = [&](double value, double ofDefault, std::string text) -> Problem {
-    if (value == ofDefault || contains(option.range, value))
+  auto bad = [&](const std::string &found, const std::string &expected) {
+    return Error{fmt::format("{} is {}, expected {}", option.name.str(), found, expected)};
+  };
+  auto check = [&](auto value, std::optional<double> ofDefault) -> MaybeError {
+    if (double(value) == ofDefault || contains(option.range, double(value)))
       return std::nullopt;
-    return BadValue{std::move(text), describe(option.range)};
+    return bad(fmt::to_string(value), describe(option.range));
   };
   if (auto *member = std::get_if<int64_t CompileOptions::*>(&option.member))
-    return check(double(options.**member), double(defaults.**member),
-                 fmt::to_string(options.**member));
+    return check(options.**member, double(defaults.**member));
   if (auto *member = std::get_if<double CompileOptions::*>(&option.member))
-    return check(options.**member, defaults.**member, format(options.**member));
+    return check(options.**member, defaults.**member);
   if (auto *member = std::get_if<std::optional<double> CompileOptions::*>(&option.member))
     if (const std::optional<double> &value = options.**member)
-      return contains(option.range, *value)
-                 ? Problem()
-                 : Problem(BadValue{format(*value), describe(option.range)});
+      return check(*value, std::nullopt);
   if (auto *member = std::get_if<std::string CompileOptions::*>(&option.member);
       member && option.words)
     if (std::vector<std::string> words = option.words();
         !llvm::is_contained(words, options.**member))
-      return BadValue{"\"" + options.**member + "\"", describeWords(words)};
+      return bad("\"" + options.**member + "\"", describeWords(words));
   return std::nullopt;
 }

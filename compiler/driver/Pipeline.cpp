@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - The passes that compile a model ---------------------===//
+//===- Pipeline.cpp - Pass pipelines of a compilation ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -25,7 +25,7 @@ static bool hasPipeline(const ResolvedOptions &options) {
   return options.hasAxis(kPipelineAxis) || options.modelHasPipeline;
 }
 
-/// Whether something has to know which stage and pass an op belongs to.
+/// Whether some pass needs the stage and the forward or backward pass of each op.
 static bool marksStages(const ResolvedOptions &options) {
   return hasPipeline(options) || options.recompute != Recompute::None;
 }
@@ -173,8 +173,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     propagate.batchAxes = {micro};
   std::vector<std::string> defaults = defaultShardings(options);
   propagate.defaultShard.assign(defaults.begin(), defaults.end());
-  // A batch that stays whole would be worked through by every device: nobody wants that from an
-  // axis dp.
+  // With a replicated batch every device along dp would compute the same.
   propagate.mustSplit = {"batch"};
   propagate.zeroStage = options.zero;
   std::vector<std::string> zero = zeroAxes(options);
@@ -240,5 +239,6 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
   LowerToExecPassOptions lower;
   lower.keepSums = options.accumulates;
   manager.addPass(createLowerToExecPass(lower));
-  manager.addPass(createOverlapCollectivesPass());
+  if (!options.noOverlap)
+    manager.addPass(createOverlapCollectivesPass());
 }

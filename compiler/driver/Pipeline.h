@@ -1,4 +1,4 @@
-//===- Pipeline.h - The compiler driver -----------------------------------===//
+//===- Pipeline.h - Pass pipelines of a compilation -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -33,7 +33,7 @@ inline constexpr const char *kTensorAxisNames[] = {"heads", "kv_heads", "mlp", "
 /// Registers every dialect that a module may contain between the passes.
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// The map of logical axes that holds without --shard, for the axes that the mesh has: Megatron's
+/// The axis map that holds without --shard, for the axes that the mesh has: Megatron's
 /// (Shoeybi et al. 2019, section 3). The batch is split over dp and fsdp, heads, the MLP's inner
 /// dimension and the vocabulary over tp.
 std::vector<std::string> defaultShardings(const ResolvedOptions &options);

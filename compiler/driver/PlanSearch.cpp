@@ -1,4 +1,4 @@
-//===- PlanSearch.cpp - The fastest plan that fits ------------------------===//
+//===- PlanSearch.cpp - Search for the fastest candidate that fits --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,6 +24,8 @@
 
 using namespace mlir;
 using namespace dtc;
+using runtime::Error;
+using runtime::MaybeError;
 
 namespace {
 /// Collects the diagnostics of a scope.
@@ -103,6 +105,12 @@ static std::vector<int64_t> arenasOf(ModuleOp module) {
   return arenas;
 }
 
+LogicalResult dtc::partitionModel(ModuleOp model, const ResolvedOptions &options) {
+  if (failed(declareMesh(model, options)))
+    return mlir::failure();
+  return runPasses(model, [&](OpPassManager &manager) { buildPartitioning(manager, options); });
+}
+
 ModuleOp PlanSearch::partitioned(const ResolvedOptions &options) {
   Front &front = frontOf(options);
   if (front.isMade)
@@ -117,18 +125,14 @@ ModuleOp PlanSearch::partitioned(const ResolvedOptions &options) {
   front.module = model.clone();
   // What there is to remark upon was said of the first entry point.
   Collector collector(model.getContext(), front.diagnostics, /*errorsOnly=*/options.decodes);
-  if (failed(declareMesh(*front.module, all)) ||
-      failed(runPasses(*front.module,
-                       [&](OpPassManager &manager) { buildPartitioning(manager, all); })))
+  if (failed(partitionModel(*front.module, all)))
     front.module = nullptr;
   return front.module.get();
 }
 
-/// Takes the local view of an entry point to exec IR; null after errors. What is kept for the
-/// backward pass is added to `keeps`.
-static OwningOpRef<ModuleOp> lowerEntryPoint(const EntryPoint &entry, OwningOpRef<ModuleOp> module,
-                                             bool plansMemory, ArrayRef<int64_t> keepBytes,
-                                             std::vector<DeviceKeeps> &keeps) {
+OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<ModuleOp> module,
+                                           bool plansMemory, ArrayRef<int64_t> keepBytes,
+                                           std::vector<DeviceKeeps> &keeps) {
   ResolvedOptions rest = entry.options;
   if (entry.isEvaluation)
     rest.recompute = Recompute::None; // nothing is kept
@@ -185,7 +189,7 @@ std::optional<Candidate> PlanSearch::lower(const ResolvedOptions &options,
   return candidate;
 }
 
-FailureOr<std::string> PlanSearch::addOptional(Candidate &candidate, const EntryPoint &entry) {
+FailureOr<MaybeError> PlanSearch::addOptional(Candidate &candidate, const EntryPoint &entry) {
   std::vector<Diagnostic> errors;
   OwningOpRef<ModuleOp> module;
   {
@@ -198,9 +202,9 @@ FailureOr<std::string> PlanSearch::addOptional(Candidate &candidate, const Entry
           lowerEntryPoint(entry, std::move(module), /*plansMemory=*/false, {}, candidate.keeps);
   }
   if (!module)
-    return errors.empty() ? std::string("a pass failed") : errors.front().str();
-  if (std::string problem = findStaleState(*candidate.module, *module); !problem.empty())
-    return problem;
+    return MaybeError(Error{errors.empty() ? "a pass failed" : errors.front().str()});
+  if (MaybeError error = findStaleState(*candidate.module, *module))
+    return error;
   int64_t limit = candidate.options.memoryLimit;
   OwningOpRef<ModuleOp> without = limit > 0 ? candidate.module->clone() : nullptr;
   addPrograms(*candidate.module, *module, entry.name);
@@ -210,11 +214,12 @@ FailureOr<std::string> PlanSearch::addOptional(Candidate &candidate, const Entry
   int64_t needed = *llvm::max_element(arenas);
   if (limit == 0 || needed <= limit) {
     candidate.arenas = std::move(arenas);
-    return std::string();
+    return MaybeError();
   }
   candidate.module = std::move(without);
-  return fmt::format("with \"{}\" a device needs {}, more than the limit of {}", entry.name.str(),
-                     runtime::formatBytes(needed), runtime::formatBytes(limit));
+  return MaybeError(Error{fmt::format("with \"{}\" a device needs {}, more than the limit of {}",
+                                      entry.name.str(), runtime::formatBytes(needed),
+                                      runtime::formatBytes(limit))});
 }
 
 LogicalResult PlanSearch::complete(Candidate &candidate) {
@@ -223,11 +228,11 @@ LogicalResult PlanSearch::complete(Candidate &candidate) {
   for (const EntryPoint &entry : entryPointsOf(candidate.options)) {
     if (!entry.isOptional)
       continue;
-    FailureOr<std::string> problem = addOptional(candidate, entry);
-    if (failed(problem))
+    FailureOr<MaybeError> error = addOptional(candidate, entry);
+    if (failed(error))
       return mlir::failure();
-    if (!problem->empty())
-      emitWarning(model.getLoc()) << "the plan cannot " << entry.name << ": " << *problem;
+    if (*error)
+      emitWarning(model.getLoc()) << "the plan cannot " << entry.name << ": " << (*error)->message;
   }
   return success();
 }

@@ -1,4 +1,4 @@
-//===- PlanSearch.h - The fastest plan that fits --------------------------===//
+//===- PlanSearch.h - Search for the fastest candidate that fits ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -29,6 +29,15 @@ namespace dtc {
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
+/// Takes a model to the local view of the whole program.
+mlir::LogicalResult partitionModel(mlir::ModuleOp model, const ResolvedOptions &options);
+
+/// Takes the local view of an entry point to exec IR; null after errors. What is kept for the
+/// backward pass is added to `keeps`; `keepBytes`: see dtc-recompute-activations.
+mlir::OwningOpRef<mlir::ModuleOp>
+lowerEntryPoint(const EntryPoint &entry, mlir::OwningOpRef<mlir::ModuleOp> module, bool plansMemory,
+                llvm::ArrayRef<int64_t> keepBytes, std::vector<DeviceKeeps> &keeps);
+
 /// The first line of the first error of some diagnostics, after its place in a file or else the
 /// name there; where none is an error, that a pass failed.
 std::string firstErrorOf(llvm::ArrayRef<mlir::Diagnostic> diagnostics);
@@ -52,10 +61,9 @@ struct Candidate {
   int64_t peak() const { return *llvm::max_element(arenas); }
 };
 
-/// Takes a model to exec IR. What a plan needs is known once memory is planned, and how long it
-/// takes once it is simulated. So choices that depend on either are made by compiling the
-/// candidates: from the local view on, which they share. Options that leave no choice have one
-/// candidate.
+/// Compiles a model to exec IR. The memory of a candidate is known after memory planning, and its
+/// time after simulation. So choices that depend on either are made by compiling the candidates,
+/// from the local view on, which they share. Options that leave no choice have one candidate.
 class PlanSearch {
 public:
   /// Steps are simulated on `cluster`, which outlives the search, or without one by the estimates
@@ -69,8 +77,8 @@ public:
   /// The same, measured.
   std::optional<Candidate> run(const ResolvedOptions &options);
 
-  /// Emits what was said of the candidate, and adds the entry points that a plan can do without. A
-  /// warning says why one is left out that does not compile or does not fit. The search makes no
+  /// Emits the diagnostics of the candidate, and adds the entry points that a plan can do without.
+  /// A warning says why one is left out that does not compile or does not fit. The search makes no
   /// more candidates.
   mlir::LogicalResult complete(Candidate &candidate);
 
@@ -96,7 +104,7 @@ private:
   std::optional<Candidate> lower(const ResolvedOptions &options,
                                  llvm::ArrayRef<int64_t> keepBytes = {});
   /// Adds an entry point that the plan can do without, unless it returns why not.
-  mlir::FailureOr<std::string> addOptional(Candidate &candidate, const EntryPoint &entry);
+  mlir::FailureOr<runtime::MaybeError> addOptional(Candidate &candidate, const EntryPoint &entry);
   /// Adds the plan and how long it takes. False, with `failure` set, where no runtime would take
   /// it.
   bool measure(Candidate &candidate);

@@ -75,7 +75,7 @@ static Value buildAttention(ModelBuilder &model, const Gpt2Config &config, int64
   Init normal = Init::normal(config.initializerRange);
   Init residual = Init::normal(config.initializerRange / std::sqrt(2.0 * config.layers));
 
-  // The queries, keys and values share a weight. It is the weight that is taken apart, not what
+  // The queries, keys and values share a weight. It is the weight that is split, not what
   // comes out of it: the weight is the smaller of the two as soon as there are more tokens than D,
   // the three parts are the same for all microbatches, and q, k and v come out of their einsums
   // dense, as attention wants them.

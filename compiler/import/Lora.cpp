@@ -17,16 +17,19 @@
 
 using namespace dtc;
 using llvm::StringRef;
+using runtime::Error;
+using runtime::Expected;
+using runtime::MaybeError;
 
 /// The output projection, which kAllLinear leaves out.
 static constexpr llvm::StringLiteral kOutputLayer = "lm_head";
 
-static llvm::Error makeError(const llvm::Twine &message) {
-  return llvm::createStringError(message + "; an example is rank=8,alpha=16,target=q_proj,v_proj");
+static Error makeError(const llvm::Twine &message) {
+  return Error{(message + "; an example is rank=8,alpha=16,target=q_proj,v_proj").str()};
 }
 
-/// Sets the number that `key` names; `text` is what stands behind the equals sign.
-static llvm::Error readNumber(StringRef key, StringRef text, LoraOptions &options) {
+/// Sets the number that `key` names; `text` is what follows the equals sign.
+static MaybeError readNumber(StringRef key, StringRef text, LoraOptions &options) {
   auto expected = [&](const llvm::Twine &what) {
     return makeError("found " + key + "=" + text + ", expected " + what);
   };
@@ -34,7 +37,7 @@ static llvm::Error readNumber(StringRef key, StringRef text, LoraOptions &option
     if (text.getAsInteger(10, options.rank) || options.rank < 1 ||
         options.rank > ConfigReader::kMaxSize)
       return expected("a whole number from 1 to " + llvm::Twine(ConfigReader::kMaxSize));
-    return llvm::Error::success();
+    return std::nullopt;
   }
   double value;
   bool isNumber = !text.getAsDouble(value) && std::isfinite(value);
@@ -42,15 +45,15 @@ static llvm::Error readNumber(StringRef key, StringRef text, LoraOptions &option
     if (!isNumber || value <= 0)
       return expected("a number greater than 0");
     options.alpha = value;
-    return llvm::Error::success();
+    return std::nullopt;
   }
   if (!isNumber || value < 0 || value >= 1)
     return expected("a rate of at least 0 and less than 1");
   options.dropout = value;
-  return llvm::Error::success();
+  return std::nullopt;
 }
 
-llvm::Expected<LoraOptions> dtc::parseLora(StringRef text) {
+Expected<LoraOptions> dtc::parseLora(StringRef text) {
   LoraOptions options;
   llvm::SmallVector<StringRef> items, keys;
   text.split(items, ',');
@@ -69,8 +72,8 @@ llvm::Expected<LoraOptions> dtc::parseLora(StringRef text) {
                        "', expected rank=R, alpha=A, target=LAYERS and, if you like, dropout=P");
     }
     if (keys.back() != "target") {
-      if (llvm::Error error = readNumber(key, value, options))
-        return std::move(error);
+      if (MaybeError error = readNumber(key, value, options))
+        return *error;
     } else if (value.empty()) {
       return makeError("has an empty name of a layer in its target, expected the last part of a "
                        "layer's name, or " +
@@ -122,13 +125,13 @@ std::vector<std::string> LoraTargets::resolved() const {
   return result;
 }
 
-std::vector<std::string> LoraTargets::problems() const {
-  std::vector<std::string> problems;
+std::vector<Error> LoraTargets::errors() const {
+  std::vector<Error> errors;
   for (const std::string &name : names)
     if (!llvm::is_contained(used, name))
-      problems.push_back("--lora has the target '" + name +
-                         "', which names no linear layer of the model; it has " +
-                         llvm::join(known, ", ") + " (the first one is " + example + "), and '" +
-                         kAllLinear.str() + "' stands for all but " + kOutputLayer.str());
-  return problems;
+      errors.push_back({"--lora has the target '" + name +
+                        "', which names no linear layer of the model; it has " +
+                        llvm::join(known, ", ") + " (the first one is " + example + "), and '" +
+                        kAllLinear.str() + "' stands for all but " + kOutputLayer.str()});
+  return errors;
 }

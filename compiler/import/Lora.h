@@ -13,8 +13,9 @@
 #ifndef DTC_COMPILER_IMPORT_LORA_H
 #define DTC_COMPILER_IMPORT_LORA_H
 
+#include "support/Error.h"
+
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
 
 #include <cstdint>
 #include <string>
@@ -36,9 +37,8 @@ struct LoraOptions {
 /// The target that stands for every linear layer but the output projection.
 inline constexpr llvm::StringLiteral kAllLinear = "all-linear";
 
-/// Reads "rank=8,alpha=16,target=q_proj,v_proj", to which "dropout=0.1" may be added. The error
-/// says what was found and what was expected.
-llvm::Expected<LoraOptions> parseLora(llvm::StringRef text);
+/// Reads "rank=8,alpha=16,target=q_proj,v_proj", to which "dropout=0.1" may be added.
+runtime::Expected<LoraOptions> parseLora(llvm::StringRef text);
 
 /// Finds the layers that targets name.
 class LoraTargets {
@@ -52,8 +52,8 @@ public:
   /// The targets, with the layers that kAllLinear stands for instead of it.
   std::vector<std::string> resolved() const;
 
-  /// A message for each target that named no layer so far.
-  std::vector<std::string> problems() const;
+  /// An error for each target that named no layer so far.
+  std::vector<runtime::Error> errors() const;
 
 private:
   std::vector<std::string> names;

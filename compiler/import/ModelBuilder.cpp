@@ -119,8 +119,8 @@ Value ModelBuilder::addParameter(const Twine &name,
 }
 
 OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss, ConfigReader &reader) {
-  for (const std::string &problem : loraTargets.problems())
-    reader.error(problem);
+  for (const runtime::Error &error : loraTargets.errors())
+    reader.error(error.message);
   if (reader.hasErrors())
     return nullptr;
   func::ReturnOp::create(builder, loc, loss);
@@ -225,7 +225,7 @@ Adapter ModelBuilder::addAdapter(StringRef name, Value x, std::initializer_list<
   Value a = addParameter("lora_A.weight", {{rank}, in},
                          Init::uniform(1 / std::sqrt(static_cast<double>(inputs))));
   Value b = addParameter("lora_B.weight", {out, {rank}}, Init::zeros());
-  // The input's dimensions behind batch and sequence, as an einsum names them.
+  // The input's dimensions after batch and sequence, as an einsum names them.
   std::string letters = StringRef("ijk").take_front(in.size()).str();
   Value down = einsum("bs" + letters + ",r" + letters + "->bsr", dropout(x, lora.dropout), a);
   // The scale is applied in the model's own type, and so is not rounded where a plan computes in 16

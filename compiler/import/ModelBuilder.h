@@ -108,7 +108,7 @@ public:
 
   /// The adapter of the current layer's linear layer `name` ("q_proj"; "" where that is the current
   /// layer itself), if the options ask for one: of its input `x` [B, S, in...] and its output
-  /// [B, S, out...]. To be called once for each linear layer, behind its own parameters.
+  /// [B, S, out...]. To be called once for each linear layer, after its own parameters.
   Adapter addAdapter(llvm::StringRef name, mlir::Value x, std::initializer_list<Dim> in,
                      std::initializer_list<Dim> out);
 

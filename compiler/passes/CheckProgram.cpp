@@ -1,12 +1,10 @@
-//===- CheckProgram.cpp - What passes take for granted of a function ------===//
+//===- CheckProgram.cpp - Checks of the preconditions of passes -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/passes/CheckProgram.h"
-
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace dtc;
@@ -34,6 +32,21 @@ bool dtc::isStepState(func::FuncOp function, unsigned index) {
   return bool(function.getArgAttr(index, DtcDialect::kStepStateAttrName));
 }
 
+void dtc::eraseArguments(func::FuncOp function, const llvm::BitVector &unused) {
+  Builder builder(function.getContext());
+  SmallVector<int64_t> numbers;
+  int64_t next = 0;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+    numbers.push_back(next);
+    next += !unused[index];
+  }
+  (void)function.eraseArguments(unused);
+  for (unsigned result = 0; result < function.getNumResults(); ++result)
+    if (auto updates = function.getResultAttrOfType<IntegerAttr>(result, "dtc.updates"))
+      function.setResultAttr(result, "dtc.updates",
+                             builder.getI64IntegerAttr(numbers[updates.getInt()]));
+}
+
 LogicalResult dtc::checkOption(ModuleOp module, StringRef name, int64_t value, int64_t least,
                                int64_t most) {
   if (value >= least && value <= most)
@@ -46,34 +59,26 @@ LogicalResult dtc::checkOption(ModuleOp module, StringRef name, int64_t value, i
   return error << "at most " << most;
 }
 
-/// What is wrong with a type; empty if nothing is.
-static std::string describeProblem(Type type) {
+static LogicalResult checkType(Operation *op, const Twine &what, Type type, Location loc) {
+  auto error = [&] { return emitError(loc) << "'" << op->getName() << "' op " << what << " has "; };
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (tensor && tensor.getRank() > kMaxRank)
-    return llvm::formatv("{0} dimensions, expected at most {1}, which is what plans hold",
-                         tensor.getRank(), kMaxRank);
+    return error() << tensor.getRank() << " dimensions, expected at most " << kMaxRank
+                   << ", which is what plans hold";
   if (isAnyTensor(type))
-    return "";
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "type '" << type << "', ";
+    return success();
   // The one rule of the dialect's tensors that their type does not show.
   auto one = tensor ? RankedTensorType::get({}, tensor.getElementType(), tensor.getEncoding())
                     : RankedTensorType();
   if (tensor && isAnyTensor(one) && tensor.hasStaticShape() &&
       llvm::all_of(tensor.getShape(), [](int64_t size) { return size > 0; }))
-    os << "more than 2^56 elements, so that their bytes cannot be counted; make it smaller";
-  else
-    os << "expected a ranked tensor of f32, f64, bf16, f16, i32 or i1 with static sizes of at "
-          "least 1";
-  return text;
-}
-
-static LogicalResult checkType(Operation *op, const Twine &what, Type type, Location loc) {
-  std::string problem = describeProblem(type);
-  if (problem.empty())
-    return success();
-  return emitError(loc) << "'" << op->getName() << "' op " << what << " has " << problem;
+    return error() << "type " << type
+                   << ", more than 2^56 elements, so that their bytes cannot be counted; make it "
+                      "smaller";
+  return error()
+         << "type " << type
+         << ", expected a ranked tensor of f32, f64, bf16, f16, i32 or i1 with static sizes "
+            "of at least 1";
 }
 
 /// Checks the results that are the new values of arguments.

@@ -1,4 +1,4 @@
-//===- CheckProgram.h - What passes take for granted of a function --------===//
+//===- CheckProgram.h - Checks of the preconditions of passes -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -10,6 +10,7 @@
 #include "compiler/analysis/Layout.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/BitVector.h"
 
 #include <limits>
 
@@ -48,6 +49,10 @@ findMicrobatchLoop(mlir::func::FuncOp function, const Mesh &mesh, llvm::StringRe
 /// Whether the argument lives across steps: a parameter, a part of the optimizer's state, a cache
 /// or a step state.
 bool isStateArgument(mlir::func::FuncOp function, unsigned index);
+
+/// Erases arguments that nothing reads. Results keep the arguments that they update, which are not
+/// among them.
+void eraseArguments(mlir::func::FuncOp function, const llvm::BitVector &unused);
 
 /// Whether the argument is a part of the step state (dtc.step_state).
 bool isStepState(mlir::func::FuncOp function, unsigned index);

@@ -1,4 +1,4 @@
-//===- DeadOps.cpp - What nothing needs any more --------------------------===//
+//===- DeadOps.cpp - Dead-code elimination --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DeadOps.h - What nothing needs any more ----------------------------===//
+//===- DeadOps.h - Dead-code elimination ----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

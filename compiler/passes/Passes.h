@@ -1,4 +1,4 @@
-//===- Passes.h - The passes of the road ----------------------------------===//
+//===- Passes.h - Declarations of the passes ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

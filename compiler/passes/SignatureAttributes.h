@@ -1,4 +1,4 @@
-//===- SignatureAttributes.h - Many attributes of a signature at once -----===//
+//===- SignatureAttributes.h - Attributes of a signature ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

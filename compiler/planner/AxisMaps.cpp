@@ -1,4 +1,4 @@
-//===- AxisMaps.cpp - Which dimensions tensor parallelism splits ----------===//
+//===- AxisMaps.cpp - Search for the axis map of tensor parallelism -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -294,11 +294,11 @@ std::vector<std::string> dtc::findBatchDims(func::FuncOp function) {
       return {};
     // What has a name is something else, and what a map cannot name cannot be split.
     auto names = function.getArgAttrOfType<ArrayAttr>(i, DtcDialect::kAxesAttrName);
-    std::string name = argumentName(function, i).str(), key = name + "#0", problem;
+    std::string name = argumentName(function, i).str(), key = name + "#0";
     if ((names && !names.empty() && !cast<StringAttr>(names[0]).getValue().empty()) ||
         !canBeKey(name))
       return {};
-    if (auto found = findArgumentDims(function, key, problem);
+    if (auto found = findArgumentDims(function, key);
         !found || *found != std::vector<ArgumentDim>{{i, 0}})
       return {};
     size = type.getDimSize(0);

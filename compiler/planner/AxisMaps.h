@@ -1,10 +1,10 @@
-//===- AxisMaps.h - Which dimensions tensor parallelism splits ------------===//
+//===- AxisMaps.h - Search for the axis map of tensor parallelism ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// What a map of shardings can say of a model, as few independent choices: a class of dimensions
+// What an axis map can say of a model, as few independent choices: a class of dimensions
 // that want to be split together (see DimensionClasses.h) is split over tp or is not, and classes
 // of repeated layers that differ in the layer's number alone are chosen together. So a model has
 // about as many choices as a layer has names, and needs no names to have them.

@@ -1,4 +1,4 @@
-//===- ClusterSpeeds.h - How fast a cluster is, for passes and bounds -----===//
+//===- ClusterSpeeds.h - Rates of a cluster for passes and bounds ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

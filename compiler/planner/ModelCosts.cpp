@@ -1,4 +1,4 @@
-//===- ModelCosts.cpp - What the parts of a model cost a device ----------===//
+//===- ModelCosts.cpp - Costs of the sections of a model ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -9,7 +9,6 @@
 #include "compiler/analysis/ZeroSplit.h"
 #include "compiler/driver/PlanSearch.h"
 #include "compiler/export/ExportPlan.h"
-#include "compiler/passes/Passes.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/ClusterSpeeds.h"
@@ -68,8 +67,7 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
   auto function = *shortened.module->getOps<func::FuncOp>().begin();
   llvm::erase_if(this->options.shard, [&](StringRef entry) {
     StringRef key = entry.split('=').first;
-    std::string problem;
-    return namesArgumentDims(key) && !findArgumentDims(function, key, problem);
+    return namesArgumentDims(key) && !findArgumentDims(function, key);
   });
   for (const cluster::Node *kind : kindsOfNodes(cluster, devices))
     clusters.push_back(enlarge(cluster, *kind, std::max<int64_t>(shortened.keptLayers, 1)));
@@ -290,10 +288,11 @@ static void subtract(PartCost &part, const PartCost &layer) {
       part.parameters.erase(it);
 }
 
-/// Works on a module and returns the first error instead of showing what is said of it.
-static runtime::MaybeError runSilently(ModuleOp module, llvm::function_ref<LogicalResult()> work) {
+/// Returns the first error of some work instead of showing what is said.
+static runtime::MaybeError runSilently(MLIRContext *context,
+                                       llvm::function_ref<LogicalResult()> work) {
   std::vector<Diagnostic> said;
-  ScopedDiagnosticHandler quiet(module.getContext(), [&](Diagnostic &diagnostic) {
+  ScopedDiagnosticHandler quiet(context, [&](Diagnostic &diagnostic) {
     said.push_back(std::move(diagnostic));
     return success();
   });
@@ -308,12 +307,8 @@ const CostProbe::Partition &CostProbe::partition(const PartitionKey &key,
   if (auto it = partitions.find(key); it != partitions.end())
     return it->second;
   OwningOpRef<ModuleOp> module = shortened.module->clone();
-  runtime::MaybeError error = runSilently(*module, [&] {
-    return success(succeeded(declareMesh(*module, probed)) &&
-                   succeeded(runPasses(*module, [&](OpPassManager &manager) {
-                     buildPartitioning(manager, probed);
-                   })));
-  });
+  runtime::MaybeError error =
+      runSilently(module->getContext(), [&] { return partitionModel(*module, probed); });
   Partition made = error ? Partition(*error) : Partition(std::move(module));
   return partitions.emplace(key, std::move(made)).first->second;
 }
@@ -357,15 +352,13 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
       partition({key.tp, key.samples, key.sequenceParallel, key.shard}, probed);
   if (!partitioned)
     return partitioned.error();
-  OwningOpRef<ModuleOp> module = partitioned->get().clone();
+  ModuleOp front = partitioned->get();
   plan::Plan plan;
-  if (runtime::MaybeError error = runSilently(*module, [&] {
-        return success(succeeded(runPasses(*module,
-                                           [&](OpPassManager &manager) {
-                                             buildLowering(manager, probed);
-                                             manager.addPass(createPlanMemoryPass());
-                                           })) &&
-                       succeeded(exportPlan(*module, "probe", plan)));
+  if (runtime::MaybeError error = runSilently(front.getContext(), [&] {
+        std::vector<DeviceKeeps> keeps;
+        OwningOpRef<ModuleOp> module =
+            lowerEntryPoint({"", probed}, front.clone(), /*plansMemory=*/true, {}, keeps);
+        return success(module && succeeded(exportPlan(*module, "probe", plan)));
       }))
     return *error;
   // What is moved over that axis belongs to a layout, not to the model.

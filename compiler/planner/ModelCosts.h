@@ -1,4 +1,4 @@
-//===- ModelCosts.h - What the parts of a model cost a device ------------===//
+//===- ModelCosts.h - Costs of the sections of a model --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

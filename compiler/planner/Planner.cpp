@@ -1,4 +1,4 @@
-//===- Planner.cpp - The best plan for a model and machines --------------===//
+//===- Planner.cpp - Search for a strategy on a cluster -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -31,8 +31,8 @@ using runtime::Expected;
 
 /// How much faster than its estimate a layout may turn out to be.
 static constexpr double kEstimateError = 0.1;
-/// Where so many layouts can be simulated, the search is thorough; else it looks at what promises
-/// to be at most so many times slower than the best.
+/// Where so many layouts can be simulated, the search is thorough; else it looks at those
+/// whose lower estimate is at most so many times the best.
 static constexpr int64_t kManySimulations = 10;
 static constexpr int64_t kMoreSimulations = 6;
 /// How many more are simulated so that what is listed beside the choice is known, and how much
@@ -233,7 +233,7 @@ void Planner::estimateAll(PlanChoice &choice,
   std::vector<ParallelLayout> layouts = enumerateLayouts(options, traits);
   choice.progress.layouts = int64_t(layouts.size());
   // What is computed again takes time, and what lies between blocks little: with the costs of a
-  // layout without either, few layouts promise enough for finding out their own.
+  // layout without either, few lower estimates are so low that a layout's own costs are needed.
   std::vector<Promise> promises = chooseMaps(layouts, choice, report);
   choice.progress.layouts = int64_t(layouts.size()); // with those of other maps
   double best = std::numeric_limits<double>::infinity();
@@ -323,8 +323,8 @@ static std::string kindOf(const ParallelLayout &layout) {
 }
 
 /// Layouts that may be faster if they recompute only as much as their memory asks for: the chosen
-/// one, if it recomputes, and that which promises most of those that do not recompute and do not
-/// fit.
+/// one, if it recomputes, and the one that is estimated to be the fastest of those that do not
+/// recompute and do not fit.
 static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedLayout> ranked,
                                               std::optional<size_t> chosen, double best) {
   std::vector<size_t> found;
@@ -389,7 +389,7 @@ void Planner::simulateBest(PlanChoice &choice,
     double spare = isThorough ? std::max(0.0, double(left) / double(most)) : 0;
     double doubt = kEstimateError + kSpareTimeError * spare;
     double limit = isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError;
-    // The one that promises most.
+    // The one with the least lower estimate.
     std::optional<size_t> next;
     double promise = best;
     for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
@@ -494,10 +494,11 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
   choice.memoryBytes = leastMemory(options);
   auto function = *model.getOps<func::FuncOp>().begin();
   for (StringRef entry : options.base.shard) {
-    std::string problem;
     StringRef key = entry.split('=').first;
-    if (namesArgumentDims(key) && !findArgumentDims(function, key, problem))
-      return Error{"shard: " + problem};
+    if (!namesArgumentDims(key))
+      continue;
+    if (auto dims = findArgumentDims(function, key); !dims)
+      return dims.error().inContext("shard");
   }
   ModelFlops flops =
       countModelFlops(function, options.base.mode != CompileMode::Forward, options.base.freeze);
@@ -507,7 +508,7 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
   if (choice.progress.layouts == 0)
     return Error{explainNoLayout(options, traits)};
   if (choice.ranked.empty())
-    return Error{"no layout of the model compiles; " + explainFailure(*failedFirst, options)};
+    return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
   simulateBest(choice, report);
   return choice;
 }

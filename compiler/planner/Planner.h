@@ -1,4 +1,4 @@
-//===- Planner.h - The best plan for a model and machines ----------------===//
+//===- Planner.h - Search for a strategy on a cluster ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -111,7 +111,8 @@ private:
     if (!failedFirst)
       failedFirst = FailedLayout{layout, std::move(reason)};
   }
-  /// The promises of all layouts, the best first, for which the map of each size of tp is chosen.
+  /// The lower estimates of all layouts, the best first, for which the map of each size of tp is
+  /// chosen.
   std::vector<Promise> chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
                                   llvm::function_ref<void(const PlannerProgress &)> report);
   /// The entries of the map for layouts of one size of tp, as far as `example` stands for them.

@@ -1,4 +1,4 @@
-//===- PlannerReport.cpp - What a search found, for people ---------------===//
+//===- PlannerReport.cpp - Report of the planner's search -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -83,7 +83,7 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
   auto add = [](std::string &list, const std::string &word) {
     list += (list.empty() ? "" : ", ") + word;
   };
-  // A knob without which there are layouts is one too many.
+  // A fixed option without which there are strategies is one too many.
   auto consider = [&](const std::string &text, const PlannerOptions &without) {
     add(asked, text);
     if (!enumerateLayouts(without, traits).empty())
@@ -99,7 +99,7 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
     without.fixed.erase(knob);
     consider(describeKnob(knob, options.base), without);
   }
-  std::string text = fmt::format("no layout{} divides {} devices and a batch of {} samples",
+  std::string text = fmt::format("no strategy{} divides {} devices and a batch of {} samples",
                                  asked.empty() ? "" : " with " + asked, devices, traits.batch);
   if (!enough.empty())
     return text + fmt::format("; leave out {}{}", enough.find(',') != enough.npos ? "one of " : "",
@@ -123,8 +123,9 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
       changes += fmt::format("{}a batch of {}", changes.empty() ? "" : " or ", batch);
       break;
     }
-  return text + (changes.empty() ? std::string("; choose other numbers of both, or fix fewer knobs")
-                                 : "; there are some with " + changes);
+  return text + (changes.empty()
+                     ? std::string("; choose other numbers of both, or fix fewer options")
+                     : "; there are some with " + changes);
 }
 
 static std::string describe(const ParallelLayout &layout, const PlannerOptions &options) {
@@ -136,17 +137,17 @@ static std::string describe(const ParallelLayout &layout, const PlannerOptions &
 
 std::string dtc::explainFailure(const FailedLayout &failed, const PlannerOptions &options) {
   return fmt::format("the first error, of {}, is: {}\ncompile the model for one device (without "
-                     "--cluster) or for that layout (with --mesh) to see all that is said",
+                     "--cluster) or with that strategy (--mesh) to see all diagnostics",
                      describe(failed.layout, options), failed.reason);
 }
 
 static std::string formatNothing(const PlanChoice &choice, const PlannerOptions &options) {
   std::string text = fmt::format(
-      "no layout fits: {} layouts were looked at, a device has {} that a plan may use\n",
+      "no strategy fits: {} strategies were considered, a device has {} that a plan may use\n",
       choice.progress.layouts, formatBytes(uint64_t(choice.memoryBytes)));
   // What was to fit by its estimate failed.
   if (choice.failed && (!choice.closest || choice.progress.simulated == 0))
-    return "none of the best layouts compiles or can be simulated; " +
+    return "none of the best strategies compiles or can be simulated; " +
            explainFailure(*choice.failed, options) + "\n";
   if (!choice.closest)
     return text;
@@ -167,8 +168,9 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
     return formatNothing(choice, options);
   const RankedLayout &best = choice.ranked.front();
   const PlannerProgress &progress = choice.progress;
-  std::string text = fmt::format("{} layouts estimated from {} probes, {} compiled and simulated\n",
-                                 progress.estimated, progress.probes, progress.simulated);
+  std::string text =
+      fmt::format("{} strategies estimated from {} probes, {} compiled and simulated\n",
+                  progress.estimated, progress.probes, progress.simulated);
   text += fmt::format("chosen: {}\n", describe(best.layout, options));
   text += fmt::format("  {} a step, {} of {} a device\n", formatDuration(best.seconds()),
                       formatBytes(uint64_t(best.arenaBytes)),

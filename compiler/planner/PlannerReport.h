@@ -1,4 +1,4 @@
-//===- PlannerReport.h - What a search found, for people -----------------===//
+//===- PlannerReport.h - Report of the planner's search -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RepeatedLayers.cpp - A model with fewer of its layers -------------===//
+//===- RepeatedLayers.cpp - Removal of repeated layers --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

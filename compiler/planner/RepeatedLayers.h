@@ -1,4 +1,4 @@
-//===- RepeatedLayers.h - A model with fewer of its layers ---------------===//
+//===- RepeatedLayers.h - Removal of repeated layers ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -22,7 +22,7 @@ struct ShortModel {
   int64_t keptLayers = 0; ///< that are left: numbers 0 to keptLayers - 1
 };
 
-/// Takes layers `kept` and those behind it out of a copy of the model, if it has more than these
+/// Takes layer `kept` and those after it out of a copy of the model, if it has more than these
 /// and all of them are alike: layers that locations name (see LayerName), numbered from 0, each in
 /// one piece and made of the same ops with the same attributes on the same types, where a layer
 /// uses what the layer before it makes in the same places as that uses what comes before it, and no

@@ -1,4 +1,4 @@
-//===- SearchSpace.cpp - The layouts that a planner chooses from ---------===//
+//===- SearchSpace.cpp - Search space of the planner ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -255,7 +255,7 @@ private:
             traits.layers % (chunks * layout.pp) != 0)
           continue;
         PipelineShape shape{int(layout.pp), int(chunks), int(layout.microbatches)};
-        if (explainUnsupportedShape(shape, rule))
+        if (checkShape(shape, rule))
           continue;
         layout.schedule = rule.name.str();
         layout.chunks = chunks;

@@ -1,4 +1,4 @@
-//===- SearchSpace.h - The layouts that a planner chooses from -----------===//
+//===- SearchSpace.h - Search space of the planner ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -46,7 +46,7 @@ struct ParallelLayout {
   /// different numbers of them (see StepEstimator::balance()), and that as CompileOptions::stages.
   std::vector<int64_t> stageLayers;
   std::string stages;
-  /// Entries of the map of shardings: what tp splits other than by default, and the first
+  /// Axis-map entries: what tp splits other than by default, and the first
   /// dimensions of inputs that data parallelism splits, where these have no name.
   std::vector<std::string> shard, batchDims;
 

@@ -200,7 +200,7 @@ double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<M
     return (layout.microbatches > 1 ? m * scatter : exposed(scatter, backward, gradients, bucket)) +
            across + gather;
   default:
-    // Small parameters are gathered where they are needed, behind the large ones that are under way
+    // Small parameters are gathered where they are needed, after the large ones that are under way
     // by then: little hides.
     return m * (2 * gather + scatter) + across;
   }

@@ -1,4 +1,4 @@
-//===- Strategy.cpp - How a model is laid over devices -------------------===//
+//===- Strategy.cpp - Reading and writing parallel strategies -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -185,8 +185,7 @@ struct FieldWriter {
 
 static constexpr int64_t kMostDevices = int64_t(1) << 31;
 
-/// Reads one option from its field, or gives it its default. Returns what is wrong, or an empty
-/// string.
+/// Reads one option from its field, or gives it its default.
 struct FieldReader {
   proto::Message &message;
   const Option &option;
@@ -195,49 +194,43 @@ struct FieldReader {
   const proto::Reflection &reflection() const { return *message.GetReflection(); }
   const proto::FieldDescriptor *field() const { return StrategySchema::get().field(option.name); }
   bool isGiven() const { return reflection().HasField(message, field()); }
-  std::string name() const { return option.name.str(); }
 
-  std::string operator()(bool CompileOptions::*member) const {
+  MaybeError operator()(bool CompileOptions::*member) const {
     return read(member, [&] { return reflection().GetBool(message, field()); });
   }
-  std::string operator()(int64_t CompileOptions::*member) const {
+  MaybeError operator()(int64_t CompileOptions::*member) const {
     return read(member, [&] { return reflection().GetInt64(message, field()); });
   }
-  std::string operator()(double CompileOptions::*member) const {
+  MaybeError operator()(double CompileOptions::*member) const {
     return read(member, [&] { return reflection().GetDouble(message, field()); });
   }
-  std::string operator()(std::optional<double> CompileOptions::*member) const {
+  MaybeError operator()(std::optional<double> CompileOptions::*member) const {
     return read(member, [&] { return reflection().GetDouble(message, field()); });
   }
-  std::string operator()(std::vector<std::string> CompileOptions::*member) const {
+  MaybeError operator()(std::vector<std::string> CompileOptions::*member) const {
     auto values = reflection().GetRepeatedFieldRef<std::string>(message, field());
     (options.*member).assign(values.begin(), values.end());
-    return "";
+    return std::nullopt;
   }
-  std::string operator()(MeshSizes CompileOptions::*member) const;
-  std::string operator()(LinkSpeeds CompileOptions::*member) const;
-  template <typename Word> std::string operator()(Word CompileOptions::*member) const {
+  MaybeError operator()(MeshSizes CompileOptions::*member) const;
+  MaybeError operator()(LinkSpeeds CompileOptions::*member) const;
+  template <typename Word> MaybeError operator()(Word CompileOptions::*member) const {
     options.*member = CompileOptions().*member;
     if (!isGiven())
-      return "";
-    std::string text = reflection().GetString(message, field());
-    if (auto bad = setOption(option, text, options))
-      return fmt::format("{} is \"{}\", expected {}", name(), bad->found, bad->expected);
-    return "";
+      return std::nullopt;
+    return setOption(option, reflection().GetString(message, field()), options);
   }
 
 private:
-  template <typename T, typename Get> std::string read(T CompileOptions::*member, Get get) const {
+  template <typename T, typename Get> MaybeError read(T CompileOptions::*member, Get get) const {
     options.*member = CompileOptions().*member;
     if (isGiven())
       options.*member = get();
-    if (auto bad = checkOption(option, options))
-      return fmt::format("{} is {}, expected {}", name(), bad->found, bad->expected);
-    return "";
+    return checkOption(option, options);
   }
 };
 
-std::string FieldReader::operator()(MeshSizes CompileOptions::*member) const {
+MaybeError FieldReader::operator()(MeshSizes CompileOptions::*member) const {
   MeshSizes &mesh = options.*member;
   mesh.clear();
   int64_t devices = 1;
@@ -247,22 +240,23 @@ std::string FieldReader::operator()(MeshSizes CompileOptions::*member) const {
     int64_t size = axis.number("size");
     auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
     if (name.empty() || !llvm::all_of(name, isWord) || name == kMicrobatchAxis)
-      return fmt::format("mesh[{}].name is \"{}\", expected letters, digits and _, and another "
-                         "name than {}",
-                         i, name, kMicrobatchAxis);
+      return Error{
+          fmt::format("mesh[{}].name is \"{}\", expected letters, digits and _, and another "
+                      "name than {}",
+                      i, name, kMicrobatchAxis)};
     if (options.hasAxis(name))
-      return fmt::format("mesh[{}].name is \"{}\", as of an axis before it", i, name);
+      return Error{fmt::format("mesh[{}].name is \"{}\", as of an axis before it", i, name)};
     if (size < 1 || size > kMostDevices)
-      return fmt::format("mesh[{}].size is {}, expected 1 to {}", i, size, kMostDevices);
+      return Error{fmt::format("mesh[{}].size is {}, expected 1 to {}", i, size, kMostDevices)};
     if (size > kMostDevices / devices)
-      return fmt::format("mesh has more than {} devices; expected fewer", kMostDevices);
+      return Error{fmt::format("mesh has more than {} devices; expected fewer", kMostDevices)};
     devices *= size;
     mesh.emplace_back(name, size);
   }
-  return "";
+  return std::nullopt;
 }
 
-std::string FieldReader::operator()(LinkSpeeds CompileOptions::*member) const {
+MaybeError FieldReader::operator()(LinkSpeeds CompileOptions::*member) const {
   LinkSpeeds &links = options.*member;
   links.clear();
   for (int i = 0; i < reflection().FieldSize(message, field()); ++i) {
@@ -270,16 +264,16 @@ std::string FieldReader::operator()(LinkSpeeds CompileOptions::*member) const {
     std::string axis = link.text("axis");
     double bandwidth = link.real("bandwidth"), latency = link.real("latency");
     if (!options.hasAxis(axis))
-      return fmt::format("link[{}].axis is \"{}\", which is no axis of the mesh", i, axis);
+      return Error{fmt::format("link[{}].axis is \"{}\", which is no axis of the mesh", i, axis)};
     if (!(bandwidth > 0) || !std::isfinite(bandwidth))
-      return fmt::format("link[{}].bandwidth is {}, expected bytes a second, more than 0", i,
-                         bandwidth);
+      return Error{fmt::format("link[{}].bandwidth is {}, expected bytes a second, more than 0", i,
+                               bandwidth)};
     if (!(latency >= 0) || !std::isfinite(latency))
-      return fmt::format("link[{}].latency is {}, expected seconds, at least 0", i, latency);
+      return Error{fmt::format("link[{}].latency is {}, expected seconds, at least 0", i, latency)};
     if (!links.try_emplace(axis, bandwidth, latency).second)
-      return fmt::format("link[{}].axis is \"{}\", as of a link before it", i, axis);
+      return Error{fmt::format("link[{}].axis is \"{}\", as of a link before it", i, axis)};
   }
-  return "";
+  return std::nullopt;
 }
 
 } // namespace
@@ -305,15 +299,15 @@ MaybeError dtc::parseStrategy(const std::string &text, CompileOptions &options) 
   std::unique_ptr<proto::Message> message = StrategySchema::get().createMessage();
   if (MaybeError error = runtime::parseMessageText(text, "strategy (docs/planning.md)", *message))
     return error;
-  std::string problem;
+  MaybeError error;
   for (const Option &option : getOptions())
-    if (option.isStrategy && problem.empty())
-      problem = std::visit(FieldReader{*message, option, options}, option.member);
-  if (problem.empty())
-    problem = findConflict(options, OptionSpelling::Field, MeshSource::Options);
-  if (!problem.empty())
-    return Error{runtime::printable(problem)}; // it quotes the text
-  return std::nullopt;
+    if (option.isStrategy && !error)
+      error = std::visit(FieldReader{*message, option, options}, option.member);
+  if (!error)
+    error = findConflict(options, OptionSpelling::Field, MeshSource::Options);
+  if (error)
+    error->message = runtime::printable(error->message); // it quotes the text
+  return error;
 }
 
 MaybeError dtc::readStrategy(const std::string &path, CompileOptions &options) {

@@ -1,4 +1,4 @@
-//===- Strategy.h - How a model is laid over devices ---------------------===//
+//===- Strategy.h - Reading and writing parallel strategies ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -121,7 +121,7 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     copies. `partial` names axes over which the devices' values have still to be combined: the tensor is their sum (or
     maximum, or minimum).
 
-    Before propagation a sharding is a wish. A dimension that ends with `?` is open: propagation may append axes to it;
+    Before propagation a sharding is a request. A dimension that ends with `?` is open: propagation may append axes to it;
     others are closed. `p1` after a dimension gives its axes priority 1: they are propagated after those of priority 0,
     and give way to them.
 

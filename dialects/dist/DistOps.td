@@ -58,7 +58,7 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, AllTypesMatch<["input", "resu
 
 def Dist_SumBatchesOp : Dist_Op<"sum_batches", [Pure, AllTypesMatch<["input", "result"]>, Dtc_CarriesSums,
     DeclareOpInterfaceMethods<Dtc_ShardingRuleOpInterface, ["getShardingRule"]>, Dtc_PrecisionOpInterface]> {
-  let summary = "The sum of a value over the batches of a step";
+  let summary = "The sum of a value over all batches of the step";
   let description = [{
     Of a step that takes several batches (`dtc-run --accumulate`), one after another, what leads to the operand runs once
     for each batch and what follows from the result once. With one batch it is the identity (shapes `[s] -> [s]`, global
@@ -193,10 +193,10 @@ def Dist_BucketOp : Dist_Op<"bucket", [Pure, SingleBlockImplicitTerminator<"Yiel
 
 def Dist_MaskPaddingOp : Dist_MeshUserOp<"mask_padding", [AllTypesMatch<["input", "result"]>, Dtc_CarriesSums,
     DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
-  let summary = "Fills what lies behind the elements of a shard";
+  let summary = "Fills the padding of a shard with a neutral element";
   let description = [{
     `[s] -> [s]`. Dimension `dim` is this device's block of `size` elements over `axes`, each of which splits the block
-    that the axes before it leave into parts of equal size, rounded up. Elements behind those that exist become the
+    that the axes before it leave into parts of equal size, rounded up. Elements after those that exist become the
     neutral element of the reduction to come: zero, the lowest or the highest value of the type.
   }];
   let arguments = (ins Dist_PaddingValueAttr:$padding, Dist_Tensor:$input, I64Attr:$dim, I64Attr:$size,
@@ -210,7 +210,7 @@ def Dist_ShardSliceOp : Dist_MeshUserOp<"shard_slice",
   let summary = "This device's block of a dimension";
   let description = [{
     `[.., n, ..] -> [.., ceil(n / blocks), ..]`. Each axis splits the block that the axes before it leave into parts of
-    equal size, rounded up; on a temporal axis the coordinate is that of the running microbatch. Elements behind the
+    equal size, rounded up; on a temporal axis the coordinate is that of the running microbatch. Elements after the
     operand's end are zero. Nothing moves between devices.
   }];
   let arguments = (ins Dist_Tensor:$input, I64Attr:$dim, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes);
@@ -239,7 +239,7 @@ def Dist_MicrobatchLoopOp : Dist_MeshUserOp<"microbatch_loop", [SingleBlockImpli
 
     In a pipeline the body of a device's loop holds `dist.fragment`, `dist.send` and `dist.receive` only, and `schedule`
     says in which order they run: pairs of the number of an op of the body and a microbatch. Of a send it says when it
-    must be over (it starts behind the fragment before it), of a receive when it starts.
+    must be over (it starts after the fragment before it), of a receive when it starts.
   }];
   let arguments = (ins FlatSymbolRefAttr:$mesh, StrAttr:$axis, OptionalAttr<DenseI64ArrayAttr>:$schedule);
   let results = (outs Variadic<Dist_Tensor>:$results);

@@ -34,7 +34,7 @@ def Dtc_PadOp : Dtc_Op<"pad", [
     Dtc_CarriesSums]> {
   let summary = "Surrounds a tensor with a value";
   let description = [{
-    `X -> X`. Dimension i grows by low[i] in front and high[i] behind; the new elements are `value`.
+    `X -> X`. Dimension i grows by low[i] at its begin and high[i] at its end; the new elements are `value`.
     A dimension that does not grow can be sharded. Linear if the value is 0.
 
     ```mlir

@@ -53,7 +53,7 @@ OpFoldResult ConvertOp::fold(FoldAdaptor) {
 
 namespace {
 /// The sum of two tensors padded with zeros in one dimension, one of which begins where the other
-/// ends, is what they are joined, padded. It is what the gradient of a tensor that is taken apart
+/// ends, is what they are joined, padded. It is what the gradient of a tensor that is split
 /// looks like, such as that of the joint weight of queries, keys and values.
 struct AddOfPads : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -200,6 +200,14 @@ LogicalResult SigmoidOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arr
   ValueBuilder b(builder, getLoc());
   Value y = getResult();
   gradients[0] = b.mul(cotangents[0], b.mul(y, b.sub(b.splat(y, 1), y)));
+  return success();
+}
+
+/// dx = dy sigmoid(x).
+LogicalResult SoftplusOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                   MutableArrayRef<Value> gradients) {
+  ValueBuilder b(builder, getLoc());
+  gradients[0] = b.mul(cotangents[0], b.create<SigmoidOp>(getOperand()));
   return success();
 }
 

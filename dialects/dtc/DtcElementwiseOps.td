@@ -88,6 +88,15 @@ def Dtc_SigmoidOp : Dtc_UnaryOp<"sigmoid"> {
   let description = "`F[s] -> F[s]`. The logistic function of each element.";
 }
 
+def Dtc_SoftplusOp : Dtc_UnaryOp<"softplus"> {
+  let summary = "ln(1 + e^x)";
+  let description = [{
+    `F[s] -> F[s]`. The integral of the sigmoid; -softplus(-x) is the logarithm of sigmoid(x), which
+    losses of preferences take. Computed as max(x, 0) + ln(1 + e^-|x|), which neither overflows nor
+    loses small results.
+  }];
+}
+
 def Dtc_ReluOp : Dtc_UnaryOp<"relu"> {
   let summary = "max(x, 0)";
   let description = "`F[s] -> F[s]`. Negative elements become 0. The gradient at 0 is 0.";

@@ -217,69 +217,64 @@ ShardingRule dtc::makeReshapeRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to) 
 
 namespace {
 
-/// Checks a rule against its op. Every method returns what is wrong, or an empty string.
+/// Checks a rule against its op.
 class RuleChecker {
 public:
-  RuleChecker(Operation *op, const ShardingRule &rule) : op(op), rule(rule) {}
+  RuleChecker(Operation *op, const ShardingRule &rule, function_ref<InFlightDiagnostic()> emitError)
+      : op(op), rule(rule), emitError(emitError) {}
 
-  std::string check() {
+  LogicalResult check() {
     for (auto [index, factor] : llvm::enumerate(rule.factors)) {
       if (factor.size < 1)
-        return "factor " + std::to_string(index) + " has size " + std::to_string(factor.size) +
-               ", expected at least 1";
+        return emitError() << "factor " << index << " has size " << factor.size
+                           << ", expected at least 1";
       if (factor.whole && factor.reduction != FactorReduction::None)
-        return "factor " + std::to_string(index) +
-               " must stay whole and has a reduction, expected one of the two";
+        return emitError() << "factor " << index
+                           << " must stay whole and has a reduction, expected one of the two";
     }
-    if (auto error = checkTensors("operand", op->getOperandTypes(), rule.operands, inOperands);
-        !error.empty())
-      return error;
-    if (auto error = checkTensors("result", op->getResultTypes(), rule.results, inResults);
-        !error.empty())
-      return error;
-    if (auto error = checkReductions(); !error.empty())
-      return error;
-    if (auto error = checkLinearOperands(); !error.empty())
-      return error;
+    if (failed(checkTensors("operand", op->getOperandTypes(), rule.operands, inOperands)) ||
+        failed(checkTensors("result", op->getResultTypes(), rule.results, inResults)) ||
+        failed(checkReductions()) || failed(checkLinearOperands()))
+      return failure();
     return checkIndexedFactors();
   }
 
 private:
-  std::string checkTensors(StringRef kind, TypeRange types, ArrayRef<TensorFactors> tensors,
-                           SmallVectorImpl<llvm::SmallBitVector> &occurs) {
+  LogicalResult checkTensors(StringRef kind, TypeRange types, ArrayRef<TensorFactors> tensors,
+                             SmallVectorImpl<llvm::SmallBitVector> &occurs) {
     if (types.size() != tensors.size())
-      return "the rule has " + std::to_string(tensors.size()) + " " + kind.str() +
-             "s, expected the op's " + std::to_string(types.size());
+      return emitError() << "the rule has " << tensors.size() << " " << kind
+                         << "s, expected the op's " << types.size();
     for (auto [index, type, dims] : llvm::enumerate(types, tensors)) {
       std::string tensor = kind.str() + " " + std::to_string(index);
       auto &has = occurs.emplace_back(rule.factors.size());
       auto tensorType = dyn_cast<RankedTensorType>(type);
       if (!tensorType)
-        return tensor + " is no ranked tensor";
+        return emitError() << tensor << " is no ranked tensor";
       if (static_cast<int64_t>(dims.size()) != tensorType.getRank())
-        return "the rule has " + std::to_string(dims.size()) + " dimensions for " + tensor +
-               ", expected " + std::to_string(tensorType.getRank());
+        return emitError() << "the rule has " << dims.size() << " dimensions for " << tensor
+                           << ", expected " << tensorType.getRank();
       for (auto [dim, group] : llvm::enumerate(dims)) {
         int64_t size = 1;
         for (unsigned factor : group) {
           if (factor >= rule.factors.size())
-            return tensor + " has factor " + std::to_string(factor) + ", expected less than " +
-                   std::to_string(rule.factors.size());
+            return emitError() << tensor << " has factor " << factor << ", expected less than "
+                               << rule.factors.size();
           if (has.test(factor))
-            return tensor + " has factor " + std::to_string(factor) + " twice";
+            return emitError() << tensor << " has factor " << factor << " twice";
           has.set(factor);
           size *= rule.factors[factor].size;
         }
         if (size != tensorType.getDimSize(dim))
-          return "the factors of dimension " + std::to_string(dim) + " of " + tensor +
-                 " multiply to " + std::to_string(size) + ", expected " +
-                 std::to_string(tensorType.getDimSize(dim));
+          return emitError() << "the factors of dimension " << dim << " of " << tensor
+                             << " multiply to " << size << ", expected "
+                             << tensorType.getDimSize(dim);
       }
     }
-    return {};
+    return success();
   }
 
-  std::string checkReductions() {
+  LogicalResult checkReductions() {
     for (auto [index, factor] : llvm::enumerate(rule.factors)) {
       auto has = [i = index](const llvm::SmallBitVector &factors) { return factors.test(i); };
       bool inOperand = llvm::any_of(inOperands, has);
@@ -287,59 +282,62 @@ private:
       bool inAllResults = llvm::all_of(inResults, has);
       std::string name = "factor " + std::to_string(index);
       if (!inOperand && !inResult)
-        return name + " is in no operand and no result";
+        return emitError() << name << " is in no operand and no result";
       if (factor.reduction == FactorReduction::None) {
         if (inOperand && !inAllResults && !factor.whole)
-          return "a result lacks " + name + ", which has no reduction";
+          return emitError() << "a result lacks " << name << ", which has no reduction";
       } else if (!inOperand || inAllResults) {
-        return name + " has a reduction, expected an operand with it and a result without";
+        return emitError() << name
+                           << " has a reduction, expected an operand with it and a result without";
       }
     }
-    return {};
+    return success();
   }
 
-  std::string checkLinearOperands() {
+  LogicalResult checkLinearOperands() {
     for (auto &set : rule.linearOperands) {
       llvm::SmallBitVector seen(op->getNumOperands());
       if (set.empty())
-        return "a set of linear operands is empty";
+        return emitError() << "a set of linear operands is empty";
       for (unsigned operand : set) {
         if (operand >= op->getNumOperands())
-          return "linear operand " + std::to_string(operand) + ", expected less than " +
-                 std::to_string(op->getNumOperands());
+          return emitError() << "linear operand " << operand << ", expected less than "
+                             << op->getNumOperands();
         if (seen.test(operand))
-          return "linear operand " + std::to_string(operand) + " twice in a set";
+          return emitError() << "linear operand " << operand << " twice in a set";
         seen.set(operand);
       }
     }
-    return {};
+    return success();
   }
 
-  std::string checkIndexedFactors() {
+  LogicalResult checkIndexedFactors() {
     for (auto [operand, factor] : rule.indexedFactors) {
       if (operand >= op->getNumOperands())
-        return "indices in operand " + std::to_string(operand) + ", expected less than " +
-               std::to_string(op->getNumOperands());
+        return emitError() << "indices in operand " << operand << ", expected less than "
+                           << op->getNumOperands();
       if (factor >= rule.factors.size())
-        return "indices into factor " + std::to_string(factor) + ", expected less than " +
-               std::to_string(rule.factors.size());
+        return emitError() << "indices into factor " << factor << ", expected less than "
+                           << rule.factors.size();
       if (!cast<RankedTensorType>(op->getOperand(operand).getType()).getElementType().isInteger(32))
-        return "operand " + std::to_string(operand) + " holds indices, expected elements of i32";
+        return emitError() << "operand " << operand << " holds indices, expected elements of i32";
       if (inOperands[operand].test(factor))
-        return "operand " + std::to_string(operand) + " holds indices into its own factor " +
-               std::to_string(factor);
+        return emitError() << "operand " << operand << " holds indices into its own factor "
+                           << factor;
     }
-    return {};
+    return success();
   }
 
   Operation *op;
   const ShardingRule &rule;
+  function_ref<InFlightDiagnostic()> emitError;
   /// For each operand and result the factors that it has.
   SmallVector<llvm::SmallBitVector> inOperands, inResults;
 };
 
 } // namespace
 
-std::string dtc::checkShardingRule(Operation *op, const ShardingRule &rule) {
-  return RuleChecker(op, rule).check();
+LogicalResult dtc::checkShardingRule(Operation *op, const ShardingRule &rule,
+                                     function_ref<InFlightDiagnostic()> emitError) {
+  return RuleChecker(op, rule, emitError).check();
 }

@@ -17,6 +17,7 @@
 #ifndef DTC_DIALECTS_DTC_SHARDINGRULE_H
 #define DTC_DIALECTS_DTC_SHARDINGRULE_H
 
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -100,8 +101,10 @@ ShardingRule makeReshapeRule(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_
 
 /// Checks that the rule matches the op's operands and results: one entry each, the factors of a
 /// dimension multiply to its size, a factor occurs at most once in a tensor, results lacking a
-/// factor have a reduction for it, indices are in range. Returns what is wrong, or an empty string.
-std::string checkShardingRule(mlir::Operation *op, const ShardingRule &rule);
+/// factor have a reduction for it, indices are in range. What is wrong is added to what `emitError`
+/// begins.
+mlir::LogicalResult checkShardingRule(mlir::Operation *op, const ShardingRule &rule,
+                                      llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 } // namespace dtc
 

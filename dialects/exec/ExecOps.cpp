@@ -102,7 +102,7 @@ LogicalResult ProgramOp::verifyRegions() {
       return run.emitOpError() << "runs @" << run.getTask()
                                << ", which is not an exec.task of this program";
     if (run.getInLoop() && !inLoop && !beforeLoop)
-      return run.emitOpError() << "is in_loop behind a run that is not, expected one loop";
+      return run.emitOpError() << "is in_loop after a run that is not, expected one loop";
     inLoop = run.getInLoop();
     beforeLoop &= !inLoop;
   }

@@ -42,9 +42,9 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
   let summary = "A range of the arena";
   let description = [{
     A dense row-major tensor of the result's shape (one device's). `offset` is in bytes, a multiple of 64, and absent
-    until memory is planned. Buffers may overlap in the arena where their lifetimes do not.
+    until memory is planned. Buffers may overlap in the arena where their live ranges do not.
 
-    Each microbatch has a buffer of its own where `slots` is given: there are that many copies, one behind the other at
+    Each microbatch has a buffer of its own where `slots` is given: there are that many copies, one after the other at
     multiples of 64 bytes, and a task that runs for microbatch i means copy i mod `slots`, or copy `map`[i] where that is
     given. `slots` is 0 until memory is planned. Buffers with maps may have the same copies: no two of their values are
     in one copy at a time.

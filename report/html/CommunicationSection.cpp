@@ -1,4 +1,4 @@
-//===- CommunicationSection.cpp - What a plan sends, and why ------------===//
+//===- CommunicationSection.cpp - Section on communication ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -154,7 +154,8 @@ void addCommunication(HtmlWriter &page, const PageInput &input) {
     page.element("td", fmt::format("{}", fmt::join(collective.userAxes, "+")));
     page.open("td").element("code", collective.source);
     page.open("div", {{"class", "note"}})
-        .text(fmt::format("task {}{}", collective.task, collective.async ? ", beside compute" : ""))
+        .text(fmt::format("task {}{}", collective.task,
+                          collective.async ? ", overlapped with computation" : ""))
         .close()
         .close();
     page.number(withCommas(static_cast<double>(rows[i].group->calls)));

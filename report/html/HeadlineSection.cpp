@@ -1,4 +1,4 @@
-//===- HeadlineSection.cpp - The figures that count, and the strategy ---===//
+//===- HeadlineSection.cpp - Section with the main figures ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

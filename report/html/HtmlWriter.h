@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// A number as attributes have it: at most two digits behind the point, no trailing zeros.
+/// A number as attributes have it: at most two digits after the point, no trailing zeros.
 std::string svgNumber(double value);
 
 /// A name and a value, which is escaped when it is written.
@@ -51,7 +51,7 @@ public:
   /// What is written as it stands: the style and the script of a page, which are constants.
   HtmlWriter &constant(std::string_view markup);
 
-  /// A picture that is as wide as the page lets it be, with what it shows for those who cannot see
+  /// A figure that is as wide as the report lets it be, with what it shows for those who cannot see
   /// it; to be closed. Sizes are in pixels.
   HtmlWriter &openPicture(double width, double height, std::string_view title,
                           std::string_view description, std::string_view kind);
@@ -63,7 +63,7 @@ public:
   /// A cell with a number.
   HtmlWriter &number(std::string_view text) { return element("td", text, {{"class", "n"}}); }
 
-  /// The page. Everything has been closed.
+  /// The HTML text. Everything has been closed.
   std::string take();
   size_t size() const { return page.size(); }
 

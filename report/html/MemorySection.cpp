@@ -68,7 +68,7 @@ public:
     page.close();
   }
 
-  /// What the picture does not show.
+  /// What the figure does not show.
   std::string note() const {
     std::string text = fmt::format(
         "Most, {}, in task \"{}\"{}{}.", formatBytes(memory.peak.total()), memory.peakTask,
@@ -76,7 +76,7 @@ public:
                                           : "",
         memory.peakSource.empty() ? "" : " at " + memory.peakSource);
     if (!drawsLimit && stage.memoryBytes > 0)
-      text += fmt::format(" The usable {} are far above the picture.",
+      text += fmt::format(" The usable {} are far above the figure.",
                           formatBytes(static_cast<uint64_t>(stage.memoryBytes)));
     return text;
   }

@@ -1,4 +1,4 @@
-//===- MemoryTimeline.cpp - What is in memory during a step -------------===//
+//===- MemoryTimeline.cpp - Memory of a device over a step ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -38,10 +38,10 @@ MemoryKind kindOf(const plan::Buffer &buffer) {
   }
 }
 
-/// Finds the lives of all values. Instants number the executed instructions.
+/// Finds the live ranges of all values. Program points number the executed instructions.
 class Lives {
 public:
-  /// The bytes that begin (or, negative, cease) to be in use at an instant.
+  /// The bytes that begin (or, negative, cease) to be in use at a program point.
   struct Change {
     int64_t instant = 0;
     MemoryKind kind = MemoryKind::Other;

@@ -1,4 +1,4 @@
-//===- MemoryTimeline.h - What is in memory during a step ---------------===//
+//===- MemoryTimeline.h - Memory of a device over a step ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -34,7 +34,7 @@ struct MemoryUse : std::array<uint64_t, numMemoryKinds> {
 /// the instruction that writes it to the last that reads it; that of a buffer with slots in one
 /// copy. States live throughout, an input from the start of the step, an output to its end; what
 /// is there before the loop over microbatches and read in it, to the loop's end, because that may
-/// run again. Transfers and collectives beside compute use their tensors until they are waited for.
+/// run again. Transfers and asynchronous collectives use their tensors until they are waited for.
 struct MemoryTimeline {
   /// By part of the step, of equal length: the fullest moment of each.
   std::vector<MemoryUse> parts;

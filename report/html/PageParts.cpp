@@ -1,4 +1,4 @@
-//===- PageParts.cpp - What the sections of a page share ----------------===//
+//===- PageParts.cpp - Common elements of HTML sections -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PageParts.h - The sections of a simulation's page ----------------===//
+//===- PageParts.h - Sections of the HTML report --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,7 +24,7 @@ struct PageInput {
   const SimulationPageOptions &options;
 };
 
-/// The width of pictures in pixels.
+/// The width of figures in pixels.
 inline constexpr double pictureWidth = 1120;
 
 // Each adds a section. A section without content is left out.
@@ -39,26 +39,26 @@ void addCommunication(HtmlWriter &page, const PageInput &input);
 void addAlternatives(HtmlWriter &page, const PageInput &input);
 void addCosts(HtmlWriter &page, const PageInput &input);
 
-/// Whether the step has a length that can be drawn; no plan's estimates promise that.
+/// Whether the step has a length that can be drawn; no plan's estimates guarantee that.
 bool isDrawable(const Simulation &simulation);
 
 /// Begins a section with its heading; to be closed.
 void openSection(HtmlWriter &page, const char *id, const char *heading);
 
-/// Puts what follows, a table with a row for each stage, behind a line that opens it where there
+/// Folds what follows, a table with a row for each stage, under a line that opens it where there
 /// are many; closeStageTable() ends both.
 void openStageTable(HtmlWriter &page, const Simulation &simulation, const char *caption,
                     const std::vector<std::string> &columns);
 void closeStageTable(HtmlWriter &page, const Simulation &simulation);
 
-/// One entry of the legend under a picture: a box of a class of the style, and what it means.
+/// One entry of the legend under a figure: a box of a class of the style, and what it means.
 struct LegendEntry {
   std::string style;
   std::string meaning;
 };
 void addLegend(HtmlWriter &page, const std::vector<LegendEntry> &entries);
 
-/// Round times under a picture whose part from `left` on is a part of the step, from `start` to
+/// Round times under a figure whose part from `left` on is a part of the step, from `start` to
 /// `end` in seconds.
 void addTimeAxis(HtmlWriter &page, double start, double end, double left, double width, double y);
 
@@ -73,7 +73,7 @@ std::string withCommas(double value);
 std::string largeNumber(double value);
 /// "27.4 %".
 std::string percent(double share);
-/// The class of the style for the colour of a task, as in TimelineSvg's pictures; the rules of all
+/// The class of the style for the colour of a task, as in TimelineSvg's figures; the rules of all
 /// of these classes.
 std::string taskStyle(plan::Task::Kind kind, size_t chunk);
 std::string taskStyleRules();

@@ -1,4 +1,4 @@
-//===- PageStyle.cpp - How pages look -----------------------------------===//
+//===- PageStyle.cpp - Style sheet of the HTML report ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -8,7 +8,7 @@
 
 namespace dtc::runtime {
 
-// No '<' and no '&' in either, so that the page is XML as well as HTML.
+// No '<' and no '&' in either, so that the report is XML as well as HTML.
 
 const char *const pageStyle = R"css(
 :root{color-scheme:light dark;--ground:#ffffff;--card:#f5f6f8;--ink:#1b1f24;--faint:#59636e;

@@ -1,4 +1,4 @@
-//===- PageStyle.h - How pages look -------------------------------------===//
+//===- PageStyle.h - Style sheet of the HTML report -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -12,7 +12,7 @@ namespace dtc::runtime {
 /// The style sheet. Colours are variables, which follow the browser's light or dark theme.
 extern const char *const pageStyle;
 
-/// The script: buttons that make a picture wider. The page says the same without it.
+/// The script: buttons that make a figure wider. The report says the same without it.
 extern const char *const pageScript;
 
 } // namespace dtc::runtime

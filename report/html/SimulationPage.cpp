@@ -1,4 +1,4 @@
-//===- SimulationPage.cpp - Simulations as pages for browsers -----------===//
+//===- SimulationPage.cpp - HTML reports of simulations -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SimulationPage.h - Simulations as pages for browsers -------------===//
+//===- SimulationPage.h - HTML reports of simulations ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -26,7 +26,7 @@ struct StrategyChoice {
   std::string reason; ///< may be empty
 };
 
-/// A plan that was looked at and is not the one of the page.
+/// A plan that was looked at and is not the one of the report.
 struct AlternativePlan {
   std::string name;         ///< "pp=4, tp=2, 1f1b"
   double seconds = 0;       ///< of a step; 0 where it was not simulated
@@ -38,15 +38,15 @@ struct AlternativePlan {
 struct SimulationPageOptions {
   std::vector<StrategyChoice> strategy;
   std::vector<AlternativePlan> alternatives; ///< in the order in which they are shown
-  /// No plan of this model can be faster on the cluster; the page states the gap.
+  /// No plan of this model can be faster on the cluster; the report states the gap.
   std::optional<double> lowerBoundSeconds;
   std::string lowerBoundReason; ///< what it is made of; may be empty
 };
 
-/// The page: one HTML file that is complete by itself, the same bytes for the same arguments, and
+/// The HTML report: one file that is complete by itself, the same bytes for the same arguments, and
 /// well-formed XML too. It is below 2 MB for pipelines of 64 stages and 512 microbatches: of what
 /// is too much to draw it shows a part and says so. The simulation is one of this plan on this
-/// cluster, best with ClusterSimulationOptions::keepCollectives: without, neither the picture of
+/// cluster, best with ClusterSimulationOptions::keepCollectives: without, neither the figure of
 /// the step nor the table of the communication have the times of collectives.
 Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cluster &cluster,
                                        const Simulation &simulation,

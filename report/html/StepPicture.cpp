@@ -1,4 +1,4 @@
-//===- StepPicture.cpp - Pictures of a step -----------------------------===//
+//===- StepPicture.cpp - Figures of a step --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepPicture.h - Pictures of a step -------------------------------===//
+//===- StepPicture.h - Figures of a step ----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepSection.cpp - Who works when in a step -----------------------===//
+//===- StepSection.cpp - Section on the schedule of a step ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

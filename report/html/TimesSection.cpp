@@ -1,4 +1,4 @@
-//===- TimesSection.cpp - Where the time of a step goes -----------------===//
+//===- TimesSection.cpp - Section on the time of a step -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

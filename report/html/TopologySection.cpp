@@ -1,4 +1,4 @@
-//===- TopologySection.cpp - The mesh on its machines -------------------===//
+//===- TopologySection.cpp - Section on the devices and nodes -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

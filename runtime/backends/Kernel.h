@@ -1,4 +1,4 @@
-//===- Kernel.h - What a backend offers the executor ----------------------===//
+//===- Kernel.h - Interfaces of kernels and backends ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -70,7 +70,7 @@ struct KernelArguments {
 class Kernel {
 public:
   virtual ~Kernel() = default;
-  /// Scratch memory that a run needs.
+  /// Workspace that a run needs.
   virtual size_t workspaceBytes() const { return 0; }
 };
 

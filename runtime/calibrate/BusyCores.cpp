@@ -1,4 +1,4 @@
-//===- BusyCores.cpp - Times of work that all cores do --------------------===//
+//===- BusyCores.cpp - Measured times of work on all cores ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- BusyCores.h - Times of work that all cores do ----------------------===//
+//===- BusyCores.h - Measured times of work on all cores ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CoreSpeed.cpp - Whether cores work at their full speed -------------===//
+//===- CoreSpeed.cpp - Measured speed of cores ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -70,7 +70,7 @@ double CoreSpeed::probe() {
   };
   // An interrupt may fall into one of two loops.
   double seconds = 1e9;
-  volatile float result = 1; // nobody else knows
+  volatile float result = 1; // the compiler must not know the value
   for (int loop = 0; loop < 2; ++loop) {
     double begin = now();
     result = compute(2500, result);

@@ -1,4 +1,4 @@
-//===- CoreSpeed.h - Whether cores work at their full speed ---------------===//
+//===- CoreSpeed.h - Measured speed of cores ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -111,6 +111,7 @@ std::span<const KernelCase> elementwiseCases() {
       {"rsqrt", unary},
       {"tanh", unary},
       {"sigmoid", unary},
+      {"softplus", unary},
       {"relu", unary, true, false},
       {"silu", unary, true, false},
       {"gelu", gelu, true, false},

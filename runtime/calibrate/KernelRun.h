@@ -54,7 +54,7 @@ private:
   std::unique_ptr<Queue> queue;
   std::vector<AxisPosition> position;
   std::shared_ptr<OperandMemory> memory;
-  std::vector<void *> operands; // of one set behind the other: inputs, outputs
+  std::vector<void *> operands; // of one set after the other: inputs, outputs
   size_t inputs = 0, operandsPerSet = 0;
   size_t nextSet = 0; // where its operands begin
   void *workspace = nullptr;

@@ -1,4 +1,4 @@
-//===- LaunchTime.cpp - What an instruction takes beside its kernel -------===//
+//===- LaunchTime.cpp - Overhead of an instruction ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -222,7 +222,7 @@ Expected<cluster::Meeting> measureMeeting(CalibrationContext &context, CoreWatch
   return meeting;
 }
 
-/// A message from each even device to the odd one behind it: half of the time of one there and one
+/// A message from each even device to the odd one after it: half of the time of one there and one
 /// back.
 Expected<double> transferSeconds(CoreSpeed &speed, CoreWatch &watch, int64_t members, int64_t bytes,
                                  double seconds) {

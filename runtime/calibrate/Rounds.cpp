@@ -1,4 +1,4 @@
-//===- Rounds.cpp - One calibration out of several -------------------------===//
+//===- Rounds.cpp - Calibration rounds ------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Rounds.h - One calibration out of several ---------------------------===//
+//===- Rounds.h - Calibration rounds --------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Checkpoint.cpp - A checkpoint as it is read ------------------------===//
+//===- Checkpoint.cpp - Reading a checkpoint ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Checkpoint.h - A checkpoint as it is read --------------------------===//
+//===- Checkpoint.h - Reading a checkpoint --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

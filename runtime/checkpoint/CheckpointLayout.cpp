@@ -1,4 +1,4 @@
-//===- CheckpointLayout.cpp - Where the tensors of a checkpoint are -------===//
+//===- CheckpointLayout.cpp - Files and offsets of checkpointed tensors ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

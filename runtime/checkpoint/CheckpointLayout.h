@@ -1,4 +1,4 @@
-//===- CheckpointLayout.h - Where the tensors of a checkpoint are ---------===//
+//===- CheckpointLayout.h - Files and offsets of checkpointed tensors -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

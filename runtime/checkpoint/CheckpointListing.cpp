@@ -1,4 +1,4 @@
-//===- CheckpointListing.cpp - A folder of checkpoints, for people --------===//
+//===- CheckpointListing.cpp - Listing of a folder of checkpoints ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CheckpointSaver.cpp - Saving while training goes on ----------------===//
+//===- CheckpointSaver.cpp - Asynchronous writing of checkpoints ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CheckpointSaver.h - Saving while training goes on ------------------===//
+//===- CheckpointSaver.h - Asynchronous writing of checkpoints ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -10,6 +10,7 @@
 #include "plan/PlanTypes.h"
 #include "runtime/checkpoint/SavedStates.h"
 #include "runtime/data/ElementConversion.h"
+#include "support/NearestName.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -33,12 +34,6 @@ struct Difference {
 };
 
 } // namespace
-
-static std::string listSome(const std::vector<std::string> &names) {
-  constexpr size_t kShown = 4;
-  std::vector<std::string> some(names.begin(), names.begin() + std::min(names.size(), kShown));
-  return fmt::format("{}{}", fmt::join(some, ", "), names.size() > kShown ? ", ..." : "");
-}
 
 /// Shapes, and what is missing or extra.
 static Expected<std::vector<std::string>>

@@ -18,8 +18,8 @@
 
 namespace dtc::runtime {
 
-/// What is handed to the disk at once. What goes through the page cache is written back while more
-/// is written, and not only at the end.
+/// What is handed to the disk at once. What goes through the system's page cache is written back
+/// while more is written, and not only at the end.
 static constexpr size_t kPartBytes = size_t{8} << 20;
 
 PositionedFile::PositionedFile(PositionedFile &&other) noexcept
@@ -105,7 +105,7 @@ MaybeError PositionedFile::write(uint64_t offset, std::span<const std::byte> byt
 }
 
 MaybeError PositionedFile::finish() {
-  stopDirect(); // what is written without the page cache fails at once or not at all
+  stopDirect(); // what is written directly fails at once or not at all
   if (fsync(fd) != 0)
     return failure();
   if (close(std::exchange(fd, -1)) != 0)

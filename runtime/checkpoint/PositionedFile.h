@@ -20,7 +20,7 @@ namespace dtc::runtime {
 /// begin with its path.
 ///
 /// Where the file system allows it, whole blocks go to the disk from where they lie (O_DIRECT),
-/// without a copy in the page cache, which takes the processor longer than the disk: those whose
+/// without a copy in the OS page cache, which takes the processor longer than the disk: those whose
 /// address is congruent to their offset modulo kBlockBytes.
 class PositionedFile {
 public:

@@ -1,4 +1,4 @@
-//===- RunIdentity.cpp - Changes between parts of a run -------------------===//
+//===- RunIdentity.cpp - Identity of a run --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

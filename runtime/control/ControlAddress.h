@@ -1,4 +1,4 @@
-//===- ControlAddress.h - Where a process can be reached -------------------===//
+//===- ControlAddress.h - Network address of a process --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

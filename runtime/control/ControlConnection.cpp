@@ -1,4 +1,4 @@
-//===- ControlConnection.cpp - Notices that a process is lost --------------===//
+//===- ControlConnection.cpp - Control connection between processes -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ControlConnection.h - Notices that a process is lost ----------------===//
+//===- ControlConnection.h - Control connection between processes ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ControlFrame.cpp - What processes tell each other -------------------===//
+//===- ControlFrame.cpp - Messages of the control connection --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ControlFrame.h - What processes tell each other ---------------------===//
+//===- ControlFrame.h - Messages of the control connection ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

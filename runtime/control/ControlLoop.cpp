@@ -378,7 +378,7 @@ void ControlConnection::Loop::takeOwnReports() {
 }
 
 /// Passes a report on to the process that decides.
-void ControlConnection::Loop::tell(ControlFrame report) {
+void ControlConnection::Loop::tell(const ControlFrame &report) {
   if (ended)
     return;
   reports.push_back(report);

@@ -71,7 +71,7 @@ private:
   void hearParent();
   void connectAbove(const std::string &how);
   void decideFromNow();
-  void tell(ControlFrame report);
+  void tell(const ControlFrame &report);
   void find(const ControlFrame &report);
   void beat();
   void decide();

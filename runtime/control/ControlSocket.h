@@ -73,7 +73,7 @@ private:
   std::string input, output;
 };
 
-/// 32 bytes that nobody guesses.
+/// 32 bytes from the system's random generator.
 Expected<std::string> randomSecret();
 
 } // namespace dtc::runtime

@@ -1,4 +1,4 @@
-//===- Findings.cpp - Why a run ends ---------------------------------------===//
+//===- Findings.cpp - First cause of the end of a run ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

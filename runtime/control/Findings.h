@@ -1,4 +1,4 @@
-//===- Findings.h - Why a run ends -----------------------------------------===//
+//===- Findings.h - First cause of the end of a run -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- BatchLoader.cpp - Batches that are read ahead ----------------------===//
+//===- BatchLoader.cpp - Prefetching of batches ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

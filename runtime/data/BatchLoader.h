@@ -1,4 +1,4 @@
-//===- BatchLoader.h - Batches that are read ahead ------------------------===//
+//===- BatchLoader.h - Prefetching of batches -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -31,7 +31,7 @@ std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
   return inputs;
 }
 
-/// The sample in a row of a batch of training.
+/// The sample of one row of a training batch.
 uint64_t DataSource::trainingSample(int64_t number, int64_t row) const {
   if (options.sampling == Sampling::Random)
     return drawSample(options.seed, number, row, numSamples());

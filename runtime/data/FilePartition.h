@@ -1,4 +1,4 @@
-//===- FilePartition.h - Which file of a data set has a sample ------------===//
+//===- FilePartition.h - Mapping of samples to files ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

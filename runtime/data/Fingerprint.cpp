@@ -1,4 +1,4 @@
-//===- Fingerprint.cpp - What tells data sets apart -----------------------===//
+//===- Fingerprint.cpp - Fingerprint of a data set ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

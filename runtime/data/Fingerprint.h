@@ -1,4 +1,4 @@
-//===- Fingerprint.h - What tells data sets apart -------------------------===//
+//===- Fingerprint.h - Fingerprint of a data set --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

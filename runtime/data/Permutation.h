@@ -1,4 +1,4 @@
-//===- Permutation.h - An order of samples that is not stored -------------===//
+//===- Permutation.h - Permutations computed on demand --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

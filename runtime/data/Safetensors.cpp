@@ -1,4 +1,4 @@
-//===- Safetensors.cpp - Tensors in files ---------------------------------===//
+//===- Safetensors.cpp - Reading of safetensors files ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -29,29 +29,23 @@ std::string SafetensorsEntry::str() const { return dtype + formatShape(shape); }
 
 int64_t SafetensorsEntry::numElements() const { return checkedElements(shape).value_or(0); }
 
-/// The text as JSON; none if it is not, nests deeper than a header does, or names a tensor twice.
-static std::optional<Json> parseJson(std::string_view text, std::string &reason) {
+/// The text as JSON. It is an error if it nests deeper than a header does, or names a tensor twice.
+static Expected<Json> parseJson(std::string_view text) {
   std::set<std::string> names;
-  bool valid = true;
+  MaybeError error; // the last one
   auto check = [&](int depth, Json::parse_event_t event, Json &value) {
-    if (depth > 8) {
-      valid = false;
-      reason = "is nested too deep";
-    }
+    if (depth > 8)
+      error = Error{"is nested too deep"};
     if (event == Json::parse_event_t::key && depth == 1 &&
-        !names.insert(value.get<std::string>()).second) {
-      valid = false;
-      reason = fmt::format("names \"{}\" twice", value.get<std::string>());
-    }
+        !names.insert(value.get<std::string>()).second)
+      error = Error{fmt::format("names \"{}\" twice", value.get<std::string>())};
     return true;
   };
   Json json = Json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) {
-    reason = "is no JSON object";
-    valid = false;
-  }
-  if (!valid)
-    return std::nullopt;
+  if (json.is_discarded() || !json.is_object())
+    return Error{"is no JSON object"};
+  if (error)
+    return *error;
   return json;
 }
 
@@ -111,10 +105,9 @@ MaybeError SafetensorsFile::readHeader() {
 }
 
 MaybeError SafetensorsFile::parseEntries(std::string_view header, size_t dataBytes) {
-  std::string reason;
-  std::optional<Json> json = parseJson(header, reason);
+  Expected<Json> json = parseJson(header);
   if (!json)
-    return Error{fmt::format("is no safetensors file, or damaged: the header {}", reason)};
+    return Error{"is no safetensors file, or damaged: the header " + json.error().message};
   for (const auto &[name, value] : json->items()) {
     if (name == "__metadata__")
       continue;

@@ -1,4 +1,4 @@
-//===- Safetensors.h - Tensors in files -----------------------------------===//
+//===- Safetensors.h - Reading of safetensors files -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

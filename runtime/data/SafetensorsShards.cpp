@@ -1,4 +1,4 @@
-//===- SafetensorsShards.cpp - Tensors in one file or several -------------===//
+//===- SafetensorsShards.cpp - Weights files in several parts -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

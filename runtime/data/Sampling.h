@@ -1,4 +1,4 @@
-//===- Sampling.h - Which samples make a batch ----------------------------===//
+//===- Sampling.h - Sampling of batches -----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

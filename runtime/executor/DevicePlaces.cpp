@@ -1,4 +1,4 @@
-//===- DevicePlaces.cpp - What the devices of a session are at -------------===//
+//===- DevicePlaces.cpp - Current instructions of devices, as text --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DeviceProgress.h - How far a device has come -----------------------===//
+//===- DeviceProgress.h - Progress of a device in its schedule ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

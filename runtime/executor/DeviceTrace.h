@@ -1,4 +1,4 @@
-//===- DeviceTrace.h - What a device did when -----------------------------===//
+//===- DeviceTrace.h - Recorded times of a device -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -57,7 +57,7 @@ private:
   struct Channel {
     int64_t peer = 0;
     std::vector<Started> started; // as many as the schedule ever has at one time
-    /// For each microbatch, one behind the other. They never change: the device may be far behind.
+    /// For each microbatch, one after the other. They never change: the device may run much later.
     std::vector<TransferTensor> tensors;
   };
 

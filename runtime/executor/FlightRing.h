@@ -1,4 +1,4 @@
-//===- FlightRing.h - What a device has sent and received last -------------===//
+//===- FlightRing.h - Last communications of a device ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

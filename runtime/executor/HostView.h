@@ -1,4 +1,4 @@
-//===- HostView.h - Bytes of a device where the host can follow them ------===//
+//===- HostView.h - Device bytes for the host -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

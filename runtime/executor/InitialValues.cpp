@@ -1,4 +1,4 @@
-//===- InitialValues.cpp - How state tensors start ------------------------===//
+//===- InitialValues.cpp - Initial values of states -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- InitialValues.h - How state tensors start --------------------------===//
+//===- InitialValues.h - Initial values of states -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Injection.cpp - A number that is not finite, on purpose ------------===//
+//===- Injection.cpp - Injection of non-finite numbers --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Injection.h - A number that is not finite, on purpose --------------===//
+//===- Injection.h - Injection of non-finite numbers ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -26,7 +26,7 @@ struct Injection {
   std::string op;     ///< the kernel's source, or how it begins: "h.1.mlp", "h.1"
   std::string kernel; ///< its name, "einsum"; empty: any
   /// Which of those, in the order of the plan: 1 is the first, -1 the last. Backward passes come
-  /// behind forward passes.
+  /// after forward passes.
   int64_t match = 1;
   int64_t step = 1; ///< in which of the session's steps, from 1; skipped ones count
   int64_t device = 0;

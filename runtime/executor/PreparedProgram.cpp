@@ -1,4 +1,4 @@
-//===- PreparedProgram.cpp - A plan ready to run --------------------------===//
+//===- PreparedProgram.cpp - Prepared programs of a plan ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PreparedProgram.h - A plan ready to run ----------------------------===//
+//===- PreparedProgram.h - Prepared programs of a plan --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -106,7 +106,7 @@ struct PreparedProgram {
   std::vector<PreparedTransfer> transfers;
   /// The most async collectives of a task.
   size_t maxAsync = 0;
-  /// Scratch memory of one device.
+  /// Workspace of one device.
   size_t workspaceBytes = 0;
 
   /// The number of the task that instructions[index] belongs to.

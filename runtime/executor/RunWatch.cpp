@@ -1,4 +1,4 @@
-//===- RunWatch.cpp - Watches a run from outside ---------------------------===//
+//===- RunWatch.cpp - Observation of the devices of a run -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RunWatch.h - Watches a run from outside -----------------------------===//
+//===- RunWatch.h - Observation of the devices of a run -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

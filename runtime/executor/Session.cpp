@@ -1,4 +1,4 @@
-//===- Session.cpp - A plan at work ---------------------------------------===//
+//===- Session.cpp - Sessions: a plan, its devices and memory -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -152,7 +152,7 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
   for (const auto &[name, holder] : holders) {
     if (holder.needed > holder.available)
       return Error{
-          fmt::format("the plan needs {} for {} devices ({}{} and {} of scratch memory each), "
+          fmt::format("the plan needs {} for {} devices ({}{} and {} of workspace each), "
                       "but {} has {}; compile for more or smaller shards, or a smaller batch",
                       formatBytes(holder.needed), holder.devices,
                       prepared->programs.size() > 1 ? "at most " : "", formatBytes(peakBytes()),

@@ -1,4 +1,4 @@
-//===- Session.h - A plan at work -----------------------------------------===//
+//===- Session.h - Sessions: a plan, its devices and memory ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -46,11 +46,12 @@ struct SessionOptions {
   /// startStep(), finishStep()), with the error that step() cannot return. A program should print
   /// it and end the process without destroying the session (std::_Exit). Only with a stallTimeout.
   std::function<void(const Error &)> onHang = nullptr;
-  /// What can be asked, from any thread, what the devices are at; null: nobody does.
+  /// The object through which any thread can ask for the current instruction of each device; may
+  /// be null.
   std::shared_ptr<RunWatch> watch = nullptr;
   /// Steps whose events are recorded, the last ones; 0: none.
   size_t traceSteps = 0;
-  /// Batches of a step: gradients are summed over them before the optimizer's update. More than one
+  /// Batches per step: gradients are summed over them before the optimizer's update. More than one
   /// needs a plan with a loop over microbatches, which runs for each.
   int64_t batches = 1;
   /// Steps that may be in flight at once, at least 1: see startStep(). Each has staging memory for
@@ -151,7 +152,7 @@ public:
 
   /// Sets a data input to a whole tensor. It keeps the value for all steps until it is set again.
   /// Indices are checked against the input's index_limit.
-  /// Of several batches of a step (SessionOptions::batches), each has its own.
+  /// Of several batches for a step (SessionOptions::batches), each has its own.
   MaybeError setInput(const std::string &name, HostTensor value, int64_t batch = 0);
 
   /// How many learning rates the plan takes at once; 0 for a plan that does not train.
@@ -203,7 +204,7 @@ public:
   const plan::Input *findInput(plan::Input::Role role) const;
   const plan::Output *findOutput(const std::string &name) const;
 
-  /// The largest arena and the most scratch memory of any device, in bytes.
+  /// The largest arena and the most workspace of any device, in bytes.
   uint64_t peakBytes() const;
   uint64_t workspaceBytes() const;
   /// What all devices sent since the session was created.

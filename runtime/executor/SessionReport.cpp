@@ -1,4 +1,4 @@
-//===- SessionReport.cpp - What a session has measured --------------------===//
+//===- SessionReport.cpp - Measurements of a session ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SessionSteps.cpp - Steps of a session, what they get and give ------===//
+//===- SessionSteps.cpp - Start and finish of steps of a session ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ShardRegion.cpp - Where a shard lies in its tensor -----------------===//
+//===- ShardRegion.cpp - Index ranges of a shard --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -29,7 +29,7 @@ ShardRegion ShardRegion::of(const Mesh &mesh, const plan::Sharding &sharding,
 }
 
 void ShardRegion::forEachRun(const std::function<void(int64_t, int64_t, int64_t)> &visit) const {
-  // Dimensions behind the last one that is split are whole; with that one they make a run.
+  // Dimensions after the last one that is split are whole; with that one they make a run.
   size_t outerDims = 0;
   for (size_t d = 0; d < global.size(); ++d)
     if (size[d] != global[d] || size[d] != local[d])

@@ -1,4 +1,4 @@
-//===- ShardRegion.h - Where a shard lies in its tensor -------------------===//
+//===- ShardRegion.h - Index ranges of a shard ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -19,7 +19,7 @@ namespace dtc::runtime {
 
 /// The box of a global tensor that one device holds. All sizes are in elements. The box lies at the
 /// beginning of the device's buffer; where the mesh axes do not divide a dimension, the buffer has
-/// padding behind the box.
+/// padding after the box.
 struct ShardRegion {
   std::vector<int64_t> global; // the shape of the whole
   std::vector<int64_t> offset; // where the box begins in the whole

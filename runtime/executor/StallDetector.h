@@ -1,4 +1,4 @@
-//===- StallDetector.h - Finds that nothing moves any more ----------------===//
+//===- StallDetector.h - Detection of stalled devices ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepTimes.cpp - What the work of a step took -----------------------===//
+//===- StepTimes.cpp - Measured times of a step ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

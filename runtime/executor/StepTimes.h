@@ -1,4 +1,4 @@
-//===- StepTimes.h - What the work of a step took -------------------------===//
+//===- StepTimes.h - Measured times of a step -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -15,7 +15,7 @@ namespace dtc::runtime {
 
 namespace {
 
-/// The bytes of a tensor in staging memory; the next one begins behind them.
+/// The bytes of a tensor in staging memory; the next one begins after them.
 size_t paddedBytes(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 //===----------------------------------------------------------------------===//
@@ -241,10 +241,14 @@ MaybeError StagedTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferRes
 
 std::unique_ptr<Communicator> stageCommunicator(std::unique_ptr<Communicator> host,
                                                 Device &device) {
+  if (device.isHostMemory())
+    return host;
   return std::make_unique<StagedCommunicator>(std::move(host), device);
 }
 
 std::unique_ptr<Transfers> stageTransfers(std::unique_ptr<Transfers> host, Device &device) {
+  if (device.isHostMemory())
+    return host;
   return std::make_unique<StagedTransfers>(std::move(host), device);
 }
 

@@ -21,7 +21,7 @@
 namespace dtc::runtime {
 
 /// A communicator for tensors in the memory of `device`, which outlives it, on top of one for
-/// tensors in the memory of the host.
+/// tensors in the memory of the host; that one itself where both are the same memory.
 std::unique_ptr<Communicator> stageCommunicator(std::unique_ptr<Communicator> host, Device &device);
 /// The same for messages.
 std::unique_ptr<Transfers> stageTransfers(std::unique_ptr<Transfers> host, Device &device);

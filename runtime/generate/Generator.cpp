@@ -1,4 +1,4 @@
-//===- Generator.cpp - Goes on with sequences of tokens -------------------===//
+//===- Generator.cpp - Generation of tokens -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -104,7 +104,7 @@ MaybeError Generator::runTogether(std::vector<Sequence> &sequences, const Genera
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
   Clock::time_point begin = Clock::now();
-  // What lies behind a prompt has no influence on it, nor do samples on each other.
+  // What comes after a prompt has no influence on it, nor do samples on each other.
   HostTensor all(TensorType{DType::I32, {samples, places}});
   HostTensor last(TensorType{DType::I32, {samples}});
   for (size_t i = 0; i < sequences.size(); ++i) {

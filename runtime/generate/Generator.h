@@ -1,4 +1,4 @@
-//===- Generator.h - Goes on with sequences of tokens ---------------------===//
+//===- Generator.h - Generation of tokens ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -19,7 +19,7 @@ namespace dtc::runtime {
 struct GeneratorOptions {
   int64_t maxNewTokens = 64; // at least 1
   SamplerOptions sampler;
-  /// A sequence ends behind this token.
+  /// A sequence ends after this token.
   std::optional<int32_t> stopToken;
 };
 

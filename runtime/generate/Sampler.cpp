@@ -1,4 +1,4 @@
-//===- Sampler.cpp - The next token from its logits -----------------------===//
+//===- Sampler.cpp - Sampling of tokens from logits -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MetricsSink.h - Where metrics go ------------------------------------===//
+//===- MetricsSink.h - Interface of metric outputs ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

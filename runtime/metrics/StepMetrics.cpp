@@ -1,4 +1,4 @@
-//===- StepMetrics.cpp - What is known after a step ------------------------===//
+//===- StepMetrics.cpp - Metrics of a step --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

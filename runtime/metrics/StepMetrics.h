@@ -1,4 +1,4 @@
-//===- StepMetrics.h - What is known after a step --------------------------===//
+//===- StepMetrics.h - Metrics of a step ----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

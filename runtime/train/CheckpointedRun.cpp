@@ -1,4 +1,4 @@
-//===- CheckpointedRun.cpp - A run that goes on where another has ended ---===//
+//===- CheckpointedRun.cpp - Saving and resuming a training run -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ChromeTrace.cpp - Traces for people --------------------------------===//
+//===- ChromeTrace.cpp - Chrome traces of a run ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and those behind
+constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and those after
 
 class TraceWriter {
 public:

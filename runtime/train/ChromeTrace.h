@@ -1,4 +1,4 @@
-//===- ChromeTrace.h - Traces for people ----------------------------------===//
+//===- ChromeTrace.h - Chrome traces of a run -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

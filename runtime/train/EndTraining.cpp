@@ -1,4 +1,4 @@
-//===- EndTraining.cpp - What comes after the last step --------------------===//
+//===- EndTraining.cpp - Last part of a training run ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -144,11 +144,11 @@ MaybeError TrainingRun::finish() {
       return error;
     printTo(out, "traced {}\n", printable(options.tracePath));
   }
-  // What a plan that does not train is run for is what it prints.
+  // The printed output is the purpose of a plan that does not train.
   if ((std::fflush(out) != 0 || std::ferror(out)) && !trains()) {
     if (!stop)
       return Error{fmt::format("the outputs cannot be written: {}", std::strerror(errno))};
-    result.interrupted = true; // by whoever reads no further
+    result.interrupted = true; // by the reader of the pipe, which has closed it
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-//===- FlightRecord.cpp - What a process was at when a run ended -----------===//
+//===- FlightRecord.cpp - Flight record of a process ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FlightRecord.h - What a process was at when a run ended -------------===//
+//===- FlightRecord.h - Flight record of a process ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

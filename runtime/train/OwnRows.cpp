@@ -1,4 +1,4 @@
-//===- OwnRows.cpp - The part of a batch that a process needs --------------===//
+//===- OwnRows.cpp - Rows of a batch that a process reads -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

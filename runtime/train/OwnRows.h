@@ -1,4 +1,4 @@
-//===- OwnRows.h - The part of a batch that a process needs ----------------===//
+//===- OwnRows.h - Rows of a batch that a process reads -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

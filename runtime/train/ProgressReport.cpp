@@ -1,4 +1,4 @@
-//===- ProgressReport.cpp - What the user sees of a run -------------------===//
+//===- ProgressReport.cpp - Progress lines of a run -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -126,15 +126,15 @@ std::string formatProfile(const std::vector<ProfileEntry> &profile) {
 std::string formatCollectiveTime(const CollectiveTime &time) {
   if (time.seconds <= 0)
     return "";
-  return fmt::format("collectives: {:.3f} s, {:.0f}% hidden behind compute\n", time.seconds,
+  return fmt::format("collectives: {:.3f} s, {:.0f}% overlapped with computation\n", time.seconds,
                      100 * time.hiddenShare());
 }
 
 std::string formatTransferTime(const TransferTime &time) {
   if (time.calls == 0)
     return "";
-  return fmt::format("transfers: {:.3f} s, {:.0f}% hidden behind compute; devices waited {:.3f} s "
-                     "for them\n",
+  return fmt::format("transfers: {:.3f} s, {:.0f}% overlapped with computation; devices waited "
+                     "{:.3f} s for them\n",
                      time.seconds, 100 * time.hiddenShare(), time.waitedSeconds);
 }
 

@@ -1,4 +1,4 @@
-//===- ProgressReport.h - What the user sees of a run ---------------------===//
+//===- ProgressReport.h - Progress lines of a run -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -54,11 +54,11 @@ private:
 /// A table of the profile; see Session::profile().
 std::string formatProfile(const std::vector<ProfileEntry> &profile);
 
-/// "collectives: 0.123 s, 64% hidden behind compute"; empty if there were none.
+/// "collectives: 0.123 s, 64% overlapped with computation"; empty if there were none.
 std::string formatCollectiveTime(const CollectiveTime &time);
 
-/// "transfers: 0.123 s, 64% hidden behind compute; devices waited 0.456 s for them"; empty if there
-/// were none.
+/// "transfers: 0.123 s, 64% overlapped with computation; devices waited 0.456 s for them"; empty if
+/// there were none.
 std::string formatTransferTime(const TransferTime &time);
 
 /// "pipeline bubble: 12.3% measured, 11.1% predicted"; empty without a pipeline. `predictedShare`

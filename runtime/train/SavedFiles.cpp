@@ -1,4 +1,4 @@
-//===- SavedFiles.cpp - What a run leaves ---------------------------------===//
+//===- SavedFiles.cpp - Files written at the end of a run -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SkippedSteps.h - Steps that changed nothing ------------------------===//
+//===- SkippedSteps.h - Consecutive skipped steps --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -11,15 +11,15 @@
 
 namespace dtc::runtime {
 
-/// Counts the steps in a row that a program skipped because their gradient was not finite, and
-/// tells when it is of no use to go on.
+/// Counts the consecutive steps that a program skipped because their gradient was not finite, and
+/// decides when the run has to end.
 class SkippedSteps {
 public:
-  /// So many in a row that no smaller loss scale can mend, and there is no hope.
+  /// After so many consecutive skipped steps that no smaller loss scale can avoid, the run ends.
   static constexpr int64_t mostInARow = 10;
 
   SkippedSteps() = default;
-  /// Goes on where another has ended.
+  /// Continues from the count of an earlier run.
   explicit SkippedSteps(int64_t inARow) : inARow(inARow) {}
 
   /// Takes in the outcome of a step; `scaleCanFall` where the next one has a smaller loss scale.

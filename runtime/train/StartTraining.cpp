@@ -1,4 +1,4 @@
-//===- StartTraining.cpp - What comes before the first step ----------------===//
+//===- StartTraining.cpp - First part of a training run -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -267,7 +267,7 @@ void TrainingRun::describe() const {
     if (state->kind() == plan::State::PARAMETER)
       parameters += typeOf(*state).numElements();
   std::string mesh = axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
-  printTo(out, "{}: {} parameters, {} device{}{}, {} and {} of scratch memory each\n",
+  printTo(out, "{}: {} parameters, {} device{}{}, {} and {} of workspace each\n",
           printable(plan->model().empty() ? options.planPath : plan->model()), parameters,
           session->numDevices(), session->numDevices() == 1 ? "" : "s", printable(mesh),
           formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));

@@ -1,4 +1,4 @@
-//===- StepOutcomes.cpp - What becomes of a run's steps -------------------===//
+//===- StepOutcomes.cpp - Applied and skipped steps of a run --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -38,12 +38,13 @@ MaybeError StepOutcomes::check(const StepMetrics &metrics, double learningRate) 
           fmt::format(" although the loss scale is at its minimum of {}", LossScaling::kLowest);
       remedy = ", compile with --dtype bf16, which has the range of f32";
     }
-    return Error{fmt::format("the norm of the gradient is {}{} at step {}, and {} steps in a row "
-                             "were skipped because of such gradients{}; lower the learning rate "
-                             "(--lr {}), look for values in the data or the initial weights that "
-                             "are not finite or very large{}, or pass --allow-nonfinite to go on",
-                             metrics.gradNorm.value_or(NAN), loss, metrics.step,
-                             SkippedSteps::mostInARow, atMinimum, learningRate, remedy)};
+    return Error{
+        fmt::format("the norm of the gradient is {}{} at step {}, and {} consecutive steps "
+                    "were skipped because of such gradients{}; lower the learning rate "
+                    "(--lr {}), look for values in the data or the initial weights that "
+                    "are not finite or very large{}, or pass --allow-nonfinite to go on",
+                    metrics.gradNorm.value_or(NAN), loss, metrics.step, SkippedSteps::mostInARow,
+                    atMinimum, learningRate, remedy)};
   }
   if (!metrics.loss || std::isfinite(*metrics.loss))
     return std::nullopt;

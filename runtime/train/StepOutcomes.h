@@ -1,4 +1,4 @@
-//===- StepOutcomes.h - What becomes of a run's steps ---------------------===//
+//===- StepOutcomes.h - Applied and skipped steps of a run ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -39,8 +39,8 @@ public:
   void stepDone(StepMetrics &metrics, const StepState &after);
 
   /// Why a run should not go on after this step, the last one that stepDone() got: too many were
-  /// skipped in a row, or one was not although its loss is not finite. `learningRate` is that of
-  /// --lr, for the message.
+  /// skipped in succession, or one was not although its loss is not finite. `learningRate` is that
+  /// of --lr, for the message.
   MaybeError check(const StepMetrics &metrics, double learningRate) const;
 
 private:

@@ -173,7 +173,7 @@ MaybeError TrainingRun::copyCheckpoint(StepMetrics &metrics) {
 }
 
 /// Whether the step can be started: it is one of the run, nothing reads the states after the one in
-/// flight, and nobody has asked to stop.
+/// flight, and the run was not asked to stop.
 Expected<bool> TrainingRun::mayStart(int64_t step) const {
   if (step > steps)
     return false;
@@ -198,7 +198,7 @@ bool TrainingRun::leavesInFlight() const {
 /// Takes in the oldest step in flight, with what is due after it. `hasFailed`: the run ends, and
 /// the step was in flight already.
 MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
-  // What a run that has diverged computed after that is nobody's result.
+  // What a diverged run has computed after that is dropped.
   if (hasDiverged) {
     inFlight.pop_front();
     statesAreWhole = !session->finishStep() && inFlight.empty();

@@ -39,10 +39,11 @@ struct TrainResult {
 /// incomplete. The error says what became of them.
 ///
 /// A step whose gradient has no finite norm was skipped by the program, which counts it in its step
-/// state. SkippedSteps::mostInARow in a row are an error; so is a loss that is not finite in a step
-/// that was not skipped. Both name the step, and nothing is saved then, nor is anything told of a
-/// step that had been started. Neither is an error with TrainOptions::allowNonfinite. Weights that
-/// are not finite at the end are an error, and are never saved.
+/// state. SkippedSteps::mostInARow of them in succession are an error; so is a loss that is not
+/// finite in a step that was not skipped. Both name the step, and nothing is saved then, nor is
+/// anything told of a step that had been started. Neither is an error with
+/// TrainOptions::allowNonfinite. Weights that are not finite at the end are an error, and are never
+/// saved.
 Expected<TrainResult> train(const TrainOptions &options, std::shared_ptr<const Backend> backend,
                             std::FILE *out, std::FILE *notes, const std::atomic<bool> &stop);
 

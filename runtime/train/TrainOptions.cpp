@@ -1,4 +1,4 @@
-//===- TrainOptions.cpp - What dtc-run is asked to do ---------------------===//
+//===- TrainOptions.cpp - Options of training -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

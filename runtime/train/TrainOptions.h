@@ -1,4 +1,4 @@
-//===- TrainOptions.h - What dtc-run is asked to do -----------------------===//
+//===- TrainOptions.h - Options of training -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -62,7 +62,7 @@ struct TrainOptions {
   bool resume = false;
   std::set<std::string> allowedChanges = {};
 
-  /// Batches of a step, over which gradients are summed; see SessionOptions.
+  /// Batches per step, over which gradients are summed; see SessionOptions.
   int64_t batches = 1;
   /// Absent: defaultTrainSteps of training, one of a plan that only computes.
   std::optional<int64_t> steps;
@@ -116,7 +116,7 @@ struct LossScaling {
   static constexpr double kHighest = 16777216; // 2^24
 
   double initial = 65536;        // from kLowest to kHighest
-  int64_t growthInterval = 2000; // steps in a row that are not skipped and double it; 1 or more
+  int64_t growthInterval = 2000; // consecutive steps that are not skipped and double it; 1 or more
 };
 
 /// How the loss is scaled; nullopt for a plan that does not scale it. An error names the flag.

@@ -1,4 +1,4 @@
-//===- Weights.cpp - Parameters from and to files -------------------------===//
+//===- Weights.cpp - Reading and writing parameters -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -10,6 +10,7 @@
 #include "plan/PlanTypes.h"
 #include "runtime/data/ElementConversion.h"
 #include "runtime/data/SafetensorsShards.h"
+#include "support/NearestName.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -93,12 +94,6 @@ static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
   std::erase_if(states,
                 [](const plan::State *state) { return state->kind() != plan::State::PARAMETER; });
   return states;
-}
-
-static std::string listSome(const std::vector<std::string> &names) {
-  constexpr size_t shown = 4;
-  std::vector<std::string> some(names.begin(), names.begin() + std::min(names.size(), shown));
-  return fmt::format("{}{}", fmt::join(some, ", "), names.size() > shown ? ", ..." : "");
 }
 
 /// Reads a tensor of the file into a parameter and its master weights, which may be null.

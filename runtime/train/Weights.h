@@ -1,4 +1,4 @@
-//===- Weights.h - Parameters from and to files ---------------------------===//
+//===- Weights.h - Reading and writing parameters -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

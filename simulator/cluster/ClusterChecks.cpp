@@ -1,4 +1,4 @@
-//===- ClusterChecks.cpp - Clusters that hang together --------------------===//
+//===- ClusterChecks.cpp - Consistency checks of clusters -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ClusterFields.cpp - What each field of a cluster may hold ----------===//
+//===- ClusterFields.cpp - Ranges and words of cluster fields -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

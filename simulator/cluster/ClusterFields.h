@@ -1,4 +1,4 @@
-//===- ClusterFields.h - What each field of a cluster may hold ------------===//
+//===- ClusterFields.h - Ranges and words of cluster fields ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CollectiveTime.cpp - How long moving bytes takes ------------------===//
+//===- CollectiveTime.cpp - Cost model of collectives and messages --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CollectiveTime.h - How long moving bytes takes --------------------===//
+//===- CollectiveTime.h - Cost model of collectives and messages ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -54,7 +54,7 @@ double sentBytes(CollectiveKind kind, double bytes, int64_t members);
 MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &group);
 
 /// How many seconds later than the mean member of a group the last one comes to a collective after
-/// `work` seconds without one, inside of a node: measured (Link.meetings, those for as many members
+/// `work` seconds without one, inside of a node: measured (`Link.meetings`, for as many members
 /// as with measured times), or 0. What delays one member and not the others is independent from one
 /// moment to the next, so the wait grows as the square root of the work.
 double waitForLast(double work, const GroupShape &group);

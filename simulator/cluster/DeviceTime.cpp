@@ -1,4 +1,4 @@
-//===- DeviceTime.cpp - How long a device computes -----------------------===//
+//===- DeviceTime.cpp - Cost model of kernels -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

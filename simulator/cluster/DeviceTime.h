@@ -1,4 +1,4 @@
-//===- DeviceTime.h - How long a device computes -------------------------===//
+//===- DeviceTime.h - Cost model of kernels -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

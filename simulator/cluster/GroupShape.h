@@ -1,4 +1,4 @@
-//===- GroupShape.h - What lies between the devices of a group -----------===//
+//===- GroupShape.h - Links between the devices of a group ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -37,7 +37,7 @@ struct GroupShape {
   double linkBandwidth = 0;
   double linkLatency = 0;
   /// Bytes a second that the members in one node send together to other nodes, beside the other
-  /// groups like this one that use the node's cards at the same time.
+  /// groups like this one that use the node's network cards at the same time.
   double networkBandwidth = 0;
   double networkLatency = 0;
   const cluster::Link *link = nullptr; ///< of that node, or null; for its measured times

@@ -1,4 +1,4 @@
-//===- TimeTable.cpp - Measured times between the points that were measured -===//
+//===- TimeTable.cpp - Interpolation of measured times --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- TimeTable.h - Measured times between the points that were measured -===//
+//===- TimeTable.h - Interpolation of measured times ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

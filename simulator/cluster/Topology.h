@@ -1,4 +1,4 @@
-//===- Topology.h - Where the devices of a mesh are ----------------------===//
+//===- Topology.h - Assignment of devices to nodes ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

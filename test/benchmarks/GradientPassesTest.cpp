@@ -1,4 +1,4 @@
-//===- GradientPassesTest.cpp - What Megatron-LM's passes move -------------===//
+//===- GradientPassesTest.cpp - Tests of Megatron-LM's gradient passes ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -41,7 +41,7 @@ protected:
       builder.kernel("adamw", {p, gradient, m, v, rate, rate, rate, apply}, {p, m, v});
       builder.kernel("convert", {p}, {builder.buffer(dtype, type.shape, plan::Buffer::PARAMETER)});
     }
-    // Behind the passes, so that its number grows by theirs.
+    // After the passes, so that its number grows by theirs.
     builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, gradients[0], gradients[0]);
     builder.wait(builder.async());
   }

@@ -1,4 +1,4 @@
-//===- ChangedRunTest.cpp - Going on with something changed ---------------===//
+//===- ChangedRunTest.cpp - Tests of resuming after a change --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ResumeTest.cpp - A run in two parts has the bits of one ------------===//
+//===- ResumeTest.cpp - Bitwise tests of resumed runs ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

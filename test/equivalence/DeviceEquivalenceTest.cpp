@@ -1,4 +1,4 @@
-//===- DeviceEquivalenceTest.cpp - One plan on different devices ----------===//
+//===- DeviceEquivalenceTest.cpp - Equivalence of backends ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DropoutMaskTest.cpp - The masks themselves, on any layout ----------===//
+//===- DropoutMaskTest.cpp - Tests of dropout masks on every sharding -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FabricEquivalenceTest.cpp - One plan on different networks ---------===//
+//===- FabricEquivalenceTest.cpp - Equivalence of fabrics -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

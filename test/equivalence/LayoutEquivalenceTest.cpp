@@ -1,4 +1,4 @@
-//===- LayoutEquivalenceTest.cpp - Any layout gives one device's result ---===//
+//===- LayoutEquivalenceTest.cpp - Equivalence of strategies --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -18,7 +18,7 @@ using namespace dtc::test;
 
 namespace {
 
-/// Sizes that every mesh here divides, except meshes of 3 devices in a row.
+/// Sizes that every mesh here divides, except meshes of 3 devices along an axis.
 const Model kGpt2 = {"Gpt2", R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32,
   "n_embd": 32, "n_layer": 2, "n_head": 8, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})",
                      16, 16};
@@ -61,7 +61,7 @@ TEST_P(LayoutEquivalence, EqualsOneDevice) {
 
 /// Layouts of any model.
 static const char *kLayouts[] = {
-    // Data parallel and microbatches.
+    // Data parallelism and microbatches.
     "m=2",
     "m=3",
     "m=4",
@@ -72,7 +72,7 @@ static const char *kLayouts[] = {
     "dp=4 m=4",
     "dp=2,fsdp=2",
     "dp=2,fsdp=3 m=2",
-    // Tensor parallel, and with it the vocabulary.
+    // Tensor parallelism, and with it the vocabulary.
     "tp=2",
     "tp=3",
     "tp=4",
@@ -84,7 +84,7 @@ static const char *kLayouts[] = {
     "dp=3,tp=4",
     "tp=2,dp=2 m=4",
     "dp=4,tp=4",
-    // Sequence parallel.
+    // Sequence parallelism.
     "tp=2 sp",
     "tp=3 sp m=2",
     "tp=4 sp",

@@ -1,4 +1,4 @@
-//===- MutatedPlanTest.cpp - Wrong plans, verified and executed -----------===//
+//===- MutatedPlanTest.cpp - Verification and execution of mutated plans --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

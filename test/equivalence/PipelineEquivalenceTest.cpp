@@ -1,4 +1,4 @@
-//===- PipelineEquivalenceTest.cpp - Pipelines give one device's result ---===//
+//===- PipelineEquivalenceTest.cpp - Equivalence of pipelines -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SkippedStepEquivalenceTest.cpp - An overflow on one of the devices -===//
+//===- SkippedStepEquivalenceTest.cpp - Tests of overflow on one device ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -52,7 +52,7 @@ const Fault kFaults[] = {
     {5, "lm_head", "einsum", -1, 7, 0, NAN},
     {7, "h.1.attn", "attention_grad", 1, 0, 1, -kInf},
 };
-/// With 1024 at first, halves after these steps, and twice as much after two in a row without one.
+/// 1024 at first, half as much after these steps, twice as much after two others in succession.
 const double kScales[kLastStep] = {1024, 1024, 512, 256, 256, 128, 128, 64, 64, 128};
 
 bool isFaulty(int64_t step) {

@@ -17,7 +17,7 @@
 
 namespace dtc::test {
 
-/// The bound that the project promises for losses and parameters after kSteps steps.
+/// The bound that the project guarantees for losses and parameters after kSteps steps.
 inline constexpr int kSteps = 10;
 inline constexpr double kTolerance = 1e-4;
 

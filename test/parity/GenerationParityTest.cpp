@@ -1,4 +1,4 @@
-//===- GenerationParityTest.cpp - The same tokens as transformers ---------===//
+//===- GenerationParityTest.cpp - Parity tests of generation --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

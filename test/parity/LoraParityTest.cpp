@@ -1,4 +1,4 @@
-//===- LoraParityTest.cpp - The same adapters as PEFT ---------------------===//
+//===- LoraParityTest.cpp - Parity tests of adapters ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -33,7 +33,7 @@ using namespace dtc::test;
 
 namespace {
 
-/// The bound that the project promises, relative to a tensor's largest element.
+/// The bound that the project guarantees, relative to a tensor's largest element.
 constexpr double kTolerance = 1e-4;
 
 class LoraParity : public testing::TestWithParam<std::tuple<std::string, std::string>> {

@@ -1,4 +1,4 @@
-//===- ParityTest.cpp - The same numbers as PyTorch -----------------------===//
+//===- ParityTest.cpp - Parity tests with PyTorch -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Reference.cpp - What another implementation computed ---------------===//
+//===- Reference.cpp - Reference data of parity tests ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Reference.h - What another implementation computed -----------------===//
+//===- Reference.h - Reference data of parity tests -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -19,7 +19,7 @@
 
 namespace dtc::test {
 
-/// The bound that the project promises, relative to a tensor's largest element.
+/// The bound that the project guarantees, relative to a tensor's largest element.
 inline constexpr double kTolerance = 1e-4;
 
 /// A folder below test/parity/data: a model ("gpt2") or a case of one, which has other settings

@@ -79,7 +79,7 @@ static void setSlots(plan::Program &program, uint32_t buffer, uint32_t slots) {
     if (other.offset() == offset)
       other.set_slots(slots);
 }
-/// A buffer like that one behind all others, without a value.
+/// A buffer like that one after all others, without a value.
 static uint32_t addBufferLike(plan::Program &program, uint32_t buffer) {
   plan::Buffer added = bufferOf(program, buffer);
   added.set_offset(program.arena_bytes());
@@ -88,7 +88,7 @@ static uint32_t addBufferLike(plan::Program &program, uint32_t buffer) {
   return static_cast<uint32_t>(program.buffers_size() - 1);
 }
 
-/// Moves the buffer behind all others, with another number of slots.
+/// Moves the buffer after all others, with another number of slots.
 static void moveToEnd(plan::Program &program, uint32_t buffer, uint32_t slots) {
   bufferOf(program, buffer).set_slots(slots);
   bufferOf(program, buffer).set_offset(program.arena_bytes());
@@ -474,7 +474,7 @@ TEST(PipelineValidator, TransfersOfTwoChannelsComeInOneOrder) {
 }
 
 TEST(PipelineValidator, ShortFilesDoNotAskForLongWalks) {
-  // Two tasks in turn, so that none settles.
+  // Two tasks in turn, so that none reaches a fixpoint.
   PlanBuilder builder;
   uint32_t a = builder.buffer(DType::F32, {8}), b = builder.view(a, DType::F32, {8});
   for (uint32_t buffer : {a, b}) {

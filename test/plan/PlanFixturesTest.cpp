@@ -1,4 +1,4 @@
-//===- PlanFixturesTest.cpp - Plans that are kept -------------------------===//
+//===- PlanFixturesTest.cpp - Tests of stored plans -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

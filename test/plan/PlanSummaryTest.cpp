@@ -1,4 +1,4 @@
-//===- PlanSummaryTest.cpp - What is in a plan ----------------------------===//
+//===- PlanSummaryTest.cpp - Tests of the summary of a plan ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlanValidatorTest.cpp - Every check of the plan validator ----------===//
+//===- PlanValidatorTest.cpp - Every check of the plan verifier -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

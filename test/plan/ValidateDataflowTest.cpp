@@ -55,7 +55,7 @@ struct SumPlan : PlanBuilder {
     (*call.mutable_attributes())["axis"] = stringAttribute("micro");
     return call;
   }
-  /// The error if the last task reads that behind the loop.
+  /// The error if the last task reads that after the loop.
   std::string errorOfUse(uint32_t buffer, bool repeatsLoop = false) {
     kernel("copy", {buffer}, {used});
     schedule(2);
@@ -107,7 +107,7 @@ TEST(Sums, TakeEachMicrobatchOnceInTheirOrder) {
 TEST(Sums, HaveAllMicrobatchesBehindTheLoop) {
   EXPECT_TRUE(contains(errorOfSum(3, {0, 1}),
                        "task \"use\", instruction 0 (kernel copy), microbatch 0: input 0 (buffer "
-                       "3, f32[8]) is read behind the loop over microbatches and holds the sum up "
+                       "3, f32[8]) is read after the loop over microbatches and holds the sum up "
                        "to microbatch 1, written by task \"add\", instruction 1 (kernel "
                        "accumulate), microbatch 1; expected the sum of all 3"));
   EXPECT_TRUE(contains(errorOfSum(3, {0, 1, 2, 0}), "holds the sum up to microbatch 0"));
@@ -154,7 +154,7 @@ TEST(Sums, AreFollowedOverManyMicrobatches) {
   Order swapped = upTo(count);
   std::swap(swapped[500], swapped[501]);
   EXPECT_TRUE(contains(errorOfSum(count, swapped), "holds the sum up to microbatch 499"));
-  // Behind them, the value is that of the last one.
+  // After them, the value is that of the last one.
   auto errorOfLate = [](uint32_t microbatch) {
     SumPlan plan(count, upTo(count));
     plan.schedule(2, microbatch);
@@ -193,7 +193,7 @@ TEST(Sums, WhatIsNotFollowedMakesNoOtherValueNew) {
 TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
   SumPlan several(3, {0, 1, 2}), one(1, {0});
   EXPECT_TRUE(contains(several.errorOfUse(several.value),
-                       "input 0 (buffer 2, f32[8]) is read behind the loop over microbatches and "
+                       "input 0 (buffer 2, f32[8]) is read after the loop over microbatches and "
                        "holds the value of microbatch 2, written by task \"add\", instruction 0 "
                        "(kernel neg), microbatch 2; expected a sum, or what is made outside of the "
                        "loop"));
@@ -205,7 +205,7 @@ TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
   output.output("value", DType::F32, {8}, {{}}, output.value);
   EXPECT_TRUE(contains(messageOf(validatePlan(output.plan)),
                        "output \"value\", after the step: its tensor (buffer 2, f32[8]) is read "
-                       "behind the loop"));
+                       "after the loop"));
 }
 
 TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
@@ -259,7 +259,7 @@ TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
                        "is made from the data of one run of the loop over microbatches, "
                        "written by task \"prepare\", instruction 0 (kernel neg), microbatch "
                        "0, and read in another one"));
-  // Behind the loop it would be that of the first run, and the input that of the last.
+  // After the loop it would be that of the first run, and the input that of the last.
   SumPlan behind(2, {0, 1});
   behind.addTo(0, "neg", behind.x, behind.prepared);
   EXPECT_TRUE(contains(behind.errorOfUse(behind.prepared, /*repeatsLoop=*/true),

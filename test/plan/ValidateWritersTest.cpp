@@ -1,4 +1,4 @@
-//===- ValidateWritersTest.cpp - Each value has one writer ----------------===//
+//===- ValidateWritersTest.cpp - Tests of the verification of writers -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -126,7 +126,7 @@ private:
   std::string body[2];        ///< plain, sharded
   std::vector<Value> results; ///< what @f returns
   std::vector<Value> ends;    ///< values that nothing uses
-  std::string sums[2];        ///< of @f alone: what comes behind the sums over the batch
+  std::string sums[2];        ///< of @f alone: what comes after the sums over the batch
   int64_t numbers = 0;
 };
 

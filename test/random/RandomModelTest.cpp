@@ -262,7 +262,7 @@ TEST(RandomModelReduced, SimilarityOfSamples) {
              {"pp=2", "pp=2 accumulate", "pp=2 recompute=full", "pp=2 schedule=zb-h1"});
 }
 
-// A function of the sum over a batch is not one of the sum over all batches of a step, and what
+// A function of the sum over a batch is not one of the sum over all batches of the step, and what
 // does not depend on the data counts once for each batch.
 TEST(RandomModelReduced, BatchStatistics) {
   runReduced(R"(func.func @loss(

@@ -15,7 +15,7 @@ void Generator::elementwise() {
   size_t x = anyValue(0);
   Shape shape = values[x].shape;
   static const std::vector<std::string> unary = {"neg",  "tanh", "sigmoid", "relu",
-                                                 "silu", "abs",  "gelu"};
+                                                 "silu", "abs",  "gelu",    "softplus"};
   static const std::vector<std::string> binary = {"add", "sub",     "mul",    "add",
                                                   "mul", "maximum", "minimum"};
   if (chance(40)) {

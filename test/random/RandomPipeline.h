@@ -17,7 +17,7 @@ namespace dtc::test {
 
 /// A random @loss of f64 whose data has a batch, with skip connections, several towers, and widths
 /// that differ from op to op, and a pipeline for it: up to 8 devices, of which 2 may share the
-/// batch or be tensor parallel, with links and devices of random speeds, from which the stages and
+/// batch or be tensor-parallel, with links and devices of random speeds, from which the stages and
 /// the order of transfers follow.
 struct RandomPipeline {
   std::string loss;

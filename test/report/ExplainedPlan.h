@@ -17,7 +17,7 @@ namespace dtc::runtime::testing {
 ///   0, 1  all_reduce over tp of f32[64,4] (1024 bytes), in layers h.0.attn and h.1.attn
 ///   2     all_gather over tp.1 of f32[8,4] (128 bytes), from an unknown place, without a reason
 /// Task "finish" runs once:
-///   0     all_reduce over dp, a bucket of two gradients f32[64,4] and a norm f32[], beside compute
+///   0     all_reduce over dp, a bucket of two gradients f32[64,4] and a norm f32[], asynchronous
 ///   1     waits for it
 class ExplainedPlanBuilder : public PlanBuilder {
 public:
@@ -56,7 +56,7 @@ public:
     schedule(1);
   }
 
-  /// As if the bucket ran beside compute.
+  /// As if the bucket ran asynchronously.
   void makeAsync() {
     plan::Task &task = *program().mutable_tasks(1);
     task.mutable_instructions(0)->mutable_collective()->set_async(true);

@@ -36,7 +36,7 @@ TEST(ExplanationReport, Text) {
         "links: dp 25 GB/s 10 us (assumed), tp.0 100 GB/s 2 us (from the plan), tp.1 100 GB/s "
         "(from the plan) 10 us (assumed)\n",
         "each device sends 11.4 KiB in 10 collectives, 194.2 us one after the other, of which "
-        "20.1 us beside compute\n",
+        "20.1 us overlapped\n",
         "  1  all_reduce over tp                        6      1.5 KiB      9.0 KiB     144.1 us   "
         "74.2%\n",
         "     at      h.*.attn (task micro_step, 2 in the plan)\n",
@@ -48,7 +48,7 @@ TEST(ExplanationReport, Text) {
         "at      an unknown place (task micro_step)\n",
         "moves   f32[8,4]\n",
         "why     the plan does not say\n",
-        "at      an unknown place (task finish, beside compute)\n",
+        "at      an unknown place (task finish, overlapped with computation)\n",
         "bucket  3 tensors that move together\n",
         "moves   2 x f32[64,4], sends 1.0 KiB, gradient of h.*.weight\n",
         "moves   f32[], sends 4 B\n",

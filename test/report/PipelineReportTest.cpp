@@ -104,7 +104,7 @@ TEST(PipelineReport, Explanation) {
   std::string text = formatExplanation(explanation);
   EXPECT_TRUE(contains(text, "a step: 2 devices, one for each program, send 136 B in 10"));
   EXPECT_TRUE(contains(text, "send over pp"));
-  EXPECT_TRUE(contains(text, "at      h.0.mlp (task forward.0, beside compute)\n"));
+  EXPECT_TRUE(contains(text, "at      h.0.mlp (task forward.0, overlapped with computation)\n"));
   EXPECT_TRUE(contains(text, "from    stage 0 on pp=0\n     to      stage 1 on pp=1\n"));
   EXPECT_TRUE(contains(text, "by program"));
   nlohmann::json json = nlohmann::json::parse(explanationToJson(explanation));

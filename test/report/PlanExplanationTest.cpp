@@ -1,4 +1,4 @@
-//===- PlanExplanationTest.cpp - Why a plan communicates ------------------===//
+//===- PlanExplanationTest.cpp - Tests of communication reports -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -111,11 +111,11 @@ TEST(PlanReport, AxesThatAreParts) {
 
 TEST(PlanReport, BucketsAndCollectivesBesideCompute) {
   ExplainedPlanBuilder builder;
-  EXPECT_FALSE(contains(formatSummary(summarizePlan(*builder.build())), "beside compute"));
+  EXPECT_FALSE(contains(formatSummary(summarizePlan(*builder.build())), "overlapped"));
   builder.makeAsync();
   PlanSummary summary = summarizePlan(*builder.build());
   std::string text = formatSummary(summary);
-  EXPECT_TRUE(contains(text, "4 collectives in the plan, of which 1 run beside compute\n"));
+  EXPECT_TRUE(contains(text, "4 collectives in the plan, 1 of them overlapped with computation\n"));
   EXPECT_TRUE(contains(
       text, "  all_reduce over dp                1          3              1            2"));
   EXPECT_TRUE(contains(text, "  all_reduce over tp                2          2 "));

@@ -1,4 +1,4 @@
-//===- ReportFuzzTest.cpp - Reports of damaged plans ----------------------===//
+//===- ReportFuzzTest.cpp - Fuzz tests of reports -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

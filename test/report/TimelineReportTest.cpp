@@ -58,7 +58,7 @@ TEST(TimelineReport, LongSchedulesGoOnInBands) {
       PipelineShape shape{.devices = p, .microbatches = m, .backward = 2};
       std::string text = formatTimeline(timelineOf(oneForwardOneBackwardPlan(shape)), 100);
       std::istringstream lines(text);
-      std::string first; // the bands of the first device in a row
+      std::string first; // the bands of the first device, joined
       for (std::string line; std::getline(lines, line);) {
         EXPECT_LE(line.size(), 100u) << line;
         if (line.starts_with("pp=0  "))
@@ -94,7 +94,7 @@ TEST(TimelineReport, OtherWork) {
   timeline.programs[0].back().end = end + 20;
   std::string text = formatTimeline(timeline, 46);
   EXPECT_FALSE(contains(text, "=="));
-  EXPECT_TRUE(contains(text, "a step      26.0 s, of which the picture shows"));
+  EXPECT_TRUE(contains(text, "a step      26.0 s, of which the figure shows"));
 }
 
 TEST(TimelineReport, NothingToDraw) {

@@ -1,4 +1,4 @@
-//===- TimelineSvgTest.cpp - Timelines as pictures ------------------------===//
+//===- TimelineSvgTest.cpp - Timelines as figures -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -30,7 +30,7 @@ static size_t count(const std::string &text, const std::string &part) {
   return found;
 }
 
-/// What is wrong with a document as XML, as far as pictures use it; empty if nothing is.
+/// What is wrong with a document as XML, as far as figures use it; empty if nothing is.
 static std::string xmlProblem(const std::string &text) {
   std::vector<std::string> open;
   static const std::regex tag(R"re(^(/?)([A-Za-z]+)((?: [A-Za-z0-9:-]+="[^"<]*")*)(/?)$)re");

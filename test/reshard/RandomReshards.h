@@ -1,4 +1,4 @@
-//===- RandomReshards.h - Programs that do nothing but reshard ------------===//
+//===- RandomReshards.h - Random programs of reshards ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

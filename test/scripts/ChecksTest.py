@@ -30,6 +30,7 @@ GLOSSARY = """# Glossary
 | --- | --- | --- | --- |
 | behind | everywhere | P O | after |
 | wish, come to rest | `a.h` | N P | request, reach a fixpoint |
+| cards | `b.h` | P N | network cards; `Figures` |
 | page | HTML | P | HTML report |
 | regatherer | a class | N | gatherer |
 | remedy | | P | stays |
@@ -94,7 +95,8 @@ class Checks(unittest.TestCase):
     def test_which_words(self):
         self.write("docs/glossary.md", GLOSSARY)
         self.assertEqual(self.run_script("check-words", "--list"), (
-            0, "behind: after\nwish: request, reach a fixpoint\ncome to rest: request, reach a fixpoint\n"))
+            0, "behind: after\nwish: request, reach a fixpoint\ncome to rest: request, reach a fixpoint\n"
+            "cards: network cards; `Figures`\n"))
         self.write("docs/glossary.md", "# Glossary\n\n## Words to replace\n\n| found word | where | replacement |\n"
                    "| --- | --- | --- |\n| behind | text | after |\n")
         self.assertEqual(self.run_script("check-words", "--list"), (0, "behind: after\n"))
@@ -112,6 +114,18 @@ class Checks(unittest.TestCase):
             ("a.py:1", "behind"),
             ("a.td:2", "behind"), ("a.td:4", "behind"), ("a.td:7", "behind")]))
 
+    def test_blocks_of_code(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.write("a.td", 'def Op {\n  let description = [{\n    ```mlir\n    // behind\n    ```\n    behind\n  }];\n  // behind\n}\n')
+        self.commit()
+        self.assertEqual(self.words("--all"), (1, [("a.td:6", "behind"), ("a.td:8", "behind")]))
+
+    def test_phrase_to_write(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.write("a.md", "Network cards.\nCards.\nThe cards of the network cards.\nA network of cards.\n")
+        self.commit()
+        self.assertEqual(self.words("--all"), (1, [("a.md:2", "Cards"), ("a.md:3", "cards"), ("a.md:4", "cards")]))
+
     def test_changes_alone(self):
         self.write("docs/glossary.md", GLOSSARY)
         self.write("a.md", "One behind another.\n\nTwo.\n")
@@ -126,6 +140,18 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.words("b.md", "c.md"), (1, [("c.md:1", "behind")]))
 
     # Format
+
+    def test_newest(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.write("old.md", "Behind the first.\n")
+        self.commit()
+        self.write("new.md", "After the first.\n")
+        self.commit()
+        self.assertEqual(self.run_script("check-words", "--newest", "1"), (0, ""))
+        status, printed = self.run_script("check-words", "--newest", "3")
+        self.assertEqual(status, 1)
+        self.assertIn("old.md:1", printed)
+        self.assertNotIn("new.md", printed)
 
     def test_format(self):
         self.needs("clang-format")

@@ -63,7 +63,7 @@ class RunDocs(unittest.TestCase):
         self.passes(GOOD, 4)
 
     def test_wrong_output(self):
-        # Each change of the page alone makes it fail, and the line and the difference are named.
+        # Each change of the document alone makes it fail, and the line and the difference are named.
         self.fails(GOOD.replace("value 7", "value 8"), "page.md:19: echo value $value", "-value 8", "+value 7")
         self.fails(GOOD.replace("  one\n", ""), "page.md:13: cat file", "+one")
         self.fails(GOOD.replace("  ...\n  two\n", "  ...\n  three\n"), "-three")

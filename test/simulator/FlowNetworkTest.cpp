@@ -1,4 +1,4 @@
-//===- FlowNetworkTest.cpp - Work that shares what it runs on -------------===//
+//===- FlowNetworkTest.cpp - Tests of shared resources --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

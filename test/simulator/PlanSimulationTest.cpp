@@ -1,4 +1,4 @@
-//===- PlanSimulationTest.cpp - When every device of a plan would work ----===//
+//===- PlanSimulationTest.cpp - Tests of simulation without a cluster -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -251,7 +251,7 @@ TEST(PlanSimulation, CollectivesOverThePipelineAxis) {
   EXPECT_DOUBLE_EQ(timeline.programs[0].back().start, 3);
   EXPECT_DOUBLE_EQ(timeline.programs[1].back().start, 3);
 
-  // Beside compute only the wait for it waits.
+  // Of an asynchronous one only the wait for it waits.
   for (plan::Program &program : *plan->mutable_programs()) {
     plan::Task &update = *program.mutable_tasks(program.tasks_size() - 1);
     update.mutable_instructions(0)->mutable_collective()->set_async(true);
@@ -294,7 +294,7 @@ TEST(PlanSimulation, PlansThatStallWithRendezvous) {
   builder.work(1, {{Task::BACKWARD, 1, 0}, {Task::FORWARD, 1, 0}});
   auto plan = builder.build();
   for (plan::Program &program : *plan->mutable_programs())
-    program.mutable_schedule()->SwapElements(0, 1); // the receive behind the first work
+    program.mutable_schedule()->SwapElements(0, 1); // the receive after the first work
   simulate(*plan);
   std::string error = errorOf(*plan, {.rendezvous = true});
   EXPECT_TRUE(contains(error, "the plan stalls if sends wait for their receives: "));

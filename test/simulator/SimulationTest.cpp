@@ -1,4 +1,4 @@
-//===- SimulationTest.cpp - What a plan would do on a cluster -------------===//
+//===- SimulationTest.cpp - Tests of simulation on a cluster --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepSimulatorTest.cpp - A step of a plan on paper ------------------===//
+//===- StepSimulatorTest.cpp - Simulated steps of plans -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

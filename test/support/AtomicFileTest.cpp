@@ -1,4 +1,4 @@
-//===- AtomicFileTest.cpp - Files that appear whole or not at all ---------===//
+//===- AtomicFileTest.cpp - Tests of atomically written files -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -90,7 +90,7 @@ TYPED_TEST(Float16Test, TiesGoToEven) {
   int last = infinityBits<TypeParam>();
   for (int bits = 0; bits < last; ++bits) {
     double low = decode<TypeParam>(bits);
-    // Behind the largest number the next one would lie as far away as the one before it.
+    // After the largest number the next one would lie as far away as the one before it.
     double high =
         bits + 1 < last ? decode<TypeParam>(bits + 1) : low + (low - decode<TypeParam>(bits - 1));
     double tie = low + (high - low) / 2;

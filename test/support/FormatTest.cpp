@@ -1,4 +1,4 @@
-//===- FormatTest.cpp - Numbers as people read them -----------------------===//
+//===- FormatTest.cpp - Tests of formatted numbers ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- InputFileTest.cpp - A file that is read in parts -------------------===//
+//===- InputFileTest.cpp - Tests of reading in parts ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

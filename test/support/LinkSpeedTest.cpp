@@ -1,4 +1,4 @@
-//===- LinkSpeedTest.cpp - What a link between devices does ---------------===//
+//===- LinkSpeedTest.cpp - Tests of link speeds ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LockedFileTest.cpp - Files that one process writes -----------------===//
+//===- LockedFileTest.cpp - Tests of files with a lock --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

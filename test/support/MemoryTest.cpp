@@ -1,4 +1,4 @@
-//===- MemoryTest.cpp - How much memory there is --------------------------===//
+//===- MemoryTest.cpp - Tests of memory limits ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MeshTest.cpp - Devices by coordinates ------------------------------===//
+//===- MeshTest.cpp - Tests of meshes -------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- NearestNameTest.cpp - What a misspelt name was meant to be ---------===//
+//===- NearestNameTest.cpp - Tests of suggestions for names ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

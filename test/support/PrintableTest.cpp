@@ -1,4 +1,4 @@
-//===- PrintableTest.cpp - Foreign text for terminals ---------------------===//
+//===- PrintableTest.cpp - Tests of escaped text --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

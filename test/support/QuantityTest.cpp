@@ -1,4 +1,4 @@
-//===- QuantityTest.cpp - Numbers with units, as people write them --------===//
+//===- QuantityTest.cpp - Tests of quantities with units ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

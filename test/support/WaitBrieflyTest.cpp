@@ -1,4 +1,4 @@
-//===- WaitBrieflyTest.cpp - Waits that are often over at once ------------===//
+//===- WaitBrieflyTest.cpp - Tests of short waits -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FaultInjection.cpp - Calls of the system that fail -----------------===//
+//===- FaultInjection.cpp - Injection of failing system calls -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

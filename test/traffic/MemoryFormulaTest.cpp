@@ -1,4 +1,4 @@
-//===- MemoryFormulaTest.cpp - Memory is what the ZeRO paper says ---------===//
+//===- MemoryFormulaTest.cpp - Tests of the memory formulas of ZeRO -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -73,7 +73,7 @@ double statedBuffers(const ModelSizes &model, const Case &c) {
 CompileOptions optionsFor(const ModelSizes &model, const Case &c) {
   CompileOptions options = layout("dp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
                                   " zero=" + std::to_string(c.stage));
-  // A bucket holds what it moves until it goes off. The usual one is larger than this model.
+  // A bucket holds its operands until it is closed. The usual one is larger than this model.
   options.bucketBytes = 4 * model.layerPsi();
   return options;
 }

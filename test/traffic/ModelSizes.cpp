@@ -1,4 +1,4 @@
-//===- ModelSizes.cpp - What the formulas of the literature are about -----===//
+//===- ModelSizes.cpp - Model sizes for published formulas ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ModelSizes.h - What the formulas of the literature are about -------===//
+//===- ModelSizes.h - Model sizes for published formulas ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

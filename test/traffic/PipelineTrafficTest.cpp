@@ -1,4 +1,4 @@
-//===- PipelineTrafficTest.cpp - What a pipeline sends and keeps ----------===//
+//===- PipelineTrafficTest.cpp - Traffic and memory of pipelines ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -30,7 +30,7 @@ struct Case {
   int64_t m; // microbatches
   const char *schedule = "1f1b";
   int64_t chunks = 1;
-  int64_t n = 1, t = 1; // data and tensor parallel
+  int64_t n = 1, t = 1; // sizes of data and tensor parallelism
   bool sequenceParallel = false;
 
   int64_t stages() const { return p * chunks; }
@@ -82,8 +82,8 @@ uint64_t expectedTransfers(const Case &c) {
   Stages stages = stagesOf(c);
   bool isTied = std::string(c.model) == "gpt2";
   const int64_t f32 = 4, groups = c.n * c.t;
-  // Cuts: all microbatches and data parallel devices together send the whole residual. Each of the
-  // tensor parallel ones has a copy, or its part of the sequence.
+  // Cuts: all microbatches and data-parallel devices together send the whole residual. Each of the
+  // tensor-parallel ones has a copy, or its part of the sequence.
   int64_t cuts = 0;
   for (int64_t stage = 0; stage + 1 < c.stages(); ++stage)
     cuts += c.device(stage) != c.device(stage + 1);
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Llama, PipelineTraffic, testing::ValuesIn(casesOf("llam
 INSTANTIATE_TEST_SUITE_P(Gpt2, PipelineTraffic, testing::ValuesIn(casesOf("gpt2")), nameOf);
 
 // What a schedule keeps of microbatches that are on their way: all of them with gpipe, as many as
-// there are devices behind with 1f1b, one if one goes at a time.
+// there are devices after it with 1f1b, one if one goes at a time.
 TEST(PipelineMemory, IsWhatTheScheduleKeeps) {
   const int64_t m = 12;
   auto peaks = [&](const char *schedule) {

@@ -1,4 +1,4 @@
-//===- PredictedTrafficTest.cpp - Reports count what communicators do -----===//
+//===- PredictedTrafficTest.cpp - Tests of the predicted traffic ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

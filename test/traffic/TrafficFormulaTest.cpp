@@ -1,4 +1,4 @@
-//===- TrafficFormulaTest.cpp - Traffic is what the literature says -------===//
+//===- TrafficFormulaTest.cpp - Comparison of traffic with formulas -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

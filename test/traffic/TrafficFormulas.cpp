@@ -1,4 +1,4 @@
-//===- TrafficFormulas.cpp - What a layout must send ----------------------===//
+//===- TrafficFormulas.cpp - Published formulas of traffic ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- TrafficFormulas.h - What a layout must send ------------------------===//
+//===- TrafficFormulas.h - Published formulas of traffic ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

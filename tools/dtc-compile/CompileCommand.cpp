@@ -1,4 +1,4 @@
-//===- CompileCommand.cpp - From model IR to a plan -----------------------===//
+//===- CompileCommand.cpp - The command dtc-compile -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -128,12 +128,11 @@ MaybeError CompileCommand::checkDevices() const {
 
 MaybeError CompileCommand::checkOptions(mlir::ModuleOp module) const {
   bool ownMesh = hasOwnMesh(module);
-  if (std::string problem = findConflict(options, OptionSpelling::Flag,
-                                         searches  ? MeshSource::Search
-                                         : ownMesh ? MeshSource::Model
-                                                   : MeshSource::Options);
-      !problem.empty())
-    return Error{problem};
+  if (MaybeError error = findConflict(options, OptionSpelling::Flag,
+                                      searches  ? MeshSource::Search
+                                      : ownMesh ? MeshSource::Model
+                                                : MeshSource::Options))
+    return error;
   if (!planning.strategy.empty() && hasOneBody(module))
     if (MaybeError error = checkStrategy(options, module, cluster ? &*cluster : nullptr))
       return error->inContext("--strategy: " + planning.strategy);
@@ -160,7 +159,7 @@ static void showProgress(const PlannerProgress &progress) {
   if (count == shown || !llvm::sys::Process::StandardErrIsDisplayed())
     return;
   shown = count;
-  llvm::errs() << llvm::formatv("\r{0} layouts estimated from {1} probes, {2} simulated",
+  llvm::errs() << llvm::formatv("\r{0} strategies estimated from {1} probes, {2} simulated",
                                 progress.estimated, progress.probes, progress.simulated);
   if (progress.bestSeconds > 0)
     llvm::errs() << ", best " << runtime::formatDuration(progress.bestSeconds);
@@ -226,7 +225,7 @@ MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {
   return error->inContext("--comm-budget");
 }
 
-/// Prints what the plan does on the cluster, where nothing was searched, and writes the page.
+/// Prints what the plan does on the cluster, where nothing was searched, and writes the report.
 MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
   if (!cluster || (searches && planning.report.empty()))
     return std::nullopt;
@@ -248,8 +247,8 @@ MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
 }
 
 MaybeError CompileCommand::run() {
-  if (std::string problem = checkPlanningFlags(app, planning, options); !problem.empty())
-    return Error{problem};
+  if (MaybeError error = checkPlanningFlags(app, planning, options))
+    return error;
   if (MaybeError error = readFiles())
     return error;
   searches = planning.searches(options);

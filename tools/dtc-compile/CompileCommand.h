@@ -1,4 +1,4 @@
-//===- CompileCommand.h - From model IR to a plan -------------------------===//
+//===- CompileCommand.h - The command dtc-compile -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

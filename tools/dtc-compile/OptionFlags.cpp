@@ -43,13 +43,8 @@ void dtc::addOptionFlags(CLI::App &app, CompileOptions &options) {
         option.flag(),
         [&options, &option](const CLI::results_t &texts) {
           for (const std::string &text : texts)
-            if (std::optional<BadValue> bad = setOption(option, text, options))
-              throw CLI::ValidationError(option.flag(),
-                                         !bad->message.empty()
-                                             ? bad->message
-                                             : fmt::format("found {}, expected {}",
-                                                           bad->found.empty() ? "\"\"" : bad->found,
-                                                           bad->expected));
+            if (auto error = setOption(option, text, options, OptionSpelling::Flag))
+              throw CLI::ValidationError(option.flag(), error->message);
           return true;
         },
         option.help);

@@ -17,20 +17,22 @@
 using namespace dtc;
 using runtime::Error;
 using runtime::Expected;
+using runtime::MaybeError;
 
 void dtc::addPlanningOptions(CLI::App &app, PlanningArguments &args) {
   app.add_option("--cluster", args.cluster,
-                 "The machines, as text or JSON (docs/clusters.md); without --mesh or --strategy "
-                 "the best parallel strategy for them is searched");
+                 "The cluster, as text or JSON (docs/clusters.md); without --mesh or --strategy "
+                 "the best parallel strategy for it is searched");
   app.add_option(
          "--devices", args.devices,
          "How many devices of the cluster to use, its first ones (default: all); a cluster of "
          "one kind of node gets more nodes if it has too few")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
-  app.add_option("--set", args.set,
-                 "Fixes a knob of the search, such as pp=4 or zero=1: sizes of the axes dp, fsdp, "
-                 "tp, pp; microbatches, zero, sequence_parallel, schedule, chunks, recompute, "
-                 "bucket_bytes")
+  app.add_option(
+         "--set", args.set,
+         "Fixes an option of the search, such as pp=4 or zero=1: sizes of the axes dp, fsdp, "
+         "tp, pp; microbatches, zero, sequence_parallel, schedule, chunks, recompute, "
+         "bucket_bytes")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--strategy", args.strategy,
@@ -47,51 +49,52 @@ void dtc::addPlanningOptions(CLI::App &app, PlanningArguments &args) {
       ->capture_default_str();
 }
 
-std::string dtc::checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
-                                    const CompileOptions &options) {
+MaybeError dtc::checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
+                                   const CompileOptions &options) {
   if (!args.strategy.empty())
     for (const Option &option : getOptions())
       if (option.isStrategy && app.count(option.flag()) > 0)
-        return fmt::format("{}: the strategy says it; change {} or leave the flag out",
-                           option.flag(), args.strategy);
+        return Error{fmt::format("{}: the strategy says it; change {} or leave the flag out",
+                                 option.flag(), args.strategy)};
   if (args.searches(options)) {
     if (options.mode == CompileMode::Generate)
-      return "--cluster: for generation nothing is searched; give --mesh";
+      return Error{"--cluster: for generation nothing is searched; give --mesh"};
     for (const Option &option : getOptions())
       if (option.needsMesh && app.count(option.flag()) > 0)
-        return fmt::format("{}: the search chooses the mesh that it would be for; give --mesh, or "
-                           "leave it out",
-                           option.flag());
-    return "";
+        return Error{
+            fmt::format("{}: the search chooses the mesh that it would be for; give --mesh, or "
+                        "leave it out",
+                        option.flag())};
+    return std::nullopt;
   }
   if (args.cluster.empty() && app.count("--report") > 0)
-    return "--report: it is about a cluster; give --cluster";
+    return Error{"--report: it is about a cluster; give --cluster"};
   if (args.cluster.empty() && app.count("--devices") > 0)
-    return "--devices: there is no cluster to take them of; give --cluster";
+    return Error{"--devices: there is no cluster to take them of; give --cluster"};
   for (const char *flag : {"--set", "--strategy-output", "--alternatives"})
     if (app.count(flag) > 0)
-      return fmt::format("{}: nothing is searched; give --cluster, and neither --mesh nor "
-                         "--strategy",
-                         flag);
-  return "";
+      return Error{fmt::format("{}: nothing is searched; give --cluster, and neither --mesh nor "
+                               "--strategy",
+                               flag)};
+  return std::nullopt;
 }
 
 /// The axes whose sizes can be fixed.
 static constexpr const char *kSearchedAxes[] = {"dp", "fsdp", "tp", "pp"};
 
-/// Fixes the size of an axis or an option. Returns what is wrong, or an empty string.
-static std::string setKnob(llvm::StringRef text, PlannerOptions &options) {
+/// Fixes the size of an axis or an option.
+static MaybeError setKnob(llvm::StringRef text, PlannerOptions &options) {
   auto [key, value] = text.split('=');
   std::string name = key.str();
   if (options.fixed.contains(name) || options.axes.contains(name))
-    return name + " is given twice";
+    return Error{name + " is given twice"};
   if (llvm::is_contained(kSearchedAxes, name)) {
     constexpr int64_t most = int64_t(1) << 31;
     int64_t size = 0;
     if (value.getAsInteger(10, size) || size < 1 || size > most)
-      return fmt::format("{} is \"{}\", expected 1 to {}", name, value.str(), most);
+      return Error{fmt::format("{} is \"{}\", expected 1 to {}", name, value.str(), most)};
     options.axes[name] = size;
-    return "";
+    return std::nullopt;
   }
   const Option *option = findOption(name);
   if (!option || !option->isSearched) {
@@ -99,15 +102,13 @@ static std::string setKnob(llvm::StringRef text, PlannerOptions &options) {
     for (const Option &each : getOptions())
       if (each.isSearched)
         knobs.push_back(each.name.str());
-    return fmt::format("there is no knob \"{}\"{}; the knobs are {}", name,
-                       runtime::didYouMean(name, knobs), runtime::quoteNames(knobs));
+    return Error{fmt::format("there is no searched option \"{}\"{}; the searched options are {}",
+                             name, runtime::didYouMean(name, knobs), runtime::quoteNames(knobs))};
   }
-  if (auto bad = setOption(*option, value, options.base, /*isFixed=*/true))
-    return !bad->message.empty()
-               ? fmt::format("{}: {}", name, bad->message)
-               : fmt::format("{} is \"{}\", expected {}", name, bad->found, bad->expected);
+  if (auto error = setOption(*option, value, options.base, OptionSpelling::Field, /*isFixed=*/true))
+    return error;
   options.fixed.insert(name);
-  return "";
+  return std::nullopt;
 }
 
 Expected<PlannerOptions> dtc::readPlannerOptions(const CLI::App &app, const PlanningArguments &args,
@@ -121,7 +122,7 @@ Expected<PlannerOptions> dtc::readPlannerOptions(const CLI::App &app, const Plan
     if (option.isSearched && app.count(option.flag()) > 0)
       planner.fixed.insert(option.name.str());
   for (const std::string &text : args.set)
-    if (std::string problem = setKnob(text, planner); !problem.empty())
-      return Error{"--set: " + problem};
+    if (MaybeError error = setKnob(text, planner))
+      return error->inContext("--set");
   return planner;
 }

@@ -32,9 +32,9 @@ struct PlanningArguments {
 
 void addPlanningOptions(CLI::App &app, PlanningArguments &args);
 
-/// What is wrong with flags that exclude each other, or nothing.
-std::string checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
-                               const CompileOptions &options);
+/// Checks flags that exclude each other.
+runtime::MaybeError checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
+                                       const CompileOptions &options);
 
 /// What is searched: knobs that --set or a flag of their own gives are fixed. The error names the
 /// flag.

@@ -1,4 +1,4 @@
-//===- dtc-compile.cpp - From model IR to a plan --------------------------===//
+//===- dtc-compile.cpp - The command dtc-compile --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ImportCommand.cpp - What dtc-import does ----------------------------===//
+//===- ImportCommand.cpp - The command dtc-import -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -53,9 +53,9 @@ static CLI::Validator numberBetween(double least, double most) {
 static CLI::Validator loraInto(std::optional<LoraOptions> &lora) {
   return CLI::Validator(
       [&](std::string &text) -> std::string {
-        llvm::Expected<LoraOptions> parsed = parseLora(text);
+        runtime::Expected<LoraOptions> parsed = parseLora(text);
         if (!parsed)
-          return llvm::toString(parsed.takeError());
+          return parsed.error().message;
         lora = std::move(*parsed);
         return "";
       },

@@ -1,4 +1,4 @@
-//===- ImportCommand.h - What dtc-import does ------------------------------===//
+//===- ImportCommand.h - The command dtc-import ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

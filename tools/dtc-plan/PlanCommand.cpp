@@ -19,12 +19,12 @@ using namespace dtc;
 using namespace dtc::runtime;
 
 /// CLI11 would only count the arguments that it did not expect.
-std::string PlanCommand::checkSubcommand(const std::string &word) const {
+MaybeError PlanCommand::checkSubcommand(const std::string &word) const {
   std::vector<std::string> names;
   for (const CLI::App *subcommand : app.get_subcommands({}))
     names.push_back(subcommand->get_name());
   if (std::find(names.begin(), names.end(), word) != names.end())
-    return "";
+    return std::nullopt;
   std::string text = fmt::format("there is no subcommand \"{}\"", word);
   if (word.ends_with(".plan"))
     text += fmt::format("; did you mean dtc-plan show {}? The", word);
@@ -32,27 +32,29 @@ std::string PlanCommand::checkSubcommand(const std::string &word) const {
     text += fmt::format("; did you mean {}? The", guess);
   else
     text += "; the";
-  return text + fmt::format(" subcommands are {}; see dtc-plan --help", fmt::join(names, ", "));
+  return Error{text +
+               fmt::format(" subcommands are {}; see dtc-plan --help", fmt::join(names, ", "))};
 }
 
 /// Of an unknown flag before the subcommand, CLI11 would say that the subcommand or its plan is
 /// missing.
-std::string PlanCommand::checkFlag(const std::string &text) const {
+MaybeError PlanCommand::checkFlag(const std::string &text) const {
   std::string flag = text.substr(0, text.find('='));
   if (app.get_option_no_throw(flag))
-    return "";
-  return fmt::format("there is no option \"{}\" before the subcommand; see dtc-plan --help", flag);
+    return std::nullopt;
+  return Error{
+      fmt::format("there is no option \"{}\" before the subcommand; see dtc-plan --help", flag)};
 }
 
-std::string PlanCommand::findProblem(int argc, char **argv) const {
+MaybeError PlanCommand::check(int argc, char **argv) const {
   // Before the subcommand there are only flags.
   for (int i = 1; i < argc; ++i) {
     bool isFlag = argv[i][0] == '-';
-    std::string problem = isFlag ? checkFlag(argv[i]) : checkSubcommand(argv[i]);
-    if (!problem.empty() || !isFlag)
-      return problem;
+    MaybeError error = isFlag ? checkFlag(argv[i]) : checkSubcommand(argv[i]);
+    if (error || !isFlag)
+      return error;
   }
-  return "";
+  return std::nullopt;
 }
 
 PlanCommand::PlanCommand(CLI::App &app) : app(app) {
@@ -77,7 +79,7 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
       ->needs(schedule)
       ->excludes(showCommand->get_option("--json"));
   showCommand->add_option("--schedule-svg", args.scheduleSvg,
-                          "Write the same as a picture, an SVG file");
+                          "Write the schedule as an SVG figure");
   addSubcommand("verify",
                 "Prove that the plan can be run: that every value is there when it is read, that "
                 "memory is enough, and that no device waits without end",
@@ -127,7 +129,7 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
                               "Write the step as a trace for ui.perfetto.dev, a JSON file");
   simulateCommand
       ->add_option("--report", args.report,
-                   "Write all of it as a page for browsers, index.html in this folder")
+                   "Write all of it as an HTML report, index.html in this folder")
       ->check([](const std::string &folder) {
         return std::string(folder.empty() ? "expected the name of a folder" : "");
       });

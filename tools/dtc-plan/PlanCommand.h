@@ -7,6 +7,7 @@
 #ifndef DTC_TOOLS_DTC_PLAN_PLANCOMMAND_H
 #define DTC_TOOLS_DTC_PLAN_PLANCOMMAND_H
 
+#include "support/Error.h"
 #include "tools/CommandLine.h"
 #include "tools/dtc-plan/Subcommands.h"
 
@@ -20,16 +21,16 @@ public:
   /// Adds the subcommands and their flags; the command outlives the parsing.
   explicit PlanCommand(CLI::App &app);
 
-  /// What is wrong with what stands before the subcommand, or with the subcommand itself, where
-  /// CLI11 would not say it; empty if nothing is.
-  std::string findProblem(int argc, char **argv) const;
+  /// Checks what stands before the subcommand, and the subcommand itself, where CLI11 would not say
+  /// what is wrong.
+  runtime::MaybeError check(int argc, char **argv) const;
 
   /// Of the subcommand that has run.
   int status = 0;
 
 private:
-  std::string checkSubcommand(const std::string &word) const;
-  std::string checkFlag(const std::string &text) const;
+  runtime::MaybeError checkSubcommand(const std::string &word) const;
+  runtime::MaybeError checkFlag(const std::string &text) const;
 
   CLI::App &app;
   PlanArguments args;

@@ -1,4 +1,4 @@
-//===- Subcommands.cpp - What dtc-plan does --------------------------------===//
+//===- Subcommands.cpp - Subcommands of dtc-plan --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Subcommands.h - What dtc-plan does ----------------------------------===//
+//===- Subcommands.h - Subcommands of dtc-plan ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- dtc-plan.cpp - What is in a plan ------------------------------------===//
+//===- dtc-plan.cpp - Inspects, verifies and simulates plans --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -17,8 +17,8 @@ static int runMain(int argc, char **argv) {
   app.set_version_flag(
       "--version", fmt::format("dtc-plan {} (plan version {})", DTC_VERSION, runtime::planVersion));
   PlanCommand command(app);
-  if (std::string problem = command.findProblem(argc, argv); !problem.empty())
-    return fail(problem);
+  if (auto error = command.check(argc, argv))
+    return fail(error->message);
   if (auto ended = parseCommandLine(app, argc, argv))
     return *ended;
   return command.status;

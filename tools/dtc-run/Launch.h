@@ -60,7 +60,7 @@ struct LaunchHooks {
 /// The processes that a launcher has started.
 class Launch {
 public:
-  /// Meets the others. The error says what is missing, or what the launcher and MPI disagree on.
+  /// Joins the others. The error says what is missing, or what the launcher and MPI disagree on.
   /// Where the others have not come within `startTimeout`, one says so, and the process ends.
   /// From now on the processes watch each other: where the run cannot go on, one of them prints
   /// why, with what the others were at, and all end.

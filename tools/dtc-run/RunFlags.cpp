@@ -77,7 +77,7 @@ void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
       ->needs(prompt)
       ->needs(temperature)
       ->capture_default_str();
-  app.add_option("--stop-token", options.generator.stopToken, "End a sequence behind this token")
+  app.add_option("--stop-token", options.generator.stopToken, "End a sequence after this token")
       ->check(wholeNumber<int32_t>())
       ->needs(prompt);
   app.add_option("--tokens", options.tokensPath,
@@ -158,7 +158,7 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
       ->check(CLI::IsMember({"random", "epochs"}))
       ->default_str("random");
   app.add_option("--accumulate", options.batches,
-                 "Batches of a step: gradients are summed over them before each update")
+                 "Batches per step: gradients are summed over them before each update")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   app.add_option("--eval-data", options.evalDataPaths,

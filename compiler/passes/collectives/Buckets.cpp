@@ -1,4 +1,4 @@
-//===- Buckets.cpp - Collectives that move together -----------------------===//
+//===- Buckets.cpp - Buckets of collectives -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

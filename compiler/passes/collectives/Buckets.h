@@ -1,4 +1,4 @@
-//===- Buckets.h - Collectives that move together -------------------------===//
+//===- Buckets.h - Buckets of collectives ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- OptimizeCollectives.cpp - Early, together, and no more than needed -===//
+//===- OptimizeCollectives.cpp - Placement and bucketing of collectives ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -50,7 +50,7 @@ static Operation *beforeProduct(Operation *op) {
   return nullptr;
 }
 
-/// Moves each collective of the block to behind the op that makes its operand.
+/// Moves each collective of the block to right after the op that makes its operand.
 static void startEarly(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isa<dist::CollectiveOpInterface>(op))
@@ -75,9 +75,9 @@ static void startEarly(Block &block) {
 
 namespace {
 
-/// Fills buckets in the order in which collectives can start. A bucket goes off when it is full, or
-/// when something needs one of its results. A collective that needs one waits for the bucket and is
-/// filled in after it: the sum over replicas of what was just scattered, say.
+/// Fills buckets in the order in which collectives can start. A bucket is closed when it is full,
+/// or when something needs one of its results. A collective that needs one waits for the bucket and
+/// is filled in after it: the sum over replicas of what was just scattered, say.
 class Bucketing {
 public:
   Bucketing(Block &block, int64_t bucketBytes) : block(block), bucketBytes(bucketBytes) {}
@@ -119,7 +119,7 @@ void Bucketing::close(unsigned index, Operation *before) {
   }
 }
 
-/// Fills `op` in; what goes off for that does so before `next`.
+/// Adds `op` to a bucket; buckets that are closed for that are placed before `next`.
 void Bucketing::add(Operation *op, Operation *next) {
   if (auto it = bucketOf.find(op->getOperand(0).getDefiningOp()); it != bucketOf.end()) {
     unsigned index = it->second;

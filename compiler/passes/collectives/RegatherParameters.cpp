@@ -1,11 +1,11 @@
-//===- RegatherParameters.cpp - Parameters whole only while in use --------===//
+//===- RegatherParameters.cpp - Gathering parameters for each use ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
 // ZeRO stage 3 (Rajbhandari et al. 2020, section 5.3): a parameter that is split over the data axis
-// is gathered just before a layer uses it and dropped behind it, in the forward pass and again in
+// is gathered just before a layer uses it and dropped after it, in the forward pass and again in
 // the backward pass. The program has one gather for all uses; here each layer's visit gets its own.
 //
 //===----------------------------------------------------------------------===//
@@ -174,7 +174,7 @@ struct RegatherParametersPass : dtc::impl::RegatherParametersPassBase<RegatherPa
         failed(checkOption(getOperation(), "prefetch", prefetch, 0)))
       return signalPassFailure();
     if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &mesh) {
-          // An axis that was taken apart is all its parts.
+          // An axis that was split stands for all its sub-axes.
           std::vector<std::string> names;
           for (const std::string &name : axes)
             for (unsigned axis : mesh.findAll(name))

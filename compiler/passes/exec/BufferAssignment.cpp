@@ -1,4 +1,4 @@
-//===- BufferAssignment.cpp - Which values share memory --------------------===//
+//===- BufferAssignment.cpp - Buffers, views and reuses of values ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- BufferAssignment.h - Which values share memory ----------------------===//
+//===- BufferAssignment.h - Buffers, views and reuses of values -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

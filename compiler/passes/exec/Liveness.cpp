@@ -1,4 +1,4 @@
-//===- Liveness.cpp - When the buffers of a program are in use -------------===//
+//===- Liveness.cpp - Live ranges of buffers ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Liveness.h - When the buffers of a program are in use ---------------===//
+//===- Liveness.h - Live ranges of buffers --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -20,17 +20,17 @@
 
 namespace dtc {
 
-/// When the buffers of a program are in use. Instants number the instructions of the tasks in the
-/// order in which the tasks first run.
+/// When the buffers of a program are in use. Program points number the instructions of the tasks in
+/// the order in which the tasks first run.
 class Liveness {
 public:
   explicit Liveness(exec::ProgramOp program) : program(program), accesses(program) {}
   /// Gives the buffers of microbatches their slots. Returns the buffers in order of declaration,
-  /// with their lifetimes, without those that share the bytes of another one.
+  /// with their live ranges, without those that share the bytes of another one.
   llvm::MapVector<mlir::Operation *, Lifetime> compute();
   /// For each buffer that has its slots in the bytes of another one: that one. After compute().
   const llvm::DenseMap<mlir::Operation *, mlir::Operation *> &sharers() const { return shared; }
-  /// The instruction of an instant. After compute().
+  /// The instruction of a program point. After compute().
   mlir::Operation *instructionAt(int instant) const;
 
 private:
@@ -42,7 +42,7 @@ private:
       last = std::max(last, to);
     }
   };
-  /// When a task runs, by number of the program's runs, and its instants.
+  /// When a task runs, by number of the program's runs, and its program points.
   struct TaskRuns {
     exec::TaskOp task;
     int first = 0, last = 0;

@@ -1,4 +1,4 @@
-//===- OverlapCollectives.cpp - Collectives beside kernels ----------------===//
+//===- OverlapCollectives.cpp - Overlap of collectives with computation ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - Place every buffer in one arena -------------------===//
+//===- PlanMemory.cpp - Assign an offset to every buffer ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -32,7 +32,7 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
   }
 
   /// States live throughout, so that nothing is lost by placing them first, in their order: at the
-  /// same offsets in all programs that share them. The rest of the arena is behind them.
+  /// same offsets in all programs that share them. The rest of the arena follows them.
   void plan(exec::ProgramOp program) {
     Liveness liveness(program);
     auto lifetimes = liveness.compute();

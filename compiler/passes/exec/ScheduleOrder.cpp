@@ -1,4 +1,4 @@
-//===- ScheduleOrder.cpp - A pipeline's loop in the order of execution -----===//
+//===- ScheduleOrder.cpp - Order of the fragments of a loop ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

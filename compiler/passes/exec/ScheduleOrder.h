@@ -1,4 +1,4 @@
-//===- ScheduleOrder.h - A pipeline's loop in the order of execution -------===//
+//===- ScheduleOrder.h - Order of the fragments of a loop -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

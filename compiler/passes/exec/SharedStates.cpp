@@ -60,7 +60,7 @@ static void complete(exec::ProgramOp program, States &states) {
     map.map(state.getBuffer(), buffer);
     order.push_back(cast<exec::StateOp>(builder.clone(*state, map)));
   }
-  // States stand behind all buffers.
+  // States are declared after all buffers.
   Operation *last = nullptr;
   for (Operation &op : body)
     if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<MemRefType>))

@@ -28,14 +28,14 @@ struct SlotUsers {
 struct SlottedBuffer {
   exec::BufferOp buffer;
   int64_t stride = 0;      ///< bytes of a copy
-  int first = 0, last = 0; ///< the instants between which all copies are in use
+  int first = 0, last = 0; ///< the program points between which all copies are in use
   size_t users = 0;        ///< number of those that use it
 };
 
 /// Gives buffers, in order of declaration, their slots: as few as let microbatch i have copy
 /// i mod slots. The stages of a device are busiest at different moments, so buffers of several
 /// stages share slots where this takes fewer than they have in sum; a map then says which slot a
-/// microbatch has. Only buffers of one kind, size and life share, so that nothing is in use for
+/// microbatch has. Only buffers of one kind, size and live range share, so that nothing is in use
 /// longer than before, which the same passes of their stages use; no task uses two that share. For
 /// each buffer that shares and is not the first of its group: the first.
 llvm::DenseMap<mlir::Operation *, mlir::Operation *>

@@ -1,4 +1,4 @@
-//===- ValueUses.h - What a program does with its values ------------------===//
+//===- ValueUses.h - Uses of the values of a function ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- BuildGeneration.cpp - From a loss to the next token ----------------===//
+//===- BuildGeneration.cpp - Build the programs of generation -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -293,7 +293,7 @@ LogicalResult GenerationBuilder::run() {
       names.insert(name.getValue());
   addPositions();
 
-  // In a prefill all positions go as far as the last attention; behind it one row is enough.
+  // In a prefill all positions go as far as the last attention; after it one row is enough.
   llvm::DenseSet<Operation *> feeds;
   for (Operation &op : llvm::reverse(function.front().without_terminator()))
     if (isa<AttentionOp>(op) ||

@@ -1,4 +1,4 @@
-//===- SequenceDims.cpp - Where the positions of a sequence are -----------===//
+//===- SequenceDims.cpp - Sequence dimensions of values -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SequenceDims.h - Where the positions of a sequence are -------------===//
+//===- SequenceDims.h - Sequence dimensions of values ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PartitionStages.cpp - Cut a program into stages of a pipeline ------===//
+//===- PartitionStages.cpp - Assign ops to pipeline stages ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -243,8 +243,8 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
         number && number == forward[place - 1]->getAttr(kOpNumberAttrName))
       problem.mayCut[place] = false;
   problem.stages = int(stages);
-  if (auto reason = explainImpossiblePartition(problem))
-    return function.emitError() << *reason;
+  if (auto error = checkPartition(problem))
+    return function.emitError() << error->message;
   StagePartition partition = partitionStages(problem);
   return std::vector<size_t>(partition.firstOps.begin(), partition.firstOps.end());
 }

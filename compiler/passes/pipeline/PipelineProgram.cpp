@@ -1,4 +1,4 @@
-//===- PipelineProgram.cpp - A program cut along a pipeline ---------------===//
+//===- PipelineProgram.cpp - Fragments and messages of a pipeline ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -23,7 +23,7 @@ public:
 
 private:
   LogicalResult addUse(Value value, Operation *user, size_t fragment);
-  /// Notes what a fragment reads through an op, and through the ops without a stage behind it.
+  /// Notes what a fragment reads through an op, and through the ops without a stage that follow it.
   LogicalResult addUses(Operation *op, size_t fragment);
 
   Block &body;
@@ -70,7 +70,7 @@ LogicalResult LoopCutter::addUse(Value value, Operation *user, size_t fragment) 
 }
 
 /// A device waits for a message in the fragment that uses it first here. Schedules keep that order
-/// for all passes but weights, which run any time behind their own stage's backward pass: weights
+/// for all passes but weights, which run any time after their own stage's backward pass: weights
 /// share the message of a fragment before them, or have their own.
 Message &LoopCutter::messageFor(size_t producer, size_t user) {
   const Fragment &to = program.fragments[user];

@@ -1,4 +1,4 @@
-//===- PipelineProgram.h - A program cut along a pipeline -----------------===//
+//===- PipelineProgram.h - Fragments and messages of a pipeline -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -58,7 +58,7 @@ struct BodyOp {
   size_t index; ///< of a message or a fragment
 };
 
-/// The body of a device's loop: each fragment behind the messages whose values it is the first to
+/// The body of a device's loop: each fragment after the messages whose values it is the first to
 /// use, and before those that it makes.
 std::vector<BodyOp> bodyOf(const PipelineProgram &program, int64_t device);
 

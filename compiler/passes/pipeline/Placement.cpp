@@ -1,4 +1,4 @@
-//===- Placement.cpp - Where a pipeline's once-a-step work is done --------===//
+//===- Placement.cpp - Placement of ops outside the microbatch loop -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

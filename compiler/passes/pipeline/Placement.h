@@ -1,4 +1,4 @@
-//===- Placement.h - Where a pipeline's once-a-step work is done ----------===//
+//===- Placement.h - Placement of ops outside the microbatch loop ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

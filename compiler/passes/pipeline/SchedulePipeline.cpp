@@ -1,4 +1,4 @@
-//===- SchedulePipeline.cpp - One function for each device of a pipeline --===//
+//===- SchedulePipeline.cpp - A function for each pipeline coordinate -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -72,8 +72,8 @@ struct SchedulePipelinePass : dtc::impl::SchedulePipelinePassBase<SchedulePipeli
                                                "no temporal axis";
               PipelineShape shape{int(mesh.axes[*axis].size), int(chunks),
                                   int(mesh.axes[*time].size)};
-              if (auto problem = explainUnsupportedShape(shape, *rule))
-                return function.emitError() << *problem;
+              if (auto error = checkShape(shape, *rule))
+                return function.emitError() << error->message;
               return schedulePipeline(function, mesh, shape, *rule);
             })))
       signalPassFailure();

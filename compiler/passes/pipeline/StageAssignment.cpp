@@ -1,4 +1,4 @@
-//===- StageAssignment.cpp - Which stage and pass an op of a loop is in ---===//
+//===- StageAssignment.cpp - Stages of the ops of the microbatch loop -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StageAssignment.h - Which stage and pass an op of a loop is in -----===//
+//===- StageAssignment.h - Stages of the ops of the microbatch loop -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -16,14 +16,14 @@ namespace dtc {
 /// The stages of the ops of a loop over microbatches, in the local view. Ops that the partitioner
 /// added, such as collectives, get the stage of the values that they work on: of a value that one
 /// other stage uses and that the op makes larger, that of its users. What depends on no op with a
-/// stage, such as a microbatch's part of the data, has none: whoever needs it makes it.
+/// stage, such as a microbatch's part of the data, has none: each stage that needs it has a copy.
 class StageAssignment {
 public:
   /// With `splitWeights` the backward pass is split: what no other stage waits for is in the pass
   /// Weight. Of a stage on which none waits these are the last ops on the way to each sum.
   StageAssignment(dist::MicrobatchLoopOp loop, bool splitWeights);
 
-  /// Null for an op that whoever needs it makes.
+  /// Null for an op of which each stage that needs it has a copy.
   dist::StageAttr of(mlir::Operation *op) const { return stages.lookup(op); }
   /// One more than the highest stage.
   int64_t numStages() const { return count; }

@@ -1,4 +1,4 @@
-//===- StageFunctions.cpp - A function for each device of a pipeline ------===//
+//===- StageFunctions.cpp - Functions of the pipeline coordinates ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -31,9 +31,9 @@ public:
 
 private:
   void emitFragment(OpBuilder &at, const Fragment &fragment);
-  /// Clones `op` with `local`, and first what it reads that whoever needs it makes.
+  /// Clones `op` with `local`, and before it the ops without a stage that it reads.
   void cloneInto(OpBuilder &at, Operation &op, IRMapping &local);
-  void eraseUnusedArguments(const Placement &placement, SmallVectorImpl<NamedAttrList> &results);
+  void eraseUnusedArguments(const Placement &placement);
 
   func::FuncOp whole, function;
   dist::MicrobatchLoopOp wholeLoop;
@@ -153,47 +153,37 @@ void StageFunction::emitLoop(ArrayRef<int64_t> schedule) {
 void StageFunction::emitReturn(const Placement &placement) {
   auto ret = cast<func::ReturnOp>(whole.front().getTerminator());
   SmallVector<Value> results;
-  SmallVector<NamedAttrList> attributes;
+  SmallVector<DictionaryAttr> dictionaries;
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
     auto updates = whole.getResultAttrOfType<IntegerAttr>(index, "dtc.updates");
-    // One device hands out an output: the last that has it, where the loss is.
+    // One device returns an output: the last that has it, where the loss is.
     bool isHere = updates ? placement.isAvailable(whole.getArgument(updates.getInt()), device)
                           : placement.available(value).find_last() == device;
     if (!isHere)
       continue;
     results.push_back(values.lookup(value));
-    attributes.emplace_back(whole.getResultAttrDict(index));
+    NamedAttrList attributes(whole.getResultAttrDict(index));
     // Numbers of results are the whole function's.
-    if (!updates && !attributes.back().get("dtc.output"))
-      attributes.back().set("dtc.output", builder.getStringAttr("result" + Twine(index)));
+    if (!updates && !attributes.get("dtc.output"))
+      attributes.set("dtc.output", builder.getStringAttr("result" + Twine(index)));
+    dictionaries.push_back(attributes.getDictionary(builder.getContext()));
   }
   func::ReturnOp::create(builder, ret.getLoc(), results);
   function.setType(FunctionType::get(builder.getContext(), function.getArgumentTypes(),
                                      TypeRange(ValueRange(results))));
-  eraseUnusedArguments(placement, attributes);
+  function.setAllResultAttrs(dictionaries);
+  eraseUnusedArguments(placement);
 }
 
-void StageFunction::eraseUnusedArguments(const Placement &placement,
-                                         SmallVectorImpl<NamedAttrList> &results) {
+void StageFunction::eraseUnusedArguments(const Placement &placement) {
   llvm::BitVector unused(function.getNumArguments());
-  SmallVector<int64_t> numbers;
-  int64_t next = 0;
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
     bool isState = isStateArgument(whole, index);
     unused[index] =
         arg.use_empty() && !(isState && placement.isAvailable(whole.getArgument(index), device));
-    numbers.push_back(next);
-    next += !unused[index];
   }
-  (void)function.eraseArguments(unused);
-  SmallVector<DictionaryAttr> dictionaries;
-  for (NamedAttrList &list : results) {
-    if (auto updates = dyn_cast_or_null<IntegerAttr>(list.get("dtc.updates")))
-      list.set("dtc.updates", builder.getI64IntegerAttr(numbers[updates.getInt()]));
-    dictionaries.push_back(list.getDictionary(builder.getContext()));
-  }
-  function.setAllResultAttrs(dictionaries);
+  eraseArguments(function, unused);
 }
 
 /// Emits what `op` needs from other devices: all that one device has for another by now and that

@@ -1,4 +1,4 @@
-//===- StageFunctions.h - A function for each device of a pipeline --------===//
+//===- StageFunctions.h - Functions of the pipeline coordinates -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StagePins.cpp - Stages that the user has cut -----------------------===//
+//===- StagePins.cpp - Stages given by the user ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -84,7 +84,7 @@ FailureOr<std::vector<size_t>> dtc::cutAtPins(func::FuncOp function, ArrayRef<Op
       continue;
     if (it->second < begins.size() - 1)
       return op->emitError() << "the layer '" << layerOf[number] << "' is put in stage "
-                             << it->second << ", behind an op of stage " << begins.size() - 1
+                             << it->second << ", after an op of stage " << begins.size() - 1
                              << "; stages must rise along the program";
     if (it->second > begins.size())
       return op->emitError() << "stage " << begins.size()

@@ -1,4 +1,4 @@
-//===- StagePins.h - Stages that the user has cut -------------------------===//
+//===- StagePins.h - Stages given by the user -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

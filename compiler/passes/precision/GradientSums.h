@@ -1,4 +1,4 @@
-//===- GradientSums.h - Where gradients are summed between devices --------===//
+//===- GradientSums.h - Reductions of gradients between devices -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

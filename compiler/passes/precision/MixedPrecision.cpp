@@ -1,4 +1,4 @@
-//===- MixedPrecision.cpp - Compute in 16 bits, train in 32 ---------------===//
+//===- MixedPrecision.cpp - Mixed precision with master weights -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- VerifyPrecision.cpp - What needs f32 and lost it -------------------===//
+//===- VerifyPrecision.cpp - Verification of element types ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

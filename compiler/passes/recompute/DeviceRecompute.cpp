@@ -1,4 +1,4 @@
-//===- DeviceRecompute.cpp - What one device computes again ---------------===//
+//===- DeviceRecompute.cpp - Recomputation on one device ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

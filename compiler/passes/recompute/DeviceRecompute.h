@@ -1,4 +1,4 @@
-//===- DeviceRecompute.h - What one device computes again -----------------===//
+//===- DeviceRecompute.h - Recomputation on one device --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RecomputeActivations.cpp - Keep less for the backward pass ---------===//
+//===- RecomputeActivations.cpp - Recomputation of activations ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -50,10 +50,8 @@ recompute(func::FuncOp function, const Mesh &mesh, RecomputeMode mode, const Sch
   std::vector<int> inFlight(std::max<int64_t>(assignment.numStages(), 1), 1);
   PipelineSchedule schedule;
   if (axis) {
-    if (auto problem = explainUnsupportedShape(shape, rule)) {
-      function.emitError() << *problem;
-      return failure();
-    }
+    if (auto error = checkShape(shape, rule))
+      return function.emitError() << error->message;
     if (assignment.numStages() != shape.stages()) {
       loop.emitOpError() << "has " << assignment.numStages() << " stages, expected "
                          << shape.stages() << "; run dtc-partition-stages with as many chunks";

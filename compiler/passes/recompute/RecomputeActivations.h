@@ -1,4 +1,4 @@
-//===- RecomputeActivations.h - Keep less for the backward pass -----------===//
+//===- RecomputeActivations.h - Recomputation of activations --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ArgumentDims.cpp - Dimensions of arguments as a map names them -----===//
+//===- ArgumentDims.cpp - Dimensions of arguments in axis maps ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -13,9 +13,12 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <optional>
 
 using namespace mlir;
 using namespace dtc;
+using runtime::Error;
+using runtime::Expected;
 
 StringRef dtc::argumentName(func::FuncOp function, unsigned argument) {
   for (StringRef kind : {DtcDialect::kParamAttrName, DtcDialect::kInputAttrName})
@@ -58,7 +61,7 @@ static std::optional<unsigned> beginOf(ArrayRef<int64_t> fileShape, unsigned dim
 }
 
 /// "'x': the model has no parameter or input 'x'; did you mean "y"?"
-static std::string explainUnknown(func::FuncOp function, StringRef key, StringRef pattern) {
+static Error unknownName(func::FuncOp function, StringRef key, StringRef pattern) {
   std::vector<std::string> names;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     StringRef name = argumentName(function, i);
@@ -76,20 +79,16 @@ static std::string explainUnknown(func::FuncOp function, StringRef key, StringRe
   llvm::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::string meant = runtime::didYouMean(pattern, names);
-  return llvm::formatv("'{0}': the model has no parameter or input '{1}'{2}", key, pattern,
-                       meant.empty() ? "; it has " + runtime::quoteNames(names) : meant)
-      .str();
+  return Error{llvm::formatv("'{0}': the model has no parameter or input '{1}'{2}", key, pattern,
+                             meant.empty() ? "; it has " + runtime::quoteNames(names) : meant)};
 }
 
-std::optional<std::vector<ArgumentDim>> dtc::findArgumentDims(func::FuncOp function, StringRef key,
-                                                              std::string &problem) {
+Expected<std::vector<ArgumentDim>> dtc::findArgumentDims(func::FuncOp function, StringRef key) {
   auto [pattern, index] = key.rsplit('#');
   unsigned dim = 0;
   if (pattern.empty() || index.getAsInteger(10, dim)) {
-    problem =
-        llvm::formatv("'{0}' is not of the form name#dimension, such as layers.0.weight#1", key)
-            .str();
-    return std::nullopt;
+    return Error{
+        llvm::formatv("'{0}' is not of the form name#dimension, such as layers.0.weight#1", key)};
   }
   std::vector<ArgumentDim> found;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -101,24 +100,18 @@ std::optional<std::vector<ArgumentDim>> dtc::findArgumentDims(func::FuncOp funct
     if (auto attr = function.getArgAttrOfType<DenseI64ArrayAttr>(i, "dtc.file_shape"))
       fileShape = attr.asArrayRef();
     if (dim >= fileShape.size()) {
-      problem = llvm::formatv("'{0}': '{1}' has no dimension {2}; it has {3}, counted from 0", key,
-                              name, dim, fileShape.size())
-                    .str();
-      return std::nullopt;
+      return Error{llvm::formatv("'{0}': '{1}' has no dimension {2}; it has {3}, counted from 0",
+                                 key, name, dim, fileShape.size())};
     }
     std::optional<unsigned> begin = beginOf(fileShape, dim, shape);
     if (!begin) {
-      problem = llvm::formatv("'{0}': dimension {1} of '{2}' is inside of a larger one in the "
-                              "program, which reshapes the parameter; name an earlier dimension",
-                              key, dim, name)
-                    .str();
-      return std::nullopt;
+      return Error{llvm::formatv("'{0}': dimension {1} of '{2}' is inside of a larger one in the "
+                                 "program, which reshapes the parameter; name an earlier dimension",
+                                 key, dim, name)};
     }
     found.push_back({i, *begin});
   }
-  if (found.empty()) {
-    problem = explainUnknown(function, key, pattern);
-    return std::nullopt;
-  }
+  if (found.empty())
+    return unknownName(function, key, pattern);
   return found;
 }

@@ -1,10 +1,10 @@
-//===- ArgumentDims.h - Dimensions of arguments as a map names them -------===//
+//===- ArgumentDims.h - Dimensions of arguments in axis maps --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// A map of shardings speaks of a dimension by its logical axis, or by the argument that has it:
+// An axis-map entry speaks of a dimension by its logical axis, or by the argument that has it:
 // "layers.0.weight#1" is dimension 1 of the parameter or input "layers.0.weight", counted from 0
 // and in the shape that files have. A component "*" stands for any number, so that one key speaks
 // of all layers that repeat: "h.*.fc.weight#1".
@@ -14,11 +14,11 @@
 #ifndef DTC_COMPILER_PASSES_SHARDING_ARGUMENTDIMS_H
 #define DTC_COMPILER_PASSES_SHARDING_ARGUMENTDIMS_H
 
+#include "support/Error.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <optional>
-#include <string>
 #include <vector>
 
 namespace dtc {
@@ -42,10 +42,10 @@ bool matchesArgument(llvm::StringRef pattern, llvm::StringRef name);
 
 /// The dimensions, of the types that the arguments have, that `key` speaks of. Where a parameter
 /// has another shape than files have (`dtc.file_shape`), it is the first of those that the file's
-/// dimension was taken apart to. nullopt where there are none; `problem` then says why, as "'x#1':
-/// the model has no parameter or input 'x'".
-std::optional<std::vector<ArgumentDim>> findArgumentDims(mlir::func::FuncOp function,
-                                                         llvm::StringRef key, std::string &problem);
+/// dimension was split into. At least one; an error is such as "'x#1': the model has no
+/// parameter or input 'x'".
+runtime::Expected<std::vector<ArgumentDim>> findArgumentDims(mlir::func::FuncOp function,
+                                                             llvm::StringRef key);
 
 } // namespace dtc
 

@@ -1,4 +1,4 @@
-//===- DecidedAxes.cpp - What propagation decided for an op ---------------===//
+//===- DecidedAxes.cpp - Axes that propagation chose for an op ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- InsertReshards.cpp - Make every change of sharding explicit --------===//
+//===- InsertReshards.cpp - Insert resharding ops -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LogicalAxes.cpp - The map from logical to mesh axes ----------------===//
+//===- LogicalAxes.cpp - Axis maps ----------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LogicalAxes.h - The map from logical to mesh axes ------------------===//
+//===- LogicalAxes.h - Axis maps ------------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -47,10 +47,9 @@ private:
     auto loc = FileLineColLoc::get(&getContext(), "<command line>", 1, 1);
     SignatureAttributes attributes(function);
     for (StringRef key : keys) {
-      std::string problem;
-      auto dims = findArgumentDims(function, key, problem);
+      auto dims = findArgumentDims(function, key);
       if (!dims)
-        return emitError(loc) << "shard: " << problem;
+        return emitError(loc) << "shard: " << dims.error().message;
       for (ArgumentDim found : *dims) {
         auto type = cast<RankedTensorType>(function.getArgument(found.argument).getType());
         NamedAttrList &list = attributes.argument(found.argument);

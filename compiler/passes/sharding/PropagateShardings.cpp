@@ -1,4 +1,4 @@
-//===- PropagateShardings.cpp - Give every value a sharding ---------------===//
+//===- PropagateShardings.cpp - Propagate shardings -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Propagation.cpp - The shardings of a function, while they grow -----===//
+//===- Propagation.cpp - State of the propagation in a function -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Propagation.h - The shardings of a function, while they grow -------===//
+//===- Propagation.h - State of the propagation in a function -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,12 +6,12 @@
 //
 // Nested strategies, each run to a fixpoint before the next may act (the idea is Shardy's):
 //
-//  0. Dimensions that are split over time, before all others.
-//  1. Priorities, the most urgent first. Wishes of one priority enter together; what was decided
+//  0. Dimensions that are split over microbatches, before all others.
+//  1. Priorities, the most urgent first. Requests of one priority enter together; what was decided
 //     before stands.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
 //     that reduce one.
-//  3. Last, ops whose tensors contradict each other are settled by cost.
+//  3. Last, conflicts between the tensors of an op are resolved by cost.
 //
 // It ends: an axis is only ever appended, to a value (each axis once) or to a factor of an op (each
 // axis once), and decomposing an op replaces it by ops that do not decompose.
@@ -37,11 +37,12 @@ public:
   Propagation(mlir::func::FuncOp function, const Mesh &mesh, const LogicalAxisMap &logicalAxes)
       : function(function), mesh(mesh), logicalAxes(logicalAxes), planner(mesh) {}
 
-  /// Enters what the user wishes and propagates it until it comes to rest.
+  /// Enters what the user requests and propagates it until it reaches a fixpoint.
   mlir::LogicalResult enterWishes();
-  /// Propagates what has been appended since until it comes to rest again.
+  /// Propagates what has been appended since, to a fixpoint again.
   void fixpoint();
-  /// Gives every value a sharding and every op the axes of its factors (dist.factors), at rest.
+  /// Gives every value a sharding and every op the axes of its factors (dist.factors), at the
+  /// fixpoint.
   mlir::LogicalResult write();
 
   /// The layout that `value` has so far.
@@ -64,7 +65,7 @@ public:
   const Mesh &getMesh() const { return mesh; }
 
 private:
-  /// A wish that enters with its priority.
+  /// A request that enters with its priority.
   struct Wish {
     mlir::Value value;
     unsigned dim;
@@ -88,9 +89,9 @@ private:
   void enqueue(mlir::Operation *op);
   void enqueueAround(mlir::Value value);
   void visitAll();
-  /// Lets the dimensions that are split over time take their axes before all others: what is split
-  /// over devices and then over time can lie in no other way, because nothing is gathered over
-  /// time.
+  /// Lets the dimensions that are split over microbatches take their axes before all others: what
+  /// is split over devices and then over microbatches can lie in no other way, because nothing is
+  /// gathered over microbatches.
   void propagateTimeFirst();
   void visit(mlir::Operation *op, Level level);
   void settle(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<FactorTensor> tensors,

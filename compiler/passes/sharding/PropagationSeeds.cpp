@@ -1,4 +1,4 @@
-//===- PropagationSeeds.cpp - What propagation starts from ----------------===//
+//===- PropagationSeeds.cpp - Initial shardings of propagation ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -16,7 +16,7 @@ void Propagation::enter(const Wish &wish) {
     if (llvm::is_contained(layout.dims[wish.dim], axis))
       continue;
     if (layout.isShardedOver(axis))
-      break; // more urgent wishes have used it
+      break; // more urgent requests have used it
     axes.push_back(axis);
   }
   if (axes.empty())
@@ -91,7 +91,7 @@ void Propagation::constrainExplicitResults() {
 }
 
 //===----------------------------------------------------------------------===//
-// The map of logical axes
+// The axis map
 //===----------------------------------------------------------------------===//
 
 /// How many of `axes` make the parts of a dimension of `size` elements smaller.
@@ -123,7 +123,7 @@ LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twi
     bool tooMany = mesh.product(axes) > 1 && mesh.product(splitting) == 1;
     for (size_t i = 0; i < useful; ++i)
       tooMany |= mesh.axes[axes[i]].size > mesh.localSize(size, splitting.take_front(i));
-    // Nobody wants samples to be worked through twice.
+    // Replicated samples would be computed twice.
     bool isBatch = logical.isBatch || it->first() == kBatchAxisName;
     tooMany |= isBatch && mesh.product(ArrayRef<unsigned>(axes).drop_front(useful)) > 1;
     if (logical.mustSplit && tooMany) {
@@ -202,7 +202,7 @@ LogicalResult Propagation::seedOps() {
                             << "a value is constrained to "
                             << getLayout(mesh, constrain.getSharding()).str(mesh)
                             << ", and to another sharding elsewhere; constrain it once, and what "
-                               "must lie differently behind that";
+                               "must lie differently after that";
           diagnostic.attachNote(twin.getLoc())
               << "here it is constrained to " << getLayout(mesh, twin.getSharding()).str(mesh);
           return diagnostic;

@@ -1,4 +1,4 @@
-//===- ReshardReason.cpp - Why a value moves, for people ------------------===//
+//===- ReshardReason.cpp - Readable reasons of reshards -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RuleCache.h - Sharding rules, made once ----------------------------===//
+//===- RuleCache.h - Cache of sharding rules ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SplitMeshAxes.cpp - Mesh axes as products --------------------------===//
+//===- SplitMeshAxes.cpp - Split mesh axes into sub-axes ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

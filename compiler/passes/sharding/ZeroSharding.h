@@ -17,8 +17,8 @@ struct ZeroOptions {
   AxisList axes;     ///< over which states are split
 };
 
-/// Enters what ZeRO wishes into a propagation that has come to rest, after the user's wishes. Does
-/// nothing at stage 0.
+/// Enters what ZeRO requests into a propagation that has reached a fixpoint, after the user's
+/// requests. Does nothing at ZeRO stage 0.
 mlir::LogicalResult enterZero(Propagation &propagation, const ZeroOptions &options);
 
 } // namespace dtc

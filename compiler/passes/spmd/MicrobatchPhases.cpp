@@ -1,4 +1,4 @@
-//===- MicrobatchPhases.cpp - What runs in the loop over microbatches ------===//
+//===- MicrobatchPhases.cpp - Ops inside and outside the microbatch loop --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -10,8 +10,8 @@
 // loop, or after it if it depends on such a sum.
 //
 // A single microbatch has all of every value, so that nothing has to be summed before it is used:
-// what lies between two ops of the loop is in the loop as well. Such a loop may run again, for the
-// further batches of a step. What is summed over these is then in the program, as
+// what lies between two ops of the loop is in the loop as well. Such a loop may run again, for
+// further batches of the same step. What is summed over these is then in the program, as
 // dist.sum_batches, and all that leads there is in the loop.
 //
 //===----------------------------------------------------------------------===//
@@ -193,7 +193,7 @@ LogicalResult Partitioner::classifySingle() {
   return success();
 }
 
-/// What only ops behind the loop use, such as the shards of parameters that an optimizer updates,
+/// What only ops after the loop use, such as the shards of parameters that an optimizer updates,
 /// is made there: it would be kept through all microbatches.
 void Partitioner::sinkIntoAfter() {
   if (llvm::none_of(phases, [](auto &entry) { return entry.second == Phase::Loop; }))

@@ -1,4 +1,4 @@
-//===- Partitioner.h - From the global view to one device's ----------------===//
+//===- Partitioner.h - State of the SPMD partitioner ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -19,7 +19,7 @@
 
 namespace dtc {
 
-/// When an op runs: before the loop over microbatches, in it, or behind it.
+/// When an op runs: before the loop over microbatches, in it, or after it.
 enum class Phase { Before, Loop, After };
 
 class Partitioner {

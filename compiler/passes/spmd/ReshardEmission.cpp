@@ -81,7 +81,7 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
     return op.emitOpError() << "goes from " << from.str(mesh) << " to " << to.str(mesh)
                             << ", and says otherwise";
   Value value = locals.lookup(op.getInput());
-  // The loop has summed over time.
+  // The loop has summed over microbatches.
   if (phases.at(op) == Phase::After && accumulated.contains(op.getInput()))
     llvm::erase(from.partial, *time);
   auto type = cast<RankedTensorType>(op.getType());

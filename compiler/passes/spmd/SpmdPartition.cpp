@@ -1,4 +1,4 @@
-//===- SpmdPartition.cpp - From the global view to one device's -----------===//
+//===- SpmdPartition.cpp - Partition the global view into shards ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- BuildEvaluation.cpp - What a train step says of other data ---------===//
+//===- BuildEvaluation.cpp - Evaluation program from a train step ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,19 +1,18 @@
-//===- BuildTrainStep.cpp - Turn a loss into a train step -----------------===//
+//===- BuildTrainStep.cpp - Build the train step of a loss ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/Gradients.h"
 #include "compiler/passes/train/Optimizers.h"
-#include "compiler/passes/train/ParameterSettings.h"
+#include "compiler/passes/train/TrainedLoss.h"
 #include "dialects/dtc/AgreedAttribute.h"
 
 #include "mlir/IR/Builders.h"
 
-#include <cmath>
+#include <utility>
 
 namespace dtc {
 #define GEN_PASS_DEF_BUILDTRAINSTEPPASS
@@ -25,18 +24,14 @@ using namespace dtc;
 
 namespace {
 
-class TrainStepBuilder {
+class TrainStepBuilder : TrainedLoss {
 public:
-  TrainStepBuilder(func::FuncOp function, const BuildTrainStepPassOptions &options)
-      : function(function), options(options), builder(function.getContext()) {}
+  TrainStepBuilder(TrainedLoss of, const BuildTrainStepPassOptions &options)
+      : TrainedLoss(std::move(of)), options(options), builder(function.getContext()),
+        differentiated(loss) {}
   LogicalResult run();
 
 private:
-  LogicalResult check();
-  bool dependsOn(Value value, llvm::function_ref<bool(BlockArgument)> isOne);
-  bool dependsOnParameters(Value value);
-  bool dependsOnData(Value value);
-  LogicalResult checkTrains();
   void peelDivisor();
   Value countOncePerBatch(Value term);
   void sumOverBatches(MutableArrayRef<Value> gradients);
@@ -68,16 +63,10 @@ private:
     addResult(value, "dtc.updates", builder.getI64IntegerAttr(state.getArgNumber()));
   }
 
-  func::FuncOp function;
   const BuildTrainStepPassOptions &options;
   OpBuilder builder;
-  Type elementType;
-  const OptimizerKind *optimizer = nullptr; ///< null: gradients alone
-  std::optional<ParameterSettings> settings;
-  Value loss;
   /// What is differentiated, and what the gradients are divided by in the end (null: 1).
   Value differentiated, divisor;
-  SmallVector<BlockArgument> params; ///< that train
   OptimizerScalars scalars;
   BlockArgument learningRates, firstStep, appliedSteps, skippedSteps;
   /// Null: the loss is not scaled.
@@ -97,108 +86,6 @@ private:
 
 } // namespace
 
-/// Emits an error for a number that the optimizer cannot work with. NaN fits no range.
-static LogicalResult checkNumbers(func::FuncOp function, const BuildTrainStepPassOptions &options) {
-  auto check = [&](StringRef name, double value, bool isDecay) -> LogicalResult {
-    if (isDecay ? value >= 0 && value < 1 : value >= 0 && std::isfinite(value))
-      return success();
-    return function.emitError() << "the option " << name << " is " << value << ", expected "
-                                << (isDecay ? "at least 0 and less than 1"
-                                            : "a finite number that is not negative");
-  };
-  return success(succeeded(check("clip", options.clip, false)) &&
-                 succeeded(check("beta1", options.beta1, true)) &&
-                 succeeded(check("beta2", options.beta2, true)) &&
-                 succeeded(check("eps", options.eps, false)) &&
-                 succeeded(check("weight-decay", options.weightDecay, false)) &&
-                 succeeded(check("momentum", options.momentum, true)));
-}
-
-LogicalResult TrainStepBuilder::check() {
-  if (failed(checkNumbers(function, options)))
-    return failure();
-  optimizer = findOptimizer(options.optimizer);
-  if (!optimizer && options.optimizer != "none")
-    return function.emitError() << "unknown optimizer '" << options.optimizer << "'; known are "
-                                << optimizerNames() << " and none";
-  if (failed(checkProgram(function)))
-    return failure();
-  auto ret = cast<func::ReturnOp>(function.front().getTerminator());
-  auto type = ret.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(ret.getOperand(0).getType())
-                                        : RankedTensorType();
-  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
-    return function.emitOpError() << "has results (" << function.getResultTypes()
-                                  << "), expected one scalar, the loss";
-  elementType = type.getElementType();
-  loss = differentiated = ret.getOperand(0);
-  if (optimizer && !isWideTensor(type))
-    return function.emitOpError() << "has a loss of type " << type
-                                  << ", expected f32 or f64: optimizers need it; a model in f32 "
-                                     "can be compiled to compute in 16 bits (--dtype)";
-  auto isParameter = [&](BlockArgument arg) {
-    return bool(function.getArgAttr(arg.getArgNumber(), "dtc.param"));
-  };
-  if (llvm::none_of(function.getArguments(), isParameter))
-    return function.emitOpError() << "has no parameter; mark arguments with dtc.param";
-  auto read = ParameterSettings::read(function, options.freeze, options.paramGroup);
-  if (failed(read))
-    return failure();
-  settings = std::move(*read);
-  for (BlockArgument arg : function.getArguments()) {
-    if (!isParameter(arg))
-      continue;
-    if (cast<RankedTensorType>(arg.getType()).getElementType() != elementType)
-      return function.emitOpError()
-             << "has a parameter of type " << arg.getType() << " and a loss of type " << type
-             << "; expected one element type";
-    if (!settings->isFrozen(arg))
-      params.push_back(arg);
-  }
-  if (params.empty())
-    return function.emitOpError() << "has no parameter that trains: all of them are frozen";
-  return success();
-}
-
-/// Whether the value is computed from such an argument.
-bool TrainStepBuilder::dependsOn(Value value, llvm::function_ref<bool(BlockArgument)> isOne) {
-  SmallVector<Value> worklist{value};
-  llvm::DenseSet<Value> seen;
-  while (!worklist.empty()) {
-    Value next = worklist.pop_back_val();
-    if (!seen.insert(next).second)
-      continue;
-    if (auto argument = dyn_cast<BlockArgument>(next); argument && isOne(argument))
-      return true;
-    if (Operation *op = next.getDefiningOp())
-      llvm::append_range(worklist, op->getOperands());
-  }
-  return false;
-}
-
-bool TrainStepBuilder::dependsOnParameters(Value value) {
-  return dependsOn(value, [&](BlockArgument arg) { return llvm::is_contained(params, arg); });
-}
-
-bool TrainStepBuilder::dependsOnData(Value value) {
-  return dependsOn(value, [&](BlockArgument arg) {
-    return !function.getArgAttr(arg.getArgNumber(), DtcDialect::kParamAttrName);
-  });
-}
-
-/// A step would change nothing but by weight decay.
-LogicalResult TrainStepBuilder::checkTrains() {
-  if (dependsOnParameters(loss))
-    return success();
-  bool freezes = llvm::any_of(function.getArguments(), [&](BlockArgument arg) {
-    return function.getArgAttr(arg.getArgNumber(), "dtc.param") && settings->isFrozen(arg);
-  });
-  auto name = function.getArgAttrOfType<StringAttr>(params.front().getArgNumber(), "dtc.param");
-  return emitError(loss.getLoc())
-         << "the loss depends on no parameter that trains, so that there is nothing to train"
-         << (freezes ? "; freeze fewer parameters, or" : ";") << " compute the loss from "
-         << (params.size() == 1 ? "'" : "parameters such as '") << name.getValue() << "'";
-}
-
 /// Takes a divisor off the loss that depends on no parameter and is not known yet.
 void TrainStepBuilder::peelDivisor() {
   auto quotient = loss.getDefiningOp<DivOp>();
@@ -209,7 +96,7 @@ void TrainStepBuilder::peelDivisor() {
   divisor = quotient.getRhs();
 }
 
-/// A term of the loss, summed over the batches of a step. Those that depend on the data are sums
+/// A term of the loss, summed over all batches of the step. Those that depend on the data are sums
 /// over all of them by the loop; the others are there once.
 Value TrainStepBuilder::countOncePerBatch(Value term) {
   if (!dependsOnData(term))
@@ -225,7 +112,7 @@ Value TrainStepBuilder::countOncePerBatch(Value term) {
   return SubOp::create(builder, term.getLoc(), lhs, rhs);
 }
 
-/// Marks what is summed over the batches of a step: what the loss and the gradients are made of.
+/// Marks what is summed over all batches of the step: what the loss and the gradients are made of.
 void TrainStepBuilder::sumOverBatches(MutableArrayRef<Value> gradients) {
   auto sum = [&](Value value) -> Value {
     return dist::SumBatchesOp::create(builder, value.getLoc(), value.getType(), value);
@@ -353,8 +240,8 @@ void TrainStepBuilder::buildScalars() {
 }
 
 /// Adds the new step state. The loss scale halves after each step that was skipped, because a
-/// gradient overflowed, and doubles after `growthInterval` steps in a row that were not; it stays
-/// within [1, 2^24].
+/// gradient overflowed, and doubles after `growthInterval` consecutive steps that were not; it
+/// stays within [1, 2^24].
 ///
 /// Source: Micikevicius et al., "Mixed precision training" (ICLR 2018), section 3.2.
 void TrainStepBuilder::updateStepState() {
@@ -413,7 +300,7 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
     unsigned index = param.getArgNumber();
     auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
     int64_t rank = fileShape ? fileShape.size() : cast<RankedTensorType>(param.getType()).getRank();
-    ParameterGroup group = settings->groupOf(param);
+    ParameterGroup group = settings.groupOf(param);
     OptimizerSettings own{options.beta1, options.beta2, options.eps,
                           group.weightDecay.value_or(rank >= 2 ? options.weightDecay : 0.0),
                           options.momentum};
@@ -448,8 +335,6 @@ void TrainStepBuilder::buildOutputs(ArrayRef<Value> gradients) {
 }
 
 LogicalResult TrainStepBuilder::run() {
-  if (failed(check()))
-    return failure();
   Block &block = function.front();
   Operation *ret = block.getTerminator();
   builder.setInsertionPoint(ret);
@@ -513,7 +398,8 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
       functions.front().emitOpError() << "has no body, expected one that computes the loss";
       return signalPassFailure();
     }
-    if (failed(TrainStepBuilder(functions.front(), options).run()))
+    auto loss = TrainedLoss::read(functions.front(), options);
+    if (failed(loss) || failed(TrainStepBuilder(std::move(*loss), options).run()))
       return signalPassFailure();
   }
 };

@@ -1,4 +1,4 @@
-//===- FoldParameterReshapes.cpp - Parameters in the shape of their use ---===//
+//===- FoldParameterReshapes.cpp - Fold reshapes into parameters ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ModelFlops.cpp - What a model's products cost ---------------------===//
+//===- ModelFlops.cpp - FLOPs of a model's matrix products ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -18,7 +18,7 @@ using namespace dtc;
 /// The values that a parameter which trains reaches.
 static llvm::DenseSet<Value> findTrained(func::FuncOp function, ArrayRef<std::string> freeze) {
   llvm::DenseSet<Value> trained;
-  // Whoever builds the train step says what is wrong with the patterns.
+  // The pass that builds the train step reports errors in the patterns.
   ScopedDiagnosticHandler quiet(function.getContext(), [](Diagnostic &) { return success(); });
   FailureOr<ParameterSettings> settings = ParameterSettings::read(function, freeze, {});
   if (failed(settings))

@@ -1,4 +1,4 @@
-//===- ModelFlops.h - What a model's products cost -----------------------===//
+//===- ModelFlops.h - FLOPs of a model's matrix products ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

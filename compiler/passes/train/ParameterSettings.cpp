@@ -1,4 +1,4 @@
-//===- ParameterSettings.cpp - What holds for parameters by their names ---===//
+//===- ParameterSettings.cpp - Settings of parameters by name pattern -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ParameterSettings.h - What holds for parameters by their names -----===//
+//===- ParameterSettings.h - Settings of parameters by name pattern -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RemoveDropout.cpp - A model as it is used, not trained -------------===//
+//===- RemoveDropout.cpp - Removal of dropout for inference ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -7,8 +7,6 @@
 #include "compiler/passes/train/RemoveDropout.h"
 
 #include "compiler/passes/CheckProgram.h"
-
-#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 using namespace dtc;
@@ -35,19 +33,10 @@ void dtc::removeDropout(func::FuncOp function) {
 
 void dtc::eraseUnusedInputs(func::FuncOp function) {
   llvm::BitVector unused(function.getNumArguments());
-  SmallVector<int64_t> numbers;
-  int64_t next = 0;
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
     unused[index] =
         arg.use_empty() && (!isStateArgument(function, index) || isStepState(function, index));
-    numbers.push_back(next);
-    next += !unused[index];
   }
-  (void)function.eraseArguments(unused);
-  Builder builder(function.getContext());
-  for (unsigned result = 0; result < function.getNumResults(); ++result)
-    if (auto updates = function.getResultAttrOfType<IntegerAttr>(result, "dtc.updates"))
-      function.setResultAttr(result, "dtc.updates",
-                             builder.getI64IntegerAttr(numbers[updates.getInt()]));
+  eraseArguments(function, unused);
 }

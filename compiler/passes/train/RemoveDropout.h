@@ -1,4 +1,4 @@
-//===- RemoveDropout.h - A model as it is used, not trained ---------------===//
+//===- RemoveDropout.h - Removal of dropout for inference -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- AttentionShape.h - What attention and its gradient share -----------===//
+//===- AttentionShape.h - Shapes of attention and its gradient ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -103,7 +103,7 @@ std::unique_ptr<const Bf16Matmul> Bf16Matmul::create(const GemmShape &shape, boo
       describe(library->c, shape.m, shape.n, shape.c, wideResult ? dnnl_f32 : dnnl_bf16) &&
       dnnl_matmul_desc_init(&matmul, &library->a, &library->b, nullptr, &library->c) ==
           dnnl_success &&
-      // Scratch memory that belongs to the primitive would not serve several threads.
+      // A scratchpad that belongs to the primitive would not serve several threads.
       dnnl_primitive_attr_create(attributes.out()) == dnnl_success &&
       dnnl_primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user) ==
           dnnl_success &&

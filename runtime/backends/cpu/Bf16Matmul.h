@@ -29,7 +29,7 @@ public:
   static std::unique_ptr<const Bf16Matmul> create(const GemmShape &shape, bool wideResult);
   ~Bf16Matmul();
 
-  /// Scratch memory of a run.
+  /// Workspace of a run.
   size_t workspaceBytes() const { return scratchBytes; }
   /// c = a b. False if the library fails for want of memory; c then has no meaning.
   bool run(const BFloat16 *a, const BFloat16 *b, void *c, void *workspace) const;

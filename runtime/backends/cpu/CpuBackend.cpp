@@ -8,12 +8,9 @@
 
 #include "runtime/backends/cpu/CpuDevice.h"
 #include "runtime/backends/cpu/CpuKernels.h"
-#include "runtime/backends/shared/SignatureChecker.h"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <string_view>
-#include <unordered_map>
 
 namespace dtc::runtime {
 
@@ -23,27 +20,15 @@ using namespace cpu;
 
 class CpuBackend : public Backend {
 public:
-  explicit CpuBackend(int threads) : threads(std::max(threads, 1)) {
-    for (std::span<const KernelEntry> family :
-         {unaryKernels(), binaryKernels(), conversionKernels(), dataMovementKernels(),
-          reduceKernels(), shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(),
-          normKernels(), rotaryKernels(), attentionKernels(), crossEntropyKernels(),
-          dropoutKernels(), cacheKernels(), optimizerKernels()})
-      for (const KernelEntry &entry : family)
-        registry.emplace(entry.name, entry.prepare);
-  }
+  explicit CpuBackend(int threads) : threads(std::max(threads, 1)) {}
 
   std::string name() const override { return "cpu"; }
 
   Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const override {
-    auto entry = registry.find(signature.kernel);
-    if (entry == registry.end())
-      return Error{fmt::format("kernel '{}' is unknown to the cpu backend, expected a kernel of "
-                               "docs/kernels.md",
-                               signature.kernel)};
-    if (MaybeError error = checkOperandSizes(signature))
-      return *error;
-    PrepareResult kernel = entry->second(signature);
+    PrepareResult kernel = registry.prepare(
+        signature, Error{fmt::format("kernel '{}' is unknown to the cpu backend, expected a kernel "
+                                     "of docs/kernels.md",
+                                     signature.kernel)});
     if (!kernel)
       return kernel.error();
     (*kernel)->setThreads(threads);
@@ -60,7 +45,11 @@ public:
 
 private:
   int threads;
-  std::unordered_map<std::string_view, PrepareResult (*)(const KernelSignature &)> registry;
+  KernelRegistry<CpuKernel> registry{
+      unaryKernels(),        binaryKernels(),   conversionKernels(), dataMovementKernels(),
+      reduceKernels(),       shardingKernels(), einsumKernels(),     indexingKernels(),
+      softmaxKernels(),      normKernels(),     rotaryKernels(),     attentionKernels(),
+      crossEntropyKernels(), dropoutKernels(),  cacheKernels(),      optimizerKernels()};
 };
 
 } // namespace

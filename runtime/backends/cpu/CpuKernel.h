@@ -1,4 +1,4 @@
-//===- CpuKernel.h - What kernels of the CPU have in common ---------------===//
+//===- CpuKernel.h - Base class of CPU kernels ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,7 +24,7 @@ struct CpuArguments : KernelArguments {
 class CpuKernel : public Kernel {
 public:
   size_t workspaceBytes() const final { return workspaceBytesFor(threads); }
-  /// Scratch memory that a run with `threads` threads needs.
+  /// Workspace that a run with `threads` threads needs.
   virtual size_t workspaceBytesFor(int threads) const { return 0; }
   virtual void run(const CpuArguments &args) const = 0;
 

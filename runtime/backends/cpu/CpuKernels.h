@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_BACKENDS_CPU_CPUKERNELS_H
 
 #include "runtime/backends/cpu/CpuKernel.h"
+#include "runtime/backends/shared/KernelRegistry.h"
 
 #include <memory>
 #include <span>
@@ -15,13 +16,7 @@
 namespace dtc::runtime::cpu {
 
 using PrepareResult = Expected<std::unique_ptr<CpuKernel>>;
-
-/// A row of docs/kernels.md. `prepare` is called with operands whose element counts and byte sizes
-/// fit an int64_t; it checks all else.
-struct KernelEntry {
-  const char *name;
-  PrepareResult (*prepare)(const KernelSignature &signature);
-};
+using KernelEntry = RegisteredKernel<CpuKernel>;
 
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();

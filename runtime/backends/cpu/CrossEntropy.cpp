@@ -1,4 +1,4 @@
-//===- CrossEntropy.cpp - The loss of a classification --------------------===//
+//===- CrossEntropy.cpp - Cross entropy and its gradient ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Dropout.cpp - Elements left out at random --------------------------===//
+//===- Dropout.cpp - Dropout ----------------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -47,6 +47,10 @@ struct Sigmoid {
   static constexpr int cost = 4;
   template <typename F> static F apply(F x) { return vmath::sigmoid(x); }
 };
+struct Softplus {
+  static constexpr int cost = 8;
+  template <typename F> static F apply(F x) { return vmath::softplus(x); }
+};
 struct Relu {
   static constexpr int cost = 1;
   // Written so that a NaN stays one.
@@ -195,7 +199,7 @@ std::span<const KernelEntry> unaryKernels() {
       {"tanh", prepareUnary<Tanh>},   {"sigmoid", prepareUnary<Sigmoid>},
       {"relu", prepareUnary<Relu>},   {"silu", prepareUnary<Silu>},
       {"gelu", prepareGelu},          {"gelu_grad", prepareGeluGrad},
-      {"silu_grad", prepareSiluGrad},
+      {"silu_grad", prepareSiluGrad}, {"softplus", prepareUnary<Softplus>},
   };
   return entries;
 }

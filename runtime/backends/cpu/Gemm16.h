@@ -29,7 +29,7 @@ template <typename F, typename R> class Gemm16 {
 public:
   Gemm16(const GemmShape &shape, int threads);
 
-  /// Scratch memory of a run, in whole cache lines.
+  /// Workspace of a run, in whole cache lines.
   size_t workspaceBytes() const { return parts.size() * partBytes; }
   /// `workspace` is aligned to 64 bytes.
   void run(const F *a, const F *b, R *c, void *workspace) const;

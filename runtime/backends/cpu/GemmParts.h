@@ -1,4 +1,4 @@
-//===- GemmParts.h - How the threads of a device share a product ----------===//
+//===- GemmParts.h - Division of a matrix product among threads -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

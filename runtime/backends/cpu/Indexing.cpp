@@ -1,4 +1,4 @@
-//===- Indexing.cpp - Kernels that look elements up -----------------------===//
+//===- Indexing.cpp - Kernels with indices --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -48,7 +48,7 @@ private:
   std::byte *next;
 };
 
-/// A kernel from a function of the arguments and, if it needs scratch memory, a function from the
+/// A kernel from a function of the arguments and, if it needs workspace, a function from the
 /// number of threads to bytes.
 template <typename Run, typename Workspace> class FunctionKernel final : public CpuKernel {
 public:

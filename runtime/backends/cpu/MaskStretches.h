@@ -74,7 +74,7 @@ void forKeeps(const LocalMask &mask, int64_t begin, int64_t end, KeepBuffer &buf
               const Body &body) {
   mask.nest->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
     // Neighbours in the block are not so in the whole if nothing but a split dimension of one
-    // element lies behind theirs.
+    // element follows theirs.
     int64_t stride = mask.nest->inner().strides[0];
     int64_t longest = stride == 1 ? KeepBuffer::capacity : 1;
     for (int64_t done = 0; done < length;) {

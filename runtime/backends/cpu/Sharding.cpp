@@ -1,4 +1,4 @@
-//===- Sharding.cpp - Kernels that depend on where a device stands --------===//
+//===- Sharding.cpp - Kernels that depend on device coordinates -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -87,6 +87,17 @@ inline float log(float x) {
   return x < std::numeric_limits<float>::infinity() ? result : x;
 }
 
+/// ln(1 + x) for x in [0, 1], accurate for small x too: the logarithm of the rounded sum, corrected
+/// for the rounding. Source: Goldberg, "What Every Computer Scientist Should Know About
+/// Floating-Point Arithmetic" (ACM Computing Surveys 23(1), 1991), theorem 4.
+inline double log1p(double x) { return std::log1p(x); }
+inline float log1p(float x) {
+  float sum = 1.0f + x;
+  float rounded = sum - 1.0f;
+  float corrected = log(sum) * (x / rounded);
+  return rounded == 0.0f ? x : corrected;
+}
+
 inline double tanh(double x) { return std::tanh(x); }
 inline float tanh(float x) {
   // tanh(|x|) = e / (e + 2) with e = exp(2|x|) - 1, which keeps its accuracy near zero.
@@ -101,6 +112,11 @@ inline float tanh(float x) {
 }
 
 template <typename F> inline F sigmoid(F x) { return F(1) / (F(1) + exp(-x)); }
+
+/// ln(1 + e^x).
+template <typename F> inline F softplus(F x) {
+  return (x < F(0) ? F(0) : x) + log1p(exp(-std::fabs(x)));
+}
 
 /// The sigmoid and its derivative, which 1 - sigmoid(x) would cost its accuracy for large x.
 template <typename F> inline F sigmoidAndSlope(F x, F &slope) {

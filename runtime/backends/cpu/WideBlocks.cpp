@@ -1,4 +1,4 @@
-//===- WideBlocks.cpp - Elements of 16 bits, widened block by block -------===//
+//===- WideBlocks.cpp - Conversion of 16-bit elements in blocks -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -11,11 +11,8 @@
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/shared/DeferredDevice.h"
-#include "runtime/backends/shared/SignatureChecker.h"
 
 #include <fmt/format.h>
-#include <string_view>
-#include <unordered_map>
 
 namespace dtc::runtime {
 
@@ -23,31 +20,14 @@ namespace cuda {
 
 class CudaBackend final : public Backend {
 public:
-  using Registry = std::unordered_map<std::string_view, PrepareResult (*)(const KernelSignature &)>;
-
-  CudaBackend() {
-    for (std::span<const KernelEntry> family :
-         {unaryKernels(), binaryKernels(), conversionKernels(), dataMovementKernels(),
-          reduceKernels(), shardingKernels(), einsumKernels(), indexingKernels(), softmaxKernels(),
-          normKernels(), normGradKernels(), crossEntropyKernels(), rotaryKernels(),
-          attentionKernels(), attentionGradKernels(), cacheKernels(), dropoutKernels(),
-          optimizerKernels()})
-      for (const KernelEntry &entry : family)
-        registry.emplace(entry.name, entry.prepare);
-  }
-
   std::string name() const override { return "cuda"; }
-  const Registry &kernels() const { return registry; }
+  std::vector<std::string> kernelNames() const { return registry.names(); }
 
   Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const override {
-    auto entry = registry.find(signature.kernel);
-    if (entry == registry.end())
-      return Error{fmt::format("the cuda backend has no kernel '{}'; docs/kernels.md lists those "
-                               "that it has; run the plan with --device cpu",
-                               signature.kernel)};
-    if (MaybeError error = checkOperandSizes(signature))
-      return *error;
-    PrepareResult kernel = entry->second(signature);
+    PrepareResult kernel = registry.prepare(
+        signature, Error{fmt::format("the cuda backend has no kernel '{}'; docs/kernels.md lists "
+                                     "those that it has; run the plan with --device cpu",
+                                     signature.kernel)});
     if (!kernel)
       return kernel.error();
     (*kernel)->kernelName = signature.kernel;
@@ -66,20 +46,19 @@ public:
   }
 
 private:
-  Registry registry;
+  KernelRegistry<CudaKernel> registry{
+      unaryKernels(),   binaryKernels(),    conversionKernels(),    dataMovementKernels(),
+      reduceKernels(),  shardingKernels(),  einsumKernels(),        indexingKernels(),
+      softmaxKernels(), normKernels(),      normGradKernels(),      crossEntropyKernels(),
+      rotaryKernels(),  attentionKernels(), attentionGradKernels(), cacheKernels(),
+      dropoutKernels(), optimizerKernels()};
 };
 
 } // namespace cuda
 
 std::unique_ptr<Backend> createCudaBackend() { return std::make_unique<cuda::CudaBackend>(); }
 
-std::vector<std::string> cudaKernelNames() {
-  std::vector<std::string> names;
-  cuda::CudaBackend backend;
-  for (const auto &[name, prepare] : backend.kernels())
-    names.emplace_back(name);
-  return names;
-}
+std::vector<std::string> cudaKernelNames() { return cuda::CudaBackend().kernelNames(); }
 
 Expected<int> countGpus() {
   int count = 0;

@@ -9,6 +9,7 @@
 
 #include "runtime/backends/Kernel.h"
 #include "runtime/backends/cuda/CudaDevice.h"
+#include "runtime/backends/shared/KernelRegistry.h"
 
 #include <memory>
 #include <span>
@@ -35,12 +36,7 @@ private:
 
 using PrepareResult = Expected<std::unique_ptr<CudaKernel>>;
 
-/// A kernel of docs/kernels.md. `prepare` is called with operands whose element counts and byte
-/// sizes fit an int64_t; it checks all else.
-struct KernelEntry {
-  const char *name;
-  PrepareResult (*prepare)(const KernelSignature &signature);
-};
+using KernelEntry = RegisteredKernel<CudaKernel>;
 
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();

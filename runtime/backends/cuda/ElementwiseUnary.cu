@@ -46,6 +46,11 @@ struct Tanh {
 struct Sigmoid {
   template <typename W> __device__ W operator()(int64_t, W x) const { return sigmoid(x); }
 };
+struct Softplus {
+  template <typename W> __device__ W operator()(int64_t, W x) const {
+    return (x < W(0) ? W(0) : x) + log1p(exp(-fabs(x)));
+  }
+};
 struct Relu {
   // Written so that a NaN stays one.
   template <typename W> __device__ W operator()(int64_t, W x) const { return x < W(0) ? W(0) : x; }
@@ -147,7 +152,7 @@ std::span<const KernelEntry> unaryKernels() {
       {"tanh", prepareUnary<Tanh>},   {"sigmoid", prepareUnary<Sigmoid>},
       {"relu", prepareUnary<Relu>},   {"silu", prepareUnary<Silu>},
       {"gelu", prepareGelu},          {"gelu_grad", prepareGeluGrad},
-      {"silu_grad", prepareSiluGrad},
+      {"silu_grad", prepareSiluGrad}, {"softplus", prepareUnary<Softplus>},
   };
   return entries;
 }

@@ -21,7 +21,7 @@ static bool hasDropout(const KernelSignature &signature) {
   return !rate || *rate != 0;
 }
 
-/// The mask of the weights; its key lies behind the other `inputs`.
+/// The mask of the weights; its key comes after the other `inputs`.
 static void checkDropout(SignatureChecker &check, const KernelSignature &signature, size_t inputs,
                          AttentionCall &call) {
   const AttentionShape &shape = call.shape;
@@ -72,8 +72,7 @@ static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   return call;
 }
 
-/// The call of what passed; without elements nothing must be computed, nor scratch memory be asked
-/// for.
+/// The call of what passed; without elements nothing must be computed, nor workspace be asked for.
 static Expected<AttentionCall> finish(SignatureChecker &check, AttentionCall call) {
   const TensorType &q = check.input(0), &k = check.input(1);
   if (MaybeError error = check.finish())

@@ -11,7 +11,7 @@
 
 namespace dtc::runtime {
 
-/// Elements between neighbours in a column, and in a row.
+/// Elements between neighbours of a column, and of a row.
 struct MatrixStrides {
   int64_t row = 0;
   int64_t column = 1;

@@ -1,4 +1,4 @@
-//===- IndexingCalls.cpp - Calls of kernels that look elements up ---------===//
+//===- IndexingCalls.cpp - Calls of kernels with indices ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- IndexingCalls.h - Calls of kernels that look elements up -----------===//
+//===- IndexingCalls.h - Calls of kernels with indices --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

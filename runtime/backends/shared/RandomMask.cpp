@@ -1,4 +1,4 @@
-//===- RandomMask.cpp - Which elements a random op keeps ------------------===//
+//===- RandomMask.cpp - Random masks --------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RandomMask.h - Which elements a random op keeps --------------------===//
+//===- RandomMask.h - Random masks ----------------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

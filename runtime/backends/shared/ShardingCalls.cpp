@@ -1,4 +1,4 @@
-//===- ShardingCalls.cpp - Calls of kernels that depend on a device's place ===//
+//===- ShardingCalls.cpp - Calls of kernels that depend on coordinates ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ShardingCalls.h - Calls of kernels that depend on a device's place -===//
+//===- ShardingCalls.h - Calls of kernels that depend on coordinates ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -21,7 +21,7 @@
 
 namespace dtc::runtime {
 
-/// A tensor as rows: a row is one dimension with those behind it, the rows are those before it.
+/// A tensor as rows: a row is one dimension with those after it, the rows are those before it.
 struct TensorRows {
   int64_t count = 1;   // of rows
   int64_t element = 1; // elements of the tensor for one of the dimension; 0 if it has none at all

@@ -73,7 +73,7 @@ void LocalCollective::runTensor(size_t tensor, size_t rank) {
   }
 }
 
-/// The tensors' cache lines, one tensor behind the other, are dealt out in equal blocks. A member
+/// The tensors' cache lines, one tensor after the other, are dealt out in equal blocks. A member
 /// reduces its block and writes the result to everyone: that reads each input once. In place, the
 /// bytes of a block are read by the same member that writes them.
 void LocalCollective::allReduce(size_t begin, size_t end) {

@@ -7,11 +7,10 @@
 #ifndef DTC_RUNTIME_FABRICS_LOCAL_LOCALCOMMUNICATOR_H
 #define DTC_RUNTIME_FABRICS_LOCAL_LOCALCOMMUNICATOR_H
 
-#include "runtime/fabrics/Communicator.h"
 #include "runtime/fabrics/local/LocalCollective.h"
 #include "runtime/fabrics/local/LocalGroup.h"
 #include "runtime/fabrics/local/LocalMailbox.h"
-#include "runtime/fabrics/local/WorkPool.h"
+#include "runtime/fabrics/local/QueuedNetwork.h"
 #include "support/Mesh.h"
 
 #include <map>
@@ -59,33 +58,17 @@ private:
 /// part of a result. Of a small bucket the last member to come does all the work, and one barrier
 /// is enough. Waits are those of WaitBriefly.h. Reductions add in rank order: every member gets the
 /// same bits in every run.
-class LocalCommunicator final : public Communicator {
+class LocalCommunicator final : public QueuedCommunicator {
 public:
   LocalCommunicator(std::shared_ptr<LocalWorld> world, int64_t device, int64_t lane = 0)
       : world(std::move(world)), device(device), lane(lane) {}
 
   Expected<Group> openGroup(const std::vector<std::string> &axes) override;
-  /// Runs a collective on the calling thread, as a queue does what is enqueued.
   MaybeError run(Group group, std::span<const CollectiveSpec> specs,
-                 std::span<const CollectiveOperands> operands);
+                 std::span<const CollectiveOperands> operands) override;
   MaybeError run(Group group, const CollectiveSpec &spec, const void *input, void *output);
 
-protected:
-  MaybeError doEnqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
-                       std::span<const CollectiveOperands> operands) override {
-    return calls.enqueue(queue, [&](Call &call) {
-      call.group = group;
-      call.specs = specs;
-      call.operands.assign(operands.begin(), operands.end());
-    });
-  }
-
 private:
-  struct Call {
-    Group group = 0;
-    std::span<const CollectiveSpec> specs;
-    std::vector<CollectiveOperands> operands;
-  };
   struct Membership {
     std::shared_ptr<LocalGroup> group;
     int64_t rank;
@@ -95,8 +78,6 @@ private:
   std::shared_ptr<LocalWorld> world;
   int64_t device, lane;
   std::vector<Membership> groups;
-  WorkPool<Call> calls{
-      [this](const Call &call) { return run(call.group, call.specs, call.operands); }};
 };
 
 } // namespace dtc::runtime

@@ -8,75 +8,26 @@
 
 namespace dtc::runtime {
 
-//===----------------------------------------------------------------------===//
-// On the calling thread
-//===----------------------------------------------------------------------===//
-
 Transfers::Ticket LocalTransfers::startSend(int64_t peer, std::span<const TransferTensor> tensors) {
   countSent(tensors);
-  Ticket ticket = ++lastTicket;
-  (void)run({Call::Send, peer, tensors, ticket, nullptr});
+  Ticket ticket = newTicket();
+  start({true, peer, tensors, ticket});
   return ticket;
 }
 
 Transfers::Ticket LocalTransfers::startReceive(int64_t peer,
                                                std::span<const TransferTensor> tensors) {
-  Ticket ticket = ++lastTicket;
-  (void)run({Call::Receive, peer, tensors, ticket, nullptr});
+  Ticket ticket = newTicket();
+  start({false, peer, tensors, ticket});
   return ticket;
 }
 
-MaybeError LocalTransfers::run(const Call &call) {
-  LocalMailbox::End end{call.tensors, &world->results(device), call.ticket};
-  switch (call.kind) {
-  case Call::Send:
-    world->mailbox(call.peer).send(device, end);
-    return std::nullopt;
-  case Call::Receive:
-    world->mailbox(device).receive(call.peer, end);
-    return std::nullopt;
-  case Call::Wait:
-    *call.result = wait(call.ticket);
-    return call.result->error;
-  }
-  return std::nullopt;
+void LocalTransfers::start(const Start &end) {
+  LocalMailbox::End mine{end.tensors, &world->results(device), end.ticket};
+  if (end.sends)
+    world->mailbox(end.peer).send(device, mine);
+  else
+    world->mailbox(device).receive(end.peer, mine);
 }
-
-void LocalTransfers::prepareToReceive() { world->mailbox(device).start(); }
-
-TransferResult LocalTransfers::wait(Ticket ticket) { return world->results(device).wait(ticket); }
-
-//===----------------------------------------------------------------------===//
-// On queues
-//===----------------------------------------------------------------------===//
-
-Expected<Transfers::Ticket> LocalTransfers::enqueueStart(Queue &queue, Call call) {
-  call.ticket = ++lastTicket;
-  if (MaybeError error = calls.enqueue(
-          queue, [&](Call &to) { to = call; }, /*waits=*/false))
-    return *error;
-  return call.ticket;
-}
-
-Expected<Transfers::Ticket> LocalTransfers::doStartSend(Queue &queue, int64_t peer,
-                                                        std::span<const TransferTensor> tensors) {
-  return enqueueStart(queue, {Call::Send, peer, tensors});
-}
-
-Expected<Transfers::Ticket>
-LocalTransfers::doStartReceive(Queue &queue, int64_t peer,
-                               std::span<const TransferTensor> tensors) {
-  return enqueueStart(queue, {Call::Receive, peer, tensors});
-}
-
-MaybeError LocalTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) {
-  Call call;
-  call.kind = Call::Wait;
-  call.ticket = ticket;
-  call.result = &result;
-  return calls.enqueue(queue, [&](Call &to) { to = call; });
-}
-
-void LocalTransfers::drain() { world->mailbox(device).drain(); }
 
 } // namespace dtc::runtime

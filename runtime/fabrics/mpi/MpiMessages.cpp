@@ -48,7 +48,7 @@ struct Network {
   MPI_Comm messages = MPI_COMM_NULL;
   MPI_Comm reasons = MPI_COMM_NULL; // of an abort
   int process = 0, processes = 1, onHost = 1;
-  int64_t largestTag = 32767; // what MPI promises
+  int64_t largestTag = 32767; // what MPI guarantees
 
   mutable std::mutex mutex;
   MaybeError aborted;

@@ -29,21 +29,19 @@ Expected<Communicator::Group> ProcessCommunicator::openGroup(const std::vector<s
   return groups.size() - 1;
 }
 
-MaybeError ProcessCommunicator::run(const Call &call) {
-  const Membership &membership = groups[call.group];
+MaybeError ProcessCommunicator::run(Group group, std::span<const CollectiveSpec> specs,
+                                    std::span<const CollectiveOperands> operands) {
+  const Membership &membership = groups[group];
   if (!membership.shared)
-    return local.run(membership.localGroup, call.specs, call.operands);
+    return local.run(membership.localGroup, specs, operands);
   if (MaybeError error = world->failure())
     return error;
-  const char *what = name(call.specs.front().kind);
-  if (static_cast<size_t>(call.specs.front().members) != membership.shared->numMembers())
+  const char *what = name(specs.front().kind);
+  if (static_cast<size_t>(specs.front().members) != membership.shared->numMembers())
     return Error{"the collective is for a group of another size"};
-  MaybeError error;
-  if (!membership.shared->run(membership.member, call.specs, call.operands, error) &&
-      !world->failure())
-    error = Error{std::string(what) + ": the members of the group called different collectives"};
+  MaybeError error = membership.shared->run(membership.member, specs, operands);
   // The first reason holds, in all processes.
-  if (error)
+  if (error && !world->failure())
     world->abort(*error);
   if (MaybeError failure = world->failure())
     return failure->inContext(what);

@@ -15,42 +15,27 @@
 namespace dtc::runtime {
 
 /// Groups whose members are all in this process are those of the local fabric.
-class ProcessCommunicator final : public Communicator {
+class ProcessCommunicator final : public QueuedCommunicator {
 public:
   ProcessCommunicator(std::shared_ptr<ProcessWorld> world, int64_t device, int64_t lane)
       : world(std::move(world)), device(device), lane(lane),
         local(this->world->getLocal(), device, lane) {}
 
   Expected<Group> openGroup(const std::vector<std::string> &axes) override;
-
-protected:
-  MaybeError doEnqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
-                       std::span<const CollectiveOperands> operands) override {
-    return calls.enqueue(queue, [&](Call &call) {
-      call.group = group;
-      call.specs = specs;
-      call.operands.assign(operands.begin(), operands.end());
-    });
-  }
+  MaybeError run(Group group, std::span<const CollectiveSpec> specs,
+                 std::span<const CollectiveOperands> operands) override;
 
 private:
-  struct Call {
-    Group group = 0;
-    std::span<const CollectiveSpec> specs;
-    std::vector<CollectiveOperands> operands;
-  };
   struct Membership {
     std::shared_ptr<SharedGroup> shared; // null: a group of `local`
     size_t member = 0;                   // the place among those of this process
     Group localGroup = 0;
   };
-  MaybeError run(const Call &call);
 
   std::shared_ptr<ProcessWorld> world;
   int64_t device, lane;
   LocalCommunicator local;
   std::vector<Membership> groups;
-  WorkPool<Call> calls{[this](const Call &call) { return run(call); }};
 };
 
 } // namespace dtc::runtime

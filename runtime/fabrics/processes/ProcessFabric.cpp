@@ -29,16 +29,10 @@ public:
 
   Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
                                                            Device &memory) override {
-    auto host = std::make_unique<ProcessCommunicator>(world, device, lane);
-    if (memory.isHostMemory())
-      return std::unique_ptr<Communicator>(std::move(host));
-    return stageCommunicator(std::move(host), memory);
+    return stageCommunicator(std::make_unique<ProcessCommunicator>(world, device, lane), memory);
   }
   Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) override {
-    auto host = std::make_unique<ProcessTransfers>(world, device);
-    if (memory.isHostMemory())
-      return std::unique_ptr<Transfers>(std::move(host));
-    return stageTransfers(std::move(host), memory);
+    return stageTransfers(std::make_unique<ProcessTransfers>(world, device), memory);
   }
 
   Expected<int64_t> agree(Reduction reduction, int64_t value) override {

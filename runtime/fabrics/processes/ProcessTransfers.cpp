@@ -10,38 +10,23 @@
 
 namespace dtc::runtime {
 
-Expected<Transfers::Ticket> ProcessTransfers::start(Queue &queue, const Call &call) {
-  if (MaybeError error = calls.enqueue(
-          queue, [&](Call &to) { to = call; }, /*waits=*/false))
-    return *error;
-  return call.ticket;
-}
-
-MaybeError ProcessTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) {
-  return calls.enqueue(queue, [&](Call &to) { to = {Call::Wait, 0, {}, ticket, &result}; });
-}
-
-MaybeError ProcessTransfers::run(const Call &call) {
-  if (call.kind == Call::Wait) {
-    *call.result = world->results(device).wait(call.ticket);
-    return call.result->error;
-  }
+void ProcessTransfers::start(const Start &end) {
   // What has failed is told by the wait.
   if (world->failure())
-    return std::nullopt;
+    return;
   std::vector<MessagePart> parts;
-  for (const TransferTensor &tensor : call.tensors)
+  for (const TransferTensor &tensor : end.tensors)
     if (tensor.bytes > 0)
       parts.push_back({static_cast<std::byte *>(tensor.data), tensor.bytes});
   TransferResult begun;
   begun.begin = TransferResult::TimePoint::clock::now();
   std::unique_ptr<MessageBatch> batch = world->getMessages().openBatch();
-  bool sends = call.kind == Call::Send;
-  int64_t process = world->processOf(call.peer);
+  int64_t process = world->processOf(end.peer);
   int64_t tag =
-      sends ? world->transferTag(device, call.peer) : world->transferTag(call.peer, device);
-  MaybeError error = sends ? batch->send(process, tag, parts) : batch->receive(process, tag, parts);
-  auto report = [results = &world->results(device), ticket = call.ticket,
+      end.sends ? world->transferTag(device, end.peer) : world->transferTag(end.peer, device);
+  MaybeError error =
+      end.sends ? batch->send(process, tag, parts) : batch->receive(process, tag, parts);
+  auto report = [results = &world->results(device), ticket = end.ticket,
                  begun](MaybeError failure) mutable {
     begun.error = std::move(failure);
     begun.end = TransferResult::TimePoint::clock::now();
@@ -51,7 +36,6 @@ MaybeError ProcessTransfers::run(const Call &call) {
     report(error);
   else
     world->getProgress().add(device, std::move(batch), report);
-  return std::nullopt;
 }
 
 } // namespace dtc::runtime

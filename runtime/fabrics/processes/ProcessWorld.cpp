@@ -16,8 +16,8 @@ namespace dtc::runtime {
 /// More than any program has.
 static constexpr int64_t kMostLanes = 4;
 
-bool SharedGroup::run(size_t member, std::span<const CollectiveSpec> specs,
-                      std::span<const CollectiveOperands> operands, MaybeError &error) {
+MaybeError SharedGroup::run(size_t member, std::span<const CollectiveSpec> specs,
+                            std::span<const CollectiveOperands> operands) {
   size_t members = meeting.size();
   bool agree = meeting.publish(member, {operands, fingerprintOf(specs)}, [&] {
     published.resize(members);
@@ -25,9 +25,10 @@ bool SharedGroup::run(size_t member, std::span<const CollectiveSpec> specs,
       published[each] = meeting.slot(each).operands;
     failure = collective.run(specs, published);
   });
-  if (agree)
-    error = failure;
-  return agree;
+  if (!agree)
+    return Error{std::string(name(specs.front().kind)) +
+                 ": the members of the group called different collectives"};
+  return failure;
 }
 
 ProcessWorld::ProcessWorld(Mesh theMesh, std::vector<int64_t> processes,

@@ -31,10 +31,10 @@ public:
         meeting(collective.getGroup().ownRanks().size()) {}
 
   size_t numMembers() const { return collective.getGroup().numMembers(); }
-  /// For the member of that place among those of this process. False if the group was aborted or
-  /// its members differ, which aborts it.
-  bool run(size_t member, std::span<const CollectiveSpec> specs,
-           std::span<const CollectiveOperands> operands, MaybeError &error);
+  /// For the member of that place among those of this process. It is an error if the group was
+  /// aborted or its members differ, which aborts it.
+  MaybeError run(size_t member, std::span<const CollectiveSpec> specs,
+                 std::span<const CollectiveOperands> operands);
   void abort() { meeting.abort(); }
 
 private:

@@ -1,4 +1,4 @@
-//===- FactorSettlementTest.cpp - Agreement and settlement without IR -----===//
+//===- FactorSettlementTest.cpp - Agreement and conflicts, without IR -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -77,7 +77,7 @@ TEST_F(Product, AnAxisThatTwoFactorsWantIsNobodys) {
   FactorAgreement found = agree({{{x}, {}}}, {{{y}, {x}}}, whole);
   EXPECT_TRUE(found.conflict);
   EXPECT_EQ(found.axes, (FactorAxes{{}, {y}, {}}));
-  // Nor is what stands behind it.
+  // Nor is what comes after it.
   EXPECT_EQ(agree({{{x, z}, {}}}, {{{}, {x}}}, whole).axes, FactorAxes(3));
 }
 
@@ -227,7 +227,7 @@ TEST(FactorSettlement, TooManyCombinationsAreMergedByWeight) {
   rule.operands = {all, all};
   rule.results = {all};
   Layout result = Layout::replicated(6);
-  // Two wishes and none for each of six factors: 3^6 = 729.
+  // Two requests and none for each of six factors: 3^6 = 729.
   static_assert(kMaxCombinations < 729);
   ReshardPlanner planner(mesh);
   auto found = settleFactorAxes(mesh, planner, rule,

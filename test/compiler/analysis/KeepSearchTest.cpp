@@ -1,4 +1,4 @@
-//===- KeepSearchTest.cpp - How much a device can keep --------------------===//
+//===- KeepSearchTest.cpp - Tests of the search for saved bytes -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PipelineScheduleTest.cpp - Schedules against their formulas --------===//
+//===- PipelineScheduleTest.cpp - Comparison of schedules with formulas ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,6 +6,7 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/analysis/PipelineSimulation.h"
+#include "test/lib/plans/Expect.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ static PipelineRun run(llvm::StringRef name, const PipelineShape &shape,
                        StageSeconds seconds = {}) {
   std::optional<ScheduleRule> rule = findScheduleRule(name);
   EXPECT_TRUE(rule) << name.str();
-  EXPECT_EQ(explainUnsupportedShape(shape, *rule), std::nullopt);
+  EXPECT_OK(checkShape(shape, *rule));
   PipelineSchedule schedule = buildSchedule(shape, *rule);
   std::vector<StageSeconds> all(shape.stages(), seconds);
   PipelineSimulation simulation =
@@ -222,7 +223,7 @@ TEST(PipelineSchedule, LargePipelinesEnd) {
 
 TEST(PipelineSchedule, SaysWhatItDoesNotSupport) {
   auto explain = [](llvm::StringRef name, PipelineShape shape) {
-    return explainUnsupportedShape(shape, *findScheduleRule(name)).value_or("");
+    return runtime::testing::messageOf(checkShape(shape, *findScheduleRule(name)));
   };
   EXPECT_EQ(explain("1f1b", {4, 2, 8}), "2 stages on each device; the schedule 1f1b expects 1; "
                                         "with more, choose interleaved");

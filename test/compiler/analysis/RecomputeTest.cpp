@@ -1,4 +1,4 @@
-//===- RecomputeTest.cpp - Choices of what to keep against all others -----===//
+//===- RecomputeTest.cpp - Tests of the choice of activations -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ReshardPlanTest.cpp - From one layout to another -------------------===//
+//===- ReshardPlanTest.cpp - Tests of the steps of a reshard --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ReshardReference.h - What reshards do, by definition ---------------===//
+//===- ReshardReference.h - Reference implementation of reshards ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SlotColoringTest.cpp - Which microbatch has which copy --------------===//
+//===- SlotColoringTest.cpp - Tests of the assignment of slots ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StagePartitionTest.cpp - Stages against all others -----------------===//
+//===- StagePartitionTest.cpp - Comparison of stage cuts with all others --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -9,6 +9,7 @@
 #include "compiler/analysis/StagePartition.h"
 
 #include "test/lib/RandomCases.h"
+#include "test/lib/plans/Expect.h"
 
 #include <gtest/gtest.h>
 
@@ -145,14 +146,17 @@ static StagePartitionProblem randomProblem(uint64_t seed, bool whole) {
   return problem;
 }
 
+static std::string messageOf(const StagePartitionProblem &problem) {
+  return runtime::testing::messageOf(checkPartition(problem));
+}
+
 TEST(StagePartition, IsTheBestOfAll) {
   uint64_t possible = 0;
   uint64_t count = forEachRandomCase(1000, [&](uint64_t seed) {
     bool whole = seed % 2;
     StagePartitionProblem problem = randomProblem(seed, whole);
     std::vector<Candidate> best = findBest(problem);
-    ASSERT_EQ(!explainImpossiblePartition(problem), !best.empty())
-        << explainImpossiblePartition(problem).value_or("");
+    ASSERT_EQ(messageOf(problem).empty(), !best.empty()) << messageOf(problem);
     if (best.empty())
       return;
     ++possible;
@@ -254,29 +258,27 @@ TEST(StagePartition, ThousandsOfOpsOnHundredsOfStages) {
 
 TEST(StagePartition, SaysWhatIsImpossible) {
   StagePartitionProblem problem = chain({1, 1, 1, 1}, 5);
-  EXPECT_EQ(explainImpossiblePartition(problem),
+  EXPECT_EQ(messageOf(problem),
             "5 stages; the model can be cut at 3 places, into at most 4; ask for fewer");
   problem.mayCut = {true, true, false, false};
   problem.stages = 3;
-  EXPECT_EQ(explainImpossiblePartition(problem),
+  EXPECT_EQ(messageOf(problem),
             "3 stages; the model can be cut at 1 place, into at most 2; ask for fewer");
   problem.stages = 0;
-  EXPECT_EQ(explainImpossiblePartition(problem), "a model in 0 stages; expected at least one");
-  EXPECT_EQ(explainImpossiblePartition(chain({}, 1)),
-            "a model without ops, which cannot be cut into stages");
+  EXPECT_EQ(messageOf(problem), "a model in 0 stages; expected at least one");
+  EXPECT_EQ(messageOf(chain({}, 1)), "a model without ops, which cannot be cut into stages");
   problem.stages = 2;
   problem.fixedCuts = {2};
-  EXPECT_EQ(explainImpossiblePartition(problem),
-            "a fixed cut before op 2, where the model cannot be cut");
+  EXPECT_EQ(messageOf(problem), "a fixed cut before op 2, where the model cannot be cut");
   problem = chain({1, 1, 1, 1}, 2);
   problem.fixedCuts = {1, 2};
-  EXPECT_EQ(explainImpossiblePartition(problem),
+  EXPECT_EQ(messageOf(problem),
             "2 fixed cuts, which make 3 stages; expected at most 2; remove cuts or ask for more "
             "stages");
   problem.fixedCuts = {2, 2};
-  EXPECT_EQ(explainImpossiblePartition(problem),
+  EXPECT_EQ(messageOf(problem),
             "a fixed cut before op 2 after one before op 2 of 4; expected ascending ones, with an "
             "op in each stage");
   problem.fixedCuts = {4};
-  EXPECT_TRUE(explainImpossiblePartition(problem));
+  EXPECT_TRUE(checkPartition(problem));
 }

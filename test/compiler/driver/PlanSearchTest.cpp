@@ -1,4 +1,4 @@
-//===- PlanSearchTest.cpp - Plans that fit a limit, and the fastest -------===//
+//===- PlanSearchTest.cpp - Tests of the search for a candidate -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RecomputeBitsTest.cpp - What is computed again has the same bits ---===//
+//===- RecomputeBitsTest.cpp - Bitwise tests of recomputation -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- AxisMapsTest.cpp - Which dimensions tensor parallelism splits ------===//
+//===- AxisMapsTest.cpp - Tests of the search for axis maps ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ClusterSpeedsTest.cpp - What passes are told of a cluster ----------===//
+//===- ClusterSpeedsTest.cpp - Tests of the rates of a cluster ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -15,8 +15,8 @@ using namespace dtc::test;
 
 namespace {
 
-/// Links of 4 GB/s and 2 us inside of nodes of 2 devices, cards of 1 GB/s for each device and 10 us
-/// between them.
+/// Links of 4 GB/s and 2 us inside of nodes of 2 devices, network cards of 1 GB/s for each device
+/// and 10 us between them.
 TEST(ClusterSpeeds, LinksAreThoseOfTheAxes) {
   cluster::Cluster cluster = smallCluster(2, 2);
   CompileOptions options;

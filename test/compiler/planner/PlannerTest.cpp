@@ -200,7 +200,7 @@ TEST_F(PlannerSearch, WhereNothingFitsSaysWhatIsMissing) {
   EXPECT_TRUE(choice.ranked.empty());
   ASSERT_TRUE(choice.closest);
   std::string text = formatChoice(choice, options);
-  EXPECT_EQ(text.find("no layout fits: "), 0u) << text;
+  EXPECT_EQ(text.find("no strategy fits: "), 0u) << text;
   for (const char *part : {"a device has 97.7 KiB that a plan may use", "the closest is ",
                            "too much\n", "use devices with ", "times the memory"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
@@ -209,17 +209,20 @@ TEST_F(PlannerSearch, WhereNothingFitsSaysWhatIsMissing) {
 
 TEST_F(PlannerSearch, WhatNoLayoutDividesIsSaid) {
   options.axes = {{"pp", 3}};
-  EXPECT_EQ(errorOf(), "no layout with pp=3 divides 4 devices and a batch of 8 samples; leave out "
-                       "pp=3");
+  EXPECT_EQ(errorOf(),
+            "no strategy with pp=3 divides 4 devices and a batch of 8 samples; leave out "
+            "pp=3");
   options.fixed = {"microbatches"};
   options.base.microbatches = 5;
   options.axes.clear();
-  EXPECT_EQ(errorOf(), "no layout with microbatches=5 divides 4 devices and a batch of 8 samples; "
-                       "leave out microbatches=5");
+  EXPECT_EQ(errorOf(),
+            "no strategy with microbatches=5 divides 4 devices and a batch of 8 samples; "
+            "leave out microbatches=5");
   options.fixed.clear();
   machines = smallCluster(7, 1);
-  EXPECT_EQ(errorOf(), "no layout divides 7 devices and a batch of 8 samples; there are some with "
-                       "--devices 6 or a batch of 14");
+  EXPECT_EQ(errorOf(),
+            "no strategy divides 7 devices and a batch of 8 samples; there are some with "
+            "--devices 6 or a batch of 14");
   options.devices = 9;
   EXPECT_EQ(errorOf(), "9 devices are asked for, the cluster \"small\" has 7");
 }

@@ -1,4 +1,4 @@
-//===- SearchSpaceTest.cpp - The layouts that a planner chooses from -------===//
+//===- SearchSpaceTest.cpp - Tests of the search space --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -99,7 +99,7 @@ TEST_F(SearchSpace, EveryScheduleSupportsItsShape) {
     ASSERT_TRUE(rule) << layout.schedule;
     seen.insert(layout.schedule);
     PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
-    EXPECT_FALSE(explainUnsupportedShape(shape, *rule)) << textOf(layout);
+    EXPECT_FALSE(checkShape(shape, *rule)) << textOf(layout);
   }
   EXPECT_EQ(seen, (std::set<std::string>{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}));
 }

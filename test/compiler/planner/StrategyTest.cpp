@@ -29,6 +29,7 @@ CompileOptions fullOptions() {
   options.zeroAxes = {"dp"};
   options.sequenceParallel = true;
   options.bucketBytes = 12345;
+  options.noOverlap = true;
   options.prefetch = 3;
   options.schedule = "interleaved";
   options.chunks = 2;
@@ -65,6 +66,7 @@ TEST(Strategy, EveryFieldComesBack) {
   EXPECT_EQ(read.zeroAxes, options.zeroAxes);
   EXPECT_EQ(read.sequenceParallel, options.sequenceParallel);
   EXPECT_EQ(read.bucketBytes, options.bucketBytes);
+  EXPECT_EQ(read.noOverlap, options.noOverlap);
   EXPECT_EQ(read.prefetch, options.prefetch);
   EXPECT_EQ(read.schedule, options.schedule);
   EXPECT_EQ(read.chunks, options.chunks);
@@ -82,10 +84,26 @@ TEST(Strategy, EveryFieldComesBack) {
 /// A field that the schema has and formatStrategy() leaves out would be lost.
 TEST(Strategy, EveryFieldIsWritten) {
   std::string text = formatStrategy(fullOptions());
-  for (const char *field :
-       {"mesh", "shard", "microbatches", "accumulate", "zero", "zero_axes", "sequence_parallel",
-        "bucket_bytes", "prefetch", "schedule", "chunks", "stages", "recompute", "memory_limit",
-        "dtype", "grad_reduce_dtype", "link", "device_flops", "device_bandwidth"}) {
+  for (const char *field : {"mesh",
+                            "shard",
+                            "microbatches",
+                            "accumulate",
+                            "zero",
+                            "zero_axes",
+                            "sequence_parallel",
+                            "bucket_bytes",
+                            "no_overlap",
+                            "prefetch",
+                            "schedule",
+                            "chunks",
+                            "stages",
+                            "recompute",
+                            "memory_limit",
+                            "dtype",
+                            "grad_reduce_dtype",
+                            "link",
+                            "device_flops",
+                            "device_bandwidth"}) {
     EXPECT_NE(text.find(std::string("\n") + field), std::string::npos) << field;
     EXPECT_EQ(errorOf(std::string(field) + ": @").find("has no field"), std::string::npos) << field;
   }

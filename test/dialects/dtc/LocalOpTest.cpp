@@ -36,7 +36,8 @@ protected:
     Operation *local = op.buildLocal(builder, operands, getType(resultShape));
     EXPECT_TRUE(succeeded(verify(module.get())));
     EXPECT_EQ(local->getLoc(), op.getLoc());
-    EXPECT_EQ(checkShardingRule(local, cast<OpT>(local).getShardingRule()), "");
+    EXPECT_TRUE(succeeded(checkShardingRule(local, cast<OpT>(local).getShardingRule(),
+                                            [&] { return local->emitError(); })));
     return cast<OpT>(local);
   }
 

@@ -128,7 +128,7 @@ func.func @unused(%x: tensor<4x8xf32>, %w: tensor<8xf32>) {
 
 // -----
 
-// The sum of padded parts that touch is the parts joined: the gradient of a tensor that was taken apart.
+// The sum of padded parts that touch is the parts joined: the gradient of a tensor that was split.
 // CHECK-LABEL: func.func @add_of_pads
 // CHECK-SAME: (%[[X:.*]]: tensor<2x3xf32>, %[[Y:.*]]: tensor<2x5xf32>)
 // CHECK-NEXT: %[[C:.*]] = dtc.concat %[[X]], %[[Y]] dim 1

@@ -26,6 +26,8 @@ func.func @unary(%x: tensor<4x8xf32>, %d: tensor<4x8xf64>, %s: tensor<f32>) {
   %10 = dtc.gelu tanh %x : tensor<4x8xf32>
   // CHECK: dtc.gelu none {{%[^ ,]+}} : tensor<4x8xf32>
   %11 = dtc.gelu none %x : tensor<4x8xf32>
+  // CHECK: dtc.softplus {{%[^ ,]+}} : tensor<4x8xf32>
+  %12 = dtc.softplus %x : tensor<4x8xf32>
   return
 }
 

@@ -99,6 +99,16 @@ func.func @sigmoid(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
   return %y : tensor<2x3xf32>
 }
 
+// CHECK-LABEL: func.func @softplus_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.sigmoid %[[ARG0]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.mul %[[ARG1]], %[[V0]]
+// CHECK: return %[[V1]]
+func.func @softplus(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>) {
+  %y = dtc.softplus %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
 // CHECK-LABEL: func.func @relu_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xf32>
 // CHECK: %[[V0:[^ ,:)]+]] = dtc.relu %[[ARG0]]

@@ -19,6 +19,8 @@ func.func @elementwise(%x: tensor<4x8xf32>, %s: tensor<f32>, %c: tensor<4x8xi1>)
   %tanh = dtc.tanh %x : tensor<4x8xf32>
   // expected-remark@+1 {{sigmoid {} 0=>0 flops 32.}}
   %sigmoid = dtc.sigmoid %x : tensor<4x8xf32>
+  // expected-remark@+1 {{softplus {} 0=>0 flops 32.}}
+  %softplus = dtc.softplus %x : tensor<4x8xf32>
   // expected-remark@+1 {{relu {} 0=>0 flops 32.}}
   %relu = dtc.relu %x : tensor<4x8xf32>
   // expected-remark@+1 {{silu {} 0=>0 flops 32.}}

@@ -21,6 +21,8 @@ func.func @elementwise(%x: tensor<4x8xf32>, %s: tensor<f32>, %c: tensor<4x8xi1>)
   // expected-remark@+1 {{ab->ab a=4 b=8.}}
   %sigmoid = dtc.sigmoid %x : tensor<4x8xf32>
   // expected-remark@+1 {{ab->ab a=4 b=8.}}
+  %softplus = dtc.softplus %x : tensor<4x8xf32>
+  // expected-remark@+1 {{ab->ab a=4 b=8.}}
   %relu = dtc.relu %x : tensor<4x8xf32>
   // expected-remark@+1 {{ab->ab a=4 b=8.}}
   %silu = dtc.silu %x : tensor<4x8xf32>

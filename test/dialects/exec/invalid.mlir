@@ -447,7 +447,7 @@ exec.program @p on @mesh {
   }
   exec.run @t in_loop
   exec.run @t
-  // expected-error@+1 {{'exec.run' op is in_loop behind a run that is not, expected one loop}}
+  // expected-error@+1 {{'exec.run' op is in_loop after a run that is not, expected one loop}}
   exec.run @t microbatch 1 in_loop
 }
 

@@ -60,7 +60,7 @@ private:
 void toDouble(mlir::ModuleOp module);
 
 /// "dp=2,tp=2,pp=2 m=2" -> options with that mesh and that many microbatches. There may follow, in
-/// any order, "zero=3", "sp" (sequence parallel), "accumulate", "shard:batch=dp+tp", "bucket=4096"
+/// any order, "zero=3", "sp" (sequence-parallel), "accumulate", "shard:batch=dp+tp", "bucket=4096"
 /// (bytes), "recompute=full", "dtype=bf16", "grads=bf16" (their type while they are summed),
 /// "optimizer=lion" and, of a pipeline, "schedule=zb-v", "chunks=2" and "stages=h.0|h.1-h.3"
 /// (without spaces). A layout that does not parse ends the program.

@@ -1,4 +1,4 @@
-//===- PlannerCases.cpp - Small models and machines to plan for ------------===//
+//===- PlannerCases.cpp - Small models and clusters for the planner -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlannerCases.h - Small models and machines to plan for --------------===//
+//===- PlannerCases.h - Small models and clusters for the planner ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- TestFabric.h - A network that delays, reorders and fails -----------===//
+//===- TestFabric.h - Test fabric with delays and faults ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -68,10 +68,9 @@ struct TestPrintShardingRulesPass : PassWrapper<TestPrintShardingRulesPass, Oper
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](dtc::ShardingRuleOpInterface op) {
       dtc::ShardingRule rule = op.getShardingRule();
-      if (std::string error = dtc::checkShardingRule(op, rule); !error.empty()) {
-        op->emitError() << "invalid sharding rule: " << error;
+      if (failed(dtc::checkShardingRule(
+              op, rule, [&] { return op->emitError() << "invalid sharding rule: "; })))
         return WalkResult::interrupt();
-      }
       op->emitRemark() << formatRule(rule);
       return WalkResult::advance();
     });

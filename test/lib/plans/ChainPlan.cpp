@@ -61,7 +61,7 @@ private:
     end.slots = slots;
     return end;
   }
-  /// Starts to receive that microbatch and the one behind it.
+  /// Starts to receive that microbatch and the one after it.
   void receiveAhead(End &end, uint32_t microbatch) {
     for (; end.started < std::min(microbatch + 2, microbatches); ++end.started)
       schedule(end.startTask, end.started);
@@ -80,7 +80,7 @@ private:
     bool isFirst = stage == 0, isLast = stage + 1 == stages;
     uint32_t ahead =
         std::min(stages - 1 - stage, microbatches); // forward before the first backward
-    // A validator takes no more copies than there are microbatches.
+    // A verifier takes no more copies than there are microbatches.
     uint32_t slots = std::min(ahead + 2, microbatches), two = std::min(2u, microbatches);
     uint32_t in = slotted(DType::F32, {3}, slots), h = slotted(DType::F32, {3}, slots);
     uint32_t back = slotted(DType::F32, {3}, two), gradient = slotted(DType::F32, {3}, two);

@@ -1,4 +1,4 @@
-//===- DamagePlan.cpp - Plans with random damage --------------------------===//
+//===- DamagePlan.cpp - Random mutation of plans --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

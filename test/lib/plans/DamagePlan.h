@@ -1,4 +1,4 @@
-//===- DamagePlan.h - Plans with random damage ----------------------------===//
+//===- DamagePlan.h - Random mutation of plans ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

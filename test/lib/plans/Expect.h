@@ -9,14 +9,30 @@
 
 #include "support/Error.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 
 namespace dtc::runtime::testing {
 
 inline std::string messageOf(const MaybeError &error) { return error ? error->message : ""; }
 template <typename T> std::string messageOf(const Expected<T> &value) {
   return value ? "" : value.error().message;
+}
+
+/// The value, without which the test cannot go on.
+template <typename T> T take(Expected<T> value) {
+  if (!value) {
+    ADD_FAILURE() << value.error().message;
+    std::abort();
+  }
+  return std::move(*value);
+}
+
+inline void check(const MaybeError &error) {
+  if (error)
+    ADD_FAILURE() << error->message;
 }
 
 inline ::testing::AssertionResult contains(const std::string &text, const std::string &part) {

@@ -62,7 +62,7 @@ private:
   }
 
   void addElementwise() {
-    for (const char *name : {"neg", "exp", "tanh", "sigmoid", "relu", "silu"})
+    for (const char *name : {"neg", "exp", "tanh", "sigmoid", "softplus", "relu", "silu"})
       call(name, {x}, {4, 6});
     call("gelu", {x}, {4, 6}, {{"approximate", stringAttribute("tanh")}});
     call("gelu_grad", {x, y}, {4, 6}, {{"approximate", stringAttribute("none")}});

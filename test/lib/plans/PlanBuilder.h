@@ -25,7 +25,7 @@ using DimAxes = std::vector<Axes>;
 /// Gives a call the attributes that its kernel requires, as 0, false or empty.
 void addRequiredAttributes(plan::KernelCall &call);
 
-/// Builds a plan of one program, or of several with a pipeline axis. Buffers lie one behind the
+/// Builds a plan of one program, or of several with a pipeline axis. Buffers lie one after the
 /// other in the arena, and may be written several times.
 class PlanBuilder {
 public:

@@ -1,4 +1,4 @@
-//===- TimeGuard.h - Work that must come to an end ------------------------===//
+//===- TimeGuard.h - Time limit for tests ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MemoryTimelineTest.cpp - What is in memory during a step ---------===//
+//===- MemoryTimelineTest.cpp - Tests of memory over a step ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PageFuzzTest.cpp - Pages of damaged plans ------------------------===//
+//===- PageFuzzTest.cpp - Fuzz tests of HTML reports ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

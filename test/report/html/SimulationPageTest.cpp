@@ -1,4 +1,4 @@
-//===- SimulationPageTest.cpp - Simulations as pages for browsers -------===//
+//===- SimulationPageTest.cpp - Tests of HTML reports ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

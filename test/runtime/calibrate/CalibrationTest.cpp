@@ -35,6 +35,7 @@ const std::set<std::string> kernelsWithTimes = {"neg",
                                                 "rsqrt",
                                                 "tanh",
                                                 "sigmoid",
+                                                "softplus",
                                                 "relu",
                                                 "silu",
                                                 "gelu",
@@ -147,7 +148,7 @@ TEST(KernelCases, AreCallsOfTheContract) {
 }
 
 TEST(KernelCases, AttentionHasTheFlopsOfPlans) {
-  // 2 products of [128 x 32] by [32 x 128] for 16 x 4 heads, half of them behind the mask.
+  // 2 products of [128 x 32] by [32 x 128] for 16 x 4 heads, half of them masked.
   EXPECT_EQ(attentionFlops(false, {16, 4, 128, 32}), 2.0 * 16 * 4 * 128 * 128 * 32);
   EXPECT_EQ(attentionFlops(true, {16, 4, 128, 32}), 5.0 * 16 * 4 * 128 * 128 * 32);
   std::unique_ptr<Backend> backend = createCpuBackend();

@@ -1,4 +1,4 @@
-//===- CheckpointSaverTest.cpp - Saving while training goes on ------------===//
+//===- CheckpointSaverTest.cpp - Tests of asynchronous checkpoints --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

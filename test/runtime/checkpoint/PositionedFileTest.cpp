@@ -20,8 +20,8 @@ using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 TEST(PositionedFile, PartsInAnyOrderMakeTheFile) {
-  // Parts of all sizes, some with the alignment that goes past the page cache and some without,
-  // which share blocks with each other.
+  // Parts of all sizes, some with the alignment that goes past the system's page cache and some
+  // without, which share blocks with each other.
   TempDir dir;
   forEachRandomCase(20, [&](uint64_t seed) {
     std::mt19937_64 random(seed);

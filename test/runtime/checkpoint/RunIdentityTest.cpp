@@ -1,4 +1,4 @@
-//===- RunIdentityTest.cpp - Changes between parts of a run ---------------===//
+//===- RunIdentityTest.cpp - Tests of the identity of a run ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ControlAddressTest.cpp - Where a process can be reached -------------===//
+//===- ControlAddressTest.cpp - Tests of network addresses ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

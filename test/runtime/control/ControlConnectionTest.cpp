@@ -1,4 +1,4 @@
-//===- ControlConnectionTest.cpp - Notices that a process is lost ----------===//
+//===- ControlConnectionTest.cpp - Tests of the control connection --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

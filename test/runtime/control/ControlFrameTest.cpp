@@ -1,4 +1,4 @@
-//===- ControlFrameTest.cpp - What processes tell each other ---------------===//
+//===- ControlFrameTest.cpp - Tests of control messages -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FindingsTest.cpp - Why a run ends -----------------------------------===//
+//===- FindingsTest.cpp - Tests of the first cause of an end --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- BatchLoaderTest.cpp - Batches that are read ahead ------------------===//
+//===- BatchLoaderTest.cpp - Tests of prefetched batches ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

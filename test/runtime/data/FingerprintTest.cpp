@@ -1,4 +1,4 @@
-//===- FingerprintTest.cpp - What tells data sets apart -------------------===//
+//===- FingerprintTest.cpp - Tests of fingerprints of data sets -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PermutationTest.cpp - An order of samples that is not stored -------===//
+//===- PermutationTest.cpp - Tests of permutations ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SafetensorsShardsTest.cpp - Tensors in one file or several ---------===//
+//===- SafetensorsShardsTest.cpp - Tests of split weights files -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

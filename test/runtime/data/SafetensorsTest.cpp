@@ -1,4 +1,4 @@
-//===- SafetensorsTest.cpp - Tensors in files -----------------------------===//
+//===- SafetensorsTest.cpp - Tests of safetensors files -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FlightRingTest.cpp - What a device has sent and received last -------===//
+//===- FlightRingTest.cpp - Tests of recorded communications --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

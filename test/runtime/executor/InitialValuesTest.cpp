@@ -1,4 +1,4 @@
-//===- InitialValuesTest.cpp - How state tensors start --------------------===//
+//===- InitialValuesTest.cpp - Tests of initial values --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- InjectionTest.cpp - A number that is not finite, on purpose --------===//
+//===- InjectionTest.cpp - Tests of injected non-finite numbers -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- OverlapTest.cpp - Collectives beside kernels -----------------------===//
+//===- OverlapTest.cpp - Tests of overlapped collectives ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PaddedShardTest.cpp - Shards of what the mesh does not divide ------===//
+//===- PaddedShardTest.cpp - Tests of padded shards -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

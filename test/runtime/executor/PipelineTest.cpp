@@ -36,7 +36,7 @@ static std::unique_ptr<Session> makeSession(std::shared_ptr<const plan::Plan> pl
   return std::move(*session);
 }
 
-/// Without the validator: for plans that it would refuse.
+/// Without the verifier: for plans that it would refuse.
 static std::unique_ptr<Session> makeUnchecked(std::shared_ptr<const plan::Plan> plan) {
   auto backend = createFakeBackend();
   auto prepared = PreparedPlan::create(std::move(plan), *backend, 1);

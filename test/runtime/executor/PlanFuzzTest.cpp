@@ -1,4 +1,4 @@
-//===- PlanFuzzTest.cpp - Plans with damaged bytes ------------------------===//
+//===- PlanFuzzTest.cpp - Fuzz tests of plan files ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SessionTest.cpp - A plan at work -----------------------------------===//
+//===- SessionTest.cpp - Tests of sessions --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

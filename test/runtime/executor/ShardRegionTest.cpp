@@ -1,4 +1,4 @@
-//===- ShardRegionTest.cpp - Where a shard lies in its tensor -------------===//
+//===- ShardRegionTest.cpp - Tests of index ranges of shards --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

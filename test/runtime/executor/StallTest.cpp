@@ -1,4 +1,4 @@
-//===- StallTest.cpp - Steps that do not end by themselves ----------------===//
+//===- StallTest.cpp - Tests of stalled steps -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -53,7 +53,7 @@ private:
   std::shared_future<void> released = promise.get_future().share();
 };
 
-/// What step() says of a plan that the validator need not accept.
+/// What step() says of a plan that the verifier need not accept.
 MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, SessionOptions options,
                   std::shared_ptr<const Backend> backend = createFakeBackend()) {
   auto prepared = PreparedPlan::create(std::move(plan), *backend, 1);

@@ -1,4 +1,4 @@
-//===- StepsInFlightTest.cpp - A step that begins before another has ended -===//
+//===- StepsInFlightTest.cpp - Tests of two steps in flight ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FabricConformanceTest.cpp - What every fabric is -------------------===//
+//===- FabricConformanceTest.cpp - Conformance tests of fabrics -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

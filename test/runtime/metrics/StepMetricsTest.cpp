@@ -1,4 +1,4 @@
-//===- StepMetricsTest.cpp - What is known after a step --------------------===//
+//===- StepMetricsTest.cpp - Tests of the metrics of a step ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ChromeTraceTest.cpp - Traces for people ----------------------------===//
+//===- ChromeTraceTest.cpp - Tests of Chrome traces -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

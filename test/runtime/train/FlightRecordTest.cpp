@@ -1,4 +1,4 @@
-//===- FlightRecordTest.cpp - What a process was at when a run ended -------===//
+//===- FlightRecordTest.cpp - Tests of flight records ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- OwnRowsTest.cpp - The part of a batch that a process needs ----------===//
+//===- OwnRowsTest.cpp - Tests of the rows that a process reads -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ProgressReportTest.cpp - What a run says on its way -----------------===//
+//===- ProgressReportTest.cpp - Tests of the progress lines of a run ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -146,8 +146,8 @@ TEST_F(SkippedStep, TenInARowEndTheRun) {
   usePlan(/*scalesLoss=*/false);
   useNumbers({INFINITY});
   EXPECT_ERROR(run(),
-               "the norm of the gradient is inf and the loss is 1 at step 10, and 10 steps in "
-               "a row were skipped because of such gradients; lower the learning rate");
+               "the norm of the gradient is inf and the loss is 1 at step 10, and 10 consecutive "
+               "steps were skipped because of such gradients; lower the learning rate");
   EXPECT_EQ(metrics().size(), 10u);
   EXPECT_FALSE(std::filesystem::exists(options.savePath));
   options.steps = 9;
@@ -165,8 +165,9 @@ TEST_F(SkippedStep, TenAtTheLowestLossScaleEndTheRun) {
   options.lossScale = 4;
   // With 4 and 2 in two steps, with 1 in ten.
   auto result = run();
-  EXPECT_ERROR(result, "at step 12, and 10 steps in a row were skipped because of such gradients "
-                       "although the loss scale is at its minimum of 1; lower the learning rate");
+  EXPECT_ERROR(result,
+               "at step 12, and 10 consecutive steps were skipped because of such gradients "
+               "although the loss scale is at its minimum of 1; lower the learning rate");
   EXPECT_ERROR(result, "compile with --dtype bf16");
   EXPECT_EQ(metrics().back()["loss_scale"], 1);
 }
@@ -178,7 +179,7 @@ TEST_F(SkippedStep, ALossThatIsNotFiniteInAnotherStepEndsTheRun) {
   EXPECT_FALSE(std::filesystem::exists(options.savePath));
   // Where the gradient says the same, the step is skipped.
   useNumbers({INFINITY}, NAN);
-  EXPECT_ERROR(run(), "the loss is nan at step 10, and 10 steps in a row were skipped");
+  EXPECT_ERROR(run(), "the loss is nan at step 10, and 10 consecutive steps were skipped");
 }
 
 TEST_F(SkippedStep, LossScaleFlagsNeedAPlanThatScales) {

@@ -1,4 +1,4 @@
-//===- SkippedStepsTest.cpp - Skipped steps in a row ----------------------===//
+//===- SkippedStepsTest.cpp - Consecutive skipped steps -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

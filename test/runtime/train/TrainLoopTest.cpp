@@ -244,8 +244,8 @@ TEST_F(TrainLoop, GradientsThatStayNonfiniteAreAnError) {
   options.steps = 20;
   // The first step takes the parameter to where its gradient has no finite norm.
   EXPECT_ERROR(run(),
-               "the norm of the gradient is inf and the loss is inf at step 11, and 10 steps "
-               "in a row were skipped because of such gradients; lower the learning rate "
+               "the norm of the gradient is inf and the loss is inf at step 11, and 10 "
+               "consecutive steps were skipped because of such gradients; lower the learning rate "
                "(--lr 1e+30), look for values in the data");
   EXPECT_FALSE(std::filesystem::exists(options.savePath));
   EXPECT_EQ(metrics().size(), 11u);
@@ -338,11 +338,12 @@ TEST_F(TrainLoop, PrintsTheProfile) {
   EXPECT_TRUE(contains(log, "sgd "));
   EXPECT_TRUE(contains(log, "all_reduce sent 480 B in all"));
   EXPECT_TRUE(contains(log, "collectives: "));
-  EXPECT_TRUE(contains(log, "% hidden behind compute\n"));
+  EXPECT_TRUE(contains(log, "% overlapped with computation\n"));
 }
 
 TEST(ProgressReport, CollectiveTime) {
-  EXPECT_EQ(formatCollectiveTime({2, 0.5}), "collectives: 2.000 s, 75% hidden behind compute\n");
+  EXPECT_EQ(formatCollectiveTime({2, 0.5}),
+            "collectives: 2.000 s, 75% overlapped with computation\n");
   EXPECT_EQ(formatCollectiveTime({}), "");
 }
 

@@ -1,4 +1,4 @@
-//===- TrainOptionsTest.cpp - What dtc-run is asked to do -----------------===//
+//===- TrainOptionsTest.cpp - Tests of the options of training ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

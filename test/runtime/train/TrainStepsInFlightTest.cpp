@@ -253,7 +253,7 @@ TEST_F(TrainStepsInFlight, WhatComesAfterADivergenceIsNotTakenIn) {
   options.checkpointEvery = {1000, 0};
   auto expected = runOnHost();
   ASSERT_FALSE(expected);
-  EXPECT_ERROR(expected, "at step 11, and 10 steps in a row were skipped");
+  EXPECT_ERROR(expected, "at step 11, and 10 consecutive steps were skipped");
   std::vector<nlohmann::json> lines = metrics();
   EXPECT_EQ(lines.size(), 11u);
   // The twelfth step is in flight when the eleventh is found to be one too many.

@@ -1,4 +1,4 @@
-//===- WeightsTest.cpp - Parameters from and to files ---------------------===//
+//===- WeightsTest.cpp - Tests of reading and writing parameters ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ClusterChecksTest.cpp - Clusters that make no sense ----------------===//
+//===- ClusterChecksTest.cpp - Tests of the checks of clusters ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

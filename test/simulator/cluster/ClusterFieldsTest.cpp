@@ -1,4 +1,4 @@
-//===- ClusterFieldsTest.cpp - Numbers of clusters out of their range -----===//
+//===- ClusterFieldsTest.cpp - Tests of the ranges of cluster fields ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CollectiveTimeTest.cpp - How long moving bytes takes ---------------===//
+//===- CollectiveTimeTest.cpp - Tests of the costs of collectives ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -171,7 +171,7 @@ TEST(CollectiveTime, SeveralMembersInEachNode) {
   double scatter = 3 * (2.5e5 / 100 + 1) + 1.25e5 / (50.0 / 4) + 10;
   expectTime(CollectiveKind::ReduceScatter, 1e6, eight, std::min(scatter, 7e6 / 8 / 50 + 16),
              scatter < 7e6 / 8 / 50 + 16 ? Hierarchical : Ring);
-  // Half of each member's input leaves the node, through a quarter of its cards.
+  // Half of each member's input leaves the node, through a quarter of its network cards.
   expectTime(CollectiveKind::AllToAll, 1e6, eight, 5e5 / (50.0 / 4) + 3 * 1 + 10, Ring);
   // The members of a node send at the same time.
   expectTime(CollectiveKind::Permute, 1e6, eight, 1e6 / (50.0 / 4) + 10, Ring);

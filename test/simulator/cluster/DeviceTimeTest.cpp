@@ -1,4 +1,4 @@
-//===- DeviceTimeTest.cpp - How long a device computes --------------------===//
+//===- DeviceTimeTest.cpp - Tests of the costs of kernels -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- TimeTableTest.cpp - Between the points that were measured ----------===//
+//===- TimeTableTest.cpp - Tests of interpolated times --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

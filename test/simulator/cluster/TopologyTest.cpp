@@ -1,4 +1,4 @@
-//===- TopologyTest.cpp - Where the devices of a mesh are -----------------===//
+//===- TopologyTest.cpp - Tests of the assignment of devices --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -103,7 +103,7 @@ TEST(Topology, GroupsThatStraddleNodes) {
   GroupShape straddles = topology.group(4, {"tp"});
   EXPECT_EQ(straddles.nodes, 2);
   EXPECT_EQ(straddles.perNode, 2);
-  // Of the first node's cards one member has a quarter; of the second node's two have all.
+  // Of the first node's network cards one member has a quarter; of the second node's two have all.
   EXPECT_EQ(straddles.networkBandwidth, 10.0 / 4 * 0.5);
   EXPECT_EQ(topology.slowestGroup(0, {"tp"}), straddles);
 }
@@ -112,7 +112,7 @@ TEST(Topology, GroupsThatStraddleNodes) {
 TEST(Topology, CardsOfDevices) {
   cluster::Cluster cluster = threeNodes();
   cluster.mutable_network()->Clear();
-  cluster.mutable_node_kinds(0)->set_network_bandwidth(0); // that of its cards
+  cluster.mutable_node_kinds(0)->set_network_bandwidth(0); // that of its devices
   Topology all = topologyOf(cluster, {{"dp", 3}, {"tp", 4}});
   EXPECT_EQ(all.group(0, {"dp"}).networkBandwidth, 10);
   EXPECT_EQ(all.group(0, {"dp", "tp"}).networkBandwidth, 40);
@@ -137,7 +137,7 @@ TEST(Topology, KindsOfNodesAreInTheirOrder) {
   EXPECT_EQ(kinds[0]->name(), "plain");
   EXPECT_EQ(kinds[1]->name(), "other");
   EXPECT_EQ(topologyOf(pairAndSingles(), {{"dp", 2}}).kindsOf(0).size(), 1u);
-  // The least of the nodes' cards holds.
+  // The least of the nodes' network cards holds.
   EXPECT_EQ(topology.group(0, {"dp"}).networkBandwidth, 4);
 }
 

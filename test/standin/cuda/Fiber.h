@@ -34,7 +34,7 @@ public:
   /// From the fiber to where resume() was called.
   void suspend();
 
-  /// Whether `address` is in the page below the stack, which cannot be accessed.
+  /// Whether `address` is in the guard page below the stack, which cannot be accessed.
   bool isBelowStack(const void *address) const;
 
 private:

@@ -32,7 +32,7 @@ struct Allocation {
   int device;
   bool freed = false;
 
-  // The pages with the data, and the mapping, which has others around them.
+  // Pages with the data, and the mapping, which has others around them.
   std::byte *pages, *mapping;
   size_t pageBytes, mappingBytes;
 };

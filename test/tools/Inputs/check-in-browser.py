@@ -1,7 +1,7 @@
 """Opens a page in a real browser without network: check-in-browser.py BROWSER PAGE SCRATCH [--dark]
 
 A copy of the page with a script that measures it is loaded, and the browser prints what became of it. Everything has a
-size, nothing is wider than the page, no text of a picture reaches out of it, the buttons work, and the browser finds
+size, nothing is wider than the report, no text of a figure reaches out of it, the buttons work, and the browser finds
 nothing to complain about.
 """
 
@@ -66,7 +66,7 @@ run = subprocess.run([*command, "file://" + copy], capture_output=True, text=Tru
 shutil.rmtree(os.path.join(scratch, "profile"), ignore_errors=True)
 found = re.search(r'<pre id="measured">(.*?)</pre>', run.stdout, re.DOTALL)
 if run.returncode != 0 or not found:
-    sys.exit(f"{browser} has not measured the page (status {run.returncode}):\n{run.stderr[-3000:]}")
+    sys.exit(f"{browser} has not measured the report (status {run.returncode}):\n{run.stderr[-3000:]}")
 result = json.loads(html.unescape(found.group(1)))
 
 failures = []
@@ -84,15 +84,15 @@ check(len(result["sections"]) >= 6, f"sections {result['sections']}")
 for name, width, height in result["sections"]:
     check(width > 900 and height > 60, f"section {name} is {width} x {height}")
 kinds = {picture[0] for picture in result["pictures"]}
-check(kinds == {"topology", "step", "times", "memory"}, f"pictures {kinds}")
+check(kinds == {"topology", "step", "times", "memory"}, f"figures {kinds}")
 for kind, width, height, shapes in result["pictures"]:
-    check(width > 900 and height > 30 and shapes > 1, f"picture {kind} is {width} x {height} with {shapes} shapes")
+    check(width > 900 and height > 30 and shapes > 1, f"figure {kind} is {width} x {height} with {shapes} shapes")
 check(result["tables"] >= 5, f"{result['tables']} tables")
-check(not result["outside"], f"text outside of its picture: {result['outside']}")
-check(not result["wider"] and not result["scrolls"], f"wider than the page: {result['wider']}")
+check(not result["outside"], f"text outside of its figure: {result['outside']}")
+check(not result["wider"] and not result["scrolls"], f"wider than the report: {result['wider']}")
 check(result["buttons"] == 4 and abs(result["zoom"] - 2) < 0.01, f"{result['buttons']} buttons, zoom {result['zoom']}")
 light = sum(int(number) for number in re.findall(r"\d+", result["ground"])[:3]) > 384
 check(light != dark, f"the ground is {result['ground']}")
 if failures:
     sys.exit("\n".join([path, *failures]))
-print(f"{len(result['sections'])} sections and {len(result['pictures'])} pictures, {'dark' if dark else 'light'}")
+print(f"{len(result['sections'])} sections and {len(result['pictures'])} figures, {'dark' if dark else 'light'}")

@@ -1,6 +1,6 @@
 """Checks a page of dtc-plan simulate --report: check-page.py FILE SECTION...
 
-It is XML and HTML at once, has these sections, refers to nothing outside of itself, and says in words what its pictures
+It is XML and HTML at once, has these sections, refers to nothing outside of itself, and says in words what its figures
 and tables show.
 """
 
@@ -65,8 +65,8 @@ for section in root.iter("section"):
     check(section.find("h2") is not None, "a section without heading")
 pictures = [svg for svg in root.iter(SVG + "svg") if svg.get("aria-hidden") is None]
 for svg in pictures:
-    check(svg.get("role") == "img" and svg[0].tag == SVG + "title" and svg[1].tag == SVG + "desc", "a picture without words")
-    check(svg[0].text.strip() and svg[1].text.strip(), "a picture with empty words")
+    check(svg.get("role") == "img" and svg[0].tag == SVG + "title" and svg[1].tag == SVG + "desc", "a figure without words")
+    check(svg[0].text.strip() and svg[1].text.strip(), "a figure with empty words")
 tables = list(root.iter("table"))
 for table in tables:
     check(table.find("caption") is not None, "a table without caption")
@@ -74,4 +74,4 @@ for table in tables:
     check(head and all(cell.get("scope") == "col" for cell in head), "a table without head")
     for row in table.findall("tbody/tr"):
         check(len(row) == len(head), f"a row of {len(row)} cells under {len(head)} columns")
-print(f"{len(found)} sections, {len(pictures)} pictures, {len(tables)} tables")
+print(f"{len(found)} sections, {len(pictures)} figures, {len(tables)} tables")

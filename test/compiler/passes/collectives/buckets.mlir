@@ -41,7 +41,7 @@ func.func @one_by_one(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// 64 bytes: a bucket goes off with the collective that fills it, here the second of 32 bytes each, though nothing needs
+// 64 bytes: a bucket is closed with the collective that fills it, here the second of 32 bytes each, though nothing needs
 // it yet. The third begins the next one.
 // CHECK-LABEL: func.func @full
 // CHECK-NEXT: %[[A:.*]] = dtc.exp
@@ -88,7 +88,7 @@ func.func @large(%x: tensor<8xf32>, %u: tensor<2xf32>, %v: tensor<4xf32>) -> (te
 
 // -----
 
-// Who meets whom, how, and with what type: each kind has its own bucket.
+// The group, the kind and the element type: each kind has its own bucket.
 // CHECK-LABEL: func.func @kinds
 // CHECK-DAG: dist.bucket -> tensor<1xf32>, tensor<2xf32> {
 // CHECK-DAG: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<1xf32>

@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --dtc-optimize-collectives=bucket-bytes=40 | FileCheck %s
 
 // A follower, %f, fills a bucket that waits over its axes. What follows it, %g, large enough to stay alone, must come
-// behind that bucket.
+// after that bucket.
 // CHECK-LABEL: func.func @follower_fills_bucket
 // CHECK: dist.all_reduce sum %{{.*}} over @mesh ["dp"]
 // CHECK: %[[B:.*]]:3 = dist.bucket

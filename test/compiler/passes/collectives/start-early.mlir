@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --dtc-optimize-collectives=bucket-bytes=0 | FileCheck %s
 
-// A collective starts behind the op that makes its operand, so that what does not need it can run beside it.
+// A collective starts right after the op that makes its operand, so that what does not need it can run beside it.
 // CHECK-LABEL: func.func @behind_operand
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
 // CHECK-NEXT: %[[A:.*]] = dtc.exp %[[X]]
@@ -21,7 +21,7 @@ func.func @behind_operand(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Every kind, in a chain: each one behind the one before.
+// Every kind, in a chain: each one after the one before.
 // CHECK-LABEL: func.func @kinds
 // CHECK-NEXT: %[[A:.*]] = dtc.exp
 // CHECK-NEXT: %[[P:.*]] = dist.permute %[[A]]

@@ -114,7 +114,7 @@ func.func @dimensions(%x: tensor<4x4xf32> {dtc.input = "x", dtc.global_shape = a
 
 // -----
 
-// In the loop. Gradients are gradients through a bucket: before it, in it and behind it. An empty bucket is nothing.
+// In the loop. Gradients are gradients through a bucket: before it, in it and after it. An empty bucket is nothing.
 // CHECK-LABEL: exec.program @loop
 // CHECK: %[[S:[^ ]*]] = exec.buffer activation : memref<2xf32>
 // CHECK-NEXT: %[[N:[^ ]*]] = exec.buffer activation : memref<2xf32>

@@ -2,7 +2,7 @@
 // RUN: dtc-opt %s --dtc-lower-to-exec --dtc-plan-memory | FileCheck %s --check-prefix=MEMORY
 
 // A task for each fragment, for the start of each receive and for the end of each send, and runs in the schedule's order. A
-// receive is finished where the first fragment behind it begins, a send starts at the end of the fragment before it.
+// receive is finished where the first fragment after it begins, a send starts at the end of the fragment before it.
 // Buffers that only one task uses have no slots, others one for each microbatch that is there at once: 0 for now. What is
 // sent, received or handed on to another fragment is not worked on in place: it may still be on its way, or needed.
 // CHECK-LABEL: exec.program @step.0 on @mesh attributes {pipeline = {schedule = "1f1b", stages = 2 : i64}} {
@@ -92,7 +92,7 @@
 // CHECK-NEXT: exec.finish @channel.3
 // CHECK-NEXT: }
 
-// Two microbatches are between the beginning of a value's life and its end at most: forward and backward of device 0, the
+// Two microbatches are between the beginning of a value's live range and its end at most: forward and backward of device 0, the
 // start of a receive and its use, a value and the end of its send. What lives once a step may lie where slots were.
 // MEMORY-LABEL: exec.program @step.0
 // MEMORY-SAME: arena_bytes = 768 : i64, arena_lower_bound = 768 : i64

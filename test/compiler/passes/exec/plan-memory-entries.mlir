@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --dtc-plan-memory | FileCheck %s
 
 // All programs have the same states in the same order at the same offsets: those that one of them lacks are added, the
-// rest of each arena lies behind them.
+// rest of each arena follows them.
 // CHECK-LABEL: exec.program @step on
 // CHECK-DAG: %[[W:.*]] = exec.buffer parameter at 0 : memref<16xf32>
 // CHECK-DAG: %[[M:.*]] = exec.buffer optimizer_state at 64 : memref<20xf32>

@@ -42,7 +42,7 @@ exec.program @done on @mesh {
 
 // -----
 
-// Behind the wait a place is free again.
+// After the wait a place is free again.
 // CHECK-LABEL: exec.program @after_wait
 // CHECK-SAME: {arena_bytes = 192 : i64, arena_lower_bound = 192 : i64
 dist.mesh @mesh <"dp"=2>

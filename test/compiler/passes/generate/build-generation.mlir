@@ -2,7 +2,7 @@
 // RUN: dtc-opt %s --dtc-build-generation=phase=decode --split-input-file | FileCheck %s --check-prefix=DECODE
 
 // A layer of attention with a table of positions of which the model uses the first rows, a norm, residuals and dropout.
-// The prefill takes all positions as far as attention, and one behind it; keys and values begin at position 0.
+// The prefill takes all positions as far as attention, and one after it; keys and values begin at position 0.
 // PREFILL-LABEL: func.func @prefill
 // PREFILL-SAME: %[[WTE:[^:]*]]: tensor<64x16xf32> {dtc.axes = ["vocab", ""], dtc.param = "wte"}
 // PREFILL-SAME: %[[TOKENS:[^:]*]]: tensor<4x24xi32> {dtc.axes = ["batch", "sequence"], dtc.input = "tokens"}
@@ -76,7 +76,7 @@ func.func @loss(%wte: tensor<64x16xf32> {dtc.param = "wte", dtc.axes = ["vocab",
 
 // -----
 
-// Layers without names have caches with names of their own. What is computed of a prompt behind the first attention goes
+// Layers without names have caches with names of their own. What is computed of a prompt after the first attention goes
 // through whole sequences where another attention needs it.
 // PREFILL-LABEL: func.func @prefill
 // PREFILL-SAME: {dtc.cache = "attention.keys"}

@@ -20,8 +20,8 @@
 // KINDS: error: stages have the range 'wte-h.1', expected two layers of one kind in order, such as h.0-h.3
 // BACKWARDS: error: stages have the range 'h.1-h.0', expected two layers of one kind in order, such as h.0-h.3
 // TWICE: error: the layer 'h.1' is in stages 0 and 1, expected one
-// ORDER: loc("h.0.fc"): the layer 'h.0' is put in stage 0, behind an op of stage 1; stages must rise along the program
-// FALLING: loc("h.1.fc"): the layer 'h.1' is put in stage 0, behind an op of stage 1; stages must rise along the program
+// ORDER: loc("h.0.fc"): the layer 'h.0' is put in stage 0, after an op of stage 1; stages must rise along the program
+// FALLING: loc("h.1.fc"): the layer 'h.1' is put in stage 0, after an op of stage 1; stages must rise along the program
 // SKIPPED: loc("h.1.fc"): stage 2 has no op: the program goes from stage 1 to stage 3 here
 
 dist.mesh @mesh <"pp"=2 pipeline link 1.0e12 0.0, "micro"=4 temporal> {device_flops = 1.0e9, device_bandwidth = 1.0e12}

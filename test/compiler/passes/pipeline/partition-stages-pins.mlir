@@ -4,7 +4,7 @@
 // RUN: dtc-opt %s --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages='stages=h.0,wte|ln_f,h.1-h.2' 2>/dev/null | FileCheck %s --check-prefix=REVERSED
 // RUN: dtc-opt %s --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages='chunks=2 stages={wte| h.0 , h.1 |h.2|ln_f}' 2>/dev/null | FileCheck %s --check-prefix=CHUNKS
 
-// Layers by their names, which are those of locations up to the first number; the loss has none and stays behind ln_f.
+// Layers by their names, which are those of locations up to the first number; the loss has none and stays after ln_f.
 // LAYERS: dtc.einsum{{.*}}#dist.stage<0 forward>
 // LAYERS: dtc.einsum{{.*}}#dist.stage<0 forward>
 // LAYERS: dtc.einsum{{.*}}#dist.stage<0 forward>

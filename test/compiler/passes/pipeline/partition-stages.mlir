@@ -45,7 +45,7 @@ func.func @seven_layers(%x: tensor<64x64xf32> {dtc.input = "x", dtc.axes = ["bat
 
 // -----
 
-// Not ops are counted but their time: the first layer is as long as the four behind it.
+// Not ops are counted but their time: the first layer is as long as the four after it.
 // CHECK-LABEL: func.func @unequal_layers(
 // CHECK: dtc.einsum "bi,ih->bh"{{.*}}dist.stage = #dist.stage<0 forward>
 // CHECK: dtc.einsum "bh,ho->bo"{{.*}}dist.stage = #dist.stage<0 forward>

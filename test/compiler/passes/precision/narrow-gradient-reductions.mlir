@@ -4,7 +4,7 @@
 
 // DTYPE: error: unknown dtype 'f32'; known are bf16 and f16
 
-// A gradient is rounded before it is summed and widened behind. The sum is the same for its norm and for the optimizer; the
+// A gradient is rounded before it is summed and widened after it. The sum is the same for its norm and for the optimizer; the
 // sum of the loss is left alone.
 // CHECK-LABEL: func.func @all_reduce(
 // CHECK-SAME: %[[P:[^:]*]]: tensor<4xf32>, %[[G:[^:]*]]: tensor<4xf32>, %[[L:[^:]*]]: tensor<f32>
@@ -53,7 +53,7 @@ func.func @scattered(%p: tensor<4xf32>, %a: tensor<2x4xf32>, %b: tensor<8xf32>, 
 
 // -----
 
-// A gradient that was made in 16 bits is summed as it was made: its widening goes behind the sum.
+// A gradient that was made in 16 bits is summed as it was made: its widening comes after the sum.
 // CHECK-LABEL: func.func @widened(
 // CHECK-SAME: %[[P:[^:]*]]: tensor<4xf32>, %[[G:[^:]*]]: tensor<4xbf16>
 // CHECK-NEXT: %[[SUM:.*]] = dist.all_reduce sum %[[G]] over @mesh ["dp"] : tensor<4xbf16>

@@ -6,7 +6,7 @@
 // RUN: cmp %t.1 %t.2
 // RUN: grep -c "remark: 'dtc.* has tensors with contradicting shardings" %t.1 | grep -x 3
 
-// A wish of priority 1 gives way to one of priority 0, wherever that comes from: there is no conflict to settle.
+// A request of priority 1 gives way to one of priority 0, wherever that comes from: there is no conflict to resolve.
 // CHECK-LABEL: func.func @attribute(
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.input = "x"}
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.input = "y"}
@@ -20,7 +20,7 @@ func.func @attribute(%x: tensor<8x8xf32> {dtc.input = "x", dist.sharding = #dist
 
 // -----
 
-// Where nothing of priority 0 uses the axis, the wish of priority 1 holds, and goes on.
+// Where nothing of priority 0 uses the axis, the request of priority 1 holds, and goes on.
 // CHECK-LABEL: func.func @later(
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>, dtc.input = "x"}
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>, dtc.input = "y"}
@@ -33,7 +33,7 @@ func.func @later(%x: tensor<8x8xf32> {dtc.input = "x", dist.sharding = #dist.sha
 
 // -----
 
-// Of two wishes for one axis the more urgent one wins: 1 before 2, though 2 comes first.
+// Of two requests for one axis the more urgent one wins: 1 before 2, though 2 comes first.
 // CHECK-LABEL: func.func @second(
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>, dtc.input = "x"}
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>, dtc.input = "y"}
@@ -60,7 +60,7 @@ func.func @closed(%x: tensor<8x8xf32> {dtc.input = "x", dist.sharding = #dist.sh
 
 // -----
 
-// An open dimension is extended behind the axes that it has.
+// An open dimension is extended after the axes that it has.
 // CHECK-LABEL: func.func @extended(
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "tp"}, {}]>, dtc.input = "x"}
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "tp"}, {}]>, dtc.input = "y"}

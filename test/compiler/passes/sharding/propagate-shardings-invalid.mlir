@@ -186,7 +186,7 @@ func.func @two_constraints(%x: tensor<4x4xf32> {dtc.input = "x"}) {
   %0 = dtc.exp %x : tensor<4x4xf32>
   // expected-note@+1 {{here it is constrained to [{"dp"}, {}]}}
   %1 = dist.constrain %0 to <@mesh, [{"dp"}, {}]> : tensor<4x4xf32>
-  // expected-error@+1 {{a value is constrained to [{}, {"tp"}], and to another sharding elsewhere; constrain it once, and what must lie differently behind that}}
+  // expected-error@+1 {{a value is constrained to [{}, {"tp"}], and to another sharding elsewhere; constrain it once, and what must lie differently after that}}
   %2 = dist.constrain %0 to <@mesh, [{}, {"tp"}]> : tensor<4x4xf32>
   return
 }

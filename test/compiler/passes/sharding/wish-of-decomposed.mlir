@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --dtc-propagate-shardings="shard=embed=tp,res=dp@1" | FileCheck %s
 
-// A softmax whose row is split is written as simpler ops before the less urgent wish for its result comes: the wish is then
+// A softmax whose row is split is written as simpler ops before the less urgent request for its result comes: the request is then
 // for what stands for it.
 // CHECK-LABEL: func.func @wish
 // CHECK-NOT: dtc.softmax

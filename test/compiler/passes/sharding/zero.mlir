@@ -4,7 +4,7 @@
 // RUN: dtc-opt %s --dtc-build-train-step --canonicalize --cse --dtc-propagate-shardings="shard=batch=dp,mlp=tp zero-stage=3 zero-axes=dp" | FileCheck %s --check-prefixes=STEP,STATE1,SPLIT,GRAD
 
 // What each stage of ZeRO splits over dp, in addition to what tp splits. The weight of six by four is split along its first
-// dimension, which divides; the one of one by four along the second, behind tp.
+// dimension, which divides; the one of one by four along the second, after tp.
 // STEP-LABEL: func.func @train_step(
 
 // Parameters: from stage 3 on; below they do not follow the optimizer's state.
@@ -27,7 +27,7 @@
 // STATE1-SAME: tensor<1x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp", "dp"}]>, dtc.slot = "exp_avg", dtc.slot_of = "u"}
 // STATE1-SAME: tensor<1x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp", "dp"}]>, dtc.slot = "exp_avg_sq", dtc.slot_of = "u"}
 
-// A norm of a shard of the batch gathers its weight, it is not taken apart: its rows are whole.
+// A norm of a shard of the batch gathers its weight, it is not split: its rows are whole.
 // STEP: dtc.rms_norm %{{.*}}{dist.factors = {{\[\["dp"\], \[\]\]}},
 
 // Gradients: from stage 2 on, where they are made.

@@ -69,7 +69,7 @@ func.func @gathers(%x: tensor<5x4xf32> {dtc.input = "x", dist.sharding = #dist.s
 
 // -----
 
-// What is scattered or exchanged is padded before, and what is exchanged cut behind. A slice needs neither.
+// What is scattered or exchanged is padded before, and what is exchanged is cut after that. A slice needs neither.
 // CHECK-LABEL: func.func @scatters(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<5x2xf32>{{.*}} %[[Y:[^:]*]]: tensor<3x3xf32>{{.*}} %[[Z:[^:]*]]: tensor<5xf32>
 // CHECK: %[[S:.*]] = dtc.reduce sum %[[X]] dims [1] : (tensor<5x2xf32>) -> tensor<5xf32>

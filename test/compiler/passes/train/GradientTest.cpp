@@ -43,6 +43,7 @@ const Case kCases[] = {
     UNARY(exp),
     UNARY(tanh),
     UNARY(sigmoid),
+    UNARY(softplus),
     UNARY(relu),
     UNARY(silu),
     BINARY(add),

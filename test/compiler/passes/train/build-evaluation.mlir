@@ -31,7 +31,7 @@ func.func @train_step(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = arr
 
 // -----
 
-// A loop over microbatches sums the loss alone; what comes of it behind the loop is its mean over devices.
+// A loop over microbatches sums the loss alone; what comes of it after the loop is its mean over devices.
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NEXT: %[[SUM:.*]] = dist.microbatch_loop @mesh "micro" : tensor<f32> {
 // CHECK-NEXT: dist.shard_slice

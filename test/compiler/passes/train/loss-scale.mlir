@@ -21,7 +21,7 @@
 // FREE-NEXT: %[[ONE:.*]] = dtc.constant dense<1.000000e+00> : tensor<f32>
 // FREE-NEXT: %[[FACTOR:.*]] = dtc.div %[[ONE]], %[[SCALE]]
 // CHECK-NEXT: %[[NEW:[^,]*]], %[[NEWM:.*]] = dtc.sgd %{{[^,]*}}, %[[G]], %{{[^,]*}}, %{{[^,]*}}, %[[FACTOR]], %[[APPLY]]
-// It doubles after so many applied steps in a row, up to 2^24, and halves after a skipped one, down to 1.
+// It doubles after so many consecutive applied steps, up to 2^24, and halves after a skipped one, down to 1.
 // CHECK-NEXT: %[[UNIT:.*]] = dtc.constant dense<1> : tensor<i32>
 // CHECK-NEXT: %[[APPLIED:.*]] = dtc.convert %[[APPLY]] : (tensor<i1>) -> tensor<i32>
 // CHECK: %[[MORE:.*]] = dtc.add %[[GOOD]], %[[UNIT]] : tensor<i32>

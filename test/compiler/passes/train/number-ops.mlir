@@ -35,7 +35,7 @@
 // PLAIN-NOT: dtc.gradient_of
 func.func @loss(%w: tensor<8x8xf32> {dtc.param = "w"}, %b: tensor<8xf32> {dtc.param = "b"}, %x: tensor<4x8xf32> {dtc.input = "x"},
                 %labels: tensor<4xi32> {dtc.input = "labels"}) -> tensor<f32> {
-  // Its gradient comes last, that of the op behind it before.
+  // Its gradient comes last, that of the op after it before.
   %0 = dtc.broadcast %b dims [1] : (tensor<8xf32>) -> tensor<4x8xf32>
   %1 = dtc.einsum "bi,io->bo" %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   %2 = dtc.exp %1 : tensor<4x8xf32>

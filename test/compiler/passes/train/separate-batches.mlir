@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --dtc-build-train-step='optimizer=sgd accumulates separate-batches' | FileCheck %s
 
-// What is summed over the batches of a step, one after another, are the loss and the gradients; the rest of a batch is its own.
+// What is summed over all batches of the step, one after another, are the loss and the gradients; the rest of a batch is its own.
 // CHECK-LABEL: func.func @train_step
 // CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
 // CHECK: %[[LOG:.*]] = dtc.log

@@ -50,7 +50,7 @@ Values reference(const Case &c, double scale, const Values &q, const Values &k, 
 TEST(Cache, Attention) {
   for (const Case &c :
        {Case{1, 9, 4, 2, 6, {0, 3, 8}}, Case{3, 7, 2, 1, 5, {2, 4}}, Case{1, 1, 1, 1, 1, {0}},
-        // Places that do not exist: queries before the first key and behind the last.
+        // Places that do not exist: queries before the first key and after the last.
         Case{4, 6, 2, 2, 3, {-2, 5, -9}}, Case{70, 200, 2, 1, 16, {100, 7}},
         Case{1, 150, 8, 1, 130, {149, 20}}})
     for (DType dtype : floatTypes) {
@@ -63,7 +63,7 @@ TEST(Cache, Attention) {
     }
 }
 
-/// What lies in a cache behind the last key that a query sees is not read.
+/// What lies in a cache after the last key that a query sees is not read.
 TEST(Cache, AttentionReadsNoFurther) {
   Case c{2, 100, 2, 1, 8, {40, 10}};
   Random random(31);

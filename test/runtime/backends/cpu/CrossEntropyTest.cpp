@@ -1,4 +1,4 @@
-//===- CrossEntropyTest.cpp - The loss of a classification ----------------===//
+//===- CrossEntropyTest.cpp - Tests of cross entropy ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

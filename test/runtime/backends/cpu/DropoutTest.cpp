@@ -1,4 +1,4 @@
-//===- DropoutTest.cpp - Elements left out at random ----------------------===//
+//===- DropoutTest.cpp - Tests of dropout ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -39,8 +39,8 @@ HostTensor otherValues(DType dtype) {
 TEST(ElementTypes, UnaryOfEveryValue) {
   for (DType dtype : halfTypes) {
     HostTensor x = everyValue(dtype);
-    for (const char *kernel :
-         {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "silu"})
+    for (const char *kernel : {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid",
+                               "softplus", "relu", "silu"})
       expectRounded({kernel, {x}, {x.type}, {}, {}, {{0, 0}}});
     for (const char *approximate : {"none", "tanh"})
       expectRounded({"gelu", {x}, {x.type}, {{"approximate", approximate}}, {}, {{0, 0}}});

@@ -20,6 +20,7 @@ struct UnaryCase {
 };
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double geluTanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
@@ -35,6 +36,7 @@ std::vector<UnaryCase> unaryCases() {
           {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.1, 20},
           {"tanh", [](double x) { return std::tanh(x); }},
           {"sigmoid", sigmoid},
+          {"softplus", softplus},
           {"relu", [](double x) { return x > 0 ? x : 0; }},
           {"silu", silu},
           {"gelu", geluTanh, -8, 8, {{"approximate", "tanh"}}},
@@ -83,6 +85,8 @@ TEST(Elementwise, UnarySpecialValues) {
     run("log", {infinity, 0, nan, 1, -1}, {infinity, -infinity, nan, 0, nan});
     run("tanh", {infinity, -infinity, nan, 0, 1000, -1000}, {1, -1, nan, 0, 1, -1});
     run("sigmoid", {infinity, -infinity, nan, 0, 1000, -1000}, {1, 0, nan, 0.5, 1, 0});
+    run("softplus", {infinity, -infinity, nan, 0, 1000, -1000},
+        {infinity, 0, nan, std::log(2.0), 1000, 0});
     run("relu", {infinity, -infinity, nan, -0.5}, {infinity, 0, nan, 0});
   }
 }
@@ -90,7 +94,8 @@ TEST(Elementwise, UnarySpecialValues) {
 /// The approximations as the host runs them, vectorised.
 TEST(Elementwise, ApproximationsAreAccurate) {
   for (const UnaryCase &unary : unaryCases()) {
-    if (unary.kernel != "exp" && unary.kernel != "tanh" && unary.kernel != "sigmoid")
+    if (unary.kernel != "exp" && unary.kernel != "tanh" && unary.kernel != "sigmoid" &&
+        unary.kernel != "softplus")
       continue;
     Random random(7);
     HostTensor x = random.floats(DType::F32, {100000}, -20, 20);

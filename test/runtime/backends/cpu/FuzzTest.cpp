@@ -1,11 +1,11 @@
-//===- FuzzTest.cpp - Calls of a corrupt plan -----------------------------===//
+//===- FuzzTest.cpp - Fuzz tests of kernel calls --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
 // Every kernel gets calls that are nearly right: a size, a type or an attribute of a valid call is
-// replaced by something hostile. Preparing must give an error or a kernel, and a kernel must run on
+// replaced by something invalid. Preparing must give an error or a kernel, and a kernel must run on
 // random bytes without touching memory that is not its own, which the guards of KernelCall::run and
 // the sanitizers watch.
 //
@@ -33,8 +33,8 @@ std::vector<KernelSignature> validCalls() {
   TensorType flag = boolean({});
   std::vector<AxisPosition> mesh = {{"dp", 2, 0, false}, {"micro", 3, 0, true}};
   std::vector<KernelSignature> calls;
-  for (const char *kernel :
-       {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "silu", "softmax"})
+  for (const char *kernel : {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid",
+                             "softplus", "relu", "silu", "softmax"})
     calls.push_back({kernel, {a}, {a}, {}, mesh});
   for (const char *kernel : {"silu_grad", "softmax_grad"})
     calls.push_back({kernel, {a, a}, {a}, {}, mesh});

@@ -1,4 +1,4 @@
-//===- IndexingTest.cpp - Kernels that look elements up -------------------===//
+//===- IndexingTest.cpp - Tests of kernels with indices -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

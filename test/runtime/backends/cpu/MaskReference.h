@@ -1,4 +1,4 @@
-//===- MaskReference.h - Random masks, one element at a time --------------===//
+//===- MaskReference.h - Reference implementation of random masks ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RandomMaskTest.cpp - Which elements a random op keeps --------------===//
+//===- RandomMaskTest.cpp - Tests of random masks -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

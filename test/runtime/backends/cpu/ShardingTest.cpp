@@ -1,4 +1,4 @@
-//===- ShardingTest.cpp - Kernels that depend on where a device stands ----===//
+//===- ShardingTest.cpp - Tests of kernels that depend on coordinates -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -98,5 +98,15 @@ TEST(VectorMath, Sigmoid) {
   EXPECT_EQ(slope, 0.0f);
 }
 
+TEST(VectorMath, Softplus) {
+  Exact exact = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); };
+  // The errors of exp, of the logarithm and of the sum add.
+  EXPECT_LT(relativeError(vmath::softplus<float>, exact, -80, 80), 2.5 * bound);
+  EXPECT_LT(relativeError(vmath::softplus<float>, exact, -1, 1), 2.5 * bound);
+  EXPECT_EQ(vmath::softplus(infinity), infinity);
+  EXPECT_EQ(vmath::softplus(-infinity), 0.0f);
+  EXPECT_TRUE(std::isnan(vmath::softplus(std::nanf(""))));
+}
+
 } // namespace
 } // namespace dtc::runtime::cpu

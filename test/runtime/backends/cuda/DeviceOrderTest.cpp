@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cuda/CudaBackend.h"
+#include "test/lib/plans/Expect.h"
 #include "test/standin/cuda/RemoveEvents.h"
 
 #include <cstring>
@@ -22,20 +23,10 @@ namespace dtc::runtime {
 
 namespace {
 
+using testing::check;
+using testing::take;
+
 constexpr size_t kElements = 5, kBytes = kElements * sizeof(float), kSteps = 4;
-
-template <typename T> T take(Expected<T> value) {
-  if (!value) {
-    ADD_FAILURE() << value.error().message;
-    std::abort();
-  }
-  return std::move(*value);
-}
-
-void check(const MaybeError &error) {
-  if (error)
-    ADD_FAILURE() << error->message;
-}
 
 /// Adds what it finds to a list of the host.
 class Collect final : public HostWork {

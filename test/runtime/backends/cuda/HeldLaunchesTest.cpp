@@ -1,4 +1,4 @@
-//===- HeldLaunchesTest.cpp - Calls that share a launch -------------------===//
+//===- HeldLaunchesTest.cpp - Tests of shared kernel launches -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -12,6 +12,7 @@
 #include "runtime/backends/cuda/HeldLaunches.h"
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "test/lib/RandomCases.h"
+#include "test/lib/plans/Expect.h"
 #include "test/standin/cuda/Standin.h"
 
 #include <algorithm>
@@ -24,18 +25,8 @@ namespace dtc::runtime {
 
 namespace {
 
-template <typename T> T take(Expected<T> value) {
-  if (!value) {
-    ADD_FAILURE() << value.error().message;
-    std::abort();
-  }
-  return std::move(*value);
-}
-
-void check(const MaybeError &error) {
-  if (error)
-    ADD_FAILURE() << error->message;
-}
+using testing::check;
+using testing::take;
 
 /// A call on an arena; operands are offsets of bytes there.
 struct Call {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs under mpirun: all processes go through all cases together. What the fabric makes of the
-// messages is tested for every network by the conformance tests; here it meets this one.
+// messages is tested for every network by the conformance tests; here it runs on this one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- HostilePlanTest.cpp - Short files that ask for long work -----------===//
+//===- MalformedPlanTest.cpp - Tests of malformed plans -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -46,7 +46,7 @@ struct TwoPrograms : PlanBuilder {
 
 } // namespace
 
-TEST(HostilePlan, OperandsWithoutBytesAreFollowedToo) {
+TEST(MalformedPlan, OperandsWithoutBytesAreFollowedToo) {
   PlanBuilder builder;
   uint32_t empty = builder.buffer(DType::F32, {0}), other = builder.buffer(DType::F32, {0});
   for (uint32_t buffer : {empty, other}) {
@@ -59,7 +59,7 @@ TEST(HostilePlan, OperandsWithoutBytesAreFollowedToo) {
   EXPECT_ERROR(validatePlan(*builder.build()), tooLong);
 }
 
-TEST(HostilePlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
+TEST(MalformedPlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
   // No task runs; what runs beside the collective is looked at all the same.
   TwoPrograms builder;
   builder.channel(0, 20000);
@@ -76,7 +76,7 @@ TEST(HostilePlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
   EXPECT_ERROR(validatePlan(*builder.build()), tooLong);
 }
 
-TEST(HostilePlan, StartedTransfersCountForWhatIsRememberedOfThem) {
+TEST(MalformedPlan, StartedTransfersCountForWhatIsRememberedOfThem) {
   TwoPrograms builder(int64_t{1} << 16);
   constexpr uint32_t channels = 128;
   for (uint32_t c = 0; c < channels; ++c)
@@ -95,7 +95,7 @@ TEST(HostilePlan, StartedTransfersCountForWhatIsRememberedOfThem) {
   EXPECT_ERROR(validatePlan(*builder.build()), tooLong);
 }
 
-TEST(HostilePlan, ProgramsHaveStepsOfTheirOwn) {
+TEST(MalformedPlan, ProgramsHaveStepsOfTheirOwn) {
   // Each program takes less than one may, both of them more.
   constexpr int64_t tensors = 20000, tasks = 5000;
   static_assert(tensors * tasks < maxDataflowSteps && 2 * tensors * tasks > maxDataflowSteps);
@@ -115,7 +115,7 @@ TEST(HostilePlan, ProgramsHaveStepsOfTheirOwn) {
   EXPECT_OK(validatePlan(*builder.build()));
 }
 
-TEST(HostilePlan, AllProgramsTogetherHaveALimit) {
+TEST(MalformedPlan, AllProgramsTogetherHaveALimit) {
   WorkBudget budget(/*ofProgram=*/100, /*ofAll=*/250);
   EXPECT_FALSE(budget.spend(100));
   EXPECT_ERROR(budget.spend(1), "the schedule runs more than 100 operands, more than are followed");
@@ -131,7 +131,7 @@ TEST(HostilePlan, AllProgramsTogetherHaveALimit) {
                "the schedules of all programs together run more than 250 operands, more than");
 }
 
-TEST(HostilePlan, RepetitionsThatChangeNothingAreCheap) {
+TEST(MalformedPlan, RepetitionsThatChangeNothingAreCheap) {
   PlanBuilder builder;
   builder.axis("micro", int64_t{1} << 20, /*temporal=*/true);
   uint32_t a = builder.buffer(DType::F32, {8});
@@ -143,7 +143,7 @@ TEST(HostilePlan, RepetitionsThatChangeNothingAreCheap) {
   EXPECT_OK(validatePlan(*builder.build()));
 }
 
-TEST(HostilePlan, AxesOfOneDevice) {
+TEST(MalformedPlan, AxesOfOneDevice) {
   PlanBuilder builder;
   for (int i = 0; i < maxMeshAxes; ++i)
     builder.axis("a" + std::to_string(i), 1);
@@ -174,7 +174,7 @@ std::string errorOfRead(int64_t begin, int64_t end, bool writeSecond = true) {
 
 } // namespace
 
-TEST(HostilePlan, WhatNothingWritesIsNotRead) {
+TEST(MalformedPlan, WhatNothingWritesIsNotRead) {
   // Nor is a part of another value, or two of them side by side.
   for (int64_t end : {32, 16, 8})
     EXPECT_TRUE(contains(errorOfRead(0, end), "is read before it is written")) << end;
@@ -188,7 +188,7 @@ TEST(HostilePlan, WhatNothingWritesIsNotRead) {
   EXPECT_TRUE(contains(errorOfRead(0, 20), "is read before it is written"));
 }
 
-TEST(HostilePlan, WhatNothingWritesIsNotReadInTheGapBehindAValue) {
+TEST(MalformedPlan, WhatNothingWritesIsNotReadInTheGapBehindAValue) {
   // The first buffer ends 52 bytes before the second one, and nobody writes those.
   PlanBuilder builder;
   uint32_t first = builder.buffer(DType::F32, {3}), second = builder.buffer(DType::F32, {3});
@@ -202,7 +202,7 @@ TEST(HostilePlan, WhatNothingWritesIsNotReadInTheGapBehindAValue) {
                "input 0 (buffer 2, f32[19]) is read before it is written");
 }
 
-TEST(HostilePlan, WhatNothingWritesHasNoValueOfAnotherStepOrMicrobatch) {
+TEST(MalformedPlan, WhatNothingWritesHasNoValueOfAnotherStepOrMicrobatch) {
   // In the first execution nothing is there yet, although the second one would find a value.
   PlanBuilder builder;
   builder.axis("micro", 2, /*temporal=*/true);
@@ -226,7 +226,7 @@ TEST(HostilePlan, WhatNothingWritesHasNoValueOfAnotherStepOrMicrobatch) {
   }
 }
 
-TEST(HostilePlan, CopiesOfMicrobatchesAreToldApart) {
+TEST(MalformedPlan, CopiesOfMicrobatchesAreToldApart) {
   PlanBuilder builder;
   builder.axis("micro", 2, /*temporal=*/true);
   uint32_t written = builder.slotted(DType::F32, {16}, 1), sum = builder.buffer(DType::F32, {});

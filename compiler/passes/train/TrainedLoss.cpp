@@ -1,0 +1,118 @@
+//===- TrainedLoss.cpp - A loss that is to be trained ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/train/TrainedLoss.h"
+
+#include "compiler/passes/CheckProgram.h"
+
+#include <cmath>
+#include <utility>
+
+using namespace mlir;
+using namespace dtc;
+
+/// Emits an error for a number that the optimizer cannot work with. NaN fits no range.
+static LogicalResult checkNumbers(func::FuncOp function, const BuildTrainStepPassOptions &options) {
+  auto check = [&](StringRef name, double value, bool isDecay) -> LogicalResult {
+    if (isDecay ? value >= 0 && value < 1 : value >= 0 && std::isfinite(value))
+      return success();
+    return function.emitError() << "the option " << name << " is " << value << ", expected "
+                                << (isDecay ? "at least 0 and less than 1"
+                                            : "a finite number that is not negative");
+  };
+  return success(succeeded(check("clip", options.clip, false)) &&
+                 succeeded(check("beta1", options.beta1, true)) &&
+                 succeeded(check("beta2", options.beta2, true)) &&
+                 succeeded(check("eps", options.eps, false)) &&
+                 succeeded(check("weight-decay", options.weightDecay, false)) &&
+                 succeeded(check("momentum", options.momentum, true)));
+}
+
+FailureOr<TrainedLoss> TrainedLoss::read(func::FuncOp function,
+                                         const BuildTrainStepPassOptions &options) {
+  if (failed(checkNumbers(function, options)))
+    return failure();
+  TrainedLoss read{function};
+  read.optimizer = findOptimizer(options.optimizer);
+  if (!read.optimizer && options.optimizer != "none")
+    return function.emitError() << "unknown optimizer '" << options.optimizer << "'; known are "
+                                << optimizerNames() << " and none";
+  if (failed(checkProgram(function)))
+    return failure();
+  auto ret = cast<func::ReturnOp>(function.front().getTerminator());
+  auto type = ret.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(ret.getOperand(0).getType())
+                                        : RankedTensorType();
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return function.emitOpError() << "has results (" << function.getResultTypes()
+                                  << "), expected one scalar, the loss";
+  read.elementType = type.getElementType();
+  read.loss = ret.getOperand(0);
+  if (read.optimizer && !isWideTensor(type))
+    return function.emitOpError() << "has a loss of type " << type
+                                  << ", expected f32 or f64: optimizers need it; a model in f32 "
+                                     "can be compiled to compute in 16 bits (--dtype)";
+  auto isParameter = [&](BlockArgument arg) {
+    return bool(function.getArgAttr(arg.getArgNumber(), "dtc.param"));
+  };
+  if (llvm::none_of(function.getArguments(), isParameter))
+    return function.emitOpError() << "has no parameter; mark arguments with dtc.param";
+  auto settings = ParameterSettings::read(function, options.freeze, options.paramGroup);
+  if (failed(settings))
+    return failure();
+  read.settings = std::move(*settings);
+  for (BlockArgument arg : function.getArguments()) {
+    if (!isParameter(arg))
+      continue;
+    if (cast<RankedTensorType>(arg.getType()).getElementType() != read.elementType)
+      return function.emitOpError()
+             << "has a parameter of type " << arg.getType() << " and a loss of type " << type
+             << "; expected one element type";
+    if (!read.settings.isFrozen(arg))
+      read.params.push_back(arg);
+  }
+  if (read.params.empty())
+    return function.emitOpError() << "has no parameter that trains: all of them are frozen";
+  return read;
+}
+
+/// Whether the value is computed from such an argument.
+static bool dependsOn(Value value, llvm::function_ref<bool(BlockArgument)> isOne) {
+  SmallVector<Value> worklist{value};
+  llvm::DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    if (auto argument = dyn_cast<BlockArgument>(next); argument && isOne(argument))
+      return true;
+    if (Operation *op = next.getDefiningOp())
+      llvm::append_range(worklist, op->getOperands());
+  }
+  return false;
+}
+
+bool TrainedLoss::dependsOnParameters(Value value) const {
+  return dependsOn(value, [&](BlockArgument arg) { return llvm::is_contained(params, arg); });
+}
+
+bool TrainedLoss::dependsOnData(Value value) const {
+  return dependsOn(value, [&](BlockArgument arg) {
+    return !func::FuncOp(function).getArgAttr(arg.getArgNumber(), DtcDialect::kParamAttrName);
+  });
+}
+
+LogicalResult TrainedLoss::checkTrains() {
+  if (dependsOnParameters(loss))
+    return success();
+  bool freezes = llvm::any_of(function.getArguments(), [&](BlockArgument arg) {
+    return function.getArgAttr(arg.getArgNumber(), "dtc.param") && settings.isFrozen(arg);
+  });
+  auto name = function.getArgAttrOfType<StringAttr>(params.front().getArgNumber(), "dtc.param");
+  return emitError(loss.getLoc())
+         << "the loss depends on no parameter that trains, so that there is nothing to train"
+         << (freezes ? "; freeze fewer parameters, or" : ";") << " compute the loss from "
+         << (params.size() == 1 ? "'" : "parameters such as '") << name.getValue() << "'";
+}

@@ -1,0 +1,61 @@
+//===- KernelRegistry.h - The kernels of a backend by name ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_KERNELREGISTRY_H
+#define DTC_RUNTIME_BACKENDS_SHARED_KERNELREGISTRY_H
+
+#include "runtime/backends/shared/SignatureChecker.h"
+
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// A row of docs/kernels.md, of a backend whose prepared calls are `K`s. `prepare` is called with
+/// operands whose element counts and byte sizes fit an int64_t; it checks all else.
+template <typename K> struct RegisteredKernel {
+  const char *name;
+  Expected<std::unique_ptr<K>> (*prepare)(const KernelSignature &signature);
+};
+
+template <typename K> class KernelRegistry {
+public:
+  KernelRegistry(std::initializer_list<std::span<const RegisteredKernel<K>>> families) {
+    for (std::span<const RegisteredKernel<K>> family : families)
+      for (const RegisteredKernel<K> &kernel : family)
+        kernels.emplace(kernel.name, kernel.prepare);
+  }
+
+  /// `unknown` is the error where there is no such kernel.
+  Expected<std::unique_ptr<K>> prepare(const KernelSignature &signature,
+                                       const Error &unknown) const {
+    auto kernel = kernels.find(signature.kernel);
+    if (kernel == kernels.end())
+      return unknown;
+    if (MaybeError error = checkOperandSizes(signature))
+      return *error;
+    return kernel->second(signature);
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto &[name, prepare] : kernels)
+      names.emplace_back(name);
+    return names;
+  }
+
+private:
+  std::map<std::string_view, decltype(RegisteredKernel<K>::prepare)> kernels;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_BACKENDS_SHARED_KERNELREGISTRY_H

@@ -1,0 +1,307 @@
+"""Tests of dtc-data with tokenizers that they train themselves. Usage: DtcDataTest.py folder-of-programs"""
+
+import array
+import gzip
+import json
+import os
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+except ImportError:
+    # 77 is what CTest takes as skipped.
+    print("the Python package tokenizers is not installed")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else ROOT / "build" / "release" / "bin"
+END = "<|endoftext|>"
+
+
+def sample_text(size, seed):
+    """Words, numbers, code and letters of several scripts."""
+    generator = random.Random(seed)
+    words = ["the", "model", "trains", "don't", "  x_1 = f(y);", "\n\n", "naïve", "Übung", "数据", "данные", "🙂", "é", "\t",
+             "1234", "3.14", "Hello,", "world!", END]
+    parts = []
+    while sum(map(len, parts)) < size:
+        parts.append(generator.choice(words) + generator.choice([" ", " ", "", "\n"]))
+    return "".join(parts)
+
+
+def train_tokenizer(kind, path):
+    """gpt2: byte-level BPE; llama3: the same after a split by a pattern; sentencepiece: BPE of letters with bytes for others."""
+    special = [END, "<s>"]
+    if kind == "sentencepiece":
+        tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+        tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                               decoders.Strip(" ", 1, 0)])
+        special = ["<unk>"] + special + [f"<0x{byte:02X}>" for byte in range(256)]
+        trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=special, show_progress=False)
+    else:
+        tokenizer = Tokenizer(models.BPE(ignore_merges=kind == "llama3"))
+        pattern = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+(?!\S)|\s+"
+        from tokenizers import Regex
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False) if kind == "gpt2" else (
+            pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
+                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]))
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=special, show_progress=False,
+                                      initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator([sample_text(20000, 1).replace(END, "")], trainer)
+    tokenizer.save(str(path))
+    return Tokenizer.from_file(str(path))
+
+
+class DtcData(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *arguments, program="dtc-data"):
+        command = [PROGRAMS / program, *map(str, arguments)]
+        if program == "dtc-data":
+            command = [sys.executable, *command]
+        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run_program(self, *arguments, program="dtc-data", status=0):
+        process = self.start(*arguments, program=program)
+        out, error = process.communicate(timeout=280)
+        self.assertEqual(process.returncode, status, out + error)
+        return out if status == 0 else error
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def write_lines(self, name, values):
+        self.write(name, "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values))
+
+    def numbers(self, name, code):
+        return array.array(code, (self.folder / name).read_bytes()).tolist()
+
+    def tokenizer(self, kind="gpt2"):
+        return train_tokenizer(kind, self.folder / "tokenizer.json")
+
+    # Tokens of documents
+
+    def test_tokens_are_those_of_the_package(self):
+        for kind in ("gpt2", "llama3", "sentencepiece"):
+            with self.subTest(kind):
+                tokenizer = self.tokenizer(kind)
+                texts = [sample_text(size, size) for size in (1, 100, 5000, 50000)]
+                self.write_lines("a.jsonl", [{"text": text, "other": 1} for text in texts])
+                self.write("b.txt", texts[2])
+                printed = self.run_program("tokens", "b.txt", "a.jsonl", "--tokenizer", "tokenizer.json", "--end", END, "-o",
+                                           "out.bin", "--restart")
+                expected, starts = [], []
+                for text in texts + [texts[2]]: # sorted by path
+                    starts.append(len(expected))
+                    expected += tokenizer.encode(text, add_special_tokens=False).ids + [tokenizer.token_to_id(END)]
+                self.assertEqual(self.numbers("out.bin", "H"), expected)
+                self.assertEqual(self.numbers("out.bin.documents", "Q"), starts + [len(expected)])
+                self.assertIn(f"out.bin: {len(expected)} tokens of 5 documents", printed)
+                # Back to text.
+                self.write("one.txt", texts[2])
+                self.run_program("tokens", "one.txt", "--tokenizer", "tokenizer.json", "--end", "none", "-o", "one.u32",
+                                 "--restart")
+                self.assertEqual(self.run_program("decode", "one.u32", "--tokenizer", "tokenizer.json"),
+                                 tokenizer.decode(self.numbers("one.u32", "I"), skip_special_tokens=False) + "\n")
+                if kind != "sentencepiece":
+                    self.assertEqual(self.run_program("decode", "one.u32", "--tokenizer", "tokenizer.json"), texts[2] + "\n")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir() if "partial" in path.name or "state" in path.name),
+                         [])
+
+    def test_compressed_files_and_the_end_of_the_configuration(self):
+        tokenizer = self.tokenizer()
+        (self.folder / "x").mkdir()
+        for number in range(3):
+            with gzip.open(self.folder / "x" / f"{number}.jsonl.gz", "wt") as file:
+                file.write(json.dumps({"content": f"text {number}"}) + "\n\n")
+        self.write("tokenizer_config.json", json.dumps({"eos_token": {"content": END}}))
+        self.run_program("tokens", "x/*.gz", "--field", "content", "--begin", "<s>", "--tokenizer", ".", "-o", "out.u32")
+        expected = []
+        for number in range(3):
+            expected += [tokenizer.token_to_id("<s>"), *tokenizer.encode(f"text {number}").ids, tokenizer.token_to_id(END)]
+        self.assertEqual(self.numbers("out.u32", "I"), expected)
+
+    def test_an_interrupted_command_goes_on(self):
+        self.tokenizer()
+        for name in ("a", "b"):
+            self.write_lines(f"{name}.jsonl", [{"text": sample_text(3000, seed)} for seed in range(300)])
+        arguments = ["tokens", "a.jsonl", "b.jsonl", "--tokenizer", "tokenizer.json", "--end", END]
+        self.run_program(*arguments, "-o", "whole.bin")
+        stops = 0
+        for attempt in range(50):
+            process = self.start(*arguments, "-o", "parts.bin")
+            # It has begun when its files are there, or when it has said that it goes on.
+            if attempt:
+                self.assertIn("going on after", process.stdout.readline())
+            while process.poll() is None and not (self.folder / "parts.bin.partial").exists():
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT if attempt % 2 else signal.SIGTERM)
+            out, error = process.communicate(timeout=100)
+            if attempt == 1: # what a kill leaves after the last state
+                with open(self.folder / "parts.bin.partial", "ab") as file:
+                    file.write(b"12345")
+            if process.returncode == 0:
+                break
+            self.assertIn("the same command goes on from there", error)
+            stops += 1
+        self.assertGreater(stops, 0)
+        for suffix in ("", ".documents"):
+            self.assertEqual((self.folder / f"parts.bin{suffix}").read_bytes(), (self.folder / f"whole.bin{suffix}").read_bytes())
+
+    def test_going_on_needs_the_same_command(self):
+        self.tokenizer()
+        self.write_lines("a.jsonl", [{"text": "a b", "other": "c"}])
+        arguments = ["tokens", "a.jsonl", "--tokenizer", "tokenizer.json", "-o", "out.bin"]
+        size = (self.folder / "a.jsonl").stat().st_size
+        self.write("out.bin.state", json.dumps({"request": {"input": [["a.jsonl", size]], "field": "other"}}))
+        self.assertIn("had another field; give that again to go on, or --restart to begin again",
+                      self.run_program(*arguments, "--end", END, status=1))
+        self.write("out.bin.state", "{")
+        self.assertIn("--restart begins again", self.run_program(*arguments, "--end", END, status=1))
+        self.run_program(*arguments, "--end", END, "--restart")
+        self.assertFalse((self.folder / "out.bin.state").exists())
+
+    def test_errors(self):
+        self.tokenizer()
+        self.write_lines("a.jsonl", [{"text": "one"}, {"body": "two", "n": 3}])
+        self.write("bad.jsonl", '{"text": "one"}\n{"text": \n')
+        self.write("list.jsonl", "[1]\n")
+        self.write("number.jsonl", '{"text": 3}\n')
+        self.write("empty.txt", "")
+        (self.folder / "latin.txt").write_bytes(b"caf\xe9 x")
+        self.write("no.json", "{}")
+        big = Tokenizer(models.WordLevel({str(number): number for number in range(70000)}, unk_token="0"))
+        big.save(str(self.folder / "big.json"))
+
+        def refused(expected, *arguments, output="out.bin", tokenizer="tokenizer.json", end=("--end", END)):
+            error = self.run_program("tokens", *arguments, "--tokenizer", tokenizer, *end, "-o", output, "--restart", status=1)
+            self.assertIn(f"error: {expected}", error)
+            self.assertNotIn("Traceback", error)
+
+        refused('a.jsonl: the line at byte 16: there is no field "text"; its fields are body, n', "a.jsonl")
+        refused("bad.jsonl: the line at byte 16: it is no JSON", "bad.jsonl")
+        refused("list.jsonl: the line at byte 0: expected an object", "list.jsonl")
+        refused('number.jsonl: the line at byte 0: "text" is no text', "number.jsonl")
+        refused("the input has no tokens", "empty.txt")
+        refused("latin.txt: the text: byte 3 of it is no UTF-8", "latin.txt")
+        refused("none.txt: there is no such file", "none.txt")
+        refused("a.jsonl is given twice", "a.jsonl", "*.jsonl")
+        refused("no.json: it is no tokenizer.json", "a.jsonl", tokenizer="no.json")
+        refused("none.json: No such file", "a.jsonl", tokenizer="none.json")
+        refused("which token of tokenizer.json ends a document?", "a.jsonl", end=())
+        refused('--end: tokenizer.json has no token "</s>"', "a.jsonl", end=("--end", "</s>"))
+        refused("out.txt: the name of a file of tokens ends with .bin (16 bits each) or .u32", "a.jsonl", output="out.txt")
+        refused("out.bin: big.json has 70000 tokens, and 16 bits tell 65536 apart; name the file out.u32", "a.jsonl",
+                tokenizer="big.json", end=("--end", "none"))
+        refused("none/out.bin.partial: No such file", "a.jsonl", output="none/out.bin")
+
+    # Prompts and answers
+
+    def read_samples(self, name):
+        data = (self.folder / name).read_bytes()
+        size, = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8:8 + size])
+        result = {}
+        for key, entry in header.items():
+            begin, end = (8 + size + offset for offset in entry["data_offsets"])
+            values = array.array("i", data[begin:end]).tolist()
+            rows, columns = entry["shape"]
+            result[key] = [values[row * columns:(row + 1) * columns] for row in range(rows)]
+        return result
+
+    def test_answers(self):
+        tokenizer = self.tokenizer()
+        self.write_lines("q.jsonl", [{"prompt": "the model", "answer": " trains"}, {"prompt": "x", "answer": "world! Hello,"}])
+        arguments = ["answers", "q.jsonl", "--tokenizer", "tokenizer.json", "--end", END, "-o", "q.safetensors"]
+        self.run_program(*arguments, "--seq", "32", "--prompt", "Q{{{prompt}}}:", "--begin", "<s>")
+        samples = self.read_samples("q.safetensors")
+        end = tokenizer.token_to_id(END)
+        for row, (prompt, answer) in enumerate((("Q{the model}:", " trains"), ("Q{x}:", "world! Hello,"))):
+            before = [tokenizer.token_to_id("<s>")] + tokenizer.encode(prompt).ids
+            after = tokenizer.encode(answer).ids + [end]
+            tokens, labels = samples["tokens"][row], samples["labels"][row]
+            self.assertEqual(tokens, (before + after + [end] * 32)[:32])
+            # The label of a token is the next one where that is of the answer.
+            for position in range(32):
+                inside = len(before) <= position + 1 < len(before) + len(after)
+                self.assertEqual(labels[position], (before + after)[position + 1] if inside else -100)
+
+    def test_answers_that_are_too_long(self):
+        tokenizer = self.tokenizer()
+        self.write_lines("q.jsonl", [{"prompt": "x", "answer": "y"}, {"prompt": "x", "answer": " trains" * 20},
+                                     {"prompt": "the " * 40, "answer": "y"}])
+        arguments = ["answers", "q.jsonl", "--tokenizer", "tokenizer.json", "--end", END, "--seq", "16", "-o", "q.safetensors"]
+        self.assertIn("of the answer do not fit --seq 16; give a larger --seq", self.run_program(*arguments, status=1))
+        self.assertIn("1 samples", self.run_program(*arguments, "--too-long", "drop"))
+        self.assertIn("2 samples of 16 tokens, 18 of which count in the loss; 2 cut, 0 dropped as too long, 1 left out",
+                      self.run_program(*arguments, "--too-long", "cut"))
+        self.assertEqual(len(tokenizer.encode("x").ids), 1) # so that 16 labels of the second sample count
+        self.assertEqual([sum(label != -100 for label in row) for row in self.read_samples("q.safetensors")["labels"]], [2, 16])
+
+    def test_errors_of_answers(self):
+        self.tokenizer()
+        self.write_lines("q.jsonl", [{"prompt": "", "answer": "y"}])
+        self.write("q.txt", "text")
+        arguments = ["answers", "--tokenizer", "tokenizer.json", "--end", END, "--seq", "16", "-o", "q.safetensors"]
+        self.assertIn("the prompt has no tokens, so that nothing predicts the answer; give --begin",
+                      self.run_program(*arguments, "q.jsonl", status=1))
+        self.assertIn("q.txt: expected JSON lines", self.run_program(*arguments, "q.txt", status=1))
+        self.assertIn('there is no field "question"; its fields are prompt, answer',
+                      self.run_program(*arguments, "q.jsonl", "--prompt", "{question}", status=1))
+        for template in ("{prompt", "prompt}"):
+            self.assertIn("has a brace that names no field", self.run_program(*arguments, "q.jsonl", "--prompt", template, status=1))
+        self.assertFalse((self.folder / "q.safetensors").exists())
+
+    # From text to text
+
+    @unittest.skipUnless((PROGRAMS / "dtc-import").exists(), "the compiler is not built")
+    def test_training_and_generation(self):
+        tokenizer = self.tokenizer()
+        config = json.loads((ROOT / "examples" / "gpt2-tiny" / "config.json").read_text())
+        config.update(vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=1, n_head=2)
+        self.write("config.json", json.dumps(config))
+        self.write_lines("q.jsonl", [{"prompt": "the model", "answer": " trains"}] * 8)
+        self.run_program("answers", "q.jsonl", "--tokenizer", "tokenizer.json", "--end", END, "--seq", "16", "-o",
+                         "q.safetensors")
+        self.run_program("config.json", "--batch", "4", "--seq", "16", "--ignore-index", "-100", "-o", "m.mlir",
+                         program="dtc-import")
+        self.run_program("m.mlir", "--mesh", "dp=2", "-o", "train.plan", program="dtc-compile")
+        self.run_program("train.plan", "--data", "q.safetensors", "--steps", "120", "--lr", "0.01", "--save", "w.safetensors",
+                         program="dtc-run")
+        self.run_program("config.json", "--batch", "1", "--seq", "16", "-o", "g.mlir", program="dtc-import")
+        self.run_program("g.mlir", "--mode", "generate", "-o", "generate.plan", program="dtc-compile")
+        self.run_program("encode", "the model", "--tokenizer", "tokenizer.json", "-o", "prompt.bin")
+        self.run_program("generate.plan", "--prompt", "prompt.bin", "--init", "w.safetensors", "--max-new-tokens", "8",
+                         "--stop-token", tokenizer.token_to_id(END), "--tokens", "out.jsonl", program="dtc-run")
+        line = json.loads(self.run_program("decode", "out.jsonl", "--tokenizer", "tokenizer.json"))
+        self.assertEqual(line, {"prompt": "the model", "tokens": f" trains{END}"})
+
+    def test_errors_of_decode(self):
+        self.tokenizer()
+        arguments = ["--tokenizer", "tokenizer.json"]
+        self.write_lines("a.jsonl", [{"prompt": [1], "tokens": [2, 600000]}])
+        self.assertIn("600000 is no token of tokenizer.json", self.run_program("decode", "a.jsonl", *arguments, status=1))
+        self.write_lines("b.jsonl", [{"prompt": [1]}])
+        self.assertIn('there is no list "tokens"', self.run_program("decode", "b.jsonl", *arguments, status=1))
+        (self.folder / "c.u32").write_bytes(b"12345")
+        self.assertIn("its 5 bytes are not a multiple of the 4 of a token",
+                      self.run_program("decode", "c.u32", *arguments, status=1))
+        self.assertIn("expected JSON lines", self.run_program("decode", "d.txt", *arguments, status=1))
+        self.assertIn("c.bin: No such file", self.run_program("decode", "c.bin", *arguments, status=1))
+
+
+if __name__ == "__main__":
+    unittest.main()

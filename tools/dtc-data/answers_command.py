@@ -1,0 +1,121 @@
+"""dtc-data answers: prompts and answers to samples of which the answers alone count in the loss."""
+
+import json
+import struct
+
+import documents
+from problem import Problem
+from token_file import little_endian, write_renamed
+from vocabulary import Vocabulary
+
+import array
+
+# What dtc-import --ignore-index takes.
+IGNORED = -100
+
+
+def add_arguments(parser):
+    parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines, each also as .gz; or quoted patterns of a shell")
+    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="a tokenizer.json, or a folder that has one")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.safetensors",
+                        help="the samples: tokens and labels, both i32 [samples, seq]")
+    parser.add_argument("--seq", type=int, required=True, metavar="N", help="tokens of a sample")
+    parser.add_argument("--prompt", default="{prompt}", metavar="TEXT",
+                        help="the prompt; {NAME} stands for a field of the object (default: {prompt})")
+    parser.add_argument("--answer", default="{answer}", metavar="TEXT", help="the answer, likewise (default: {answer})")
+    parser.add_argument("--end", metavar="TOKEN",
+                        help="the token after an answer, or none (default: eos_token of tokenizer_config.json)")
+    parser.add_argument("--begin", metavar="TOKEN", help="a token before each prompt")
+    parser.add_argument("--too-long", choices=("error", "drop", "cut"), default="error",
+                        help="what becomes of a sample of more than --seq tokens: an error, dropped, or cut at its end; the "
+                             "number is printed (default: error)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads that encode (default: one a core)")
+
+
+def fill(template, value, place):
+    """The template with the fields of an object in it; {{ and }} are braces."""
+    text, rest = "", template
+    while rest:
+        position = min((at for at in (rest.find("{"), rest.find("}")) if at >= 0), default=len(rest))
+        text, rest = text + rest[:position], rest[position:]
+        if rest[:2] in ("{{", "}}"):
+            text, rest = text + rest[0], rest[2:]
+        elif rest:
+            name, closed, after = rest[1:].partition("}")
+            if rest[0] == "}" or not closed:
+                raise Problem(f'"{template}" has a brace that names no field; write {{{{ or }}}} for a brace')
+            text, rest = text + documents.text_of(value, name, place), after
+    return text
+
+
+def read_examples(options):
+    """The prompts, the answers and the places of all objects."""
+    prompts, answers, places = [], [], []
+    for path in documents.find_files(options.files):
+        if not documents.is_json_lines(path):
+            raise Problem(f"{path}: expected JSON lines (*.jsonl, *.ndjson)")
+        begin = 0
+        for document in documents.read_documents(path):
+            place = f"{path}: the line at byte {begin}"
+            prompts.append(fill(options.prompt, document.text, place))
+            answers.append(fill(options.answer, document.text, place))
+            places.append(place)
+            begin = document.end
+    if not prompts:
+        raise Problem("the files have no samples")
+    return prompts, answers, places
+
+
+def make_sample(prompt, answer, seq, padding):
+    """seq tokens, and as the label of each the next token where that is of the answer."""
+    tokens = (prompt + answer)[:seq + 1]
+    labels = [IGNORED] * (len(prompt) - 1) + tokens[len(prompt):]
+    tokens = tokens[:seq]
+    return tokens + [padding] * (seq - len(tokens)), (labels + [IGNORED] * seq)[:seq]
+
+
+def safetensors(tensors, seq):
+    """The bytes of a file of i32 tensors [samples, seq]."""
+    header, size = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "I32", "shape": [len(values) // seq, seq], "data_offsets": [size, size + 4 * len(values)]}
+        size += 4 * len(values)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(little_endian(values).tobytes() for values in tensors.values())
+
+
+def run(options, stop):
+    del stop # the samples are written at once, at the end
+    if options.seq < 1:
+        raise Problem(f"--seq is {options.seq}, expected at least 1")
+    vocabulary = Vocabulary(options.tokenizer, options.threads)
+    before = [] if options.begin is None else [vocabulary.find("--begin", options.begin)]
+    end = vocabulary.end(options.end)
+    after = [] if end is None else [end]
+    prompts, answers, places = read_examples(options)
+    tokens, labels = array.array("i"), array.array("i")
+    counts = {"cut": 0, "dropped": 0, "empty": 0}
+    for prompt, answer, place in zip(vocabulary.encode(prompts), vocabulary.encode(answers), places):
+        prompt, answer = before + prompt, answer + after
+        if not prompt:
+            raise Problem(f"{place}: the prompt has no tokens, so that nothing predicts the answer; give --begin")
+        if len(prompt) + len(answer) > options.seq + 1:
+            if options.too_long == "error":
+                raise Problem(f"{place}: {len(prompt)} tokens of the prompt and {len(answer)} of the answer do not fit --seq "
+                              f"{options.seq}; give a larger --seq, --too-long drop or --too-long cut")
+            counts["dropped" if options.too_long == "drop" else "cut"] += 1
+            if options.too_long == "drop":
+                continue
+        sample, targets = make_sample(prompt, answer, options.seq, after[0] if after else 0)
+        if all(label == IGNORED for label in targets): # cut within the prompt, or an empty answer without an end
+            counts["empty"] += 1
+            continue
+        tokens.extend(sample)
+        labels.extend(targets)
+    if not tokens:
+        raise Problem(f"no sample is left: {counts['dropped']} are too long, {counts['empty']} have no answer")
+    write_renamed(options.output, safetensors({"tokens": tokens, "labels": labels}, options.seq))
+    counted = sum(label != IGNORED for label in labels)
+    print(f"{options.output}: {len(tokens) // options.seq} samples of {options.seq} tokens, {counted} of which count in the "
+          f"loss; {counts['cut']} cut, {counts['dropped']} dropped as too long, {counts['empty']} left out without an answer")
