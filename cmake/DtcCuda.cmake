@@ -1,4 +1,5 @@
-# Finds the CUDA toolkit for the backend of NVIDIA GPUs. DTC_CUDA_FOUND says whether that backend is built.
+# Finds the CUDA toolkit for the backend of NVIDIA GPUs. DTC_CUDA_FOUND says whether that backend is built, and
+# DTC_NCCL_FOUND whether the fabric of several GPUs is, which needs NCCL's header.
 
 set(DTC_CUDA AUTO CACHE STRING "Build the backend of NVIDIA GPUs: ON, OFF, or AUTO (where nvcc is found)")
 set_property(CACHE DTC_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -46,4 +47,15 @@ if(DTC_CUDA_FOUND)
   endif()
   set(CMAKE_CUDA_EXTENSIONS OFF)
   find_package(CUDAToolkit 13 REQUIRED)
+endif()
+
+set(DTC_NCCL_FOUND OFF)
+if(DTC_CUDA_FOUND)
+  find_path(DTC_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(DTC_NCCL_INCLUDE_DIR)
+    set(DTC_NCCL_FOUND ON)
+    message(STATUS "NCCL: ${DTC_NCCL_INCLUDE_DIR}/nccl.h")
+  else()
+    message(STATUS "NCCL: not built, there is no nccl.h with the CUDA toolkit; -DDTC_NCCL_INCLUDE_DIR names its folder")
+  endif()
 endif()

@@ -36,7 +36,11 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
       sessionOptions.injections.push_back(injection);
   sessionOptions.measureWaits = options.processes.areSeveral();
   sessionOptions.delays = options.delays;
-  sessionOptions.openFabric = [&](const Mesh &mesh) { return options.processes.openFabric(mesh); };
+  sessionOptions.openFabric = options.openFabric;
+  if (!options.openFabric)
+    sessionOptions.openFabric = [&](const Mesh &mesh) {
+      return options.processes.openFabric(mesh);
+    };
   sessionOptions.threadsPerDevice = options.threadsPerDevice;
   if (options.threadsPerDevice <= 0) {
     int64_t cores = std::max(1u, std::thread::hardware_concurrency());

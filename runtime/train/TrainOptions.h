@@ -102,6 +102,8 @@ struct TrainOptions {
   std::optional<bool> outputIsTerminal = {};
   std::function<void(const Error &)> onHang = nullptr;
   std::shared_ptr<RunWatch> watch = nullptr;
+  /// The network of one process; null: that of the processes.
+  OpenFabric openFabric = nullptr;
 };
 
 /// The schedule of a run of so many steps. An error names the flag that does not fit, or that

@@ -12,6 +12,7 @@
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/backends/cuda/CudaBackend.h"
+#include "runtime/fabrics/nccl/NcclFabric.h"
 #include "test/equivalence/Training.h"
 #include "test/lib/files/SourcePath.h"
 #include "test/lib/plans/TrainStep.h"
@@ -110,9 +111,11 @@ struct Training {
 };
 
 Training train(const std::shared_ptr<const plan::Plan> &plan,
-               std::shared_ptr<const runtime::Backend> backend, int steps) {
+               std::shared_ptr<const runtime::Backend> backend, int steps,
+               const runtime::OpenFabric &fabric = nullptr) {
   Training run;
-  auto session = runtime::Session::create(plan, std::move(backend), {.stallTimeout = 0});
+  auto session =
+      runtime::Session::create(plan, std::move(backend), {.openFabric = fabric, .stallTimeout = 0});
   if (!session) {
     ADD_FAILURE() << session.error().message;
     return run;
@@ -187,6 +190,44 @@ TEST(DeviceOrders, GiveTheSameBits) {
   }
   standin::reset();
 }
+
+/// A GPU for each device, which NCCL connects: the bits are those of devices that share GPUs and
+/// exchange tensors over the host, as the stand-in of NCCL adds in the order of the ranks too.
+class NcclEquivalence : public testing::TestWithParam<Case> {
+protected:
+  static void restart(uint64_t seed) {
+    standin::Settings settings;
+    settings.devices = 8;
+    settings.seed = seed;
+    standin::reset(settings);
+  }
+  void TearDown() override { standin::reset(); }
+};
+
+TEST_P(NcclEquivalence, HasTheBitsOfTheLocalFabric) {
+  auto plan = compile(GetParam());
+  ASSERT_TRUE(plan);
+  standin::reset();
+  Training local = trainOnCuda(plan, 3);
+  ASSERT_EQ(local.numbers.size(), 6u);
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    restart(seed);
+    Training nccl = train(plan, runtime::createCudaBackend(), 3, runtime::openNcclFabric);
+    ASSERT_EQ(nccl.bytes() == local.bytes(), true) << "DTC_CUDA_STANDIN_SEED=" << seed;
+  }
+}
+
+const Case kNcclCases[] = {
+    {"MlpData", "mlp.mlir", "dp=2"},
+    {"Gpt2DataZero", kGpt2, "dp=2,tp=2 zero=2"},
+    {"Gpt2Fsdp", kGpt2, "fsdp=4 zero=3"},
+    {"Gpt2Bf16", kGpt2, "dp=2,tp=2 zero=1 dtype=bf16"},
+    {"Gpt2Sequence", kGpt2, "dp=2,tp=2 sp"},
+    {"Gpt2Pipeline", kGpt2, "pp=2 m=4 schedule=zb-h1"},
+    {"LlamaAllAxes", kLlama, "dp=2,tp=2,pp=2 m=2"},
+};
+INSTANTIATE_TEST_SUITE_P(Devices, NcclEquivalence, testing::ValuesIn(kNcclCases),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 /// A session for steps on inputs of their own, with learning rates for all of them. Null where the
 /// GPU fails before the first.

@@ -9,9 +9,14 @@
 #include "runtime/backends/Device.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "support/Format.h"
+#include "support/Print.h"
 
 #ifdef DTC_HAS_CUDA
 #include "runtime/backends/cuda/CudaBackend.h"
+#endif
+#ifdef DTC_HAS_NCCL
+#include "runtime/fabrics/local/LocalFabric.h"
+#include "runtime/fabrics/nccl/NcclFabric.h"
 #endif
 
 #include <fmt/format.h>
@@ -38,6 +43,9 @@ std::vector<std::string> listDevices() {
 #ifdef DTC_HAS_CUDA
   for (std::string &line : describeCuda())
     lines.push_back(std::move(line));
+#ifdef DTC_HAS_NCCL
+  lines.push_back(describeNccl());
+#endif
 #else
   lines.push_back(std::string("cuda: ") + kWithoutCuda);
 #endif
@@ -58,6 +66,45 @@ Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device) 
     return Error{std::string("--device cuda: ") + kWithoutCuda};
 #endif
   return std::shared_ptr<const Backend>(createCpuBackend());
+}
+
+#ifdef DTC_HAS_NCCL
+/// NCCL where each device has a GPU of its own, else threads of the host.
+static Expected<std::shared_ptr<Fabric>> openWhereGpusAreEnough(const Mesh &mesh,
+                                                                std::FILE *notes) {
+  Expected<int> gpus = countGpus();
+  if (mesh.numDevices() == 1 || !gpus || mesh.numDevices() > *gpus)
+    return openLocalFabric(mesh);
+  Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh);
+  if (opened)
+    return opened;
+  printTo(notes, "note: the GPUs exchange tensors through the memory of the host: {}\n",
+          opened.error().message);
+  std::fflush(notes);
+  return openLocalFabric(mesh);
+}
+#endif
+
+Expected<OpenFabric> chooseFabric(const std::string &fabric, const Backend &backend,
+                                  const Processes &processes, std::FILE *notes) {
+  if (fabric == "nccl" && processes.areSeveral())
+    return Error{"--fabric nccl is for the GPUs of one process; leave it out, or run one process"};
+  if (fabric == "nccl" && backend.name() != "cuda")
+    return Error{"--fabric nccl is for GPUs; add --device cuda, or leave it out"};
+#ifdef DTC_HAS_NCCL
+  if (fabric == "nccl")
+    return OpenFabric([](const Mesh &mesh) {
+      Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh);
+      return opened ? opened : opened.error().inContext("--fabric nccl");
+    });
+  if (fabric == "auto" && backend.name() == "cuda" && !processes.areSeveral())
+    return OpenFabric([notes](const Mesh &mesh) { return openWhereGpusAreEnough(mesh, notes); });
+#else
+  if (fabric == "nccl")
+    return Error{"--fabric nccl: dtc-run was built without NCCL, since there was no nccl.h "
+                 "(-DDTC_NCCL_INCLUDE_DIR names its folder)"};
+#endif
+  return OpenFabric();
 }
 
 } // namespace dtc

@@ -8,8 +8,10 @@
 #define DTC_TOOLS_DTC_RUN_DEVICES_H
 
 #include "runtime/backends/Kernel.h"
+#include "runtime/fabrics/processes/Processes.h"
 #include "support/Error.h"
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +25,14 @@ std::vector<std::string> listDevices();
 /// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU. An error
 /// says why there is no such device.
 runtime::Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device);
+
+/// The network of --fabric: "local", "nccl", or "auto", which is NCCL where every device of the
+/// plan has a GPU of its own; `notes` is told where that cannot be. Several processes have their
+/// own. An error says why there is no NCCL.
+runtime::Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric,
+                                                    const runtime::Backend &backend,
+                                                    const runtime::Processes &processes,
+                                                    std::FILE *notes);
 
 } // namespace dtc
 

@@ -47,10 +47,9 @@ Expected<std::vector<ElasticPlan>> findElasticPlans(const std::string &folder,
     if (!plan)
       return plan.error().inContext("--elastic");
     if (batchOf(**plan) != batchOf(**first))
-      return Error{
-          fmt::format("--elastic: {} takes {} in a step, but {} takes {}; make all of "
-                      "the same --batch and --seq",
-                      entry.path().string(), batchOf(**plan), planPath, batchOf(**first))};
+      return Error{fmt::format("--elastic: {} takes {} in a step, but {} takes {}; make all of "
+                               "the same --batch and --seq",
+                               entry.path().string(), batchOf(**plan), planPath, batchOf(**first))};
     if (int64_t count = meshOf(**plan).numDevices(); count < devices)
       plans.push_back({entry.path(), count});
   }

@@ -49,6 +49,12 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
                  "What the plan runs on: the CPU, GPUs (cuda), or GPUs if there are any (auto)")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
+  app.add_option("--fabric", fabric,
+                 "How the devices of one process exchange tensors: through the memory of the host "
+                 "(local), from GPU to GPU where each device has one of its own (nccl), or nccl "
+                 "where that is so (auto)")
+      ->check(CLI::IsMember({"local", "nccl", "auto"}))
+      ->capture_default_str();
   addProcessFlags();
   app.add_flag("--list-devices", listsDevices,
                "Print the devices and the libraries for GPUs that dtc-run finds, and end");
@@ -123,6 +129,10 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
   Expected<std::shared_ptr<const Backend>> backend = openBackend(device);
   if (!backend)
     return backend.error();
+  Expected<OpenFabric> network = chooseFabric(fabric, **backend, train.processes, notes);
+  if (!network)
+    return network.error();
+  train.openFabric = std::move(*network);
   stopOnSignals();
   if (!generate.promptPaths.empty()) {
     generate.generator.sampler.seed = train.seed;

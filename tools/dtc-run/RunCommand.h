@@ -64,6 +64,7 @@ private:
   runtime::CalibrationOptions calibration;
   std::string calibrationPath;
   std::string device = "cpu";
+  std::string fabric = "auto";
   bool listsDevices = false;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are

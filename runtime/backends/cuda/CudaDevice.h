@@ -72,6 +72,8 @@ public:
     return device;
   }
   cudaStream_t stream() const { return handle; }
+  /// The error of the queue, which others may set from any thread.
+  const std::shared_ptr<QueueFailure> &failureState() const { return failure; }
 
 private:
   /// Makes the GPU the one of the calling thread; gives the error of a queue that has failed.

@@ -22,6 +22,7 @@ namespace dtc::runtime::cuda {
 /// GPUs, so it holds no memory of a device.
 class CudaKernel : public Kernel {
 public:
+  explicit CudaKernel(std::string name = {}) : kernelName(std::move(name)) {}
   /// The name in docs/kernels.md, for messages.
   const std::string &name() const { return kernelName; }
   virtual MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const = 0;
@@ -87,7 +88,9 @@ std::unique_ptr<CudaKernel> makeKernel(Enqueue function, size_t workspace = 0) {
 /// the arguments.
 template <typename MakeCall> class MultiTensorKernel final : public CudaKernel {
 public:
-  explicit MultiTensorKernel(MakeCall function) : function(std::move(function)) {}
+  MultiTensorKernel(MakeCall function, size_t workspace)
+      : function(std::move(function)), workspace(workspace) {}
+  size_t workspaceBytes() const override { return workspace; }
   bool sharesLaunches() const override { return true; }
   MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
     return queue.hold(name(), function(args));
@@ -95,10 +98,14 @@ public:
 
 private:
   MakeCall function;
+  size_t workspace;
 };
 
-template <typename MakeCall> std::unique_ptr<CudaKernel> makeMultiTensorKernel(MakeCall function) {
-  return std::make_unique<MultiTensorKernel<MakeCall>>(std::move(function));
+/// `workspace` is for a launch of as many calls as there may be. The launches of a queue use it one
+/// after the other.
+template <typename MakeCall>
+std::unique_ptr<CudaKernel> makeMultiTensorKernel(MakeCall function, size_t workspace = 0) {
+  return std::make_unique<MultiTensorKernel<MakeCall>>(std::move(function), workspace);
 }
 
 /// The bytes of an array of `count` elements in the workspace, so that the next one is aligned.

@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
+#include "runtime/backends/cuda/MultiTensor.h"
 #include "runtime/backends/cuda/StridedCopy.h"
 #include "runtime/backends/shared/DataMovementCalls.h"
 
@@ -112,6 +113,29 @@ PrepareResult preparePad(const KernelSignature &signature) {
   });
 }
 
+template <int Capacity>
+__global__ void __launch_bounds__(256)
+    copyArraysKernel(const __grid_constant__ GroupTable<2, Capacity> table) {
+  constexpr int V = 16;
+  forEachChunk(table, [](const auto &group, int64_t begin, int64_t end) {
+    auto *from = static_cast<const uint8_t *>(group.arrays[0]);
+    auto *to = static_cast<uint8_t *>(group.arrays[1]);
+    bool isVector = isAligned(from, V) && isAligned(to, V);
+    int64_t vectorEnd = isVector ? begin + (end - begin) / V * V : begin;
+    for (int64_t i = begin + threadIdx.x * V; i < vectorEnd; i += blockDim.x * V)
+      *reinterpret_cast<Vector<uint8_t, V> *>(to + i) =
+          *reinterpret_cast<const Vector<uint8_t, V> *>(from + i);
+    for (int64_t i = vectorEnd + threadIdx.x; i < end; i += blockDim.x)
+      to[i] = from[i];
+  });
+}
+
+/// Whether the elements follow each other on both sides.
+bool isDense(const DeviceLoops<2> &loops) {
+  return loops.count <= 1 ||
+         (loops.dims == 1 && loops.strides[0][0] == 1 && loops.strides[1][0] == 1);
+}
+
 PrepareResult prepareConcat(const KernelSignature &signature) {
   struct Part {
     DeviceLoops<2> loops;
@@ -128,6 +152,25 @@ PrepareResult prepareConcat(const KernelSignature &signature) {
       return loops.error();
     parts.push_back({*loops, static_cast<size_t>(block.offset) * width});
   }
+  // Parts that are dense are one launch, however many there are.
+  bool together = parts.size() > 1 && std::all_of(parts.begin(), parts.end(), [](const Part &part) {
+                    return isDense(part.loops);
+                  });
+  if (together)
+    return makeKernel([parts = std::move(parts), width](CudaQueue &queue,
+                                                        const KernelArguments &args) -> MaybeError {
+      std::vector<TensorGroup> groups;
+      for (size_t i = 0; i < parts.size(); ++i)
+        groups.push_back({{args.inputs[i], output<std::byte>(args, 0) + parts[i].offset},
+                          parts[i].loops.count * static_cast<int64_t>(width)});
+      constexpr size_t most = HeldLaunches::kMaxGroups;
+      for (size_t i = 0; i < groups.size(); i += most)
+        if (MaybeError error =
+                launchGroups(queue, std::span(groups).subspan(i, std::min(most, groups.size() - i)),
+                             copyArraysKernel<8>, copyArraysKernel<HeldLaunches::kMaxGroups>))
+          return error;
+      return std::nullopt;
+    });
   return makeKernel([parts = std::move(parts), width](CudaQueue &queue,
                                                       const KernelArguments &args) -> MaybeError {
     for (size_t i = 0; i < parts.size(); ++i)

@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/backends/cuda/DotProducts.h"
 #include "runtime/backends/cuda/Elementwise.h"
 #include "runtime/backends/cuda/Matmul.h"
 #include "runtime/backends/cuda/StridedCopy.h"
@@ -188,11 +189,24 @@ private:
   Workspace workspace;
 };
 
+/// The number of elements of a plan for one dot product of two dense arrays; 0 for other plans.
+/// Where there is one element, nothing is summed and the plan has a product.
+int64_t lengthOfDenseDot(const EinsumPlan &plan) {
+  if (plan.outElements != 1 || plan.copies[EinsumPlan::Lhs] || plan.copies[EinsumPlan::Rhs] ||
+      plan.copies[EinsumPlan::Out])
+    return 0;
+  if (plan.kind == EinsumPlan::Kind::Dot)
+    return plan.gemm.k;
+  return plan.kind == EinsumPlan::Kind::Product ? 1 : 0;
+}
+
 PrepareResult prepareEinsum(const KernelSignature &signature) {
   Expected<EinsumPlan> plan = planEinsum(signature);
   if (!plan)
     return plan.error();
   DType in = signature.inputs[0].dtype, out = signature.outputs[0].dtype;
+  if (int64_t length = lengthOfDenseDot(*plan))
+    return makeDotProduct(in, out, length);
   return withFloatType(in, [&](auto identity) -> PrepareResult {
     using F = typename decltype(identity)::type;
     if (out == in)

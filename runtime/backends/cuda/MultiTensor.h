@@ -41,20 +41,26 @@ template <int Arrays, int Capacity> struct GroupTable {
   Group group[Capacity];
 };
 
+/// The last group of a table that begins at a chunk or before it.
+template <typename Table>
+__device__ __forceinline__ int groupOfChunk(const Table &table, int64_t chunk) {
+  int low = 0, high = table.groups - 1;
+  while (low < high) {
+    int middle = (low + high + 1) / 2;
+    if (table.group[middle].firstChunk <= chunk)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
 /// Calls function(group, begin, end) for the chunks of this block: elements [begin, end) of a
 /// group's arrays. `begin` is a multiple of kChunk.
 template <typename Table, typename Function>
 __device__ __forceinline__ void forEachChunk(const Table &table, const Function &function) {
   for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
-    int low = 0, high = table.groups - 1; // the last group that begins at the chunk or before it
-    while (low < high) {
-      int middle = (low + high + 1) / 2;
-      if (table.group[middle].firstChunk <= chunk)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    const auto &group = table.group[low];
+    const auto &group = table.group[groupOfChunk(table, chunk)];
     int64_t begin = (chunk - group.firstChunk) * Table::kChunk;
     int64_t end = begin + Table::kChunk < group.count ? begin + Table::kChunk : group.count;
     function(group, begin, end);

@@ -11,6 +11,7 @@ foreach(source
   CudaDevice.cpp
   CudaError.cpp
   DataMovement.cu
+  DotProducts.cu
   Dropout.cu
   Einsum.cu
   ElementwiseBinary.cu

@@ -11,9 +11,11 @@
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/fabrics/local/LocalFabric.h"
+#include "runtime/fabrics/nccl/NcclFabric.h"
 #include "test/lib/fabrics/TestFabric.h"
 #include "test/lib/fabrics/ThreadMessages.h"
 #include "test/lib/plans/Expect.h"
+#include "test/standin/cuda/Standin.h"
 
 #include <cmath>
 #include <cstring>
@@ -65,27 +67,40 @@ struct FabricUnderTest {
 };
 
 /// A test of every fabric, by its name: threads of one process (Local), whose devices may be those
-/// of the stand-in of CUDA, whose memory the host cannot follow (LocalOnCuda); threads with
-/// messages that are copied and delayed (Test); a process for each device (Processes), and three
-/// processes that have the devices together (SharedProcesses), here too with those of the stand-in
-/// (ProcessesOnCuda); a process for each device, over sockets (Sockets).
+/// of the stand-in of CUDA, whose memory the host cannot follow (LocalOnCuda); such devices with a
+/// GPU each and the stand-in of NCCL between them (NcclOnCuda); threads with messages that are
+/// copied and delayed (Test); a process for each device (Processes), and three processes that have
+/// the devices together (SharedProcesses), here too with those of the stand-in (ProcessesOnCuda); a
+/// process for each device, over sockets (Sockets).
 class FabricConformance : public ::testing::TestWithParam<const char *> {
 protected:
+  void SetUp() override {
+    if (!is("NcclOnCuda"))
+      return;
+    standin::Settings settings;
+    settings.devices = 24; // as many as the largest mesh has
+    standin::reset(settings);
+  }
+  void TearDown() override {
+    if (is("NcclOnCuda"))
+      standin::reset();
+  }
   static bool is(const char *name) { return std::string(GetParam()) == name; }
   static FabricUnderTest fabric() {
     if (is("Test"))
       return {testFabric()};
     if (is("Sockets"))
       return {processesFabric(16, openSocketMessagesHere)};
-    OpenFabric open = hasProcesses() ? threadProcessesFabric(is("Processes") ? 16 : 3)
-                                     : OpenFabric(openLocalFabric);
+    OpenFabric open = hasProcesses()     ? threadProcessesFabric(is("Processes") ? 16 : 3)
+                      : is("NcclOnCuda") ? OpenFabric(openNcclFabric)
+                                         : OpenFabric(openLocalFabric);
     if (!isOnCuda())
       return {open};
     return {open, [backend = std::shared_ptr(createCudaBackend())](int64_t device) {
               return std::move(*backend->openDevice(device));
             }};
   }
-  static bool isOnCuda() { return is("LocalOnCuda") || is("ProcessesOnCuda"); }
+  static bool isOnCuda() { return is("LocalOnCuda") || is("NcclOnCuda") || is("ProcessesOnCuda"); }
   /// Whether processes add up their own members first.
   static bool hasShared() { return is("SharedProcesses") || is("ProcessesOnCuda"); }
   static bool hasProcesses() { return is("Processes") || is("Sockets") || hasShared(); }
@@ -108,8 +123,9 @@ protected:
 
 #define INSTANTIATE_FABRIC_CONFORMANCE(suite)                                                      \
   INSTANTIATE_TEST_SUITE_P(Fabrics, suite,                                                         \
-                           ::testing::Values("Local", "LocalOnCuda", "Test", "Processes",          \
-                                             "SharedProcesses", "ProcessesOnCuda", "Sockets"),     \
+                           ::testing::Values("Local", "LocalOnCuda", "NcclOnCuda", "Test",         \
+                                             "Processes", "SharedProcesses", "ProcessesOnCuda",    \
+                                             "Sockets"),                                           \
                            [](const auto &info) { return std::string(info.param); })
 
 /// Tensors of the host in the memory of a device. Where that is the host's, they stay where they
@@ -125,6 +141,10 @@ public:
       return const_cast<void *>(host);
     Place &place = places[host];
     if (!place.memory || place.memory->bytes() < bytes) {
+      // To free memory may wait for the work of all devices, which may wait for this one.
+      for (std::unique_ptr<DeviceMemory> *old : {&place.memory, &place.staging})
+        if (*old)
+          outgrown.push_back(std::move(*old));
       place.memory = std::move(*device.allocate(bytes));
       place.staging = std::move(*device.allocateStaging(bytes));
     }
@@ -161,6 +181,7 @@ private:
   Device &device;
   Queue &queue;
   std::map<const void *, Place> places;
+  std::vector<std::unique_ptr<DeviceMemory>> outgrown;
 };
 
 /// All devices of a mesh with their communicators, each on a queue of a thread of its own.

@@ -111,6 +111,11 @@ void Engine::enqueue(const std::shared_ptr<Stream> &stream, Operation operation)
     wake.notify_one();
 }
 
+void Engine::complete(Moment &moment) {
+  moment.done = true;
+  wake.notify_one();
+}
+
 void Engine::waitFor(Lock &lock, std::vector<Position> positions) {
   Demand demand{std::move(positions), Order(random() % 3), std::nullopt};
   await(lock, demand);
@@ -165,7 +170,7 @@ void Engine::findNeeded(const Position &position, std::vector<std::shared_ptr<St
   const Operation &first = stream->operations.front();
   if (canRun(*stream))
     found.push_back(stream);
-  else if (!stream->busy)
+  else if (!stream->busy && first.moment->stream)
     findNeeded({first.moment->stream, first.moment->position}, found, seen);
 }
 

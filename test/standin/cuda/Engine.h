@@ -87,7 +87,10 @@ public:
 
   // All below with the lock held.
   void reset(Lock &lock, const Settings &settings);
+  /// A wait may be for a moment that is recorded later, by another thread.
   void enqueue(const std::shared_ptr<Stream> &stream, Operation operation);
+  /// Lets go who waits for the moment.
+  void complete(Moment &moment);
   /// Sleeps until the positions are reached or their devices are lost.
   void waitFor(Lock &lock, std::vector<Position> positions);
   /// Lets the engine do some work, or none, as the seed has it.

@@ -69,6 +69,19 @@ struct Outcome {
   uint64_t launches = 0;
 };
 
+/// The sum of the products of all elements of two tensors.
+Call dot(size_t lhs, size_t rhs, DType in, size_t to, DType out, int64_t count) {
+  TensorType type{in, {count}};
+  return {{"einsum", {type, type}, {{out, {}}}, {{"equation", std::string("a,a->")}}, {}},
+          {lhs, rhs},
+          {to}};
+}
+
+/// The sum of the squares of all elements.
+Call squares(size_t from, size_t to, int64_t count) {
+  return dot(from, from, DType::F32, to, DType::F32, count);
+}
+
 /// The arena after the calls. `apart`: with an event after each, before which nothing is held.
 Outcome run(const std::vector<Call> &calls, bool apart, bool applies = true) {
   standin::reset();
@@ -86,14 +99,20 @@ Outcome run(const std::vector<Call> &calls, bool apart, bool applies = true) {
     staging->data()[kApply] = std::byte(applies);
     check(queue->copy(arena->data(), staging->data(), kArena));
     std::vector<std::unique_ptr<Kernel>> kernels;
+    size_t workspaceBytes = 0;
     for (const Call &call : calls) {
       kernels.push_back(take(backend->prepare(call.signature)));
+      workspaceBytes = std::max(workspaceBytes, kernels.back()->workspaceBytes());
+    }
+    auto workspace = take(device->allocate(workspaceBytes));
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const Call &call = calls[i];
       std::vector<void *> inputs, outputs;
       for (size_t offset : call.inputs)
         inputs.push_back(arena->data() + offset);
       for (size_t offset : call.outputs)
         outputs.push_back(arena->data() + offset);
-      check(queue->enqueue(*kernels.back(), {inputs, outputs, {}, nullptr}));
+      check(queue->enqueue(*kernels[i], {inputs, outputs, {}, workspace->data()}));
       if (apart)
         check(queue->record(*event));
     }
@@ -185,6 +204,124 @@ TEST(HeldLaunches, ManyTensorsTakeSeveralLaunches) {
   }
 }
 
+TEST(HeldLaunches, SumsOfSquaresAreTwoLaunches) {
+  size_t most = cuda::HeldLaunches::kMaxGroups;
+  for (size_t count : {size_t(1), size_t(8), size_t(9), most, most + 1}) {
+    std::vector<Call> calls;
+    for (size_t i = 0; i < count; ++i)
+      // Of one element and more; some overlap, as they are only read.
+      calls.push_back(squares(kTensors + 4096 + 64 * i, kTensors + 4 * i, int64_t(1 + i * 7 % 90)));
+    Outcome together = run(calls, /*apart=*/false);
+    EXPECT_EQ(together.launches, (count + most - 1) / most * 2);
+    EXPECT_TRUE(together.arena == run(calls, /*apart=*/true).arena);
+    // In another order of what is not summed together, the same bits.
+    std::vector<Call> reversed(calls.rbegin(), calls.rend());
+    EXPECT_TRUE(together.arena == run(reversed, /*apart=*/false).arena);
+  }
+}
+
+TEST(HeldLaunches, SumsOfSquaresOfManyChunksAreRight) {
+  std::vector<Call> calls;
+  // Chunks of whole and of part, one beside many.
+  std::vector<int64_t> counts = {1, 4096, 8192, 8191, 20001, 16384};
+  for (size_t i = 0; i < counts.size(); ++i)
+    calls.push_back(squares(kTensors + 1024 + 4 * i, kTensors + 4 * i, counts[i]));
+  Outcome together = run(calls, /*apart=*/false), before = run({}, /*apart=*/false);
+  EXPECT_EQ(together.launches, 2u);
+  EXPECT_TRUE(together.arena == run(calls, /*apart=*/true).arena);
+  const auto *values = reinterpret_cast<const float *>(before.arena.data());
+  const auto *results = reinterpret_cast<const float *>(together.arena.data() + kTensors);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    double sum = 0;
+    for (int64_t k = 0; k < counts[i]; ++k) {
+      double value = values[(kTensors + 1024) / 4 + i + size_t(k)];
+      sum += value * value;
+    }
+    EXPECT_NEAR(results[i], sum, 1e-5 * sum) << counts[i];
+  }
+}
+
+TEST(HeldLaunches, SumsOfSquaresThatDependOnEachOtherKeepTheirOrder) {
+  auto a = placesOf(0), b = placesOf(1);
+  // A sum of what a held conversion writes, and a conversion of the sum: 1 + 2 + 1.
+  std::vector<Call> chain = {convert(a[0], DType::F32, a[1], DType::F32, 40),
+                             squares(a[1], b[0], 40),
+                             convert(b[0], DType::F32, b[1], DType::F32, 1)};
+  Outcome together = run(chain, /*apart=*/false);
+  EXPECT_EQ(together.launches, 4u);
+  EXPECT_TRUE(together.arena == run(chain, /*apart=*/true).arena);
+  // A sum that replaces what another one reads, and one that reads its result: 2 + 2 + 2.
+  std::vector<Call> sums = {squares(a[0], b[0], 40), squares(a[1], a[0], 40),
+                            squares(a[0], b[1], 3)};
+  together = run(sums, /*apart=*/false);
+  EXPECT_EQ(together.launches, 6u);
+  EXPECT_TRUE(together.arena == run(sums, /*apart=*/true).arena);
+}
+
+TEST(HeldLaunches, SumsOfProductsShareLaunchesByTheirTypes) {
+  auto a = placesOf(0), b = placesOf(1), c = placesOf(2);
+  std::vector<Call> calls = {dot(a[0], a[1], DType::F32, a[4], DType::F32, 40),
+                             dot(b[0], b[1], DType::BF16, b[4], DType::F32, 41),
+                             dot(c[0], c[1], DType::F32, c[4], DType::F32, 1),
+                             dot(a[2], a[2], DType::BF16, c[3], DType::F32, 80),
+                             dot(b[2], b[2], DType::BF16, c[2], DType::BF16, 80)};
+  Outcome together = run(calls, /*apart=*/false);
+  EXPECT_EQ(together.launches, 6u);
+  EXPECT_TRUE(together.arena == run(calls, /*apart=*/true).arena);
+}
+
+TEST(HeldLaunches, AnotherQueueSeesASumThatWasHeld) {
+  // The event ends the holding; the copy on the other queue waits for it, in all orders.
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    standin::Settings settings;
+    settings.seed = seed;
+    standin::reset(settings);
+    std::unique_ptr<Backend> backend = createCudaBackend();
+    std::unique_ptr<Device> device = take(backend->openDevice(0));
+    auto staging = take(device->allocateStaging(64)), arena = take(device->allocate(64));
+    auto compute = take(device->openQueue(QueueKind::Compute));
+    auto copies = take(device->openQueue(QueueKind::Copy));
+    auto event = take(device->createEvent(false));
+    Call call = squares(0, 32, 3);
+    std::unique_ptr<Kernel> kernel = take(backend->prepare(call.signature));
+    auto workspace = take(device->allocate(kernel->workspaceBytes()));
+    auto *values = reinterpret_cast<float *>(staging->data());
+    for (size_t i = 0; i < 3; ++i)
+      values[i] = static_cast<float>(i + 1);
+    check(compute->copy(arena->data(), staging->data(), 12));
+    void *inputs[] = {arena->data(), arena->data()}, *outputs[] = {arena->data() + 32};
+    check(compute->enqueue(*kernel, {inputs, outputs, {}, workspace->data()}));
+    check(compute->record(*event));
+    check(copies->wait(*event));
+    check(copies->copy(staging->data() + 32, arena->data() + 32, 4));
+    check(copies->finish());
+    ASSERT_EQ(values[8], 14) << "DTC_CUDA_STANDIN_SEED=" << seed;
+  }
+  standin::reset();
+}
+
+TEST(HeldLaunches, PartsThatAreDenseAreJoinedByOneLaunch) {
+  TensorType part{DType::F32, {1}};
+  size_t most = cuda::HeldLaunches::kMaxGroups;
+  for (size_t count : {size_t(3), size_t(150), most + 1}) {
+    Call join{{"concat",
+               std::vector<TensorType>(count, part),
+               {{DType::F32, {int64_t(count)}}},
+               {{"dim", int64_t{0}}},
+               {}},
+              {},
+              {kArena / 2}};
+    for (size_t i = 0; i < count; ++i)
+      join.inputs.push_back(kTensors + 64 * (i * 7 % count));
+    Outcome outcome = run({join}, /*apart=*/false);
+    EXPECT_EQ(outcome.launches, (count + most - 1) / most);
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(std::memcmp(outcome.arena.data() + kArena / 2 + 4 * i,
+                            outcome.arena.data() + join.inputs[i], 4),
+                0);
+  }
+}
+
 TEST(HeldLaunches, TensorsOfManyChunksBesideSmallOnes) {
   std::vector<Call> calls;
   size_t at = kTensors;
@@ -238,7 +375,10 @@ TEST(HeldLaunches, RandomCalls) {
     for (size_t i = 0, count = 2 + random() % 40; i < count; ++i) {
       auto at = places4();
       auto elements = static_cast<int64_t>(1 + random() % 16);
-      switch (random() % 4) {
+      switch (random() % 5) {
+      case 4:
+        calls.push_back(squares(at[0], at[1], elements));
+        break;
       case 0:
         calls.push_back(adamw(at[0], at[1], at[2], at[3], elements, random() % 2 ? 0.1 : 0));
         break;
@@ -250,9 +390,9 @@ TEST(HeldLaunches, RandomCalls) {
             convert(at[0], DType::F32, at[1], random() % 2 ? DType::F32 : DType::BF16, elements));
       }
     }
-    Outcome together = run(calls, /*apart=*/false);
-    EXPECT_TRUE(together.arena == run(calls, /*apart=*/true).arena);
-    all += calls.size();
+    Outcome together = run(calls, /*apart=*/false), apart = run(calls, /*apart=*/true);
+    EXPECT_TRUE(together.arena == apart.arena);
+    all += apart.launches;
     launched += together.launches;
   });
   // Otherwise the cases are none.

@@ -1,0 +1,263 @@
+//===- NcclCommunicator.cpp - Collectives of GPUs -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/nccl/NcclCommunicator.h"
+
+#include "runtime/fabrics/nccl/Encode.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace dtc::runtime::nccl {
+
+MaybeError checkGpu(const cuda::CudaQueue &queue, int64_t device) {
+  if (queue.owner().ordinal() == device)
+    return std::nullopt;
+  return Error{
+      fmt::format("device {} of the plan is on {}, expected cuda {}: with NCCL each device "
+                  "has the GPU of its number",
+                  device, queue.owner().describe(), device)};
+}
+
+Expected<Communicator::Group> NcclCommunicator::openGroup(const std::vector<std::string> &axes) {
+  Membership membership;
+  membership.size = static_cast<size_t>(world->getMesh().groupSize(axes));
+  membership.rank = static_cast<size_t>(world->getMesh().blockIndex(device, axes));
+  // After an abort there are groups, whose collectives fail.
+  if (membership.size > 1 && !world->failure()) {
+    Expected<std::shared_ptr<NcclGroup>> group = world->openGroup(device, axes, lane);
+    if (!group)
+      return group.error();
+    membership.group = std::move(*group);
+  }
+  groups.push_back(std::move(membership));
+  return groups.size() - 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+Expected<const std::vector<CollectiveLayout> *>
+NcclCommunicator::layoutsOf(std::span<const CollectiveSpec> specs) {
+  std::vector<CollectiveLayout> &known = layouts[specs.data()];
+  if (known.size() == specs.size())
+    return &known;
+  known.clear();
+  for (const CollectiveSpec &spec : specs) {
+    Expected<CollectiveLayout> layout = CollectiveLayout::create(spec);
+    if (!layout)
+      return layout.error().inContext(name(spec.kind));
+    known.push_back(std::move(*layout));
+  }
+  return &known;
+}
+
+MaybeError NcclCommunicator::reserve(size_t bytes) {
+  size_t present = buffers.empty() ? 0 : buffers.back()->bytes();
+  if (bytes <= present)
+    return std::nullopt;
+  Expected<std::unique_ptr<DeviceMemory>> allocated = memory.allocate(std::max(bytes, 2 * present));
+  if (!allocated)
+    return allocated.error().inContext("the buffers of collectives");
+  buffers.push_back(std::move(*allocated));
+  return std::nullopt;
+}
+
+MaybeError NcclCommunicator::placeTensors(Call &call, std::span<const CollectiveSpec> specs,
+                                          const std::vector<CollectiveLayout> &of,
+                                          std::span<const CollectiveOperands> operands) {
+  auto padded = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
+  size_t bytes = 0;
+  for (const CollectiveLayout &layout : of)
+    bytes += padded(layout.packBytes()) + padded(layout.unpackBytes());
+  if (MaybeError error = reserve(bytes))
+    return error;
+  std::byte *next = buffers.empty() ? nullptr : buffers.back()->data();
+  auto take = [&](size_t size) { return std::exchange(next, next + padded(size)); };
+  call.tensors.clear();
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const CollectiveLayout &layout = of[i];
+    Tensor tensor{&specs[i], &layout, operands[i],
+                  static_cast<const std::byte *>(operands[i].input),
+                  static_cast<std::byte *>(operands[i].output)};
+    if (layout.pack)
+      tensor.sent = take(layout.packBytes());
+    if (layout.unpack)
+      tensor.received = take(layout.unpackBytes());
+    call.tensors.push_back(tensor);
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+NcclCommunicator::Call &NcclCommunicator::takeUnused() {
+  for (Call &call : calls)
+    if (!call.isUsed.load(std::memory_order_acquire))
+      return call;
+  return calls.emplace_back(*this);
+}
+
+/// A group of one has nobody to wait for; every kind of collective is a copy.
+static MaybeError enqueueCopies(Queue &queue, std::span<const CollectiveSpec> specs,
+                                std::span<const CollectiveOperands> operands) {
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (operands[i].input != operands[i].output)
+      if (MaybeError error = queue.copy(static_cast<std::byte *>(operands[i].output),
+                                        static_cast<const std::byte *>(operands[i].input),
+                                        specs[i].input.numBytes()))
+        return error;
+  return std::nullopt;
+}
+
+MaybeError NcclCommunicator::doEnqueue(Queue &queue, Group index,
+                                       std::span<const CollectiveSpec> specs,
+                                       std::span<const CollectiveOperands> operands) {
+  const char *what = name(specs.front().kind);
+  if (MaybeError error = world->failure())
+    return error->inContext(what);
+  const Membership &membership = groups[index];
+  if (static_cast<size_t>(specs.front().members) != membership.size)
+    return Error{"the collective is for a group of another size"};
+  if (membership.size == 1)
+    return enqueueCopies(queue, specs, operands);
+  Expected<const std::vector<CollectiveLayout> *> of = layoutsOf(specs);
+  if (!of)
+    return of.error();
+  if (MaybeError error = membership.group->agree(membership.rank, fingerprintOf(specs), what))
+    return error->inContext(what);
+  Call &call = takeUnused();
+  call.membership = membership;
+  if (MaybeError error = placeTensors(call, specs, **of, operands))
+    return error;
+  call.isUsed.store(true, std::memory_order_relaxed);
+  MaybeError error = queue.enqueue(call, {});
+  if (error) // what a queue refuses it does not keep
+    call.isUsed.store(false, std::memory_order_relaxed);
+  return error;
+}
+
+MaybeError NcclCommunicator::Call::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
+  owner.world->watch(queue.failureState());
+  MaybeError error = checkGpu(queue, owner.device);
+  if (!error)
+    error = pack(queue);
+  if (!error)
+    error = exchange(queue);
+  if (!error)
+    error = unpack(queue);
+  isUsed.store(false, std::memory_order_release);
+  return error;
+}
+
+MaybeError NcclCommunicator::Call::pack(cuda::CudaQueue &queue) const {
+  for (const Tensor &tensor : tensors)
+    if (tensor.layout->pack)
+      if (MaybeError error = enqueueEncode(
+              queue, *tensor.layout->pack, tensor.layout->code, tensor.spec->input.dtype,
+              const_cast<std::byte *>(tensor.sent), tensor.operands.input))
+        return error;
+  return std::nullopt;
+}
+
+MaybeError NcclCommunicator::Call::unpack(cuda::CudaQueue &queue) const {
+  for (const Tensor &tensor : tensors)
+    if (tensor.layout->unpack)
+      if (MaybeError error =
+              enqueueDecode(queue, *tensor.layout->unpack, tensor.layout->code,
+                            tensor.spec->input.dtype, tensor.operands.output, tensor.received))
+        return error;
+  return std::nullopt;
+}
+
+ncclResult_t NcclCommunicator::Call::reduceOrGather(const Tensor &tensor, ncclComm_t communicator,
+                                                    cudaStream_t stream) const {
+  const Nccl &api = owner.world->api();
+  const CollectiveLayout &layout = *tensor.layout;
+  auto count = static_cast<size_t>(layout.count);
+  switch (tensor.spec->kind) {
+  case CollectiveKind::AllReduce:
+    return api.allReduce(tensor.sent, tensor.received, count, layout.type, layout.reduction,
+                         communicator, stream);
+  case CollectiveKind::ReduceScatter:
+    return api.reduceScatter(tensor.sent, tensor.received, count, layout.type, layout.reduction,
+                             communicator, stream);
+  default:
+    return api.allGather(tensor.sent, tensor.received, count, layout.type, communicator, stream);
+  }
+}
+
+/// Within a group of calls, which all begin together.
+ncclResult_t NcclCommunicator::Call::sendAndReceive(const Tensor &tensor, ncclComm_t communicator,
+                                                    cudaStream_t stream) const {
+  const Nccl &api = owner.world->api();
+  const CollectiveLayout &layout = *tensor.layout;
+  auto count = static_cast<size_t>(layout.count);
+  ncclResult_t result = ncclSuccess;
+  auto take = [&](ncclResult_t given) {
+    if (result == ncclSuccess && given != ncclInProgress)
+      result = given;
+  };
+  auto exchange = [&](size_t sendTo, size_t receiveFrom, size_t sentBlock, size_t receivedBlock) {
+    size_t bytes = count * layout.width;
+    take(api.send(tensor.sent + sentBlock * bytes, count, layout.type, static_cast<int>(sendTo),
+                  communicator, stream));
+    take(api.recv(tensor.received + receivedBlock * bytes, count, layout.type,
+                  static_cast<int>(receiveFrom), communicator, stream));
+  };
+  if (tensor.spec->kind == CollectiveKind::Permute) {
+    const std::vector<int64_t> &sources = *tensor.spec->sources;
+    auto receiver =
+        std::find(sources.begin(), sources.end(), static_cast<int64_t>(membership.rank));
+    exchange(static_cast<size_t>(receiver - sources.begin()),
+             static_cast<size_t>(sources[membership.rank]), 0, 0);
+    return result;
+  }
+  for (size_t peer = 0; peer < membership.size; ++peer)
+    exchange(peer, peer, peer, peer);
+  return result;
+}
+
+/// Each reduction is a call of its own: how NCCL divides the tensors of a group of calls depends on
+/// all of them, and with it the order of sums.
+MaybeError NcclCommunicator::Call::exchange(cuda::CudaQueue &queue) const {
+  CollectiveKind kind = tensors.front().spec->kind;
+  const char *what = dtc::runtime::name(kind);
+  NcclGroup &group = *membership.group;
+  if (kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter) {
+    for (const Tensor &tensor : tensors)
+      if (tensor.layout->count > 0)
+        if (MaybeError error = group.call(membership.rank, what, [&](ncclComm_t communicator) {
+              return reduceOrGather(tensor, communicator, queue.stream());
+            }))
+          return error;
+    return std::nullopt;
+  }
+  bool isEmpty = std::all_of(tensors.begin(), tensors.end(),
+                             [](const Tensor &tensor) { return tensor.layout->count == 0; });
+  if (isEmpty)
+    return std::nullopt;
+  return group.call(membership.rank, what, [&](ncclComm_t communicator) {
+    const Nccl &api = owner.world->api();
+    ncclResult_t result = api.groupStart();
+    for (const Tensor &tensor : tensors) {
+      if (tensor.layout->count == 0 || result != ncclSuccess)
+        continue;
+      result = kind == CollectiveKind::AllGather
+                   ? reduceOrGather(tensor, communicator, queue.stream())
+                   : sendAndReceive(tensor, communicator, queue.stream());
+      if (result == ncclInProgress)
+        result = ncclSuccess;
+    }
+    ncclResult_t ended = api.groupEnd();
+    return result == ncclSuccess ? ended : result;
+  });
+}
+
+} // namespace dtc::runtime::nccl

@@ -1,0 +1,210 @@
+//===- NcclGroup.cpp - The communicators of NCCL of one group -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/nccl/NcclGroup.h"
+
+#include "runtime/backends/cuda/CudaError.h"
+#include "runtime/fabrics/nccl/NcclWorld.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <thread>
+
+namespace dtc::runtime::nccl {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long communicators may take to meet, which all are in this process.
+static constexpr auto kMeetingTime = std::chrono::seconds(120);
+/// Between two looks at a call that NCCL has not taken yet.
+static constexpr auto kPause = std::chrono::microseconds(20);
+
+NcclGroup::NcclGroup(NcclWorld &world, std::string name, std::vector<int64_t> devices)
+    : world(world), name(std::move(name)), devices(std::move(devices)),
+      members(this->devices.size()), comes(this->devices.size()) {}
+
+Expected<std::shared_ptr<NcclGroup>> NcclGroup::create(NcclWorld &world, std::string name,
+                                                       std::vector<int64_t> devices) {
+  std::shared_ptr<NcclGroup> group(new NcclGroup(world, std::move(name), std::move(devices)));
+  if (MaybeError error = group->initialize()) {
+    group->abort();
+    return *error;
+  }
+  return group;
+}
+
+NcclGroup::~NcclGroup() {
+  for (Member &member : members)
+    if (member.communicator)
+      (void)world.api().commDestroy(member.communicator);
+  for (size_t rank = 0; rank < bytes.size(); ++rank)
+    if (bytes[rank] && cudaSetDevice(static_cast<int>(devices[rank])) == cudaSuccess)
+      (void)cudaFree(bytes[rank]);
+}
+
+Error NcclGroup::describe(size_t rank, ncclResult_t result, const std::string &what) const {
+  const Nccl &api = world.api();
+  const char *last = api.getLastError(members[rank].communicator);
+  std::string detail = last && *last ? fmt::format(": {}", last) : "";
+  return Error{fmt::format("NCCL cannot {}, {}, rank {} on cuda {}: {}{}; NCCL_DEBUG=WARN prints "
+                           "more",
+                           what, name, rank, devices[rank], api.getErrorString(result), detail)};
+}
+
+MaybeError NcclGroup::initialize() {
+  const Nccl &api = world.api();
+  ncclUniqueId id;
+  if (ncclResult_t result = api.getUniqueId(&id); result != ncclSuccess)
+    return describe(0, result, "make a communicator");
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclResult_t result = api.groupStart();
+  for (size_t rank = 0; rank < size() && result == ncclSuccess; ++rank) {
+    if (MaybeError error = cuda::checkCuda(cudaSetDevice(static_cast<int>(devices[rank])),
+                                           fmt::format("cannot use cuda {}", devices[rank])))
+      return error;
+    result = api.commInitRankConfig(&members[rank].communicator, static_cast<int>(size()), id,
+                                    static_cast<int>(rank), &config);
+    if (result == ncclInProgress)
+      result = ncclSuccess;
+  }
+  ncclResult_t ended = api.groupEnd();
+  if (result == ncclSuccess)
+    result = ended;
+  // They are asked in any case.
+  if (result == ncclSuccess)
+    result = ncclInProgress;
+  for (size_t rank = 0; rank < size(); ++rank) {
+    std::lock_guard lock(members[rank].mutex);
+    if (MaybeError error = settle(rank, result, "make a communicator"))
+      return error;
+  }
+  return std::nullopt;
+}
+
+MaybeError NcclGroup::settle(size_t rank, ncclResult_t result, const char *what) {
+  ncclComm_t communicator = members[rank].communicator;
+  Clock::time_point end = Clock::now() + kMeetingTime;
+  while (result == ncclInProgress) {
+    ncclResult_t state = ncclSuccess;
+    result = world.api().commGetAsyncError(communicator, &state);
+    if (result == ncclSuccess)
+      result = state;
+    if (result != ncclInProgress)
+      break;
+    if (MaybeError error = world.failure())
+      return error;
+    if (Clock::now() > end)
+      return Error{fmt::format("NCCL cannot {}, {}, rank {} on cuda {}: the other members have not "
+                               "come within {} s; NCCL_DEBUG=INFO prints what it waits for",
+                               what, name, rank, devices[rank], kMeetingTime.count())};
+    std::this_thread::sleep_for(kPause);
+  }
+  return result == ncclSuccess ? std::nullopt : MaybeError(describe(rank, result, what));
+}
+
+MaybeError NcclGroup::call(size_t rank, const char *what,
+                           const std::function<ncclResult_t(ncclComm_t)> &functions) {
+  Member &member = members[rank];
+  std::lock_guard lock(member.mutex);
+  if (MaybeError error = world.failure())
+    return error;
+  member.last = what;
+  ++member.calls;
+  return settle(rank, functions(member.communicator), what);
+}
+
+MaybeError NcclGroup::agree(size_t rank, uint64_t fingerprint, const char *what) {
+  bool differs = false;
+  {
+    std::lock_guard lock(agreement);
+    size_t at = static_cast<size_t>(comes[rank]++ - firstSaid);
+    if (at == said.size())
+      said.push_back({fingerprint, 0});
+    differs = said[at].fingerprint != fingerprint;
+    if (++said[at].members == size()) {
+      // Those before have been met by all members too.
+      said.pop_front();
+      ++firstSaid;
+    }
+  }
+  if (!differs)
+    return std::nullopt;
+  world.abort(Error{fmt::format("{}: the members of the group called different collectives ({}, "
+                                "rank {})",
+                                what, name, rank)});
+  return world.failure();
+}
+
+MaybeError NcclGroup::connect() {
+  MaybeError error;
+  auto check = [&](cudaError_t status) {
+    if (!error)
+      error = cuda::checkCuda(status, "cannot connect two GPUs (" + name + ")");
+    return !error;
+  };
+  cudaStream_t streams[2] = {};
+  bytes.resize(2);
+  for (size_t rank = 0; rank < 2; ++rank)
+    (void)(check(cudaSetDevice(static_cast<int>(devices[rank]))) &&
+           check(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking)) &&
+           check(cudaMalloc(&bytes[rank], 1)));
+  const Nccl &api = world.api();
+  if (!error) {
+    std::scoped_lock lock(members[0].mutex, members[1].mutex);
+    ncclResult_t result = api.groupStart();
+    auto take = [&](ncclResult_t given) {
+      if (result == ncclSuccess && given != ncclInProgress)
+        result = given;
+    };
+    take(api.send(bytes[0], 1, ncclUint8, 1, members[0].communicator, streams[0]));
+    take(api.recv(bytes[1], 1, ncclUint8, 0, members[1].communicator, streams[1]));
+    ncclResult_t ended = api.groupEnd();
+    result = result == ncclSuccess ? ended : result;
+    for (size_t rank = 0; rank < 2 && !error; ++rank)
+      error = settle(rank, result, "connect two GPUs");
+  }
+  for (size_t rank = 0; rank < 2; ++rank) {
+    (void)cudaSetDevice(static_cast<int>(devices[rank]));
+    if (!error)
+      (void)check(cudaStreamSynchronize(streams[rank]));
+    if (streams[rank])
+      (void)cudaStreamDestroy(streams[rank]);
+  }
+  return error;
+}
+
+MaybeError NcclGroup::findAsyncError() {
+  for (size_t rank = 0; rank < size(); ++rank) {
+    Member &member = members[rank];
+    std::unique_lock lock(member.mutex, std::try_to_lock);
+    if (!lock || !member.communicator)
+      continue; // who has it looks too
+    ncclResult_t state = ncclSuccess;
+    ncclResult_t result = world.api().commGetAsyncError(member.communicator, &state);
+    if (result == ncclSuccess)
+      result = state;
+    if (result != ncclSuccess && result != ncclInProgress)
+      return describe(rank, result,
+                      fmt::format("go on; call {}, {}, was the last", member.calls, member.last));
+  }
+  return std::nullopt;
+}
+
+void NcclGroup::abort() {
+  for (size_t rank = 0; rank < size(); ++rank) {
+    Member &member = members[rank];
+    std::lock_guard lock(member.mutex);
+    if (!member.communicator)
+      continue;
+    (void)cudaSetDevice(static_cast<int>(devices[rank]));
+    (void)world.api().commAbort(member.communicator);
+    member.communicator = nullptr;
+  }
+}
+
+} // namespace dtc::runtime::nccl

@@ -1,0 +1,87 @@
+//===- NcclGroup.h - The communicators of NCCL of one group ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_NCCL_NCCLGROUP_H
+#define DTC_RUNTIME_FABRICS_NCCL_NCCLGROUP_H
+
+#include "runtime/fabrics/nccl/Nccl.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime::nccl {
+
+class NcclWorld;
+
+/// A communicator of NCCL for each member of a group, which all are GPUs of this process. They do
+/// not block: where NCCL waits for another member, the caller looks now and then whether the run
+/// has failed. A member's calls may come from any thread, one at a time; abort() from any other.
+class NcclGroup {
+public:
+  /// The devices of the mesh have the GPUs of the same numbers. Waits until all communicators are
+  /// there.
+  static Expected<std::shared_ptr<NcclGroup>> create(NcclWorld &world, std::string name,
+                                                     std::vector<int64_t> devices);
+  ~NcclGroup();
+
+  size_t size() const { return devices.size(); }
+  /// Its GPU has the same number.
+  int64_t deviceOf(size_t rank) const { return devices[rank]; }
+
+  /// Lets rank call functions of NCCL. `what` is for messages, "all_reduce". The error is NCCL's,
+  /// or that of the run if it failed meanwhile.
+  MaybeError call(size_t rank, const char *what,
+                  const std::function<ncclResult_t(ncclComm_t)> &functions);
+  /// Tells what the next collective of a rank is. An error, which ends the run, if other members
+  /// have said something else.
+  MaybeError agree(size_t rank, uint64_t fingerprint, const char *what);
+  /// Sends a byte from rank 0 to rank 1, so that messages find their connection.
+  MaybeError connect();
+
+  /// An error that NCCL has found in work that was enqueued.
+  MaybeError findAsyncError();
+  /// Ends what the communicators do. They cannot be used any more.
+  void abort();
+
+private:
+  struct Member {
+    ncclComm_t communicator = nullptr;
+    std::mutex mutex;          // of the communicator, and of what follows
+    const char *last = "none"; // the last collective or message, for messages
+    uint64_t calls = 0;
+  };
+
+  NcclGroup(NcclWorld &world, std::string name, std::vector<int64_t> devices);
+  MaybeError initialize();
+  /// Waits until a call of a rank, which gave `result`, has been taken. Its mutex is held.
+  MaybeError settle(size_t rank, ncclResult_t result, const char *what);
+  Error describe(size_t rank, ncclResult_t result, const std::string &what) const;
+
+  NcclWorld &world;
+  std::string name; // "axes [dp], devices [0, 1]"
+  std::vector<int64_t> devices;
+  std::deque<Member> members;
+  /// Of connect(). To free memory would wait for all that the GPU does, which may wait for others.
+  std::vector<void *> bytes;
+
+  std::mutex agreement;
+  struct Said {
+    uint64_t fingerprint;
+    size_t members;
+  };
+  std::deque<Said> said;       // collectives that not all members have come to
+  uint64_t firstSaid = 0;      // the number of the first of them
+  std::vector<uint64_t> comes; // how many each rank has come to
+};
+
+} // namespace dtc::runtime::nccl
+
+#endif // DTC_RUNTIME_FABRICS_NCCL_NCCLGROUP_H

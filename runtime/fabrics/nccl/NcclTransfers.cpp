@@ -1,0 +1,214 @@
+//===- NcclTransfers.cpp - Messages from GPU to GPU -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/fabrics/nccl/NcclTransfers.h"
+
+#include "runtime/backends/cuda/CudaError.h"
+#include "runtime/fabrics/nccl/NcclCommunicator.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace dtc::runtime::nccl {
+
+NcclTransfers::NcclTransfers(std::shared_ptr<NcclWorld> world,
+                             std::shared_ptr<NcclMessages> messages, int64_t device, Device &memory)
+    : world(std::move(world)), sizes(std::move(messages)), device(device), memory(memory) {}
+
+//===----------------------------------------------------------------------===//
+// Channels
+//===----------------------------------------------------------------------===//
+
+Expected<NcclTransfers::Channel *> NcclTransfers::channelWith(int64_t peer, bool sends) {
+  auto found = channels.find({peer, sends});
+  if (found != channels.end())
+    return &found->second;
+  Expected<std::shared_ptr<NcclGroup>> pair =
+      sends ? world->openPair(device, peer) : world->openPair(peer, device);
+  if (!pair)
+    return pair.error();
+  Expected<std::unique_ptr<Queue>> queue = memory.openQueue(QueueKind::Communication);
+  if (!queue)
+    return queue.error();
+  Channel &channel = channels[{peer, sends}];
+  channel = {std::move(*pair), std::move(*queue), sends ? size_t{0} : size_t{1}, nullptr};
+  return &channel;
+}
+
+MaybeError NcclTransfers::connectNeighbours() {
+  const MeshAxis *axis = world->getMesh().pipelineAxis();
+  if (!axis || axis->size == 1)
+    return std::nullopt;
+  std::vector<int64_t> stages = world->getMesh().group(device, {axis->name});
+  auto at = static_cast<size_t>(std::find(stages.begin(), stages.end(), device) - stages.begin());
+  for (size_t step : {size_t{1}, stages.size() - 1})
+    for (bool sends : {true, false}) {
+      Expected<Channel *> channel = channelWith(stages[(at + step) % stages.size()], sends);
+      if (!channel)
+        return channel.error();
+    }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+void NcclTransfers::Message::begin() const {
+  std::lock_guard lock(mutex);
+  result.begin = std::chrono::steady_clock::now();
+}
+
+void NcclTransfers::Message::end() const {
+  MaybeError failure = owner.world->failure();
+  std::lock_guard lock(mutex);
+  result.end = std::chrono::steady_clock::now();
+  result.error = std::move(failure);
+  hasEnded = true;
+  if (wanted)
+    *wanted = result;
+}
+
+MaybeError NcclTransfers::Message::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
+  owner.world->watch(queue.failureState());
+  if (MaybeError error = checkGpu(queue, owner.device))
+    return error;
+  auto host = [&](cudaHostFn_t function) {
+    return cuda::checkCuda(
+        cudaLaunchHostFunc(queue.stream(), function, const_cast<Message *>(this)),
+        "cannot enqueue work of the host");
+  };
+  if (MaybeError error =
+          host([](void *message) { static_cast<const Message *>(message)->begin(); }))
+    return error;
+  channel->stream = queue.stream();
+  const Nccl &api = owner.world->api();
+  bool sends = channel->rank == 0;
+  bool isEmpty = std::all_of(tensors.begin(), tensors.end(),
+                             [](const TransferTensor &tensor) { return tensor.bytes == 0; });
+  MaybeError error;
+  if (!isEmpty)
+    error = channel->pair->call(channel->rank, sends ? "send" : "receive",
+                                [&](ncclComm_t communicator) {
+                                  ncclResult_t result = api.groupStart();
+                                  for (const TransferTensor &tensor : tensors) {
+                                    if (tensor.bytes == 0 || result != ncclSuccess)
+                                      continue;
+                                    result = sends ? api.send(tensor.data, tensor.bytes, ncclUint8,
+                                                              1, communicator, queue.stream())
+                                                   : api.recv(tensor.data, tensor.bytes, ncclUint8,
+                                                              0, communicator, queue.stream());
+                                    if (result == ncclInProgress)
+                                      result = ncclSuccess;
+                                  }
+                                  ncclResult_t ended = api.groupEnd();
+                                  return result == ncclSuccess ? ended : result;
+                                });
+  // Also after an error: the message may be used again when it has ended.
+  MaybeError last = host([](void *message) { static_cast<const Message *>(message)->end(); });
+  return error ? error : last;
+}
+
+MaybeError NcclTransfers::Watch::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
+  owner.world->watch(queue.failureState());
+  return checkGpu(queue, owner.device);
+}
+
+/// One that was waited for and has ended.
+Expected<NcclTransfers::Message *> NcclTransfers::takeUnused() {
+  for (Message &message : messages) {
+    std::lock_guard lock(message.mutex);
+    if (message.isStarted || !message.hasEnded)
+      continue;
+    message.hasEnded = false;
+    message.wanted = nullptr;
+    message.result = {};
+    return &message;
+  }
+  Message &message = messages.emplace_back(*this);
+  for (std::unique_ptr<Event> *event : {&message.started, &message.ended}) {
+    Expected<std::unique_ptr<Event>> created = memory.createEvent(/*timed=*/false);
+    if (!created)
+      return created.error();
+    *event = std::move(*created);
+  }
+  return &message;
+}
+
+Expected<Transfers::Ticket> NcclTransfers::start(Queue &queue, int64_t peer,
+                                                 std::span<const TransferTensor> tensors,
+                                                 bool sends) {
+  if (MaybeError error = world->failure())
+    return *error;
+  Expected<Channel *> channel = channelWith(peer, sends);
+  if (!channel)
+    return channel.error();
+  Expected<Message *> taken = takeUnused();
+  if (!taken)
+    return taken.error();
+  Message &message = **taken;
+  message.channel = *channel;
+  message.tensors.assign(tensors.begin(), tensors.end());
+  message.ticket = ++lastTicket;
+  message.isStarted = true;
+  if (MaybeError error =
+          sizes->start(sends ? device : peer, sends ? peer : device, sends, tensors)) {
+    // The other end waits for what will not come. This one fails when it is waited for.
+    world->abort(*error);
+    return message.ticket;
+  }
+  // What the queue holds comes first; what it gets next does not wait.
+  if (MaybeError error = queue.record(*message.started))
+    return *error;
+  Queue &own = *message.channel->queue;
+  if (MaybeError error = own.wait(*message.started))
+    return *error;
+  if (MaybeError error = own.enqueue(message, {}))
+    return *error;
+  if (MaybeError error = own.record(*message.ended))
+    return *error;
+  return message.ticket;
+}
+
+MaybeError NcclTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) {
+  auto message = std::find_if(messages.begin(), messages.end(), [&](const Message &each) {
+    return each.isStarted && each.ticket == ticket;
+  });
+  if (message == messages.end())
+    return Error{fmt::format("transfer {} was not started, or has been waited for", ticket)};
+  message->isStarted = false;
+  MaybeError error = queue.enqueue(watch, {});
+  if (!error)
+    error = world->failure();
+  {
+    std::lock_guard lock(message->mutex);
+    if (message->hasEnded)
+      result = message->result;
+    else
+      message->wanted = &result;
+    if (error)
+      message->wanted = nullptr; // nobody waits for it
+  }
+  if (!error)
+    error = queue.wait(*message->ended);
+  if (error) {
+    std::lock_guard lock(message->mutex);
+    message->wanted = nullptr;
+    result.error = error;
+  }
+  return error;
+}
+
+void NcclTransfers::drain() {
+  // A queue that has failed does not wait for its GPU.
+  for (auto &[key, channel] : channels) {
+    (void)channel.queue->finish();
+    if (channel.stream && cudaSetDevice(static_cast<int>(device)) == cudaSuccess)
+      (void)cudaStreamSynchronize(channel.stream);
+  }
+}
+
+} // namespace dtc::runtime::nccl

@@ -1,0 +1,108 @@
+//===- NcclTransfers.h - Messages from GPU to GPU -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Messages of a device to another one have a communicator and, at both ends, a queue of their own:
+// no message waits for one of another pair, nor for one in the other direction, which might wait
+// for it in turn. Connections between neighbours of a pipeline are made before the first step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_FABRICS_NCCL_NCCLTRANSFERS_H
+#define DTC_RUNTIME_FABRICS_NCCL_NCCLTRANSFERS_H
+
+#include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/fabrics/Transfers.h"
+#include "runtime/fabrics/nccl/NcclMessages.h"
+#include "runtime/fabrics/nccl/NcclWorld.h"
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace dtc::runtime::nccl {
+
+class NcclTransfers final : public Transfers {
+public:
+  NcclTransfers(std::shared_ptr<NcclWorld> world, std::shared_ptr<NcclMessages> messages,
+                int64_t device, Device &memory);
+
+  /// Connects the device with its neighbours on the pipeline axis.
+  MaybeError connectNeighbours();
+
+  MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) override;
+  void drain() override;
+
+protected:
+  Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
+                               std::span<const TransferTensor> tensors) override {
+    return start(queue, peer, tensors, /*sends=*/true);
+  }
+  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
+                                  std::span<const TransferTensor> tensors) override {
+    return start(queue, peer, tensors, /*sends=*/false);
+  }
+
+private:
+  /// This device's end of all messages in one direction between it and a peer.
+  struct Channel {
+    std::shared_ptr<NcclGroup> pair;
+    std::unique_ptr<Queue> queue;
+    size_t rank = 0;
+    cudaStream_t stream = nullptr; // of the queue, from the first message on
+  };
+  /// One end of a message on its way: the work of the channel's queue.
+  class Message final : public cuda::CudaKernel {
+  public:
+    explicit Message(const NcclTransfers &owner) : CudaKernel("message of NCCL"), owner(owner) {}
+    MaybeError enqueue(cuda::CudaQueue &queue, const KernelArguments &) const override;
+
+    /// What has moved, in the result that was given or will be.
+    void begin() const;
+    void end() const;
+
+    const NcclTransfers &owner;
+    Channel *channel = nullptr;
+    std::vector<TransferTensor> tensors;
+    std::unique_ptr<Event> started, ended; // on queues
+    Ticket ticket = 0;
+    bool isStarted = false; // and not waited for
+
+    mutable std::mutex mutex; // of what follows
+    mutable TransferResult result;
+    mutable TransferResult *wanted = nullptr;
+    mutable bool hasEnded = false;
+  };
+  /// Makes the failure of the run that of a queue.
+  class Watch final : public cuda::CudaKernel {
+  public:
+    explicit Watch(const NcclTransfers &owner) : CudaKernel("watch of NCCL"), owner(owner) {}
+    MaybeError enqueue(cuda::CudaQueue &queue, const KernelArguments &) const override;
+
+    const NcclTransfers &owner;
+  };
+
+  Expected<Channel *> channelWith(int64_t peer, bool sends);
+  Expected<Message *> takeUnused();
+  Expected<Ticket> start(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
+                         bool sends);
+
+  std::shared_ptr<NcclWorld> world;
+  std::shared_ptr<NcclMessages> sizes;
+  int64_t device;
+  Device &memory;
+  Ticket lastTicket = 0;
+  Watch watch{*this};
+  std::list<Message> messages;
+  /// By peer and direction. Last: their queues end before what they use.
+  std::map<std::pair<int64_t, bool>, Channel> channels;
+};
+
+} // namespace dtc::runtime::nccl
+
+#endif // DTC_RUNTIME_FABRICS_NCCL_NCCLTRANSFERS_H

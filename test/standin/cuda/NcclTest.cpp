@@ -1,0 +1,165 @@
+//===- NcclTest.cpp - Collectives on the stand-in of CUDA ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/standin/cuda/StandinFixture.h"
+
+#include <list>
+#include <nccl.h>
+
+namespace dtc::standin {
+
+namespace {
+
+class NcclTest : public StandinFixture {
+protected:
+  /// Communicators of so many ranks on as many devices, which do not block.
+  void connect(int ranks) {
+    Settings settings;
+    settings.devices = ranks;
+    restart(settings);
+    ncclUniqueId id;
+    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    communicators.resize(size_t(ranks));
+    ncclGroupStart();
+    for (int rank = 0; rank < ranks; ++rank) {
+      ASSERT_CUDA(cudaSetDevice(rank));
+      streams.push_back(openStream());
+      ASSERT_EQ(ncclCommInitRankConfig(&communicators[size_t(rank)], ranks, id, rank, &config),
+                ncclSuccess);
+    }
+    ncclGroupEnd();
+    for (ncclComm_t communicator : communicators)
+      EXPECT_EQ(settle(communicator), ncclSuccess);
+  }
+  void TearDown() override {
+    for (ncclComm_t communicator : communicators)
+      if (communicator)
+        ncclCommDestroy(communicator);
+    StandinFixture::TearDown();
+  }
+
+  /// Asks until the communicator has taken all calls.
+  static ncclResult_t settle(ncclComm_t communicator) {
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress)
+      EXPECT_EQ(ncclCommGetAsyncError(communicator, &state), ncclSuccess);
+    return state;
+  }
+  void settleAll() {
+    for (ncclComm_t communicator : communicators)
+      EXPECT_EQ(settle(communicator), ncclSuccess);
+  }
+  /// The value on a device of a rank.
+  float *give(size_t rank, std::vector<float> values) {
+    EXPECT_CUDA(cudaSetDevice(int(rank)));
+    kept.push_back(std::move(values));
+    return upload(kept.back(), streams[rank]);
+  }
+  std::vector<float> take(size_t rank, const float *from, size_t count) {
+    EXPECT_CUDA(cudaSetDevice(int(rank)));
+    return read(from, count, streams[rank]);
+  }
+
+  std::vector<ncclComm_t> communicators;
+  std::vector<cudaStream_t> streams;
+  std::list<std::vector<float>> kept;
+};
+
+TEST_F(NcclTest, MembersWaitForTheLast) {
+  connect(3);
+  std::vector<float *> values;
+  for (size_t rank = 0; rank < 3; ++rank)
+    values.push_back(give(rank, {float(rank + 1), 10 * float(rank + 1)}));
+  // Two come; their streams stand still.
+  for (size_t rank : {0, 2})
+    (void)ncclAllReduce(values[rank], values[rank], 2, ncclFloat32, ncclSum, communicators[rank],
+                        streams[rank]);
+  settleAll();
+  EXPECT_CUDA(cudaSetDevice(0));
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);
+  (void)ncclAllReduce(values[1], values[1], 2, ncclFloat32, ncclSum, communicators[1], streams[1]);
+  settleAll();
+  for (size_t rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(take(rank, values[rank], 2), (std::vector<float>{6, 60}));
+}
+
+TEST_F(NcclTest, MessagesMatchInOrder) {
+  connect(2);
+  float *from = give(0, {1, 2, 3}), *to = give(1, {0, 0, 0});
+  ncclGroupStart();
+  for (size_t i = 0; i < 3; ++i)
+    ncclSend(from + i, 1, ncclFloat32, 1, communicators[0], streams[0]);
+  ncclGroupEnd();
+  settleAll();
+  for (size_t i = 0; i < 3; ++i) {
+    (void)ncclRecv(to + 2 - i, 1, ncclFloat32, 0, communicators[1], streams[1]);
+    settleAll();
+  }
+  EXPECT_EQ(take(1, to, 3), (std::vector<float>{3, 2, 1}));
+}
+
+TEST_F(NcclTest, MembersThatCallOtherThings) {
+  connect(2);
+  float *a = give(0, {1, 2}), *b = give(1, {3, 4});
+  collect();
+  (void)ncclAllReduce(a, a, 2, ncclFloat32, ncclSum, communicators[0], streams[0]);
+  settleAll();
+  (void)ncclAllReduce(b, b, 1, ncclFloat32, ncclSum, communicators[1], streams[1]);
+  settleAll();
+  expectViolation("rank 1 calls ncclAllReduce of 1 elements");
+}
+
+TEST_F(NcclTest, CallsThatAreNotAllowed) {
+  connect(2);
+  float *a = give(0, {1, 2}), *b = give(1, {3, 4});
+  collect();
+  (void)ncclAllReduce(a, a, 2, ncclFloat32, ncclSum, communicators[0], streams[1]);
+  expectViolation("on a stream of device 1");
+  (void)ncclAllReduce(b, a, 2, ncclFloat32, ncclSum, communicators[0], streams[0]);
+  expectViolation("device 0");
+  (void)ncclAllReduce(a, a, 3, ncclFloat32, ncclSum, communicators[0], streams[0]);
+  expectViolation("not all in an allocation");
+  // Some call is not taken at once; another one before that is wrong.
+  for (int i = 0; i < 40; ++i)
+    if (ncclAllReduce(a, a, 2, ncclFloat32, ncclSum, communicators[0], streams[0]) ==
+        ncclInProgress)
+      break;
+  (void)ncclAllReduce(a, a, 2, ncclFloat32, ncclSum, communicators[0], streams[0]);
+  expectViolation("in progress");
+}
+
+TEST_F(NcclTest, AnAbortLetsTheStreamGoOn) {
+  connect(2);
+  float *a = give(0, {1, 2});
+  (void)ncclAllReduce(a, a, 2, ncclFloat32, ncclSum, communicators[0], streams[0]);
+  settleAll();
+  EXPECT_EQ(ncclCommAbort(communicators[0]), ncclSuccess);
+  communicators[0] = nullptr;
+  EXPECT_CUDA(cudaSetDevice(0));
+  EXPECT_CUDA(cudaStreamSynchronize(streams[0]));
+}
+
+TEST_F(NcclTest, ALostMemberIsAnErrorThatComesLater) {
+  connect(2);
+  float *a = give(0, {1, 2}), *b = give(1, {3, 4});
+  EXPECT_CUDA(cudaSetDevice(1));
+  EXPECT_CUDA(cudaStreamSynchronize(streams[1]));
+  (void)ncclAllReduce(b, b, 2, ncclFloat32, ncclSum, communicators[1], streams[1]);
+  settleAll();
+  loseDevice(1, cudaErrorLaunchFailure);
+  EXPECT_CUDA(cudaSetDevice(0));
+  (void)ncclAllReduce(a, a, 2, ncclFloat32, ncclSum, communicators[0], streams[0]);
+  EXPECT_EQ(settle(communicators[0]), ncclSuccess);
+  EXPECT_CUDA(cudaStreamSynchronize(streams[0]));
+  EXPECT_EQ(settle(communicators[0]), ncclRemoteError);
+}
+
+} // namespace
+
+} // namespace dtc::standin
