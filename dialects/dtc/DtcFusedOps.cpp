@@ -15,6 +15,20 @@ using namespace dtc;
 // RotaryOp
 //===----------------------------------------------------------------------===//
 
+/// Checks that there are no more frequencies than pairs of elements.
+static LogicalResult expectFrequencies(std::optional<Location> location,
+                                       ArrayRef<double> frequencies, RankedTensorType x) {
+  int64_t count = frequencies.size(), pairs = x.getDimSize(3) / 2;
+  if (count < 1 || count > pairs)
+    return inferenceError<RotaryOp>(location, "has ", count, " frequencies, expected from 1 to ",
+                                    pairs, ", one for each pair of elements that is rotated");
+  for (double frequency : frequencies)
+    if (!std::isfinite(frequency) || frequency < 0)
+      return inferenceError<RotaryOp>(location, "has the frequency ", frequency,
+                                      ", expected finite numbers that are not negative");
+  return success();
+}
+
 LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType x = getTensorType(adaptor.getOperand());
@@ -22,10 +36,17 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     return inferenceError<RotaryOp>(location, "operand has type ", x,
                                     ", expected rank 4 and an even last dimension");
   // The parser infers the type before there are attributes; the verifier does it again.
-  if (FloatAttr theta = adaptor.getProperties().theta;
-      theta && (!theta.getValue().isFinite() || theta.getValueAsDouble() <= 0))
-    return inferenceError<RotaryOp>(location, "theta is ", theta.getValueAsDouble(),
+  if (std::optional<double> theta = adaptor.getTheta();
+      theta && (!std::isfinite(*theta) || *theta <= 0))
+    return inferenceError<RotaryOp>(location, "theta is ", *theta,
                                     ", expected a finite positive number");
+  if (std::optional<double> factor = adaptor.getFactor();
+      factor && (!std::isfinite(*factor) || *factor <= 0))
+    return inferenceError<RotaryOp>(location, "factor is ", *factor,
+                                    ", expected a finite positive number");
+  if (std::optional<ArrayRef<double>> frequencies = adaptor.getFrequencies())
+    if (failed(expectFrequencies(location, *frequencies, x)))
+      return failure();
   types.push_back(x);
   if (!adaptor.getPositions())
     return success();
@@ -35,7 +56,18 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 
 void RotaryOp::build(OpBuilder &builder, OperationState &state, Value operand, double theta,
                      bool inverse) {
-  build(builder, state, operand, /*positions=*/Value(), theta, inverse);
+  build(builder, state, operand, /*positions=*/Value(), builder.getF64FloatAttr(theta),
+        /*frequencies=*/DenseF64ArrayAttr(), /*factor=*/FloatAttr(), builder.getBoolAttr(inverse));
+}
+
+LogicalResult RotaryOp::verify() {
+  if (getTheta().has_value() == getFrequencies().has_value())
+    return emitOpError() << "has "
+                         << (getTheta() ? "theta and frequencies"
+                                        : "no theta and no "
+                                          "frequencies")
+                         << ", expected one of them: where the angles come from";
+  return success();
 }
 
 ShardingRule RotaryOp::getShardingRule() {
@@ -48,7 +80,8 @@ ShardingRule RotaryOp::getShardingRule() {
 LogicalResult RotaryOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                  MutableArrayRef<Value> gradients) {
   gradients[0] =
-      RotaryOp::create(builder, getLoc(), cotangents[0], getPositions(), getTheta(), !getInverse());
+      RotaryOp::create(builder, getLoc(), cotangents[0], getPositions(), getThetaAttr(),
+                       getFrequenciesAttr(), getFactorAttr(), builder.getBoolAttr(!getInverse()));
   return success();
 }
 
@@ -69,6 +102,8 @@ static LogicalResult expectAttention(std::optional<Location> location,
   if (!std::isfinite(adaptor.getScale()))
     return inferenceError<OpT>(location, "scale is ", adaptor.getScale(),
                                ", expected a finite number");
+  if (failed(expectScores<OpT>(location, adaptor, adaptor.getCausal())))
+    return failure();
   double dropout = adaptor.getDropout();
   if (!(dropout >= 0 && dropout < 1))
     return inferenceError<OpT>(location, "dropout is ", dropout,
@@ -109,13 +144,6 @@ static RankedTensorType getLseType(RankedTensorType q) {
   return withShape(q, {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1)});
 }
 
-/// The two products q k^T and p v of attention: 2 b h s t d each, half of it if causal.
-static double getAttentionFlops(RankedTensorType q, RankedTensorType k, bool causal) {
-  double flops =
-      4.0 * static_cast<double>(q.getNumElements()) * static_cast<double>(k.getDimSize(1));
-  return causal ? flops / 2 : flops;
-}
-
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   if (failed(expectAttention<AttentionOp>(location, adaptor)))
@@ -133,12 +161,18 @@ DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAtt
 
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
                         bool causal, double scale) {
-  build(builder, state, q, k, v, /*key=*/Value(), causal, scale, /*dropout=*/0.0, /*number=*/0,
-        /*shape=*/DenseI64ArrayAttr(), /*sharding=*/ArrayAttr());
+  build(builder, state, q, k, v, /*key=*/Value(), causal, scale, /*window=*/IntegerAttr(),
+        /*softcap=*/FloatAttr(), /*dropout=*/0.0, /*number=*/0, /*shape=*/DenseI64ArrayAttr(),
+        /*sharding=*/ArrayAttr());
 }
 
 double AttentionOp::getFlops() {
-  return getAttentionFlops(getQ().getType(), getK().getType(), getCausal());
+  return getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
+}
+
+double AttentionOp::getUnmaskedFlops() {
+  return getAttentionFlops(getQ().getType(), getK().getType(), /*causal=*/false,
+                           /*window=*/std::nullopt);
 }
 
 LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
@@ -147,7 +181,8 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
     return emitOpError() << "a gradient by lse was asked for, expected one by out alone";
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
                                       cotangents[0], getKey(), getCausal(), getScale(),
-                                      getDropout(), getNumber(), getShapeAttr(), getShardingAttr());
+                                      getWindowAttr(), getSoftcapAttr(), getDropout(), getNumber(),
+                                      getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
   return success();
 }
@@ -179,7 +214,7 @@ DictionaryAttr AttentionGradOp::getKernelAttributes() {
 
 double AttentionGradOp::getFlops() {
   // Five products, of which one computes the scores again.
-  return 2.5 * getAttentionFlops(getQ().getType(), getK().getType(), getCausal());
+  return 2.5 * getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
 }
 
 //===----------------------------------------------------------------------===//

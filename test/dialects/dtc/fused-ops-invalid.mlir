@@ -25,8 +25,72 @@ func.func @rotary_theta(%x: tensor<2x8x6x16xf32>) {
 // -----
 
 func.func @rotary_without_theta(%x: tensor<2x8x6x16xf32>) {
-  // expected-error@+1 {{'dtc.rotary' op requires attribute 'theta'}}
+  // expected-error@+1 {{'dtc.rotary' op has no theta and no frequencies, expected one of them: where the angles come from}}
   %0 = dtc.rotary %x {inverse = false} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_theta_and_frequencies(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has theta and frequencies, expected one of them}}
+  %0 = dtc.rotary %x {frequencies = array<f64: 1.0>, inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_many_frequencies(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has 3 frequencies, expected from 1 to 2, one for each pair of elements that is rotated}}
+  %0 = dtc.rotary %x {frequencies = array<f64: 1.0, 1.0, 1.0>, inverse = false} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_no_frequencies(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has 0 frequencies, expected from 1 to 2}}
+  %0 = dtc.rotary %x {frequencies = array<f64>, inverse = false} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_frequency(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has the frequency -1.000000e+00, expected finite numbers that are not negative}}
+  %0 = dtc.rotary %x {frequencies = array<f64: -1.0>, inverse = false} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_factor(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op factor is 0.000000e+00, expected a finite positive number}}
+  %0 = dtc.rotary %x {factor = 0.0, inverse = false, theta = 1.0e4} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_window(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op window is 0, expected at least 1 key}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, window = 0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_window_not_causal(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op window is 4 and causal is false, expected a window of causal attention}}
+  %0:2 = dtc.attention %q, %k, %k {causal = false, scale = 0.25, window = 4} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_softcap(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op softcap is 0.000000e+00, expected a finite positive number}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, softcap = 0.0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
 
