@@ -26,14 +26,17 @@ static constexpr KernelAttribute kAdam[] = {
     {"beta1", Float}, {"beta2", Float}, {"eps", Float}, {"weight_decay", Float}};
 static constexpr KernelAttribute kApproximate[] = {{"approximate", String}};
 static constexpr KernelAttribute kAttention[] = {
-    {"causal", Bool},  {"scale", Float},      {"dropout", Float, true},
-    {"op", Int, true}, {"shape", Ints, true}, {"sharding", Strings, true}};
+    {"causal", Bool},         {"scale", Float},           {"window", Int, true},
+    {"softcap", Float, true}, {"dropout", Float, true},   {"op", Int, true},
+    {"shape", Ints, true},    {"sharding", Strings, true}};
 static constexpr KernelAttribute kAxis[] = {{"axis", String}};
 static constexpr KernelAttribute kBlock[] = {{"axes", Strings}, {"size", Int}};
 static constexpr KernelAttribute kBlockOfDim[] = {{"dim", Int}, {"axes", Strings}};
 static constexpr KernelAttribute kBroadcasts[] = {{"lhs_dims", Ints, true},
                                                   {"rhs_dims", Ints, true}};
 static constexpr KernelAttribute kData[] = {{"data", Data}};
+static constexpr KernelAttribute kCachedAttention[] = {
+    {"scale", Float}, {"window", Int, true}, {"softcap", Float, true}};
 static constexpr KernelAttribute kDim[] = {{"dim", Int}};
 static constexpr KernelAttribute kDims[] = {{"dims", Ints}};
 static constexpr KernelAttribute kEps[] = {{"eps", Float}};
@@ -49,8 +52,10 @@ static constexpr KernelAttribute kPadding[] = {
 static constexpr KernelAttribute kPermutation[] = {{"permutation", Ints}};
 static constexpr KernelAttribute kPredicate[] = {{"predicate", String}};
 static constexpr KernelAttribute kReduction[] = {{"kind", String}, {"dims", Ints}};
-static constexpr KernelAttribute kRotary[] = {{"theta", Float}, {"inverse", Bool}};
-static constexpr KernelAttribute kScale[] = {{"scale", Float}};
+static constexpr KernelAttribute kRotary[] = {{"theta", Float, true},
+                                              {"frequencies", Data, true},
+                                              {"factor", Float, true},
+                                              {"inverse", Bool}};
 static constexpr KernelAttribute kScaleOrOne[] = {{"scale", Float, true}};
 static constexpr KernelAttribute kSgd[] = {{"momentum", Float}, {"weight_decay", Float}};
 static constexpr KernelAttribute kSmoothing[] = {{"label_smoothing", Float, true}};
@@ -111,7 +116,7 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "cache_update", .inputs = {3, 3}, .traffic = KernelTraffic::Cache, .inPlace = kFirst},
     {.name = "cached_attention",
      .inputs = {4, 4},
-     .attributes = kScale,
+     .attributes = kCachedAttention,
      .kernelClass = KernelClass::Attention},
     {.name = "compare", .inputs = {2, 2}, .attributes = kPredicate, .isPointwise = true},
     {.name = "concat", .inputs = {1, kAnyNumber}, .attributes = kDim},

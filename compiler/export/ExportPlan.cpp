@@ -151,6 +151,11 @@ LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Att
           out.mutable_ints()->add_values(element);
         return success();
       })
+      .Case<DenseF64ArrayAttr>([&](auto value) {
+        ArrayRef<char> raw = value.getRawData();
+        out.set_data(raw.data(), raw.size());
+        return success();
+      })
       .Case<ArrayAttr>([&](ArrayAttr value) -> LogicalResult {
         out.mutable_strings();
         for (Attribute element : value) {

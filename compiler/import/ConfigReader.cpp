@@ -197,21 +197,67 @@ double ConfigReader::getDropoutRate(llvm::StringRef field, double fallback) {
   return 0;
 }
 
-void ConfigReader::warnAboutMisspellings() {
+/// Fields that do not say what a model computes for its loss: of tokenizers, generation, other
+/// tasks, files and the software that wrote them.
+static constexpr llvm::StringLiteral kWithoutMeaning[] = {"_attn_implementation_autoset",
+                                                          "_sliding_window_pattern",
+                                                          "_name_or_path",
+                                                          "auto_map",
+                                                          "begin_suppress_tokens",
+                                                          "bos_token_id",
+                                                          "cache_implementation",
+                                                          "chunk_size_feed_forward",
+                                                          "classifier_dropout",
+                                                          "decoder_start_token_id",
+                                                          "dtype",
+                                                          "eos_token_id",
+                                                          "finetuning_task",
+                                                          "gradient_checkpointing",
+                                                          "id2label",
+                                                          "is_decoder",
+                                                          "label2id",
+                                                          "n_ctx",
+                                                          "num_labels",
+                                                          "output_attentions",
+                                                          "output_hidden_states",
+                                                          "pad_token_id",
+                                                          "prefix",
+                                                          "pretraining_tp",
+                                                          "problem_type",
+                                                          "return_dict",
+                                                          "sep_token_id",
+                                                          "summary_activation",
+                                                          "summary_first_dropout",
+                                                          "summary_proj_to_labels",
+                                                          "summary_type",
+                                                          "summary_use_proj",
+                                                          "task_specific_params",
+                                                          "tokenizer_class",
+                                                          "torch_dtype",
+                                                          "torchscript",
+                                                          "transformers_version",
+                                                          "unsloth_fixed",
+                                                          "use_cache"};
+
+void ConfigReader::warnAboutUnknownFields() {
   constexpr unsigned maxDistance = 2;
   constexpr size_t minLength = 6;
+  std::string ignored;
   for (const auto &item : object.items()) {
     llvm::StringRef key = item.key();
-    if (known.count(item.key()) || key.size() < minLength)
+    if (known.count(item.key()) || llvm::is_contained(kWithoutMeaning, key))
       continue;
-    for (const std::string &field : known) {
-      unsigned distance =
-          key.edit_distance(field, /*AllowReplacements=*/true, /*MaxEditDistance=*/maxDistance);
-      if (distance > maxDistance)
-        continue;
-      warning("'" + item.key() + "' is not a field of this model and is ignored; '" + field +
+    auto isNear = [&](const std::string &field) {
+      return key.edit_distance(field, /*AllowReplacements=*/true,
+                               /*MaxEditDistance=*/maxDistance) <= maxDistance;
+    };
+    auto near = key.size() < minLength ? known.end() : llvm::find_if(known, isNear);
+    if (near != known.end())
+      warning("'" + item.key() + "' is not a field of this model and is ignored; '" + *near +
               "' is");
-      break;
-    }
+    else
+      ignored += (ignored.empty() ? "'" : ", '") + item.key() + "'";
   }
+  if (!ignored.empty())
+    warning("ignored, for they are no fields of this model: " + ignored);
 }

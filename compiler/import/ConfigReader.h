@@ -79,9 +79,10 @@ public:
   /// A rate of dropout, at least 0 and less than 1.
   double getDropoutRate(llvm::StringRef field, double fallback);
 
-  /// Warns about fields that were not asked for and whose names are nearly those of fields that
-  /// were.
-  void warnAboutMisspellings();
+  /// Warns about fields that were not asked for: one by one about those whose names are nearly
+  /// those of fields that were, together about the others that are not known to say nothing of the
+  /// model.
+  void warnAboutUnknownFields();
 
   /// Whether anything was reported so far.
   bool hasErrors() const { return !log.errors.empty(); }

@@ -93,12 +93,11 @@ Value ModelBuilder::addArgument(unsigned index, Type type, StringRef kind, Strin
   return block->insertArgument(index, type, NameLoc::get(builder.getStringAttr(name)));
 }
 
-Value ModelBuilder::addParameter(const Twine &name,
-                                 std::initializer_list<std::initializer_list<Dim>> shape,
+Value ModelBuilder::addParameter(const Twine &name, const std::vector<std::vector<Dim>> &shape,
                                  Init init) {
   SmallVector<int64_t> sizes, viewSizes;
   SmallVector<StringRef> axes, viewAxes;
-  for (ArrayRef<Dim> dims : shape) {
+  for (const std::vector<Dim> &dims : shape) {
     int64_t size = 1;
     for (const Dim &dim : dims) {
       size *= dim.size;
@@ -107,7 +106,7 @@ Value ModelBuilder::addParameter(const Twine &name,
     }
     sizes.push_back(size);
     // A product has no axis of its own: its parts have, in the view.
-    axes.push_back(dims.size() == 1 ? dims.front().axis : "");
+    axes.push_back(dims.size() == 1 ? dims.front().axis : StringRef());
   }
   Value parameter = addArgument(numParameters++, getType(sizes), DtcDialect::kParamAttrName,
                                 layerPrefix + name.str(), axes, getInit(init));
@@ -160,6 +159,19 @@ Value ModelBuilder::residual(Value x) {
 
 Value ModelBuilder::mul(Value lhs, Value rhs) { return MulOp::create(builder, loc, lhs, rhs); }
 
+Value ModelBuilder::scale(Value x, double factor) { return mul(x, constant(shapeOf(x), factor)); }
+
+Value ModelBuilder::softcap(Value x, double cap) {
+  return scale(TanhOp::create(builder, loc, scale(x, 1 / cap)), cap);
+}
+
+Value ModelBuilder::reshape(Value x, ArrayRef<int64_t> shape, ArrayRef<StringRef> axes) {
+  auto op = ReshapeOp::create(builder, loc, getType(shape), x);
+  if (!axes.empty())
+    op->setDiscardableAttr(DtcDialect::kAxesAttrName, builder.getStrArrayAttr(axes));
+  return op;
+}
+
 Value ModelBuilder::activation(Activation kind, Value x) {
   switch (kind) {
   case Activation::GeluTanh:
@@ -195,12 +207,13 @@ Value ModelBuilder::select(Value x, int64_t dim, int64_t index) {
   return ReshapeOp::create(builder, loc, getType(sizes), slice);
 }
 
-Value ModelBuilder::takeFirst(Value x, int64_t size) {
+Value ModelBuilder::take(Value x, int64_t begin, int64_t size) {
   SmallVector<int64_t> sizes(shapeOf(x));
   if (sizes.front() == size)
     return x;
   sizes.front() = size;
   SmallVector<int64_t> offsets(sizes.size(), 0);
+  offsets.front() = begin;
   return SliceOp::create(builder, loc, x, offsets, sizes);
 }
 
@@ -208,8 +221,8 @@ Value ModelBuilder::takeFirst(Value x, int64_t size) {
 // Layers
 //===----------------------------------------------------------------------===//
 
-Adapter ModelBuilder::addAdapter(StringRef name, Value x, std::initializer_list<Dim> in,
-                                 std::initializer_list<Dim> out) {
+Adapter ModelBuilder::addAdapter(StringRef name, Value x, const std::vector<Dim> &in,
+                                 const std::vector<Dim> &out) {
   std::string module = layerPrefix + name.str();
   if (name.empty())
     module.pop_back(); // the dot
@@ -236,10 +249,22 @@ Adapter ModelBuilder::addAdapter(StringRef name, Value x, std::initializer_list<
   return {down, b};
 }
 
-Value ModelBuilder::adapt(Value y, const Adapter &adapter, std::optional<int64_t> index) {
+Value ModelBuilder::adaptRows(Value y, const Adapter &adapter, int64_t begin,
+                              ArrayRef<int64_t> dims) {
   if (!adapter.down)
     return y;
-  Value up = index ? select(adapter.up, /*dim=*/0, *index) : adapter.up;
+  Adapter part = adapter;
+  SmallVector<int64_t> shape(dims);
+  shape.push_back(shapeOf(adapter.up).back());
+  part.up = reshape(take(adapter.up, begin, ShapedType::getNumElements(dims)), shape);
+  return adapt(y, part);
+}
+
+Value ModelBuilder::adapt(Value y, const Adapter &adapter, std::optional<int64_t> index,
+                          int64_t dim) {
+  if (!adapter.down)
+    return y;
+  Value up = index ? select(adapter.up, dim, *index) : adapter.up;
   std::string letters = StringRef("ijk").take_front(shapeOf(up).size() - 1).str();
   return add(y, einsum("bsr," + letters + "r->bs" + letters, adapter.down, up));
 }
@@ -253,14 +278,22 @@ Value ModelBuilder::layerNorm(Value x, double eps) {
   return LayerNormOp::create(builder, loc, x, gamma, beta, eps).getY();
 }
 
-Value ModelBuilder::rmsNorm(Value x, double eps) {
-  Dim width{shapeOf(x).back(), "embed"};
-  Value gamma = addParameter("weight", {{width}}, Init::ones());
+Value ModelBuilder::rmsNorm(Value x, double eps, bool plusOne, StringRef name, StringRef axis) {
+  Dim width{shapeOf(x).back(), axis};
+  Value gamma = addParameter(name, {{width}}, plusOne ? Init::zeros() : Init::ones());
+  if (plusOne)
+    gamma = add(gamma, constant({width.size}, 1));
   return RmsNormOp::create(builder, loc, x, gamma, eps).getY();
 }
 
-Value ModelBuilder::rotary(Value x, double theta) {
-  return RotaryOp::create(builder, loc, x, theta, /*inverse=*/false);
+Value ModelBuilder::rotary(Value x, const Rotary &positions) {
+  bool hasTable = !positions.frequencies.empty();
+  return RotaryOp::create(
+      builder, loc, x, /*positions=*/Value(),
+      hasTable ? FloatAttr() : builder.getF64FloatAttr(positions.theta),
+      hasTable ? builder.getDenseF64ArrayAttr(positions.frequencies) : DenseF64ArrayAttr(),
+      positions.factor == 1 ? FloatAttr() : builder.getF64FloatAttr(positions.factor),
+      /*inverse=*/false);
 }
 
 /// The argument that says, together with an op's number, which elements drop out.
@@ -284,7 +317,8 @@ Value ModelBuilder::dropout(Value x, double rate) {
 
 /// Attention as it was written before it was fused, and is in Megatron-LM: with scores, and what
 /// the softmax makes of them, [B, H, S, S].
-Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, double scale, double dropout) {
+Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, const AttentionScores &kind,
+                                        double dropout) {
   SmallVector<int64_t> shape(shapeOf(q));
   int64_t heads = shape[2], kvHeads = shapeOf(k)[2];
   bool grouped = heads != kvHeads;
@@ -293,20 +327,28 @@ Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, double scale,
     q = ReshapeOp::create(builder, loc,
                           getType({shape[0], shape[1], kvHeads, heads / kvHeads, shape[3]}), q);
   Value scores = einsum(grouped ? "bsgre,btge->bgrst" : "bshe,bthe->bhst", q, k);
+  double scale = kind.scale;
+  if (kind.softcap != 0) {
+    scores = softcap(this->scale(scores, scale), kind.softcap);
+    scale = 1;
+  }
   Value weights = SoftmaxOp::create(builder, loc, scores, /*causal=*/true, scale);
   weights = this->dropout(weights, dropout);
   Value out = einsum(grouped ? "bgrst,btge->bsgre" : "bhst,bthe->bshe", weights, v);
   return grouped ? Value(ReshapeOp::create(builder, loc, getType(shape), out)) : out;
 }
 
-Value ModelBuilder::causalAttention(Value q, Value k, Value v, double scale, double dropout) {
+Value ModelBuilder::causalAttention(Value q, Value k, Value v, const AttentionScores &scores,
+                                    double dropout) {
   if (options.attention == AttentionForm::Decomposed)
-    return decomposedAttention(q, k, v, scale, dropout);
-  if (dropout == 0 || !options.dropout)
-    return AttentionOp::create(builder, loc, q, k, v, /*causal=*/true, scale).getOut();
-  Value random = randomKey();
-  return AttentionOp::create(builder, loc, q, k, v, random, /*causal=*/true, scale, dropout,
-                             numRandomOps++, DenseI64ArrayAttr(), ArrayAttr())
+    return decomposedAttention(q, k, v, scores, dropout);
+  bool drops = dropout != 0 && options.dropout;
+  Value random = drops ? randomKey() : Value();
+  IntegerAttr window = scores.window ? builder.getI64IntegerAttr(*scores.window) : IntegerAttr();
+  FloatAttr softcap = scores.softcap != 0 ? builder.getF64FloatAttr(scores.softcap) : FloatAttr();
+  return AttentionOp::create(builder, loc, q, k, v, random, /*causal=*/true, scores.scale, window,
+                             softcap, drops ? dropout : 0, drops ? numRandomOps++ : 0,
+                             DenseI64ArrayAttr(), ArrayAttr())
       .getOut();
 }
 

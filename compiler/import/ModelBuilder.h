@@ -24,9 +24,9 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <initializer_list>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dtc {
 
@@ -49,6 +49,21 @@ struct Init {
 
 /// The functions that models apply element by element in their MLPs.
 enum class Activation { GeluTanh, Gelu, Relu, Silu, Tanh, Sigmoid };
+
+/// Rotary positions: theta, or frequencies of as many pairs as are rotated; what is rotated is
+/// multiplied by the factor.
+struct Rotary {
+  double theta = 10000;
+  llvm::SmallVector<double> frequencies;
+  double factor = 1;
+};
+
+/// What attention makes of the products of queries and keys, and which keys a query sees.
+struct AttentionScores {
+  double scale = 1;
+  double softcap = 0; ///< 0: none
+  std::optional<int64_t> window;
+};
 
 /// The adapter of a linear layer from `in` to `out` dimensions; see Lora.h. Null values where the
 /// layer has none.
@@ -74,8 +89,8 @@ public:
   /// A new parameter of the current layer. The parameter has a dimension for each list in `shape`,
   /// the product of the list's sizes; the value returned has a dimension for each element, in
   /// order. So {{embed}, {heads, headSize}} is a parameter [D, H*E], viewed as [D, H, E].
-  mlir::Value addParameter(const llvm::Twine &name,
-                           std::initializer_list<std::initializer_list<Dim>> shape, Init init);
+  mlir::Value addParameter(const llvm::Twine &name, const std::vector<std::vector<Dim>> &shape,
+                           Init init);
 
   /// Ends the function: `loss` is its result. The builder is of no use afterwards. Returns null,
   /// and reports it, if the options ask for adapters of layers that the model does not have.
@@ -91,6 +106,12 @@ public:
   /// "residual_seq".
   mlir::Value residual(mlir::Value x);
   mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value scale(mlir::Value x, double factor);
+  /// cap * tanh(x / cap).
+  mlir::Value softcap(mlir::Value x, double cap);
+  /// `axes` names the result's dimensions; empty: they have no names.
+  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape,
+                      llvm::ArrayRef<llvm::StringRef> axes = {});
   mlir::Value activation(Activation kind, mlir::Value x);
 
   /// `x` plus `bias`, which has x's last dimensions.
@@ -99,8 +120,8 @@ public:
   /// The part of `x` at `index` of `dim`, without that dimension.
   mlir::Value select(mlir::Value x, int64_t dim, int64_t index);
 
-  /// The first `size` elements of the first dimension.
-  mlir::Value takeFirst(mlir::Value x, int64_t size);
+  /// Elements [begin, begin + size) of the first dimension.
+  mlir::Value take(mlir::Value x, int64_t begin, int64_t size);
 
   //===--------------------------------------------------------------------===//
   // Layers
@@ -109,13 +130,17 @@ public:
   /// The adapter of the current layer's linear layer `name` ("q_proj"; "" where that is the current
   /// layer itself), if the options ask for one: of its input `x` [B, S, in...] and its output
   /// [B, S, out...]. To be called once for each linear layer, after its own parameters.
-  Adapter addAdapter(llvm::StringRef name, mlir::Value x, std::initializer_list<Dim> in,
-                     std::initializer_list<Dim> out);
+  Adapter addAdapter(llvm::StringRef name, mlir::Value x, const std::vector<Dim> &in,
+                     const std::vector<Dim> &out);
 
   /// The output `y` of a linear layer, with what its adapter adds to it. With an `index`, `y` is
-  /// the part of the output at that index of its first dimension.
+  /// the part of the output at that index of its dimension `dim`.
   mlir::Value adapt(mlir::Value y, const Adapter &adapter,
-                    std::optional<int64_t> index = std::nullopt);
+                    std::optional<int64_t> index = std::nullopt, int64_t dim = 0);
+  /// The same where `y` is the rows from `begin` on of a layer with one output dimension, as
+  /// `dims`.
+  mlir::Value adaptRows(mlir::Value y, const Adapter &adapter, int64_t begin,
+                        llvm::ArrayRef<int64_t> dims);
 
   /// Rows of `table` [V, D] by token: [B, S, D].
   mlir::Value embed(mlir::Value table);
@@ -123,17 +148,19 @@ public:
   /// Layer normalization over the last dimension, with parameters weight and bias.
   mlir::Value layerNorm(mlir::Value x, double eps);
 
-  /// Root mean square normalization over the last dimension, with a parameter weight.
-  mlir::Value rmsNorm(mlir::Value x, double eps);
+  /// Root mean square normalization over the last dimension, whose logical axis is `axis`, with the
+  /// parameter `name`; with `plusOne`, rows are multiplied by 1 plus the parameter.
+  mlir::Value rmsNorm(mlir::Value x, double eps, bool plusOne = false,
+                      llvm::StringRef name = "weight", llvm::StringRef axis = "embed");
 
   /// Rotary positions of the heads x [B, S, H, E].
-  mlir::Value rotary(mlir::Value x, double theta);
+  mlir::Value rotary(mlir::Value x, const Rotary &positions);
 
   /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E], in the form that
   /// the options ask for. What the softmax gives drops out with probability `dropout`; both forms
-  /// draw the same masks.
-  mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v, double scale,
-                              double dropout = 0);
+  /// draw the same masks. Decomposed attention has no window.
+  mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v,
+                              const AttentionScores &scores, double dropout = 0);
 
   /// `x` whose elements drop out with probability `rate`.
   mlir::Value dropout(mlir::Value x, double rate);
@@ -143,8 +170,8 @@ public:
   mlir::Value meanLoss(mlir::Value logits);
 
 private:
-  mlir::Value decomposedAttention(mlir::Value q, mlir::Value k, mlir::Value v, double scale,
-                                  double dropout);
+  mlir::Value decomposedAttention(mlir::Value q, mlir::Value k, mlir::Value v,
+                                  const AttentionScores &scores, double dropout);
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
   mlir::Value addArgument(unsigned index, mlir::Type type, llvm::StringRef kind,
                           llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,

@@ -62,6 +62,10 @@ LogicalResult CachedAttentionOp::inferReturnTypes(MLIRContext *, std::optional<L
   if (!std::isfinite(adaptor.getScale()))
     return inferenceError<OpT>(location, "cached_attention-c6", "scale is ", adaptor.getScale(),
                                ", expected a finite number");
+  if (failed(expectScores<OpT>(
+          location, {"cached_attention-c7", /*causal=*/"", "cached_attention-c8"}, adaptor,
+          /*causal=*/true)))
+    return failure();
   types.push_back(q);
   return success();
 }
@@ -70,10 +74,9 @@ ShardingRule CachedAttentionOp::getShardingRule() {
   return makeEquationRule(*this, "bS(gr)D,bTgD,bTgD,b->bS(gr)D");
 }
 
-/// The products q k^T and p v, with half of the keys: how many a query sees is known when it runs.
+/// With half of the keys, or the window's: how many a query sees is known when it runs.
 double CachedAttentionOp::getFlops() {
-  return 2.0 * static_cast<double>(getQ().getType().getNumElements()) *
-         static_cast<double>(getK().getType().getDimSize(1));
+  return getAttentionFlops(getQ().getType(), getK().getType(), /*causal=*/true, getWindow());
 }
 
 //===----------------------------------------------------------------------===//

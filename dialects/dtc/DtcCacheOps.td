@@ -40,7 +40,7 @@ def Dtc_CachedAttentionOp : Dtc_Op<"cached_attention", [
   let description = [{
     `q F[b,s,h,d], k F[b,t,g,d], v F[b,t,g,d], positions i32[b] -> F[b,s,h,d]`, g divides h. As
     `dtc.attention`, but query i of sample n, which is the token at positions[n] + i, sees the keys
-    j <= positions[n] + i.
+    j <= positions[n] + i, with a `window` of w keys the last w of them.
 
     Source: the cache of keys and values of Shazeer, "Fast Transformer Decoding"
     (arXiv:1911.02150), section 2.4.
@@ -59,9 +59,12 @@ def Dtc_CachedAttentionOp : Dtc_Op<"cached_attention", [
     - [cached_attention-c4] `v` has the type of `k`.
     - [cached_attention-c5] `positions` has the type i32[b], b as in `q`.
     - [cached_attention-c6] `scale` is finite.
+    - [cached_attention-c7] `window` is at least 1.
+    - [cached_attention-c8] `softcap` is finite and greater than 0.
   }];
   let arguments = (ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
-                       Dtc_IndexTensor:$positions, Dtc_F64Attr:$scale);
+                       Dtc_IndexTensor:$positions, Dtc_F64Attr:$scale,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<Dtc_F64Attr>:$softcap);
   let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
   let results = (outs Dtc_FloatTensor:$out);
   let assemblyFormat =

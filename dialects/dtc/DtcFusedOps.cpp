@@ -15,6 +15,21 @@ using namespace dtc;
 // RotaryOp
 //===----------------------------------------------------------------------===//
 
+/// Checks that there are no more frequencies than pairs of elements.
+static LogicalResult expectFrequencies(std::optional<Location> location,
+                                       ArrayRef<double> frequencies, RankedTensorType x) {
+  int64_t count = frequencies.size(), pairs = x.getDimSize(3) / 2;
+  if (count < 1 || count > pairs)
+    return inferenceError<RotaryOp>(location, "rotary-c5", "has ", count,
+                                    " frequencies, expected from 1 to ", pairs,
+                                    ", one for each pair of elements that is rotated");
+  for (double frequency : frequencies)
+    if (!std::isfinite(frequency) || frequency < 0)
+      return inferenceError<RotaryOp>(location, "rotary-c6", "has the frequency ", frequency,
+                                      ", expected finite numbers that are not negative");
+  return success();
+}
+
 LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
   RankedTensorType x = getTensorType(adaptor.getOperand());
@@ -22,10 +37,17 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     return inferenceError<RotaryOp>(location, "rotary-c1", "operand has type ", x,
                                     ", expected rank 4 and an even last dimension");
   // The parser infers the type before there are attributes; the verifier does it again.
-  if (FloatAttr theta = adaptor.getProperties().theta;
-      theta && (!theta.getValue().isFinite() || theta.getValueAsDouble() <= 0))
-    return inferenceError<RotaryOp>(location, "rotary-c2", "theta is ", theta.getValueAsDouble(),
+  if (std::optional<double> theta = adaptor.getTheta();
+      theta && (!std::isfinite(*theta) || *theta <= 0))
+    return inferenceError<RotaryOp>(location, "rotary-c2", "theta is ", *theta,
                                     ", expected a finite positive number");
+  if (std::optional<double> factor = adaptor.getFactor();
+      factor && (!std::isfinite(*factor) || *factor <= 0))
+    return inferenceError<RotaryOp>(location, "rotary-c7", "factor is ", *factor,
+                                    ", expected a finite positive number");
+  if (std::optional<ArrayRef<double>> frequencies = adaptor.getFrequencies())
+    if (failed(expectFrequencies(location, *frequencies, x)))
+      return failure();
   types.push_back(x);
   if (!adaptor.getPositions())
     return success();
@@ -35,7 +57,18 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 
 void RotaryOp::build(OpBuilder &builder, OperationState &state, Value operand, double theta,
                      bool inverse) {
-  build(builder, state, operand, /*positions=*/Value(), theta, inverse);
+  build(builder, state, operand, /*positions=*/Value(), builder.getF64FloatAttr(theta),
+        /*frequencies=*/DenseF64ArrayAttr(), /*factor=*/FloatAttr(), builder.getBoolAttr(inverse));
+}
+
+LogicalResult RotaryOp::verify() {
+  if (getTheta().has_value() == getFrequencies().has_value())
+    return violates(*this, "rotary-c4") << "has "
+                                        << (getTheta() ? "theta and frequencies"
+                                                       : "no theta and no "
+                                                         "frequencies")
+                                        << ", expected one of them: where the angles come from";
+  return success();
 }
 
 ShardingRule RotaryOp::getShardingRule() {
@@ -48,7 +81,8 @@ ShardingRule RotaryOp::getShardingRule() {
 LogicalResult RotaryOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
                                  MutableArrayRef<Value> gradients) {
   gradients[0] =
-      RotaryOp::create(builder, getLoc(), cotangents[0], getPositions(), getTheta(), !getInverse());
+      RotaryOp::create(builder, getLoc(), cotangents[0], getPositions(), getThetaAttr(),
+                       getFrequenciesAttr(), getFactorAttr(), builder.getBoolAttr(!getInverse()));
   return success();
 }
 
@@ -60,6 +94,7 @@ LogicalResult RotaryOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
 struct AttentionLabels {
   HeadLabels heads;
   StringRef causal, scale, dropout, both, key;
+  ScoreLabels scores;
 };
 
 /// Checks the operands that attention and its gradient share.
@@ -76,6 +111,8 @@ static LogicalResult expectAttention(std::optional<Location> location,
   if (!std::isfinite(adaptor.getScale()))
     return inferenceError<OpT>(location, labels.scale, "scale is ", adaptor.getScale(),
                                ", expected a finite number");
+  if (failed(expectScores<OpT>(location, labels.scores, adaptor, adaptor.getCausal())))
+    return failure();
   double dropout = adaptor.getDropout();
   if (!(dropout >= 0 && dropout < 1))
     return inferenceError<OpT>(location, labels.dropout, "dropout is ", dropout,
@@ -117,13 +154,6 @@ static RankedTensorType getLseType(RankedTensorType q) {
   return withShape(q, {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1)});
 }
 
-/// The two products q k^T and p v of attention: 2 b h s t d each, half of it if causal.
-static double getAttentionFlops(RankedTensorType q, RankedTensorType k, bool causal) {
-  double flops =
-      4.0 * static_cast<double>(q.getNumElements()) * static_cast<double>(k.getDimSize(1));
-  return causal ? flops / 2 : flops;
-}
-
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   AttentionLabels labels = {
@@ -132,7 +162,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       .scale = "attention-c6",
       .dropout = "attention-c7",
       .both = "attention-c8",
-      .key = "attention-c9"};
+      .key = "attention-c9",
+      .scores = {"attention-c10", "attention-c11", "attention-c12"}};
   if (failed(expectAttention<AttentionOp>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ());
@@ -148,12 +179,18 @@ DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAtt
 
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
                         bool causal, double scale) {
-  build(builder, state, q, k, v, /*key=*/Value(), causal, scale, /*dropout=*/0.0, /*number=*/0,
-        /*shape=*/DenseI64ArrayAttr(), /*sharding=*/ArrayAttr());
+  build(builder, state, q, k, v, /*key=*/Value(), causal, scale, /*window=*/IntegerAttr(),
+        /*softcap=*/FloatAttr(), /*dropout=*/0.0, /*number=*/0, /*shape=*/DenseI64ArrayAttr(),
+        /*sharding=*/ArrayAttr());
 }
 
 double AttentionOp::getFlops() {
-  return getAttentionFlops(getQ().getType(), getK().getType(), getCausal());
+  return getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
+}
+
+double AttentionOp::getUnmaskedFlops() {
+  return getAttentionFlops(getQ().getType(), getK().getType(), /*causal=*/false,
+                           /*window=*/std::nullopt);
 }
 
 LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
@@ -163,7 +200,8 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
     return emitOpError() << "a gradient by lse was asked for, expected one by out alone";
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
                                       cotangents[0], getKey(), getCausal(), getScale(),
-                                      getDropout(), getNumber(), getShapeAttr(), getShardingAttr());
+                                      getWindowAttr(), getSoftcapAttr(), getDropout(), getNumber(),
+                                      getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
   return success();
 }
@@ -177,7 +215,8 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
       .scale = "attention_grad-c6",
       .dropout = "attention_grad-c7",
       .both = "attention_grad-c8",
-      .key = "attention_grad-c9"};
+      .key = "attention_grad-c9",
+      .scores = {"attention_grad-c13", "attention_grad-c14", "attention_grad-c15"}};
   if (failed(expectAttention<Op>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
@@ -203,7 +242,7 @@ DictionaryAttr AttentionGradOp::getKernelAttributes() {
 
 double AttentionGradOp::getFlops() {
   // Five products, of which one computes the scores again.
-  return 2.5 * getAttentionFlops(getQ().getType(), getK().getType(), getCausal());
+  return 2.5 * getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
 }
 
 //===----------------------------------------------------------------------===//

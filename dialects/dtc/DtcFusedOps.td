@@ -17,11 +17,17 @@ def Dtc_RotaryOp : Dtc_Op<"rotary", [
     position * theta^(-2i/d), where the position is the index on s, counted from positions[n] in
     sample n where there are `positions i32[b]`; `inverse` rotates by the negative angle.
 
+    With `frequencies` instead of `theta`, n of them, it rotates the pairs (i, i + n) by position *
+    frequencies[i], and the elements from 2n on stay as they are. What is rotated is multiplied by
+    `factor`, 1 if it is absent.
+
     Source: Su et al., "RoFormer" (arXiv:2104.09864), section 3.4.2, with the pairs of Hugging
-    Face's rotate_half.
+    Face's rotate_half; `factor`: Peng et al., "YaRN" (arXiv:2309.00071), section 3.4.
 
     ```mlir
     %y = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x128x12x64xf32>
+    %z = dtc.rotary %x {frequencies = array<f64: 1.0, 0.01>, inverse = false}
+        : tensor<2x128x12x64xf32>
     ```
 
     Constraints:
@@ -29,11 +35,18 @@ def Dtc_RotaryOp : Dtc_Op<"rotary", [
     - [rotary-c1] The operand has rank 4, and its last dimension has an even size.
     - [rotary-c2] `theta` is finite and greater than 0.
     - [rotary-c3] `positions`, if there are any, have the type i32[b], b as in the operand.
+    - [rotary-c4] There is either `theta` or `frequencies`.
+    - [rotary-c5] There is at least one of the `frequencies`, and no more than pairs of elements.
+    - [rotary-c6] The `frequencies` are finite and not negative.
+    - [rotary-c7] `factor` is finite and greater than 0.
   }];
   let arguments = (ins Dtc_FloatTensor:$operand, Optional<Dtc_IndexTensor>:$positions,
-                       Dtc_F64Attr:$theta, BoolAttr:$inverse);
+                       OptionalAttr<Dtc_F64Attr>:$theta,
+                       OptionalAttr<DenseF64ArrayAttr>:$frequencies,
+                       OptionalAttr<Dtc_F64Attr>:$factor, BoolAttr:$inverse);
   let results = (outs Dtc_FloatTensor:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "double":$theta, "bool":$inverse)>];
+  let hasVerifier = 1;
   let assemblyFormat = [{
     $operand (`from` $positions^ `:` type($positions))? attr-dict `:` type($operand)
   }];
@@ -45,6 +58,10 @@ defvar Dtc_AttentionDropout = (ins DefaultValuedAttr<Dtc_F64Attr, "0.0">:$dropou
                                    OptionalAttr<DenseI64ArrayAttr>:$shape,
                                    OptionalAttr<StrArrayAttr>:$sharding);
 
+/// Which keys a query sees of those before it, and what bounds its scores.
+defvar Dtc_AttentionScores = (ins OptionalAttr<I64Attr>:$window,
+                                  OptionalAttr<Dtc_F64Attr>:$softcap);
+
 def Dtc_AttentionOp : Dtc_Op<"attention", [
     Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
     Dtc_Differentiable, Dtc_MatrixProducts]> {
@@ -55,12 +72,16 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     the keys j <= i + (t - s). The lse is the log of the sum of exponentials of the scaled scores;
     the gradient needs it, it has none itself.
 
+    With a `window` of w keys, which needs causal, query i sees of these only the last w: j > i + (t
+    - s) - w. With a `softcap` c, the scaled scores x become c tanh(x / c) before the softmax.
+
     With `dropout`, the probability that an element of the softmax is dropped, and a `key`, as in
     `dtc.dropout`, the softmax is multiplied by the mask of the random op `number` over [b,h,s,t].
 
     Source: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2.1; grouped
     heads: Ainslie et al., "GQA" (arXiv:2305.13245), section 2.2; without the scores in memory: Dao
-    et al., "FlashAttention" (arXiv:2205.14135), section 3.1.
+    et al., "FlashAttention" (arXiv:2205.14135), section 3.1; windows: Beltagy et al., "Longformer"
+    (arXiv:2004.05150), section 3.1; soft caps: Gemma Team, "Gemma 2" (arXiv:2408.00118), section 2.
 
     ```mlir
     %out, %lse = dtc.attention %q, %k, %v {causal = true, scale = 0.125}
@@ -79,11 +100,17 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     - [attention-c7] `dropout` is at least 0 and less than 1.
     - [attention-c8] There is a `key` exactly where `dropout` is greater than 0.
     - [attention-c9] `key` has the type i32[2].
+    - [attention-c10] `window` is at least 1.
+    - [attention-c11] Where there is a `window`, `causal` is true.
+    - [attention-c12] `softcap` is finite and greater than 0.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Optional<Dtc_IndexTensor>:$key, BoolAttr:$causal, Dtc_F64Attr:$scale),
-                       Dtc_AttentionDropout);
-  let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
+                       Dtc_AttentionScores, Dtc_AttentionDropout);
+  let extraClassDeclaration = Dtc_LowPrecision<>.declaration # [{
+    /// The FLOPs of attention to all keys, as if nothing were masked.
+    double getUnmaskedFlops();
+  }];
   let results = (outs Dtc_FloatTensor:$out, Dtc_WideTensor:$lse);
   let builders = [OpBuilder<(ins "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v,
                                  "bool":$causal, "double":$scale)>];
@@ -99,7 +126,8 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
   let description = [{
     `q, k, v, out, lse, dout -> dq, dk, dv`, types as those of `attention`. With p = exp(scale q
     k^T - lse), computed again: dv = p^T dout, ds = p (dout v^T - sum(dout out)), dq = scale ds k,
-    dk = scale ds^T q. With dropout, p is masked and scaled in dv, and so is dout v^T in ds.
+    dk = scale ds^T q. With dropout, p is masked and scaled in dv, and so is dout v^T in ds. With a
+    softcap c, scale q k^T is capped in p, and ds has the factor 1 - (capped / c)^2.
 
     Source: Dao et al., "FlashAttention" (arXiv:2205.14135), appendix B.2.
 
@@ -117,11 +145,14 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
     - [attention_grad-c10] `out` has the type of `q`.
     - [attention_grad-c11] `lse` has the type W[b,h,s], W the wide type of the elements of `q`.
     - [attention_grad-c12] `dout` has the type of `q`.
+    - [attention_grad-c13] `window` is at least 1.
+    - [attention_grad-c14] Where there is a `window`, `causal` is true.
+    - [attention_grad-c15] `softcap` is finite and greater than 0.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Dtc_FloatTensor:$out, Dtc_WideTensor:$lse, Dtc_FloatTensor:$dout,
                             Optional<Dtc_IndexTensor>:$key, BoolAttr:$causal, Dtc_F64Attr:$scale),
-                       Dtc_AttentionDropout);
+                       Dtc_AttentionScores, Dtc_AttentionDropout);
   let extraClassDeclaration = Dtc_LowPrecision<"operand == 4">.declaration;
   let results = (outs Dtc_FloatTensor:$dq, Dtc_FloatTensor:$dk, Dtc_FloatTensor:$dv);
   let assemblyFormat = [{

@@ -78,8 +78,8 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
       /*methodBody=*/"", /*defaultImplementation=*/[{ return $_op->getName().stripDialect(); }]>,
     InterfaceMethod<[{
         The kernel's attributes, each an integer, float, string or bool, an array of integers
-        (DenseI64ArrayAttr), an array of strings, or dense elements. By default the op's own,
-        inherent ones.
+        (DenseI64ArrayAttr), an array of strings, or numbers that the plan holds as bytes
+        (DenseF64ArrayAttr, dense elements). By default the op's own, inherent ones.
       }],
       "::mlir::DictionaryAttr", "getKernelAttributes", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/[{

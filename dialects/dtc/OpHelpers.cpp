@@ -51,6 +51,19 @@ bool dtc::isSplatOf(Attribute attribute, double value) {
 }
 
 /// The dimensions first, first + 1, ... last - 1.
+double dtc::getAttentionFlops(RankedTensorType q, RankedTensorType k, bool causal,
+                              std::optional<int64_t> window) {
+  double queries = q.getDimSize(1), keys = k.getDimSize(1);
+  double scores = causal ? queries * keys / 2 : queries * keys;
+  if (window) {
+    // The first queries have fewer keys before them than the window.
+    double width = std::min<double>(*window, keys),
+           growing = std::max(width - (keys - queries), 0.0);
+    scores = std::min(scores, queries * width - growing * growing / 2);
+  }
+  return 4.0 * static_cast<double>(q.getNumElements()) / queries * scores;
+}
+
 static SmallVector<int64_t> range(int64_t first, int64_t last) {
   return llvm::to_vector(llvm::seq<int64_t>(first, last));
 }

@@ -14,6 +14,7 @@
 #include "dialects/dtc/Constraint.h"
 #include "dialects/dtc/DtcOps.h"
 
+#include <cmath>
 #include <optional>
 
 namespace dtc {
@@ -61,6 +62,37 @@ mlir::LogicalResult expectHeads(std::optional<mlir::Location> location, const He
                                " heads, expected a divisor of the ", q.getDimSize(2), " of q");
   return expectType<OpT>(location, labels.v, "v", v, k);
 }
+
+/// The labels of the constraints of expectScores; `causal` is none where an op is always causal.
+struct ScoreLabels {
+  llvm::StringRef window, causal, softcap;
+};
+
+/// Checks which keys attention sees and how its scores are bounded.
+template <typename OpT>
+mlir::LogicalResult expectScores(std::optional<mlir::Location> location, const ScoreLabels &labels,
+                                 typename OpT::Adaptor adaptor, bool causal) {
+  if (std::optional<uint64_t> window = adaptor.getWindow()) {
+    if (static_cast<int64_t>(*window) < 1)
+      return inferenceError<OpT>(location, labels.window, "window is ",
+                                 static_cast<int64_t>(*window), ", expected at least 1 key");
+    if (!causal)
+      return inferenceError<OpT>(location, labels.causal, "window is ",
+                                 static_cast<int64_t>(*window),
+                                 " and causal is false, expected a window of causal attention: "
+                                 "it counts keys back from the query's own");
+  }
+  std::optional<double> softcap = adaptor.getSoftcap();
+  if (softcap && !(*softcap > 0 && std::isfinite(*softcap)))
+    return inferenceError<OpT>(location, labels.softcap, "softcap is ", *softcap,
+                               ", expected a finite positive number");
+  return mlir::success();
+}
+
+/// The FLOPs of the products q k^T and p v of attention, of the scores that a query at a time sees:
+/// 4 b h s t d, half of it if causal, and with a window no more than that leaves.
+double getAttentionFlops(mlir::RankedTensorType q, mlir::RankedTensorType k, bool causal,
+                         std::optional<int64_t> window);
 
 /// Adds what the kernel of a random op needs to know to draw its mask over a tensor of which the op
 /// has a shard of shape `local`: the op's number, the shape of the whole tensor and its sharding.

@@ -20,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 
 using namespace dtc;
 using namespace dtc::test;
@@ -122,6 +123,63 @@ TEST_P(Parity, Training) {
   }
 }
 
+/// In f64, against losses and gradients that are stored in f64.
+class ExactParity : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(ExactParity, GradientsAndTraining) {
+  constexpr double kExact = 1e-9;
+  Reference reference(std::get<0>(GetParam()));
+  Compiler compiler;
+  ImportOptions import = reference.importOptions();
+  import.doublePrecision = true;
+  const nlohmann::json &expected = reference.expected;
+  auto module =
+      compiler.import(reference.path("config.json"), expected["batch"], expected["seq"], import);
+  ASSERT_TRUE(module) << compiler.diagnostics();
+  auto open = [&](CompileMode mode) {
+    CompileOptions options = reference.compileOptions(std::get<1>(GetParam()));
+    options.mode = mode;
+    auto session = compiler.open(*module, options);
+    EXPECT_TRUE(session) << compiler.diagnostics();
+    if (session)
+      reference.setWeights(*session, "weights.safetensors");
+    return session;
+  };
+  auto expectOutput = [&](runtime::Session &session, const std::string &name, double number) {
+    auto value = session.getOutput(name);
+    ASSERT_TRUE(bool(value)) << value.error().message;
+    EXPECT_NEAR(element(*value), number, kExact * number) << name;
+  };
+
+  auto session = open(CompileMode::Gradients);
+  ASSERT_TRUE(session);
+  reference.setBatch(*session, "samples.safetensors", 0);
+  ASSERT_FALSE(trainStep(*session, 0));
+  expectOutput(*session, "loss", expected["loss"][0]);
+  double worst = 0;
+  for (const plan::State *state : runtime::distinctStates(session->plan())) {
+    auto gradient = session->getOutput("grad:" + state->name());
+    ASSERT_TRUE(bool(gradient)) << gradient.error().message;
+    gradient->type.shape.assign(state->file_shape().begin(), state->file_shape().end());
+    double difference = relativeDifference(
+        reference.tensor("gradients.safetensors", state->name(), runtime::DType::F64), *gradient,
+        1e-6);
+    EXPECT_LT(difference, kExact) << state->name();
+    worst = std::max(worst, difference);
+  }
+  std::cout << "largest relative difference of a gradient: " << worst << "\n";
+
+  session = open(CompileMode::Train);
+  ASSERT_TRUE(session);
+  for (int step = 1; step <= expected["steps"]; ++step) {
+    SCOPED_TRACE(testing::Message() << "step " << step);
+    reference.setBatch(*session, "samples.safetensors", step - 1);
+    ASSERT_FALSE(trainStep(*session, expected["optimizer"]["lr"]));
+    expectOutput(*session, "loss", expected["loss"][step - 1]);
+    expectOutput(*session, "grad_norm", expected["grad_norm"][step - 1]);
+  }
+}
+
 /// By the entry point of the train step, before training and after it.
 TEST_P(EvaluationParity, Loss) {
   nlohmann::json expected = reference.json("evaluation.json");
@@ -169,8 +227,23 @@ INSTANTIATE_TEST_SUITE_P(Models, Parity, eachWith("expected.json"), nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, GradientParity, eachWith("gradients.safetensors"), nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, EvaluationParity, eachWith("evaluation.json"), nameOf);
 
+/// References whose losses and gradients are exact.
+static std::vector<std::string> findExactReferences() {
+  std::vector<std::string> names = findReferences("expected.json");
+  std::erase_if(names, [](const std::string &name) {
+    return !Reference(name).expected.value("exact", false);
+  });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExactParity,
+                         testing::Combine(testing::ValuesIn(findExactReferences()),
+                                          testing::Values("", "dp=2,tp=2 m=2")),
+                         nameOf);
+
 TEST(References, AreFound) {
-  EXPECT_GE(findReferences("expected.json").size(), 21u);
-  EXPECT_GE(findReferences("gradients.safetensors").size(), 15u);
+  EXPECT_GE(findExactReferences().size(), 14u);
+  EXPECT_GE(findReferences("expected.json").size(), 35u);
+  EXPECT_GE(findReferences("gradients.safetensors").size(), 29u);
   EXPECT_GE(findReferences("evaluation.json").size(), 7u);
 }

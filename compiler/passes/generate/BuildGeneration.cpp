@@ -179,8 +179,9 @@ Value GenerationBuilder::updateCache(AttentionOp op, Value fresh, StringRef suff
 void GenerationBuilder::narrowAttention(AttentionOp op) {
   Value keys = updateCache(op, rows.at(op.getK()), "keys", positions);
   Value values = updateCache(op, rows.at(op.getV()), "values", positions);
-  auto cached = CachedAttentionOp::create(builder, op.getLoc(), rows.at(op.getQ()), keys, values,
-                                          positions, op.getScaleAttr());
+  auto cached =
+      CachedAttentionOp::create(builder, op.getLoc(), rows.at(op.getQ()), keys, values, positions,
+                                op.getScaleAttr(), op.getWindowAttr(), op.getSoftcapAttr());
   cached->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   rows[op.getOut()] = cached;
 }
@@ -265,7 +266,8 @@ LogicalResult GenerationBuilder::narrow(ShardingRuleOpInterface op) {
   }
   if (auto rotary = dyn_cast<RotaryOp>(op.getOperation())) {
     auto turned = RotaryOp::create(builder, op->getLoc(), operands.front(), positions,
-                                   rotary.getTheta(), rotary.getInverse());
+                                   rotary.getThetaAttr(), rotary.getFrequenciesAttr(),
+                                   rotary.getFactorAttr(), rotary.getInverseAttr());
     turned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     rows[rotary.getResult()] = turned;
     return success();

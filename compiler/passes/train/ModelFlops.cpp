@@ -50,10 +50,10 @@ ModelFlops dtc::countModelFlops(func::FuncOp function, bool isTrained,
         .Case([&](AttentionOp attention) {
           bool isReached = llvm::any_of(attention->getOperands(),
                                         [&](Value operand) { return trained.contains(operand); });
-          // Where the mask is causal, the op counts what is left.
-          double own = (isReached ? 3 : 1) * attention.getFlops();
-          flops.all += (attention.getCausal() ? 2 : 1) * own;
-          flops.masked += attention.getCausal() ? own : 0;
+          // The op itself counts what a causal mask and a window leave.
+          double passes = isReached ? 3 : 1, all = attention.getUnmaskedFlops();
+          flops.all += passes * all;
+          flops.masked += passes * (all - attention.getFlops());
         });
   });
   return flops;

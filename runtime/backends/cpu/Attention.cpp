@@ -40,26 +40,29 @@ void weigh(const AttentionShape &shape, const AttentionBlock &block,
   simd([=] {
     for (int64_t i = 0; i < block.rows; ++i) {
       W *row = scores + i * block.keys;
-      int64_t visible = shape.visible(block.begin + i);
-      W largest = maxOf(row, visible);
-      W sum = exponentials(row, row, visible, W(1), largest);
-      lse[i] = visible ? largest + std::log(sum) : largest;
+      SeenKeys seen(shape, block, i);
+      W *visible = row + seen.begin;
+      if (shape.softcap != 0)
+        capScores(shape.softcap, visible, seen.count());
+      W largest = maxOf(visible, seen.count());
+      W sum = exponentials(visible, visible, seen.count(), W(1), largest);
+      lse[i] = seen.count() ? largest + std::log(sum) : largest;
       W inverse = W(1) / sum;
       if (dropout) {
         W kept = static_cast<W>(dropout.scale) * inverse;
-        dropout.forKeys(shape, block, i, visible,
-                        [=](int64_t j, int64_t count, const uint8_t *keep) {
-                          W *some = row + j;
+        dropout.forKeys(shape, block, i, seen, [=](int64_t j, int64_t count, const uint8_t *keep) {
+          W *some = row + j;
 #pragma omp simd
-                          for (int64_t e = 0; e < count; ++e)
-                            some[e] = keep[e] ? some[e] * kept : W(0);
-                        });
+          for (int64_t e = 0; e < count; ++e)
+            some[e] = keep[e] ? some[e] * kept : W(0);
+        });
       } else {
 #pragma omp simd
-        for (int64_t j = 0; j < visible; ++j)
+        for (int64_t j = seen.begin; j < seen.end; ++j)
           row[j] *= inverse;
       }
-      std::fill(row + visible, row + block.keys, W(0));
+      std::fill(row, visible, W(0));
+      std::fill(row + seen.end, row + block.keys, W(0));
     }
   });
 }

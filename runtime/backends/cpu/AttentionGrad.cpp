@@ -19,12 +19,16 @@ template <typename F> struct GradOperands {
   F *dq, *dk, *dv;
 };
 
+/// Derivatives of the capped scores of a row.
+int64_t slopeElements(const AttentionShape &shape) { return shape.softcap != 0 ? shape.keys : 0; }
+
 /// The arrays of a thread. The gradients of keys and values are summed in theirs.
 template <typename F> struct Arrays {
-  Wide<F> *weights, *dweights, *keys[4], *rows[4];
+  Wide<F> *weights, *dweights, *slopes, *keys[4], *rows[4];
 
   static size_t bytes(const AttentionShape &shape) {
-    return 2 * arrayBytes<Wide<F>>(blockElements(shape)) +
+    return arrayBytes<Wide<F>>(slopeElements(shape)) +
+           2 * arrayBytes<Wide<F>>(blockElements(shape)) +
            4 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.keys)) +
            4 * arrayBytes<Wide<F>>(rowElements<F>(shape, blockRows(shape)));
   }
@@ -33,6 +37,7 @@ template <typename F> struct Arrays {
                            static_cast<size_t>(part) * bytes(shape));
     weights = cursor.take<Wide<F>>(blockElements(shape));
     dweights = cursor.take<Wide<F>>(blockElements(shape));
+    slopes = cursor.take<Wide<F>>(slopeElements(shape));
     for (Wide<F> *&array : keys)
       array = cursor.take<Wide<F>>(rowElements<F>(shape, shape.keys));
     for (Wide<F> *&array : rows)
@@ -44,35 +49,43 @@ template <typename F> struct Arrays {
 template <typename W>
 void weighGradients(const AttentionShape &shape, const AttentionBlock &block,
                     const AttentionDropout &dropout, const W *lse, HeadRows<const W> out,
-                    HeadRows<const W> dout, W *weights, W *dweights) {
+                    HeadRows<const W> dout, W *weights, W *dweights, W *slopes) {
   simd([=] {
     W scale = static_cast<W>(shape.scale);
     for (int64_t i = 0; i < block.rows; ++i) {
       W *row = weights + i * block.keys, *drow = dweights + i * block.keys;
-      int64_t visible = shape.visible(block.begin + i);
-      exponentials(row, row, visible, W(1), lse[i]);
+      SeenKeys seen(shape, block, i);
+      if (shape.softcap != 0)
+        capScores(shape.softcap, row + seen.begin, seen.count(), slopes + seen.begin);
+      exponentials(row + seen.begin, row + seen.begin, seen.count(), W(1), lse[i]);
       // The gradient of the softmax p; the sum of p * dp is that of out * dout. With a mask m, out
       // has the weights p * m, and dp is m * dweights.
       W sum = dotOf(out.data + i * out.stride, dout.data + i * dout.stride, shape.headSize);
       if (dropout) {
         W kept = static_cast<W>(dropout.scale);
-        dropout.forKeys(shape, block, i, visible,
-                        [=](int64_t j, int64_t count, const uint8_t *keep) {
-                          W *p = row + j, *dp = drow + j;
+        dropout.forKeys(shape, block, i, seen, [=](int64_t j, int64_t count, const uint8_t *keep) {
+          W *p = row + j, *dp = drow + j;
 #pragma omp simd
-                          for (int64_t e = 0; e < count; ++e) {
-                            W m = keep[e] ? kept : W(0);
-                            dp[e] = p[e] * (m * dp[e] - sum) * scale;
-                            p[e] *= m;
-                          }
-                        });
+          for (int64_t e = 0; e < count; ++e) {
+            W m = keep[e] ? kept : W(0);
+            dp[e] = p[e] * (m * dp[e] - sum) * scale;
+            p[e] *= m;
+          }
+        });
       } else {
 #pragma omp simd
-        for (int64_t j = 0; j < visible; ++j)
+        for (int64_t j = seen.begin; j < seen.end; ++j)
           drow[j] = row[j] * (drow[j] - sum) * scale;
       }
-      std::fill(row + visible, row + block.keys, W(0));
-      std::fill(drow + visible, drow + block.keys, W(0));
+      if (shape.softcap != 0) {
+#pragma omp simd
+        for (int64_t j = seen.begin; j < seen.end; ++j)
+          drow[j] *= slopes[j];
+      }
+      for (W *each : {row, drow}) {
+        std::fill(each, each + seen.begin, W(0));
+        std::fill(each + seen.end, each + block.keys, W(0));
+      }
     }
   });
 }
@@ -101,7 +114,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
     multiplyScores(shape, block, static_cast<W>(shape.scale), q, k, arrays.weights);
     multiplyScores(shape, block, W(1), dout, v, arrays.dweights);
     weighGradients(shape, block, dropout, operands.lse + block.lse, out, dout, arrays.weights,
-                   arrays.dweights);
+                   arrays.dweights, arrays.slopes);
     addToKeys(shape, block, arrays.weights, dout, dv);
     multiplyByKeys(shape, block, arrays.dweights, k, dq);
     addToKeys(shape, block, arrays.dweights, q, dk);

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A task is a batch element and a key-value head. It walks the query heads of the group, each in
-// blocks of rows, so that the scores of a block fit the cache. Keys that a causal block cannot see
-// are left out of its products. Elements of 16 bits are widened: keys and values once for a task,
+// blocks of rows, so that the scores of a block fit the cache. Keys that no row of a block sees are
+// left out of its products. Elements of 16 bits are widened: keys and values once for a task,
 // the rows of a block with it.
 //
 //===----------------------------------------------------------------------===//
@@ -17,6 +17,7 @@
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/Gemm.h"
 #include "runtime/backends/cpu/MaskStretches.h"
+#include "runtime/backends/cpu/VectorMath.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 #include "runtime/backends/shared/AttentionCalls.h"
 
@@ -45,7 +46,8 @@ inline int64_t taskGrain(const AttentionShape &shape) {
 /// A block of rows of one query head.
 struct AttentionBlock {
   int64_t begin, rows;
-  int64_t keys;  // that the last row sees
+  int64_t first; // key that the first row sees
+  int64_t keys;  // from there to the last that the last row sees
   int64_t query; // offset of its first row in q and out
   int64_t lse;   // offset of its first row in lse
 };
@@ -58,13 +60,26 @@ void forBlocks(const AttentionShape &shape, int64_t task, const Function &functi
     int64_t head = kvHead * shape.group() + g;
     for (int64_t begin = 0; begin < shape.queries; begin += blockRows(shape)) {
       int64_t rows = std::min(blockRows(shape), shape.queries - begin);
+      int64_t end = shape.visible(begin + rows - 1),
+              first = std::min(end, shape.firstVisible(begin));
       function(
-          AttentionBlock{begin, rows, shape.visible(begin + rows - 1),
+          AttentionBlock{begin, rows, first, end - first,
                          (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize,
                          (b * shape.heads + head) * shape.queries + begin});
     }
   }
 }
+
+/// The keys that row `i` of a block sees, counted from the block's first: [begin, end).
+struct SeenKeys {
+  int64_t begin, end;
+
+  SeenKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i)
+      : end(std::max<int64_t>(0, shape.visible(block.begin + i) - block.first)) {
+    begin = std::clamp<int64_t>(shape.firstVisible(block.begin + i) - block.first, 0, end);
+  }
+  int64_t count() const { return end - begin; }
+};
 
 /// Rows of one head; `stride` elements lie between the beginnings of two.
 template <typename T> struct HeadRows {
@@ -116,7 +131,7 @@ template <typename W>
 void multiplyScores(const AttentionShape &shape, const AttentionBlock &block, W scale,
                     HeadRows<const W> q, HeadRows<const W> k, W *scores) {
   gemm({block.rows, block.keys, shape.headSize, {q.stride, 1}, {1, k.stride}, {block.keys, 1}},
-       scale, q.data, k.data, false, scores, 1);
+       scale, q.data, k.data + block.first * k.stride, false, scores, 1);
 }
 
 /// out = weights * values, (rows, keys) by (keys, headSize).
@@ -129,7 +144,7 @@ void multiplyByKeys(const AttentionShape &shape, const AttentionBlock &block, co
         {block.keys, 1},
         {values.stride, 1},
         {out.stride, 1}},
-       W(1), weights, values.data, false, out.data, 1);
+       W(1), weights, values.data + block.first * values.stride, false, out.data, 1);
 }
 
 /// out += weights^T * rows, (keys, rows) by (rows, headSize).
@@ -137,7 +152,25 @@ template <typename W>
 void addToKeys(const AttentionShape &shape, const AttentionBlock &block, const W *weights,
                HeadRows<const W> rows, HeadRows<W> out) {
   gemm({block.keys, shape.headSize, block.rows, {1, block.keys}, {rows.stride, 1}, {out.stride, 1}},
-       W(1), weights, rows.data, true, out.data, 1);
+       W(1), weights, rows.data, true, out.data + block.first * out.stride, 1);
+}
+
+/// Bounds scores: x becomes softcap * tanh(x / softcap). Where there are `slopes`, they get the
+/// derivatives. To be called in simd().
+template <typename W>
+inline void capScores(double softcap, W *scores, int64_t count, W *slopes = nullptr) {
+  W cap = static_cast<W>(softcap), inverse = static_cast<W>(1 / softcap);
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j)
+    scores[j] = vmath::tanh(scores[j] * inverse);
+  if (slopes) {
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j)
+      slopes[j] = W(1) - scores[j] * scores[j];
+  }
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j)
+    scores[j] *= cap;
 }
 
 /// Dropout of the attention weights, while a kernel runs.
@@ -146,15 +179,16 @@ struct AttentionDropout {
   double scale = 1;
 
   explicit operator bool() const { return mask.nest != nullptr; }
-  /// Calls body(j, count, keeps) for stretches of the first `visible` keys of row `i` of a block.
+  /// Calls body(j, count, keeps) for stretches of the keys that row `i` of a block sees; j counts
+  /// from the block's first key.
   template <typename Body>
-  void forKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i, int64_t visible,
+  void forKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i, SeenKeys seen,
                const Body &body) const {
     KeepBuffer buffer;
-    int64_t begin = (block.lse + i) * shape.keys;
-    forKeeps(mask, begin, begin + visible, buffer,
+    int64_t first = (block.lse + i) * shape.keys + block.first;
+    forKeeps(mask, first + seen.begin, first + seen.end, buffer,
              [&](int64_t element, int64_t count, const uint8_t *keeps) {
-               body(element - begin, count, keeps);
+               body(element - first, count, keeps);
              });
   }
 };

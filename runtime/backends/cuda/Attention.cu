@@ -36,12 +36,17 @@ template <typename T, int D> struct RowState {
     }
   }
 
-  /// From products to weights of row i, of which the first `visible` columns are seen.
-  __device__ __forceinline__ void weigh(int i, W (&row)[T::scoreColumns], int visible, W scale) {
+  /// From products to weights of row i, of which the columns from `hidden` to `visible` are seen.
+  template <bool IsBounded>
+  __device__ __forceinline__ void weigh(const DeviceAttention &shape, int i,
+                                        W (&row)[T::scoreColumns], int hidden, int visible,
+                                        W scale) {
     W top = largest[i];
 #pragma unroll
     for (int j = 0; j < T::scoreColumns; ++j) {
-      row[j] = T::columnOf(j) < visible ? scale * row[j] : -W(INFINITY);
+      bool isSeen = (!IsBounded || T::columnOf(j) >= hidden) && T::columnOf(j) < visible;
+      W slope;
+      row[j] = isSeen ? shape.score<IsBounded>(row[j], scale, slope) : -W(INFINITY);
       top = MaxOf::combine(top, row[j]);
     }
     top = T::template reduceRow<MaxOf>(top);
@@ -63,7 +68,7 @@ template <typename T, int D> struct RowState {
 
 /// A block has a tile of queries of a head and walks the keys that these see, a tile at a time. The
 /// last tiles of all heads come first: where it is causal, they take longest.
-template <typename T, int D, typename F = typename T::Element>
+template <typename T, int D, bool IsBounded, typename F = typename T::Element>
 __global__ void __launch_bounds__(T::threads, leastBlocks)
     attentionKernel(const DeviceAttention shape, const DeviceDropout dropout,
                     const Operands<F> operands, Wide<F> scale) {
@@ -81,7 +86,8 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
     HeadRows<F> q = shape.queryRows(operands.q, b, head, begin, rows);
     RowState<T, D> state;
     int64_t seen = sample.visible(begin + rows - 1);
-    for (int64_t key = 0; key < seen; key += T::width) {
+    int64_t unseen = sample.firstVisible<IsBounded>(begin) / T::width * T::width;
+    for (int64_t key = unseen; key < seen; key += T::width) {
       int columns = DeviceAttention::atMost(key, seen, T::width);
       W weights[T::rows][T::scoreColumns] = {};
       T::addProduct(q, shape.keyRows(operands.k, b, kvHead, key, columns), weights, memory);
@@ -90,7 +96,8 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
         int64_t query = begin + T::rowOf(i);
         int visible =
             T::rowOf(i) < rows ? DeviceAttention::atMost(key, sample.visible(query), T::width) : 0;
-        state.weigh(i, weights[i], visible, scale);
+        int hidden = DeviceAttention::atMost(key, sample.firstVisible<IsBounded>(query), T::width);
+        state.template weigh<IsBounded>(shape, i, weights[i], hidden, visible, scale);
         bool kept[T::scoreColumns];
         readMask(
             dropout, dropout.element(b, head, query, key), [](int j) { return T::columnOf(j); },
@@ -118,7 +125,7 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
 }
 
 template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall call, bool cached) {
-  auto make = [&](auto tiles, auto columns) -> std::unique_ptr<CudaKernel> {
+  auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(tiles)::type;
     return makeKernel(
         [call = std::move(call), cached](CudaQueue &queue, const KernelArguments &args) {
@@ -129,11 +136,11 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
           constexpr int D = decltype(columns)::value;
           DeviceAttention device(shape);
           return launch(queue, attentionGrid(AttentionTasks<T, D>::ofQueries(device)),
-                        attentionKernel<T, D>, device, DeviceDropout(call, args), operands,
-                        static_cast<Wide<F>>(shape.scale));
+                        attentionKernel<T, D, decltype(isBounded)::value>, device,
+                        DeviceDropout(call, args), operands, static_cast<Wide<F>>(shape.scale));
         });
   };
-  return withTiles<F, /*IsGradient=*/false>(call.shape.headSize, make);
+  return withTiles<F, /*IsGradient=*/false>(call.shape, make);
 }
 
 PrepareResult prepare(const KernelSignature &signature, Expected<AttentionCall> call, bool cached) {

@@ -49,18 +49,19 @@ __global__ void __launch_bounds__(dotThreads)
 
 /// What becomes of one score: in `weight` its product, then the weight, with the mask where
 /// `factor` is the mask's; in `slope` the gradient of the masked weight, then that of the product.
-template <typename W>
-__device__ __forceinline__ void weighGradient(bool isVisible, W scale, W lse, W dot, W factor,
-                                              W &weight, W &slope) {
-  W p = isVisible ? exp(scale * weight - lse) : W(0);
+template <bool IsBounded, typename W>
+__device__ __forceinline__ void weighGradient(const DeviceAttention &shape, bool isVisible, W scale,
+                                              W lse, W dot, W factor, W &weight, W &slope) {
+  W capSlope, score = shape.score<IsBounded>(weight, scale, capSlope);
+  W p = isVisible ? exp(score - lse) : W(0);
   // With a mask m, out has the weights p * m, and the gradient of p is m * slope. The sum of p and
   // its gradient over a row is that of out * dout.
-  slope = isVisible ? p * (factor * slope - dot) * scale : W(0);
+  slope = isVisible ? p * (factor * slope - dot) * scale * capSlope : W(0);
   weight = p * factor;
 }
 
 /// A block has a tile of queries of a head and walks the keys that these see.
-template <typename T, int D, typename F = typename T::Element>
+template <typename T, int D, bool IsBounded, typename F = typename T::Element>
 __global__ void __launch_bounds__(T::threads, leastBlocks)
     attentionQueryGradKernel(const DeviceAttention shape, const DeviceDropout dropout,
                              const Operands<F> operands, Wide<F> scale) {
@@ -76,7 +77,8 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
     HeadRows<F> dout = shape.queryRows(operands.dout, b, head, begin, rows);
     W sums[T::rows][T::template columns<D>] = {};
     int64_t seen = shape.visible(begin + rows - 1);
-    for (int64_t key = 0; key < seen; key += T::width) {
+    int64_t unseen = shape.firstVisible<IsBounded>(begin) / T::width * T::width;
+    for (int64_t key = unseen; key < seen; key += T::width) {
       int columns = DeviceAttention::atMost(key, seen, T::width);
       HeadRows<F> k = shape.keyRows(operands.k, b, kvHead, key, columns);
       W weights[T::rows][T::scoreColumns] = {}, slopes[T::rows][T::scoreColumns] = {};
@@ -87,6 +89,7 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
         bool exists = T::rowOf(i) < rows;
         int64_t query = begin + T::rowOf(i);
         int visible = exists ? DeviceAttention::atMost(key, shape.visible(query), T::width) : 0;
+        int hidden = DeviceAttention::atMost(key, shape.firstVisible<IsBounded>(query), T::width);
         int64_t at = (b * shape.heads + head) * shape.queries + query;
         W lse = exists ? operands.lse[at] : W(0), dot = exists ? operands.dots[at] : W(0);
         bool kept[T::scoreColumns];
@@ -95,9 +98,10 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
             kept);
 #pragma unroll
         for (int j = 0; j < T::scoreColumns; ++j)
-          weighGradient(T::columnOf(j) < visible, scale, lse, dot,
-                        kept[j] ? static_cast<W>(dropout.scale) : W(0), weights[i][j],
-                        slopes[i][j]);
+          weighGradient<IsBounded>(
+              shape, (!IsBounded || T::columnOf(j) >= hidden) && T::columnOf(j) < visible, scale,
+              lse, dot, kept[j] ? static_cast<W>(dropout.scale) : W(0), weights[i][j],
+              slopes[i][j]);
       }
       T::template addWeighted<D>(T::pack(slopes, memory), k.columns(column, D), sums, memory);
     }
@@ -107,7 +111,7 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
 
 /// A block has a tile of keys of a key-value head and walks the queries that see some of them, head
 /// by head of its group. Rows of tiles are keys, columns are queries.
-template <typename T, int D, typename F = typename T::Element>
+template <typename T, int D, bool IsBounded, typename F = typename T::Element>
 __global__ void __launch_bounds__(T::threads, leastBlocks)
     attentionKeyGradKernel(const DeviceAttention shape, const DeviceDropout dropout,
                            const Operands<F> operands, Wide<F> scale) {
@@ -125,8 +129,9 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
     W valueSums[T::rows][T::template columns<D>] = {};
     int64_t first = shape.causal ? begin - shape.earlier : 0; // query that sees a key
     first = first < 0 ? 0 : first / T::width * T::width;
+    int64_t last = shape.lastQueries<IsBounded>(begin + rows);
     for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
-      for (int64_t query = first; query < shape.queries; query += T::width) {
+      for (int64_t query = first; query < last; query += T::width) {
         int columns = DeviceAttention::atMost(query, shape.queries, T::width);
         HeadRows<F> q = shape.queryRows(operands.q, b, head, query, columns);
         HeadRows<F> dout = shape.queryRows(operands.dout, b, head, query, columns);
@@ -138,6 +143,7 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
           bool exists = T::columnOf(j) < columns;
           int64_t i = query + T::columnOf(j);
           int visible = exists ? DeviceAttention::atMost(begin, shape.visible(i), rows) : 0;
+          int hidden = DeviceAttention::atMost(begin, shape.firstVisible<IsBounded>(i), rows);
           int64_t at = (b * shape.heads + head) * shape.queries + i;
           W lse = exists ? operands.lse[at] : W(0), dot = exists ? operands.dots[at] : W(0);
           bool kept[T::rows];
@@ -145,9 +151,9 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
               dropout, dropout.element(b, head, i, begin), [](int r) { return T::rowOf(r); }, kept);
 #pragma unroll
           for (int r = 0; r < T::rows; ++r)
-            weighGradient(T::rowOf(r) < visible, scale, lse, dot,
-                          kept[r] ? static_cast<W>(dropout.scale) : W(0), weights[r][j],
-                          slopes[r][j]);
+            weighGradient<IsBounded>(
+                shape, (!IsBounded || T::rowOf(r) >= hidden) && T::rowOf(r) < visible, scale, lse,
+                dot, kept[r] ? static_cast<W>(dropout.scale) : W(0), weights[r][j], slopes[r][j]);
         }
         T::template addWeighted<D>(T::pack(weights, memory), dout.columns(column, D), valueSums,
                                    memory);
@@ -158,7 +164,7 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
   }
 }
 
-template <typename T, int D, typename F = typename T::Element>
+template <typename T, int D, bool IsBounded, typename F = typename T::Element>
 MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
                                 const KernelArguments &args) {
   using W = Wide<F>;
@@ -175,11 +181,12 @@ MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
   if (MaybeError error = launch(queue, gridStride(queue, rows * warpThreads, dotThreads),
                                 attentionDotsKernel<F>, device, operands))
     return error;
-  if (MaybeError error = launch(queue, attentionGrid(AttentionTasks<T, D>::ofQueries(device)),
-                                attentionQueryGradKernel<T, D>, device, dropout, operands, scale))
+  if (MaybeError error =
+          launch(queue, attentionGrid(AttentionTasks<T, D>::ofQueries(device)),
+                 attentionQueryGradKernel<T, D, IsBounded>, device, dropout, operands, scale))
     return error;
   return launch(queue, attentionGrid(AttentionTasks<T, D>::ofKeys(device)),
-                attentionKeyGradKernel<T, D>, device, dropout, operands, scale);
+                attentionKeyGradKernel<T, D, IsBounded>, device, dropout, operands, scale);
 }
 
 PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
@@ -190,15 +197,16 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
   int64_t rows = call.shape.batch * call.shape.queries * call.shape.heads;
   return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    auto make = [&](auto tiles, auto columns) -> std::unique_ptr<CudaKernel> {
+    auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
       using T = typename decltype(tiles)::type;
       return makeKernel(
           [call = std::move(call)](CudaQueue &queue, const KernelArguments &args) {
-            return enqueueAttentionGrad<T, decltype(columns)::value>(queue, call, args);
+            return enqueueAttentionGrad<T, decltype(columns)::value, decltype(isBounded)::value>(
+                queue, call, args);
           },
           arrayBytes<Wide<F>>(rows));
     };
-    return withTiles<F, /*IsGradient=*/true>(call.shape.headSize, make);
+    return withTiles<F, /*IsGradient=*/true>(call.shape, make);
   });
 }
 

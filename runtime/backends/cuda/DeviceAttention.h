@@ -29,21 +29,48 @@ namespace dtc::runtime::cuda {
 /// Of attention, on a multiprocessor. Left to choose, ptxas spills registers to make place for two.
 inline constexpr int leastBlocks = 1;
 
-/// An AttentionShape as a parameter of kernels.
+/// An AttentionShape as a parameter of kernels. Whether there is a window or a soft cap is a
+/// parameter of their templates: without, no registers are spent on it.
 struct DeviceAttention {
-  int64_t batch, queries, keys, heads, kvHeads, headSize, earlier;
+  int64_t batch, queries, keys, heads, kvHeads, headSize, earlier, window;
   bool causal;
+  double softcap;
 
   explicit DeviceAttention(const AttentionShape &shape)
       : batch(shape.batch), queries(shape.queries), keys(shape.keys), heads(shape.heads),
         kvHeads(shape.kvHeads), headSize(shape.headSize), earlier(shape.earlier),
-        causal(shape.causal) {}
+        window(shape.window), causal(shape.causal), softcap(shape.softcap) {}
 
   __device__ __forceinline__ int64_t visible(int64_t i) const {
     if (!causal)
       return keys;
     int64_t seen = i + 1 + earlier;
     return seen < 0 ? 0 : seen < keys ? seen : keys;
+  }
+  /// The first key that query `i` sees.
+  template <bool IsBounded> __device__ __forceinline__ int64_t firstVisible(int64_t i) const {
+    if (!IsBounded || window == 0)
+      return 0;
+    int64_t first = i + 1 + earlier - window;
+    return first < 0 ? 0 : first < keys ? first : keys;
+  }
+  /// The end of the queries, in order, that see a key before `end`.
+  template <bool IsBounded> __device__ __forceinline__ int64_t lastQueries(int64_t end) const {
+    if (!IsBounded || window == 0)
+      return queries;
+    int64_t last = end - 1 - earlier + window;
+    return last < 0 ? 0 : last < queries ? last : queries;
+  }
+  /// From a product to a score; `slope` gets the derivative by the scaled product.
+  template <bool IsBounded, typename W>
+  __device__ __forceinline__ W score(W product, W scale, W &slope) const {
+    W scaled = scale * product;
+    slope = 1;
+    if (!IsBounded || softcap == 0)
+      return scaled;
+    W cap = static_cast<W>(softcap), part = tanh(scaled / cap);
+    slope = W(1) - part * part;
+    return cap * part;
   }
   /// How many there are from `begin` to `end`, none to `size`.
   static __device__ __forceinline__ int atMost(int64_t begin, int64_t end, int size) {
@@ -164,16 +191,21 @@ template <typename T, int D> LaunchShape attentionGrid(const AttentionTasks<T, D
   return {static_cast<unsigned>(std::min<int64_t>(tasks.count(), 1 << 30)), 1, T::threads};
 }
 
-/// Calls function(tiles, columns) with the std::type_identity of how products are computed and the
-/// std::integral_constant of how many elements of a head a block has results for, which lie in its
-/// registers. Where heads have more, several blocks share one, and each computes the scores. Beside
-/// the results of a gradient, registers have place for narrow tiles only.
+/// Calls function(tiles, columns, isBounded) with the std::type_identity of how products are
+/// computed, the std::integral_constant of how many elements of a head a block has results for,
+/// which lie in its registers, and the std::bool_constant of whether there is a window or a soft
+/// cap. Where heads have more elements, several blocks share one, and each computes the scores.
+/// Beside the results of a gradient, registers have place for narrow tiles only, and what windows
+/// and caps need takes the place of half of the results.
 template <typename F, bool IsGradient, typename Function>
-auto withTiles(int64_t headSize, const Function &function) {
+auto withTiles(const AttentionShape &shape, const Function &function) {
   using Tiles = std::conditional_t<sizeof(F) == 2, MmaTiles<F, IsGradient ? 32 : 64>, FmaTiles<F>>;
-  if (headSize <= 64)
-    return function(std::type_identity<Tiles>(), std::integral_constant<int, 64>());
-  return function(std::type_identity<Tiles>(), std::integral_constant<int, 128>());
+  std::type_identity<Tiles> tiles;
+  if (shape.window != 0 || shape.softcap != 0)
+    return function(tiles, std::integral_constant<int, 64>(), std::true_type());
+  if (shape.headSize <= 64)
+    return function(tiles, std::integral_constant<int, 64>(), std::false_type());
+  return function(tiles, std::integral_constant<int, 128>(), std::false_type());
 }
 
 } // namespace dtc::runtime::cuda

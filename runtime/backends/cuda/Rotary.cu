@@ -9,8 +9,9 @@
 #include "runtime/backends/cuda/Launch.h"
 #include "runtime/backends/shared/AttentionCalls.h"
 
-#include <cmath>
+#include <algorithm>
 #include <numbers>
+#include <string>
 
 namespace dtc::runtime::cuda {
 
@@ -18,18 +19,33 @@ namespace {
 
 inline constexpr int rotaryVector = 4; // pairs of a thread, where sizes and addresses allow it
 
-/// A thread has V neighbouring pairs (i, half + i) of a position and turns them in all heads, so
+inline constexpr int mostPairs = 256; // of a head that is rotated
+
+/// The call as a parameter of kernels: the table of frequencies lies in constant memory.
+struct DeviceRotary {
+  int64_t batch, sequence, heads, headSize, pairs;
+  double factor;
+  bool inverse;
+  double frequencies[mostPairs];
+
+  explicit DeviceRotary(const RotaryCall &call)
+      : batch(call.batch), sequence(call.sequence), heads(call.heads), headSize(call.headSize),
+        pairs(call.pairs()), factor(call.factor), inverse(call.inverse), frequencies() {
+    std::copy(call.frequencies.begin(), call.frequencies.end(), frequencies);
+  }
+};
+
+/// A thread has V neighbouring pairs (i, pairs + i) of a position and turns them in all heads, so
 /// that an angle is computed once. Angles are f64, as on the CPU: those of late positions have no
-/// digits to spare in f32. `logTheta` is to base 2: exp2() and sincospi() need fewer registers than
-/// pow(), sin() and cos(). With `positions`, the first row of batch element b is at positions[b].
-/// y may be x.
+/// digits to spare in f32. sincospi() needs fewer registers than sin() and cos(). With `positions`,
+/// the first row of batch element b is at positions[b]. y may be x.
 template <int V, typename F>
 __global__ void __launch_bounds__(256)
-    rotaryKernel(const F *x, F *y, const int32_t *positions, int64_t batch, int64_t sequence,
-                 int64_t heads, int64_t half, double logTheta, bool inverse) {
+    rotaryKernel(const F *x, F *y, const int32_t *positions, const DeviceRotary call) {
   using W = Wide<F>;
   using Pairs = Vector<F, V>;
-  int64_t groups = half / V, count = batch * sequence * groups;
+  int64_t sequence = call.sequence, heads = call.heads;
+  int64_t groups = call.pairs / V, count = call.batch * sequence * groups;
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count; unit += step) {
     int64_t row = unit / groups, first = unit % groups * V;
@@ -37,17 +53,16 @@ __global__ void __launch_bounds__(256)
     W cosines[V], sines[V];
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      double exponent = static_cast<double>(first + i) / static_cast<double>(half);
-      double angle = static_cast<double>(position) * exp2(-exponent * logTheta);
+      double angle = static_cast<double>(position) * call.frequencies[first + i];
       double sine, cosine;
       sincospi(angle / std::numbers::pi, &sine, &cosine);
-      cosines[i] = static_cast<W>(cosine);
-      sines[i] = static_cast<W>(inverse ? -sine : sine);
+      cosines[i] = static_cast<W>(call.factor * cosine);
+      sines[i] = static_cast<W>(call.inverse ? -call.factor * sine : call.factor * sine);
     }
     for (int64_t head = 0; head < heads; ++head) {
-      int64_t at = (row * heads + head) * 2 * half + first;
+      int64_t at = (row * heads + head) * call.headSize + first;
       Pairs low = *reinterpret_cast<const Pairs *>(x + at);
-      Pairs high = *reinterpret_cast<const Pairs *>(x + at + half);
+      Pairs high = *reinterpret_cast<const Pairs *>(x + at + call.pairs);
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         W a = widen(low.at[i]), b = widen(high.at[i]);
@@ -55,8 +70,20 @@ __global__ void __launch_bounds__(256)
         high.at[i] = narrow<F>(b * cosines[i] + a * sines[i]);
       }
       *reinterpret_cast<Pairs *>(y + at) = low;
-      *reinterpret_cast<Pairs *>(y + at + half) = high;
+      *reinterpret_cast<Pairs *>(y + at + call.pairs) = high;
     }
+  }
+}
+
+/// The elements of heads that are not rotated.
+template <typename F>
+__global__ void __launch_bounds__(256) rotaryRestKernel(const F *x, F *y, const DeviceRotary call) {
+  int64_t rest = call.headSize - 2 * call.pairs;
+  int64_t count = call.batch * call.sequence * call.heads * rest;
+  int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count; unit += step) {
+    int64_t at = unit / rest * call.headSize + 2 * call.pairs + unit % rest;
+    y[at] = x[at];
   }
 }
 
@@ -64,22 +91,30 @@ template <typename F>
 MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const F *x, F *y,
                          const int32_t *positions) {
   constexpr int V = rotaryVector;
-  int64_t half = call.headSize / 2, pairs = call.batch * call.sequence * half;
-  double logTheta = std::log2(call.theta);
+  DeviceRotary device(call);
+  int64_t rows = call.batch * call.sequence, rest = call.headSize - 2 * call.pairs();
+  if (x != y && rest != 0)
+    if (MaybeError error = launch(queue, gridStride(queue, rows * call.heads * rest),
+                                  rotaryRestKernel<F>, x, y, device))
+      return error;
   auto isAligned = [](const F *at) {
     return reinterpret_cast<uintptr_t>(at) % (V * sizeof(F)) == 0;
   };
-  if (half % V == 0 && isAligned(x) && isAligned(y))
-    return launch(queue, gridStride(queue, pairs / V), rotaryKernel<V, F>, x, y, positions,
-                  call.batch, call.sequence, call.heads, half, logTheta, call.inverse);
-  return launch(queue, gridStride(queue, pairs), rotaryKernel<1, F>, x, y, positions, call.batch,
-                call.sequence, call.heads, half, logTheta, call.inverse);
+  if (call.pairs() % V == 0 && call.headSize % V == 0 && isAligned(x) && isAligned(y))
+    return launch(queue, gridStride(queue, rows * call.pairs() / V), rotaryKernel<V, F>, x, y,
+                  positions, device);
+  return launch(queue, gridStride(queue, rows * call.pairs()), rotaryKernel<1, F>, x, y, positions,
+                device);
 }
 
 PrepareResult prepareRotary(const KernelSignature &signature) {
   Expected<RotaryCall> checked = checkRotary(signature);
   if (!checked)
     return checked.error();
+  if (checked->pairs() > mostPairs)
+    return Error{"kernel 'rotary': rotates " + std::to_string(checked->pairs()) +
+                 " pairs of each head, expected at most " + std::to_string(mostPairs) +
+                 " on a GPU"};
   return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {

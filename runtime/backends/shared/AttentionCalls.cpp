@@ -8,6 +8,8 @@
 
 #include "runtime/backends/shared/SignatureChecker.h"
 
+#include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 
 namespace dtc::runtime {
@@ -44,6 +46,25 @@ static void checkDropout(SignatureChecker &check, const KernelSignature &signatu
   }
 }
 
+/// No sequence is longer; sums with positions do not overflow.
+static constexpr int64_t kWidestWindow = int64_t{1} << 40;
+
+/// Checks which keys are seen and how the scores are bounded.
+static void checkScores(SignatureChecker &check, AttentionShape &shape) {
+  if (check.hasAttribute("window")) {
+    shape.window = check.intAttribute("window");
+    if (shape.window < 1 || !shape.causal)
+      check.failAttribute("window", fmt::format("{}", shape.window),
+                          "at least 1 key, of attention that is causal");
+    shape.window = std::min(shape.window, kWidestWindow);
+  }
+  if (check.hasAttribute("softcap")) {
+    shape.softcap = check.floatAttribute("softcap");
+    if (!(shape.softcap > 0))
+      check.failAttribute("softcap", fmt::format("{}", shape.softcap), "a positive number");
+  }
+}
+
 /// Checks q, k, v and the attributes.
 static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   const TensorType &q = check.floatInputOfRank(0, 4);
@@ -52,6 +73,7 @@ static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   AttentionShape &shape = call.shape;
   shape.causal = cached || check.boolAttribute("causal");
   shape.scale = check.floatAttribute("scale");
+  checkScores(check, shape);
   if (check.failed())
     return call;
   call.dtype = q.dtype;
@@ -127,6 +149,32 @@ Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature) {
 /// Heads beyond this are a corrupt plan; a backend may keep the frequencies of a head in a table.
 static constexpr int64_t kMaxHeadSize = int64_t{1} << 20;
 
+/// The frequencies of the attribute, or those of theta.
+static std::vector<double> frequenciesOf(SignatureChecker &check, int64_t headSize) {
+  std::vector<double> frequencies;
+  auto pairs = static_cast<size_t>(headSize / 2);
+  if (!check.hasAttribute("frequencies")) {
+    double theta = check.floatAttribute("theta");
+    if (!(theta > 0))
+      check.failAttribute("theta", fmt::format("{}", theta), "a positive number");
+    for (size_t i = 0; i < pairs && !check.failed(); ++i)
+      frequencies.push_back(
+          std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(headSize)));
+    return frequencies;
+  }
+  const std::string &bytes = check.dataAttribute("frequencies");
+  frequencies.resize(bytes.size() / sizeof(double));
+  std::memcpy(frequencies.data(), bytes.data(), frequencies.size() * sizeof(double));
+  if (bytes.size() % sizeof(double) != 0 || frequencies.empty() || frequencies.size() > pairs)
+    check.failAttribute("frequencies", fmt::format("{} bytes", bytes.size()),
+                        fmt::format("f64 numbers, from 1 to {}, one for each pair", pairs));
+  for (double frequency : frequencies)
+    if (!(std::isfinite(frequency) && frequency >= 0))
+      check.failAttribute("frequencies", fmt::format("a table with {}", frequency),
+                          "finite numbers that are not negative");
+  return frequencies;
+}
+
 Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
   bool hasPositions = signature.inputs.size() == 2;
   SignatureChecker check(signature, hasPositions ? 2 : 1, 1);
@@ -134,16 +182,19 @@ Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
   if (hasPositions && !check.failed())
     check.expectInput(1, TensorType{DType::I32, {x.shape[0]}});
   check.expectOutput(0, x);
-  double theta = check.floatAttribute("theta");
-  if (!(theta > 0))
-    check.failAttribute("theta", fmt::format("{}", theta), "a positive number");
+  double factor = check.hasAttribute("factor") ? check.floatAttribute("factor") : 1;
+  if (!(factor > 0))
+    check.failAttribute("factor", fmt::format("{}", factor), "a positive number");
   bool inverse = check.boolAttribute("inverse");
   if (!check.failed() && (x.shape[3] % 2 != 0 || x.shape[3] > kMaxHeadSize))
     check.fail(fmt::format("input 0 is {}, expected an even last dimension of at most {}", x.str(),
                            kMaxHeadSize));
+  std::vector<double> frequencies;
+  if (!check.failed())
+    frequencies = frequenciesOf(check, x.shape[3]);
   if (MaybeError error = check.finish())
     return *error;
-  RotaryCall call{x.dtype, 0, 0, 0, 0, theta, inverse, hasPositions};
+  RotaryCall call{x.dtype, 0, 0, 0, 0, inverse, hasPositions, factor, std::move(frequencies)};
   if (x.numElements() != 0) {
     call.batch = x.shape[0];
     call.sequence = x.shape[1];

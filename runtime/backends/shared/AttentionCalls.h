@@ -19,6 +19,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace dtc::runtime {
 
@@ -28,15 +29,23 @@ struct AttentionShape {
   double scale = 1;
   /// Causal: the keys before the one that stands for query 0, of which all queries see all.
   int64_t earlier = 0;
+  /// Causal: how many keys a query sees at most, its own and those before it; 0: all.
+  int64_t window = 0;
+  /// The scaled scores x are softcap * tanh(x / softcap); 0: they are x.
+  double softcap = 0;
 
   /// Query heads of a key-value head.
   int64_t group() const { return heads / kvHeads; }
   /// Elements between the rows of a head in q, out and their gradients, and in k, v and theirs.
   int64_t queryStride() const { return heads * headSize; }
   int64_t keyStride() const { return kvHeads * headSize; }
-  /// How many keys query `i` sees.
+  /// The end of the keys that query `i` sees.
   int64_t visible(int64_t i) const {
     return causal ? std::clamp<int64_t>(i + 1 + earlier, 0, keys) : keys;
+  }
+  /// The first of them.
+  int64_t firstVisible(int64_t i) const {
+    return window ? std::clamp<int64_t>(i + 1 + earlier - window, 0, keys) : 0;
   }
 };
 
@@ -55,12 +64,17 @@ Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature);
 /// Causal, without a mask; `earlier` is an input of the call, a number for each batch element.
 Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature);
 
-/// `rotary`. With positions, input 1 has the position of the first row of each batch element.
+/// `rotary`. With positions, input 1 has the position of the first row of each batch element. The
+/// pairs (i, i + n) turn by the n frequencies times the position and are multiplied by `factor`;
+/// the elements from 2n on stay.
 struct RotaryCall {
   DType dtype = DType::F32;
   int64_t batch = 0, sequence = 0, heads = 0, headSize = 0; // all 0 without elements
-  double theta = 1;
   bool inverse = false, hasPositions = false;
+  double factor = 1;
+  std::vector<double> frequencies;
+
+  int64_t pairs() const { return static_cast<int64_t>(frequencies.size()); }
 };
 Expected<RotaryCall> checkRotary(const KernelSignature &signature);
 

@@ -202,3 +202,19 @@ func.func @select_result(%x: tensor<4x8x2xf32>, %rows: tensor<4xi32>) {
 
 // expected-error@+1 {{'dtc.cache' of argument #0 is 7 : i64, expected a string [dtc-c6]}}
 func.func @cache_no_string(%x: tensor<4x8xf32> {dtc.cache = 7}) { return }
+
+// -----
+
+func.func @attention_window(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %positions: tensor<4xi32>) {
+  // expected-error@+1 {{'dtc.cached_attention' op window is -1, expected at least 1 key [cached_attention-c7]}}
+  %0 = dtc.cached_attention %q, %k, %k, %positions {scale = 0.25, window = -1} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_softcap(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %positions: tensor<4xi32>) {
+  // expected-error@+1 {{'dtc.cached_attention' op softcap is 0.000000e+00, expected a finite positive number [cached_attention-c8]}}
+  %0 = dtc.cached_attention %q, %k, %k, %positions {scale = 0.25, softcap = 0.0} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
+  return
+}

@@ -25,8 +25,72 @@ func.func @rotary_theta(%x: tensor<2x8x6x16xf32>) {
 // -----
 
 func.func @rotary_without_theta(%x: tensor<2x8x6x16xf32>) {
-  // expected-error@+1 {{'dtc.rotary' op requires attribute 'theta'}}
+  // expected-error@+1 {{'dtc.rotary' op has no theta and no frequencies, expected one of them: where the angles come from [rotary-c4]}}
   %0 = dtc.rotary %x {inverse = false} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_theta_and_frequencies(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has theta and frequencies, expected one of them: where the angles come from [rotary-c4]}}
+  %0 = dtc.rotary %x {frequencies = array<f64: 1.0>, inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_many_frequencies(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has 3 frequencies, expected from 1 to 2, one for each pair of elements that is rotated [rotary-c5]}}
+  %0 = dtc.rotary %x {frequencies = array<f64: 1.0, 1.0, 1.0>, inverse = false} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_no_frequencies(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has 0 frequencies, expected from 1 to 2, one for each pair of elements that is rotated [rotary-c5]}}
+  %0 = dtc.rotary %x {frequencies = array<f64>, inverse = false} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_frequency(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has the frequency -1.000000e+00, expected finite numbers that are not negative [rotary-c6]}}
+  %0 = dtc.rotary %x {frequencies = array<f64: -1.0>, inverse = false} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_factor(%x: tensor<2x8x6x4xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op factor is 0.000000e+00, expected a finite positive number [rotary-c7]}}
+  %0 = dtc.rotary %x {factor = 0.0, inverse = false, theta = 1.0e4} : tensor<2x8x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_window(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op window is 0, expected at least 1 key [attention-c10]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, window = 0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_window_not_causal(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op window is 4 and causal is false, expected a window of causal attention: it counts keys back from the query's own [attention-c11]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = false, scale = 0.25, window = 4} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_softcap(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op softcap is 0.000000e+00, expected a finite positive number [attention-c12]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, softcap = 0.0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   return
 }
 
@@ -372,5 +436,29 @@ func.func @attention_grad_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16x
 func.func @attention_grad_key(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>, %key: tensor<3xi32>) {
   // expected-error@+1 {{'dtc.attention_grad' op key has type 'tensor<3xi32>', expected 'tensor<2xi32>' [attention_grad-c9]}}
   %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<3xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_window(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op window is 0, expected at least 1 key [attention_grad-c13]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, window = 0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_window_not_causal(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op window is 4 and causal is false, expected a window of causal attention: it counts keys back from the query's own [attention_grad-c14]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = false, scale = 0.25, window = 4} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_softcap(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op softcap is -1.000000e+00, expected a finite positive number [attention_grad-c15]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, softcap = -1.0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }

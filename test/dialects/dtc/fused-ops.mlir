@@ -9,6 +9,16 @@ func.func @rotary(%x: tensor<2x128x12x64xf32>) {
   return
 }
 
+// A table of frequencies, of all pairs or of the first ones.
+// CHECK-LABEL: func.func @rotary_frequencies
+func.func @rotary_frequencies(%x: tensor<2x8x2x8xf32>) {
+  // CHECK: dtc.rotary {{%[^ ,]+}} {frequencies = array<f64: 1.000000e+00, 5.000000e-01, 2.500000e-01, 0.000000e+00>, inverse = false} : tensor<2x8x2x8xf32>
+  %0 = dtc.rotary %x {frequencies = array<f64: 1.0, 0.5, 0.25, 0.0>, inverse = false} : tensor<2x8x2x8xf32>
+  // CHECK: dtc.rotary {{%[^ ,]+}} {factor = 1.250000e+00 : f64, frequencies = array<f64: 1.000000e+00>, inverse = true} : tensor<2x8x2x8xf32>
+  %1 = dtc.rotary %x {factor = 1.25, frequencies = array<f64: 1.0>, inverse = true} : tensor<2x8x2x8xf32>
+  return
+}
+
 // Positions that count from one of each sample's own.
 // CHECK-LABEL: func.func @rotary_from
 func.func @rotary_from(%x: tensor<2x1x12x64xbf16>, %positions: tensor<2xi32>) {
@@ -27,6 +37,17 @@ func.func @attention(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) {
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 2.500000e-01 : f64} :
       (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>)
       -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @attention_scores
+func.func @attention_scores(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64, softcap = 5.000000e+01 : f64, window = 3 : i64}
+  %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25, softcap = 50.0, window = 3} :
+      (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention_grad {{.*}} {causal = true, scale = 2.500000e-01 : f64, softcap = 5.000000e+01 : f64, window = 3 : i64}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25, softcap = 50.0, window = 3} :
+      (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
   return
 }
 

@@ -160,6 +160,9 @@ func.func @fused(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %logits: te
   // Six heads of queries are two heads of keys times three queries each.
   // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64} flops 27648.}}
   %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // A query sees 4 keys, the first two less: 2 x 6 heads x (8 x 4 - 3 x 3 / 2) scores of 4 x 16 operations.
+  // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64, window = 4 : i64} flops 21120.}}
+  %outw, %lsew = dtc.attention %q, %k, %k {causal = true, scale = 0.25, window = 4} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
   // expected-remark@+1 {{attention_grad {causal = true, scale = 2.500000e-01 : f64} flops 69120.}}
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   // expected-remark@+1 {{cross_entropy {label_smoothing = 0.000000e+00 : f64} flops 1024.}}

@@ -145,6 +145,20 @@ const Case kCases[] = {
      "(tensor<2x3x4x2xf64>, "
      "tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)",
      "2x3x4x2"},
+    {"rotary_part", "2x3x2x6", "",
+     "%r = dtc.rotary %p0 {frequencies = array<f64: 1.0, 0.3>, factor = 1.25, inverse = false} : "
+     "tensor<2x3x2x6xf64>",
+     "2x3x2x6"},
+    {"attention_window", "2x4x4x2 2x4x2x2 2x4x2x2", "",
+     "%r, %l = dtc.attention %p0, %p1, %p2 {causal = true, scale = 7.0e-1 : f64, window = 2} : "
+     "(tensor<2x4x4x2xf64>, "
+     "tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>) -> (tensor<2x4x4x2xf64>, tensor<2x4x4xf64>)",
+     "2x4x4x2"},
+    {"attention_softcap", "2x3x4x2 2x3x2x2 2x3x2x2", "",
+     "%r, %l = dtc.attention %p0, %p1, %p2 {causal = true, scale = 7.0e-1 : f64, softcap = 0.8} : "
+     "(tensor<2x3x4x2xf64>, "
+     "tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)",
+     "2x3x4x2"},
     {"attention_full", "1x3x2x2 1x4x2x2 1x4x2x2", "",
      "%r, %l = dtc.attention %p0, %p1, %p2 {causal = false, scale = 7.0e-1 : f64} : "
      "(tensor<1x3x2x2xf64>, "

@@ -18,10 +18,23 @@ struct Case {
   int64_t b, s, t, h, g, d;
   bool causal;
   double scale;
+  int64_t window = 0; // 0: none
+  double softcap = 0; // 0: none
 
   Shape query() const { return {b, s, h, d}; }
   Shape key() const { return {b, t, g, d}; }
-  AttributeMap attributes() const { return {{"causal", causal}, {"scale", scale}}; }
+  AttributeMap attributes() const {
+    AttributeMap result{{"causal", causal}, {"scale", scale}};
+    if (window)
+      result["window"] = window;
+    if (softcap != 0)
+      result["softcap"] = softcap;
+    return result;
+  }
+  bool sees(int64_t query, int64_t key) const {
+    int64_t own = query + (t - s);
+    return !causal || (key <= own && (!window || key > own - window));
+  }
 };
 
 /// What the weight of query i of head h and key j is multiplied by.
@@ -48,8 +61,10 @@ std::pair<Values, Values> reference(const Case &c, const Values &q, const Values
           double score = 0;
           for (int64_t d = 0; d < c.d; ++d)
             score += q[query(b, i, h, d)] * k[key(b, j, h, d)];
-          bool seen = !c.causal || j <= i + (c.t - c.s);
-          weights.push_back(seen ? std::exp(c.scale * score) : 0);
+          score *= c.scale;
+          if (c.softcap != 0)
+            score = c.softcap * std::tanh(score / c.softcap);
+          weights.push_back(c.sees(i, j) ? std::exp(score) : 0);
           total += weights.back();
         }
         if (total == 0)
@@ -64,10 +79,14 @@ std::pair<Values, Values> reference(const Case &c, const Values &q, const Values
 }
 
 std::vector<Case> cases() {
-  return {{2, 5, 5, 2, 2, 4, false, 0.5}, {2, 5, 5, 2, 2, 4, true, 0.5},
-          {1, 3, 7, 4, 2, 3, true, 0.7},  {1, 3, 7, 4, 1, 3, false, 0.7},
-          {2, 7, 3, 3, 3, 5, true, 0.4},  {1, 1, 1, 1, 1, 1, true, 1},
-          {2, 1, 9, 6, 3, 2, true, -0.3}, {3, 4, 4, 1, 1, 6, true, 0.2}};
+  return {{2, 5, 5, 2, 2, 4, false, 0.5},        {2, 5, 5, 2, 2, 4, true, 0.5},
+          {1, 3, 7, 4, 2, 3, true, 0.7},         {1, 3, 7, 4, 1, 3, false, 0.7},
+          {2, 7, 3, 3, 3, 5, true, 0.4},         {1, 1, 1, 1, 1, 1, true, 1},
+          {2, 1, 9, 6, 3, 2, true, -0.3},        {3, 4, 4, 1, 1, 6, true, 0.2},
+          {2, 6, 6, 4, 2, 4, true, 0.5, 1},      {2, 6, 6, 2, 2, 4, true, 0.5, 3},
+          {1, 3, 7, 4, 2, 3, true, 0.7, 4},      {1, 5, 5, 2, 1, 3, true, 0.7, 9},
+          {2, 7, 3, 3, 3, 5, true, 0.4, 2},      {2, 5, 5, 2, 2, 4, false, 0.5, 0, 1.5},
+          {2, 5, 6, 4, 2, 4, true, 0.5, 0, 0.7}, {2, 6, 6, 4, 2, 4, true, 0.5, 2, 1.2}};
 }
 
 TEST(Attention, Forward) {
@@ -78,6 +97,10 @@ TEST(Attention, Forward) {
   all.push_back({2, 130, 33, 4, 2, 8, false, 0.3});
   all.push_back({1, 70, 90, 2, 1, 100, true, 0.05});
   all.push_back({1, 20, 70, 2, 1, 300, false, 0.02});
+  // Windows of less and of more than a block of rows, that begin anywhere in tiles.
+  all.push_back({2, 300, 300, 2, 1, 8, true, 0.3, 20});
+  all.push_back({1, 200, 330, 3, 3, 16, true, 0.25, 150, 2.0});
+  all.push_back({1, 300, 140, 1, 1, 8, true, 0.25, 65});
   for (const Case &c : all)
     for (DType dtype : floatTypes) {
       Random random(20);
@@ -125,7 +148,9 @@ TEST(Attention, LargeGradient) {
   for (const Case &c :
        {Case{2, 150, 150, 4, 2, 16, true, 0.25}, Case{1, 140, 160, 2, 2, 8, true, 0.3},
         Case{1, 160, 20, 2, 1, 8, true, 0.3}, Case{1, 70, 90, 2, 1, 100, true, 0.05},
-        Case{1, 40, 70, 2, 1, 260, true, 0.03}}) {
+        Case{1, 40, 70, 2, 1, 260, true, 0.03}, Case{2, 300, 300, 4, 2, 16, true, 0.25, 33},
+        Case{1, 200, 330, 2, 2, 8, true, 0.3, 140, 1.5},
+        Case{1, 160, 20, 2, 1, 8, true, 0.3, 7, 0.8}}) {
     Random random(22);
     HostTensor q = random.floats(DType::F32, c.query()),
                dout = random.floats(DType::F32, c.query());
@@ -149,6 +174,8 @@ TEST(Attention, Halves) {
   all.push_back({1, 40, 70, 2, 2, 65, false, 0.05});
   all.push_back({1, 70, 90, 2, 1, 72, true, 0.05});
   all.push_back({1, 20, 70, 2, 1, 136, true, 0.03});
+  all.push_back({2, 150, 150, 4, 2, 16, true, 0.3, 40, 1.5});
+  all.push_back({1, 131, 200, 3, 3, 24, true, 0.25, 7});
   for (const Case &c : all)
     for (DType dtype : halfTypes) {
       Random random(23);
@@ -311,6 +338,25 @@ TEST(Attention, NoDropoutIsTheSame) {
   EXPECT_EQ(without[1].bytes, zero[1].bytes);
 }
 
+/// Keys outside of the window are not read, whatever lies there.
+TEST(Attention, WindowHidesKeys) {
+  Case c{1, 40, 40, 2, 1, 8, true, 0.4, 5};
+  Random random(27);
+  HostTensor q = random.floats(DType::F32, c.query()), k = random.floats(DType::F32, c.key());
+  TensorType lse{DType::F32, {c.b, c.h, c.s}};
+  std::vector<HostTensor> before =
+      KernelCall{"attention", {q, k, k}, {q.type, lse}, c.attributes()}.run(2);
+  HostTensor other = k;
+  for (int64_t i = 0; i < 20 * c.g * c.d; ++i)
+    setElement(other, i, 7);
+  std::vector<HostTensor> after =
+      KernelCall{"attention", {q, other, other}, {q.type, lse}, c.attributes()}.run(2);
+  // The last query that sees one of the keys that changed is the one before these.
+  for (int64_t at = (20 + c.window - 1) * c.h * c.d; at < q.type.numElements(); ++at)
+    EXPECT_EQ(elementAt(before[0], at), elementAt(after[0], at)) << at;
+  EXPECT_NE(elementAt(before[0], 23 * c.h * c.d), elementAt(after[0], 23 * c.h * c.d));
+}
+
 TEST(Attention, Empty) {
   for (const Case &c : {Case{0, 4, 4, 2, 2, 3, true, 1}, Case{2, 0, 4, 2, 2, 3, true, 1},
                         Case{2, 4, 0, 2, 2, 3, true, 1}, Case{2, 3, 4, 0, 2, 3, true, 1}}) {
@@ -335,6 +381,23 @@ TEST(Attention, Refuses) {
                 "attribute 'causal' is a float, expected a boolean");
   expectRefused({"attention", {q, k, k}, {q, lse}, {{"causal", true}, {"scale", std::nan("")}}, {}},
                 "attribute 'scale' is nan, expected a finite number");
+  for (int64_t window : {0, -1}) {
+    AttributeMap windowed = attributes;
+    windowed["window"] = window;
+    expectRefused({"attention", {q, k, k}, {q, lse}, windowed, {}},
+                  "expected at least 1 key, of attention that is causal");
+  }
+  expectRefused({"attention",
+                 {q, k, k},
+                 {q, lse},
+                 {{"causal", false}, {"scale", 0.5}, {"window", int64_t{3}}},
+                 {}},
+                "attribute 'window' is 3, expected at least 1 key, of attention that is causal");
+  for (double softcap : {0.0, -2.0, std::nan("")}) {
+    AttributeMap capped = attributes;
+    capped["softcap"] = softcap;
+    expectRefused({"attention", {q, k, k}, {q, lse}, capped, {}}, "attribute 'softcap'");
+  }
   for (int64_t heads : {3, 0, 8}) {
     TensorType bad{DType::F32, {2, 6, heads, 8}};
     expectRefused({"attention", {q, bad, bad}, {q, lse}, attributes, {}},

@@ -15,7 +15,17 @@ namespace {
 struct Case {
   int64_t s, t, h, g, d;
   Values earlier;
+  int64_t window = 0; // 0: none
+  double softcap = 0; // 0: none
 
+  AttributeMap attributes() const {
+    AttributeMap result{{"scale", 0.3}};
+    if (window)
+      result["window"] = window;
+    if (softcap != 0)
+      result["softcap"] = softcap;
+    return result;
+  }
   int64_t samples() const { return static_cast<int64_t>(earlier.size()); }
   Shape query() const { return {samples(), s, h, d}; }
   Shape key() const { return {samples(), t, g, d}; }
@@ -33,16 +43,20 @@ Values reference(const Case &c, double scale, const Values &q, const Values &k, 
         auto visible = static_cast<int64_t>(c.earlier[static_cast<size_t>(n)]) + i + 1;
         Values weights;
         double total = 0;
-        for (int64_t j = 0; j < std::min(visible, c.t); ++j) {
+        int64_t first = c.window ? std::max<int64_t>(0, visible - c.window) : 0;
+        for (int64_t j = first; j < std::min(visible, c.t); ++j) {
           double score = 0;
           for (size_t d = 0; d < static_cast<size_t>(c.d); ++d)
             score += q[query + d] * k[key(j) + d];
-          weights.push_back(std::exp(scale * score));
+          score *= scale;
+          if (c.softcap != 0)
+            score = c.softcap * std::tanh(score / c.softcap);
+          weights.push_back(std::exp(score));
           total += weights.back();
         }
         for (size_t j = 0; j < weights.size(); ++j)
           for (size_t d = 0; d < static_cast<size_t>(c.d); ++d)
-            out[query + d] += weights[j] / total * v[key(static_cast<int64_t>(j)) + d];
+            out[query + d] += weights[j] / total * v[key(first + static_cast<int64_t>(j)) + d];
       }
   return out;
 }
@@ -52,13 +66,15 @@ TEST(Cache, Attention) {
        {Case{1, 9, 4, 2, 6, {0, 3, 8}}, Case{3, 7, 2, 1, 5, {2, 4}}, Case{1, 1, 1, 1, 1, {0}},
         // Places that do not exist: queries before the first key and after the last.
         Case{4, 6, 2, 2, 3, {-2, 5, -9}}, Case{70, 200, 2, 1, 16, {100, 7}},
-        Case{1, 150, 8, 1, 130, {149, 20}}})
+        Case{1, 150, 8, 1, 130, {149, 20}}, Case{1, 9, 4, 2, 6, {0, 3, 8}, 3},
+        Case{3, 7, 2, 1, 5, {2, 4}, 2, 0.5}, Case{70, 200, 2, 1, 16, {100, 7}, 33},
+        Case{4, 6, 2, 2, 3, {-2, 5, 90}, 4}, Case{1, 9, 4, 2, 6, {0, 3, 8}, 0, 0.9}})
     for (DType dtype : floatTypes) {
       Random random(30);
       HostTensor q = random.floats(dtype, c.query(), -2, 2);
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
       HostTensor earlier = makeTensor(DType::I32, {c.samples()}, c.earlier);
-      expectKernel({"cached_attention", {q, k, v, earlier}, {q.type}, {{"scale", 0.3}}},
+      expectKernel({"cached_attention", {q, k, v, earlier}, {q.type}, c.attributes()},
                    {reference(c, 0.3, valuesOf(q), valuesOf(k), valuesOf(v))}, 5e-15);
     }
 }
@@ -85,13 +101,14 @@ TEST(Cache, AttentionReadsNoFurther) {
 }
 
 TEST(Cache, AttentionOnHalves) {
-  for (const Case &c : {Case{1, 9, 4, 2, 6, {0, 3, 8}}, Case{3, 130, 2, 1, 40, {2, 120}}})
+  for (const Case &c : {Case{1, 9, 4, 2, 6, {0, 3, 8}}, Case{3, 130, 2, 1, 40, {2, 120}},
+                        Case{3, 130, 2, 1, 40, {2, 120}, 9, 1.5}})
     for (DType dtype : halfTypes) {
       Random random(32);
       HostTensor q = random.floats(dtype, c.query(), -2, 2);
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
       HostTensor earlier = makeTensor(DType::I32, {c.samples()}, c.earlier);
-      expectRounded({"cached_attention", {q, k, v, earlier}, {q.type}, {{"scale", 0.3}}});
+      expectRounded({"cached_attention", {q, k, v, earlier}, {q.type}, c.attributes()});
     }
 }
 

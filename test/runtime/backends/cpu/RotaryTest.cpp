@@ -45,6 +45,70 @@ TEST(Rotary, BothDirections) {
       }
 }
 
+/// The attribute of a table.
+RawBytes tableOf(const std::vector<double> &frequencies) {
+  return {std::string(reinterpret_cast<const char *>(frequencies.data()),
+                      frequencies.size() * sizeof(double))};
+}
+
+/// Frequencies of all pairs, of some, and of none but one; times a factor or not.
+TEST(Rotary, Frequencies) {
+  struct Case {
+    Shape shape;
+    std::vector<double> frequencies;
+    double factor;
+  };
+  for (const Case &c :
+       {Case{{2, 5, 3, 8}, {1, 0.3, 0.02, 0}, 1}, Case{{2, 5, 3, 8}, {1, 0.3, 0.02}, 1.25},
+        Case{{1, 70, 2, 64}, {0.7, 0.01, 0.3, 1.5, 2, 3, 4, 5}, 0.5}, Case{{3, 4, 1, 6}, {0.9}, 1}})
+    for (bool inverse : {false, true})
+      for (DType dtype : floatTypes) {
+        Random random(102);
+        HostTensor x = random.floats(dtype, c.shape);
+        Values in = valuesOf(x), out = in;
+        size_t size = static_cast<size_t>(c.shape[3]), pairs = c.frequencies.size();
+        for (size_t head = 0; head * size < in.size(); ++head) {
+          double position =
+              static_cast<double>(static_cast<int64_t>(head) / c.shape[2] % c.shape[1]);
+          for (size_t i = 0; i < pairs; ++i) {
+            double angle = position * c.frequencies[i];
+            size_t low = head * size + i;
+            std::complex<double> turned = std::complex<double>(in[low], in[low + pairs]) *
+                                          std::polar(c.factor, inverse ? -angle : angle);
+            out[low] = turned.real();
+            out[low + pairs] = turned.imag();
+          }
+        }
+        AttributeMap attributes{{"frequencies", tableOf(c.frequencies)}, {"inverse", inverse}};
+        if (c.factor != 1)
+          attributes["factor"] = c.factor;
+        expectKernel({"rotary", {x}, {x.type}, attributes, {}, {{0, 0}}}, {out},
+                     dtype == DType::F32 ? 1e-15 : 1e-13);
+        // Not in place: what is not rotated is copied.
+        expectKernel({"rotary", {x}, {x.type}, attributes}, {out},
+                     dtype == DType::F32 ? 1e-15 : 1e-13);
+      }
+  Random random(103);
+  for (DType dtype : halfTypes)
+    expectRounded({"rotary",
+                   {random.floats(dtype, {2, 9, 3, 10})},
+                   {TensorType{dtype, {2, 9, 3, 10}}},
+                   {{"frequencies", tableOf({1, 0.5, 0.1})}, {"inverse", false}}});
+}
+
+/// A table of theta's own frequencies is theta.
+TEST(Rotary, TableOfTheta) {
+  Random random(104);
+  HostTensor x = random.floats(DType::F64, {2, 30, 2, 8});
+  std::vector<double> frequencies;
+  for (int i = 0; i < 4; ++i)
+    frequencies.push_back(std::pow(500.0, -2.0 * i / 8));
+  KernelCall byTheta{"rotary", {x}, {x.type}, {{"theta", 500.0}, {"inverse", false}}};
+  KernelCall byTable{
+      "rotary", {x}, {x.type}, {{"frequencies", tableOf(frequencies)}, {"inverse", false}}};
+  EXPECT_EQ(byTheta.run(1)[0].bytes, byTable.run(1)[0].bytes);
+}
+
 TEST(Rotary, InverseUndoes) {
   Random random(101);
   HostTensor x = random.floats(DType::F64, {1, 50, 2, 8});
@@ -65,6 +129,19 @@ TEST(Rotary, Refuses) {
     expectRefused({"rotary", {x}, {x}, {{"theta", theta}, {"inverse", false}}, {}},
                   "attribute 'theta'");
   expectRefused({"rotary", {x}, {x}, {{"theta", 10000.0}}, {}}, "attribute 'inverse' is missing");
+  for (const std::vector<double> &table :
+       {std::vector<double>{}, {1, 1, 1}, {-1.0}, {std::nan("")}, {1, HUGE_VAL}})
+    expectRefused({"rotary", {x}, {x}, {{"frequencies", tableOf(table)}, {"inverse", false}}, {}},
+                  "attribute 'frequencies'");
+  expectRefused({"rotary", {x}, {x}, {{"frequencies", RawBytes{"12345"}}, {"inverse", false}}, {}},
+                "attribute 'frequencies' is 5 bytes, expected f64 numbers, from 1 to 2");
+  attributes["frequencies"] = tableOf({1});
+  expectRefused({"rotary", {x}, {x}, attributes, {}}, "'theta'");
+  attributes.erase("theta");
+  for (double factor : {0.0, -1.0, std::nan("")}) {
+    attributes["factor"] = factor;
+    expectRefused({"rotary", {x}, {x}, attributes, {}}, "attribute 'factor'");
+  }
 }
 
 } // namespace

@@ -1,0 +1,298 @@
+//===- BuildDecoder.cpp - The model of a family ---------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/Family.h"
+
+#include <cmath>
+
+using namespace dtc;
+using mlir::Value;
+
+namespace {
+
+class DecoderBuilder {
+public:
+  DecoderBuilder(mlir::MLIRContext &context, const Family &family, const DecoderConfig &config,
+                 const ImportOptions &options)
+      : model(context, options, family.names.model), family(family), names(family.names),
+        config(config), options(options), normal(Init::normal(config.initializerRange)),
+        residual(family.scalesResidualInit
+                     ? Init::normal(config.initializerRange /
+                                    std::sqrt(2.0 * double(config.layers.size())))
+                     : normal) {}
+
+  mlir::OwningOpRef<mlir::ModuleOp> run(ConfigReader &reader);
+
+private:
+  /// A side of a linear layer: dimensions, and a letter for each in einsums.
+  struct Side {
+    std::vector<Dim> dims;
+    llvm::StringRef letters;
+  };
+  struct Heads {
+    Value q, k, v;
+  };
+
+  Value weightOf(llvm::StringRef name, const Side &in, const Side &out, Init init);
+  /// "bs<in>,<weight>->bs<out>".
+  std::string equation(const Side &in, const Side &out) const;
+  Value linear(llvm::StringRef name, Value x, const Side &in, const Side &out, bool hasBias,
+               Init init);
+  Value norm(Value x);
+  Value normUnder(const std::string &layer, Value x);
+  Value normHeads(Value x, llvm::StringRef name);
+  Heads separateHeads(Value x);
+  Heads heads(Value x);
+  Heads headsOfThirds(Value x);
+  Heads headsOfRows(Value x);
+  Value attention(const DecoderLayer &layer, int64_t number, Value x);
+  std::pair<Value, Value> gateAndUp(Value x);
+  Value mlp(Value x);
+  Value embedding();
+  Value layer(int64_t number, Value x);
+
+  ModelBuilder model;
+  const Family &family;
+  const ParameterNames &names;
+  const DecoderConfig &config;
+  const ImportOptions &options;
+  Init normal, residual;
+  const Side stream{{config.embed}, "d"}, queries{{config.heads, config.headSize}, "he"},
+      keys{{config.kvHeads, config.headSize}, "he"}, inner{{config.mlp}, "f"};
+  Value table; ///< the embedding
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Parts of layers
+//===----------------------------------------------------------------------===//
+
+Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out, Init init) {
+  if (family.isTransposed)
+    return model.addParameter(name + ".weight", {in.dims, out.dims}, init);
+  return model.addParameter(name + ".weight", {out.dims, in.dims}, init);
+}
+
+std::string DecoderBuilder::equation(const Side &in, const Side &out) const {
+  std::string weight =
+      family.isTransposed ? (in.letters + out.letters).str() : (out.letters + in.letters).str();
+  return ("bs" + in.letters + "," + weight + "->bs" + out.letters).str();
+}
+
+Value DecoderBuilder::linear(llvm::StringRef name, Value x, const Side &in, const Side &out,
+                             bool hasBias, Init init) {
+  Value weight = weightOf(name, in, out, init);
+  Value y = model.einsum(equation(in, out), x, weight);
+  if (hasBias)
+    y = model.addBias(y, model.addParameter(name + ".bias", {out.dims}, Init::zeros()));
+  return model.adapt(y, model.addAdapter(name, x, in.dims, out.dims));
+}
+
+Value DecoderBuilder::norm(Value x) {
+  if (family.norm == NormKind::Layer)
+    return model.layerNorm(x, config.eps);
+  return model.rmsNorm(x, config.eps, family.norm == NormKind::RmsPlusOne);
+}
+
+/// `x` if the layer has no name.
+Value DecoderBuilder::normUnder(const std::string &layer, Value x) {
+  if (layer.back() == '.')
+    return x;
+  model.beginLayer(layer);
+  return norm(x);
+}
+
+/// x [B, S, H, E] -> [B, S, H, E]
+Value DecoderBuilder::normHeads(Value x, llvm::StringRef name) {
+  bool plusOne = family.norm == NormKind::RmsPlusOne;
+  std::string weight = (name + ".weight").str();
+  if (family.queryNorm == QueryNorm::None)
+    return x;
+  if (family.queryNorm == QueryNorm::Heads)
+    return model.rmsNorm(x, config.eps, plusOne, weight, /*axis=*/"");
+  auto shape = mlir::cast<mlir::RankedTensorType>(x.getType()).getShape();
+  Value merged = model.reshape(x, {shape[0], shape[1], shape[2] * shape[3]});
+  return model.reshape(model.rmsNorm(merged, config.eps, plusOne, weight, /*axis=*/""), shape);
+}
+
+DecoderBuilder::Heads DecoderBuilder::separateHeads(Value x) {
+  Value q = linear(names.queries, x, stream, queries, config.queryBias, normal);
+  Value k = linear(names.keys, x, stream, keys, config.queryBias, normal);
+  Value v = linear(names.values, x, stream, keys, config.queryBias, normal);
+  return {q, k, v};
+}
+
+/// The queries, keys and values share a weight. It is the weight that is split, not what
+/// comes out of it: the weight is the smaller of the two as soon as there are more tokens than D,
+/// the three parts are the same for all microbatches, and q, k and v come out of their einsums
+/// dense, as attention wants them.
+DecoderBuilder::Heads DecoderBuilder::headsOfThirds(Value x) {
+  Dim three{3};
+  bool perHead = family.queries == QueryForm::HeadThirds;
+  Side all = perHead ? Side{{config.heads, three, config.headSize}, ""}
+                     : Side{{three, config.heads, config.headSize}, ""};
+  int64_t third = perHead ? 1 : 0;
+  Value weight = weightOf(names.queries, stream, all, normal), bias;
+  if (config.queryBias)
+    bias = model.addParameter(names.queries + ".bias", {all.dims}, Init::zeros());
+  Adapter adapter = model.addAdapter(names.queries, x, stream.dims, all.dims);
+  auto project = [&](int64_t which) {
+    Value part = model.select(weight, third + (family.isTransposed ? 1 : 0), which);
+    Value y = model.einsum(equation(stream, queries), x, part);
+    if (bias)
+      y = model.addBias(y, model.select(bias, third, which));
+    return model.adapt(y, adapter, which, third);
+  };
+  Value q = project(0);
+  Value k = project(1);
+  Value v = project(2);
+  return {q, k, v};
+}
+
+/// As above, where the rows of keys and values may be fewer.
+DecoderBuilder::Heads DecoderBuilder::headsOfRows(Value x) {
+  int64_t size = config.headSize.size;
+  Dim rows{(config.heads.size + 2 * config.kvHeads.size) * size};
+  Value weight = weightOf(names.queries, stream, {{rows}, ""}, normal);
+  Adapter adapter = model.addAdapter(names.queries, x, stream.dims, {rows});
+  int64_t begin = 0;
+  auto project = [&](const Side &side) {
+    int64_t count = side.dims.front().size, first = begin;
+    begin += count * size;
+    Value part = model.take(weight, first, count * size);
+    part = model.reshape(part, {count, size, config.embed.size},
+                         {side.dims.front().axis, "", "embed"});
+    Value y = model.einsum(equation(stream, side), x, part);
+    return model.adaptRows(y, adapter, first, {count, size});
+  };
+  Value q = project(queries);
+  Value k = project(keys);
+  Value v = project(keys);
+  return {q, k, v};
+}
+
+DecoderBuilder::Heads DecoderBuilder::heads(Value x) {
+  switch (family.queries) {
+  case QueryForm::Separate:
+    return separateHeads(x);
+  case QueryForm::Thirds:
+  case QueryForm::HeadThirds:
+    return headsOfThirds(x);
+  case QueryForm::Rows:
+    return headsOfRows(x);
+  }
+  llvm_unreachable("all forms are handled");
+}
+
+/// x [B, S, D] -> [B, S, D]
+Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value x) {
+  auto [q, k, v] = heads(x);
+  q = normHeads(q, "q_norm");
+  k = normHeads(k, "k_norm");
+  if (layer.rotary) {
+    q = model.rotary(q, *layer.rotary);
+    k = model.rotary(k, *layer.rotary);
+  }
+  AttentionScores scores{config.attentionScale, config.attentionSoftcap, layer.window};
+  if (config.scaleByLayer)
+    scores.scale /= double(number + 1);
+  Value out = model.causalAttention(q, k, v, scores, config.attentionDropout);
+  out = linear(names.output, out, queries, stream, config.outputBias, residual);
+  return model.dropout(out, config.residualDropout);
+}
+
+/// x [B, S, D] -> twice [B, S, F]
+std::pair<Value, Value> DecoderBuilder::gateAndUp(Value x) {
+  if (family.mlp == MlpForm::Gated) {
+    Value gate = linear(names.gate, x, stream, inner, config.mlpBias, normal);
+    return {gate, linear(names.up, x, stream, inner, config.mlpBias, normal)};
+  }
+  Side both{{Dim{2}, config.mlp}, ""};
+  Value weight = weightOf(names.gate, stream, both, normal);
+  Adapter adapter = model.addAdapter(names.gate, x, stream.dims, both.dims);
+  auto project = [&](int64_t which) {
+    Value y = model.einsum(equation(stream, inner), x, model.select(weight, 0, which));
+    return model.adapt(y, adapter, which);
+  };
+  Value gate = project(0);
+  return {gate, project(1)};
+}
+
+/// x [B, S, D] -> [B, S, D]
+Value DecoderBuilder::mlp(Value x) {
+  Value h;
+  if (family.mlp == MlpForm::Plain) {
+    h = model.activation(config.activation,
+                         linear(names.up, x, stream, inner, config.mlpBias, normal));
+  } else {
+    auto [gate, up] = gateAndUp(x);
+    h = model.mul(model.activation(config.activation, gate), up);
+  }
+  Value y = linear(names.down, h, inner, stream, config.mlpBias, residual);
+  return model.dropout(y, config.residualDropout);
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+Value DecoderBuilder::embedding() {
+  model.beginLayer(names.embedding);
+  table = model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
+  Value x = model.embed(table);
+  if (config.embeddingScale != 1)
+    x = model.scale(x, config.embeddingScale);
+  if (!names.positions.empty()) {
+    model.beginLayer(names.positions);
+    Value rows = model.addParameter("weight", {{config.positions}, {config.embed}}, normal);
+    x = model.addBias(x, model.take(rows, 0, options.seq));
+  }
+  return model.residual(model.dropout(x, config.embeddingDropout));
+}
+
+Value DecoderBuilder::layer(int64_t number, Value x) {
+  std::string name = (names.layers + "." + llvm::Twine(number) + ".").str();
+  auto layerName = [&](llvm::StringRef part) { return name + part.str(); };
+  Value normed = normUnder(layerName(names.beforeAttention), x);
+  model.beginLayer(layerName(names.attention));
+  Value attended = attention(config.layers[number], number, normed);
+  attended = normUnder(layerName(names.afterAttention), attended);
+  if (config.parallelResidual) {
+    normed = normUnder(layerName(names.beforeMlp), x);
+    x = model.residual(model.add(x, attended));
+  } else {
+    x = model.residual(model.add(x, attended));
+    normed = normUnder(layerName(names.beforeMlp), x);
+  }
+  model.beginLayer(layerName(names.mlp));
+  Value y = normUnder(layerName(names.afterMlp), mlp(normed));
+  return model.residual(model.add(x, y));
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
+  Value x = embedding();
+  for (size_t number = 0; number < config.layers.size(); ++number)
+    x = layer(int64_t(number), x);
+  model.beginLayer(names.finalNorm);
+  x = norm(x);
+  model.beginTopLevelLayer(names.head);
+  Value head =
+      config.tied ? table : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
+  Value logits = model.einsum("bsd,vd->bsv", x, head);
+  logits = model.adapt(logits, model.addAdapter("", x, stream.dims, {config.vocab}));
+  if (config.logitSoftcap != 0)
+    logits = model.softcap(logits, config.logitSoftcap);
+  model.beginTopLevelLayer("loss");
+  return model.finish(model.meanLoss(logits), reader);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> dtc::buildDecoder(mlir::MLIRContext &context,
+                                                    ConfigReader &reader, const Family &family,
+                                                    const DecoderConfig &config,
+                                                    const ImportOptions &options) {
+  return DecoderBuilder(context, family, config, options).run(reader);
+}

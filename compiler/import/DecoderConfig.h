@@ -1,0 +1,52 @@
+//===- DecoderConfig.h - What a configuration says of a decoder -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_IMPORT_DECODERCONFIG_H
+#define DTC_COMPILER_IMPORT_DECODERCONFIG_H
+
+#include "compiler/import/ModelBuilder.h"
+
+#include <optional>
+#include <vector>
+
+namespace dtc {
+
+/// How one layer differs from others of its model.
+struct DecoderLayer {
+  bool isSliding = false;        ///< of the kind "sliding_attention"
+  std::optional<int64_t> window; ///< how many keys a query sees; none: all before it
+  std::optional<Rotary> rotary;  ///< none: attention knows no positions
+};
+
+/// A decoder in numbers. What does not depend on numbers is the row of its family.
+struct DecoderConfig {
+  Dim vocab{0, "vocab"};
+  Dim embed{0, "embed"};
+  Dim heads{0, "heads"};
+  Dim kvHeads{0, "heads"}; ///< "kv_heads" where a family has them
+  Dim headSize{0};
+  Dim mlp{0, "mlp"};
+  Dim positions{0};
+  Activation activation = Activation::Silu;
+  double eps = 0;
+  double initializerRange = 0.02;
+  double residualDropout = 0, embeddingDropout = 0, attentionDropout = 0;
+  double attentionScale = 1;
+  bool scaleByLayer = false;                     ///< the scale of layer i is divided by i + 1
+  double attentionSoftcap = 0, logitSoftcap = 0; ///< 0: none
+  double embeddingScale = 1;
+  bool queryBias = false; ///< of queries, keys and values
+  bool outputBias = false;
+  bool mlpBias = false;
+  bool tied = false;
+  bool parallelResidual = false; ///< attention and MLP read the same, and both are added to it
+  std::vector<DecoderLayer> layers;
+  std::optional<Rotary> slidingRotary; ///< of sliding layers, if it is another one
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_IMPORT_DECODERCONFIG_H

@@ -1,0 +1,139 @@
+//===- Family.h - How a family of models differs from others --------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A family is the models of one `model_type` of transformers: decoders of which every layer has
+// attention and an MLP. What distinguishes it from other families is a row of the table in
+// Families.cpp; what its configurations say beside the common fields is read by a function of the
+// row. docs/models.md says how to add one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_IMPORT_FAMILY_H
+#define DTC_COMPILER_IMPORT_FAMILY_H
+
+#include "compiler/import/ConfigReader.h"
+#include "compiler/import/DecoderConfig.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace dtc {
+
+struct Family;
+
+enum class NormKind {
+  Layer,     ///< layer normalization with weight and bias
+  Rms,       ///< root mean square normalization with a weight
+  RmsPlusOne ///< the same, whose rows are multiplied by 1 + weight
+};
+
+/// Whether queries and keys are normalized before they are rotated.
+enum class QueryNorm {
+  None,
+  Heads, ///< each head by itself
+  Width  ///< all heads together
+};
+
+/// How the weights of queries, keys and values lie.
+enum class QueryForm {
+  Separate,
+  Thirds,     ///< one weight: all queries, all keys, all values; as many heads of each
+  HeadThirds, ///< one weight: of each head the query, the key and the value
+  Rows        ///< one weight: the rows of queries, of keys and of values; heads may be grouped
+};
+
+enum class MlpForm {
+  Plain,     ///< down(activation(up(x)))
+  Gated,     ///< down(activation(gate(x)) * up(x))
+  GatedFused ///< the same, with one weight: the rows of gate, then those of up
+};
+
+/// The names of parameters, as transformers' checkpoints have them.
+struct ParameterNames {
+  llvm::StringRef model = "model"; ///< what all but the head begin with
+  llvm::StringRef layers = "layers";
+  llvm::StringRef embedding = "embed_tokens";
+  llvm::StringRef positions = ""; ///< the table of learned positions, if there is one
+  llvm::StringRef attention = "self_attn";
+  llvm::StringRef queries = "q_proj"; ///< or the one weight of queries, keys and values
+  llvm::StringRef keys = "k_proj";
+  llvm::StringRef values = "v_proj";
+  llvm::StringRef output = "o_proj";
+  llvm::StringRef mlp = "mlp";
+  llvm::StringRef gate = "gate_proj"; ///< or the one weight of gate and up
+  llvm::StringRef up = "up_proj";
+  llvm::StringRef down = "down_proj";
+  /// Norms before and after attention and MLP; "" where there is none. A norm after is applied to
+  /// what is added to the residual stream.
+  llvm::StringRef beforeAttention = "input_layernorm";
+  llvm::StringRef afterAttention = "";
+  llvm::StringRef beforeMlp = "post_attention_layernorm";
+  llvm::StringRef afterMlp = "";
+  llvm::StringRef finalNorm = "norm";
+  llvm::StringRef head = "lm_head";
+};
+
+/// The names of fields, and what transformers takes where they are absent.
+struct Fields {
+  llvm::StringRef hiddenSize = "hidden_size";
+  llvm::StringRef heads = "num_attention_heads";
+  llvm::StringRef kvHeads = "num_key_value_heads"; ///< "": as many as heads
+  llvm::StringRef headSize = "head_dim";           ///< "": hidden size / heads
+  llvm::StringRef mlpSize = "intermediate_size";
+  llvm::StringRef positions = "max_position_embeddings";
+  llvm::StringRef layers = "num_hidden_layers";
+  llvm::StringRef activation = "hidden_act";
+  llvm::StringRef eps = "rms_norm_eps";
+  llvm::StringRef ropeTheta = "rope_theta"; ///< "": no rotary positions
+  llvm::StringRef rotaryPart = "partial_rotary_factor";
+  llvm::StringRef localTheta = ""; ///< of layers with windows; "": as all others
+};
+struct Defaults {
+  int64_t vocab = 32000, hiddenSize = 4096, heads = 32;
+  int64_t kvHeads = 0;  ///< 0: as many as heads
+  int64_t headSize = 0; ///< 0: hidden size / heads
+  int64_t mlpSize = 0;  ///< 0: 4 * hidden size
+  int64_t positions = 2048, layers = 32;
+  llvm::StringRef activation = "silu";
+  double eps = 1e-6, ropeTheta = 10000, rotaryPart = 1;
+  bool isTied = false;
+};
+
+struct Family {
+  llvm::StringRef modelType;
+  /// The classes that the row describes.
+  llvm::SmallVector<llvm::StringRef, 2> architectures;
+  ParameterNames names = {};
+  Fields fields = {};
+  Defaults defaults = {};
+  NormKind norm = NormKind::Rms;
+  QueryNorm queryNorm = QueryNorm::None;
+  QueryForm queries = QueryForm::Separate;
+  MlpForm mlp = MlpForm::Gated;
+  /// Weights are [in, out] instead of [out, in].
+  bool isTransposed = false;
+  /// What is added to the residual stream starts smaller, by 1 / sqrt(2 * layers).
+  bool scalesResidualInit = false;
+  /// Other names of fields: {field, other name}.
+  llvm::SmallVector<std::pair<llvm::StringRef, llvm::StringRef>, 4> aliases = {};
+  /// Reads the fields that not all families have.
+  void (*readMore)(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+};
+
+/// All families, in the order of their names.
+llvm::ArrayRef<Family> allFamilies();
+
+/// Reads all fields of a configuration of the family; the reader has an error where one is wrong or
+/// asks for what the family's models are not built with.
+DecoderConfig readDecoder(ConfigReader &reader, const Family &family, const ImportOptions &options);
+
+/// Builds the decoder; null, and reported, where the options ask for what it lacks.
+mlir::OwningOpRef<mlir::ModuleOp> buildDecoder(mlir::MLIRContext &context, ConfigReader &reader,
+                                               const Family &family, const DecoderConfig &config,
+                                               const ImportOptions &options);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_IMPORT_FAMILY_H

@@ -1,0 +1,142 @@
+//===- ReadDecoder.cpp - The fields that families share -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/RotaryConfig.h"
+
+#include <cmath>
+
+using namespace dtc;
+using nlohmann::json;
+
+/// `embed` / `heads`; an error unless that is an integer.
+static int64_t checkHeadSize(ConfigReader &reader, const Fields &fields,
+                             const DecoderConfig &config) {
+  int64_t embed = config.embed.size, heads = config.heads.size;
+  if (embed % heads == 0)
+    return embed / heads;
+  reader.error(reader.quote(fields.hiddenSize) + " is " + std::to_string(embed) +
+               ", which is not a multiple of " + reader.quote(fields.heads) + " (" +
+               std::to_string(heads) + "); every head has the same size");
+  return 2;
+}
+
+static Activation readActivation(ConfigReader &reader, llvm::StringRef field,
+                                 llvm::StringRef fallback) {
+  return reader.getChoice<Activation>(field, fallback,
+                                      {{"gelu_new", Activation::GeluTanh},
+                                       {"gelu_pytorch_tanh", Activation::GeluTanh},
+                                       {"gelu_fast", Activation::GeluTanh},
+                                       {"gelu", Activation::Gelu},
+                                       {"relu", Activation::Relu},
+                                       {"silu", Activation::Silu},
+                                       {"swish", Activation::Silu},
+                                       {"tanh", Activation::Tanh},
+                                       {"sigmoid", Activation::Sigmoid}});
+}
+
+/// How many key-value heads and elements of a head there are.
+static void readHeads(ConfigReader &reader, const Family &family, DecoderConfig &config) {
+  const Fields &fields = family.fields;
+  const Defaults &defaults = family.defaults;
+  config.heads.size = reader.getSize(fields.heads, defaults.heads);
+  config.kvHeads.size = config.heads.size;
+  if (!fields.kvHeads.empty()) {
+    config.kvHeads.axis = "kv_heads";
+    // Null, for transformers, is as many as heads; absence is the family's number.
+    int64_t fallback =
+        defaults.kvHeads && !reader.has(fields.kvHeads) ? defaults.kvHeads : config.heads.size;
+    config.kvHeads.size = reader.getOptionalSize(fields.kvHeads).value_or(fallback);
+    if (config.heads.size % config.kvHeads.size != 0)
+      reader.error(reader.quote(fields.heads) + " is " + std::to_string(config.heads.size) +
+                   ", which is not a multiple of " + reader.quote(fields.kvHeads) + " (" +
+                   std::to_string(config.kvHeads.size) +
+                   "); every key-value head serves the same number of query heads");
+  }
+  std::optional<int64_t> size;
+  if (!fields.headSize.empty()) {
+    size = reader.getOptionalSize(fields.headSize, ConfigReader::kMaxSize / config.heads.size);
+    if (!size && defaults.headSize && !reader.has(fields.headSize))
+      size = defaults.headSize;
+  }
+  config.headSize.size = size ? *size : checkHeadSize(reader, fields, config);
+  if (!fields.ropeTheta.empty() && config.headSize.size % 2 != 0)
+    reader.error("the size of a head is " + std::to_string(config.headSize.size) + " (" +
+                 (size ? reader.quote(fields.headSize)
+                       : reader.quote(fields.hiddenSize) + " / " + reader.quote(fields.heads)) +
+                 "), expected an even number; rotary positions rotate pairs");
+  config.attentionScale = 1 / std::sqrt(double(config.headSize.size));
+}
+
+static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t positions,
+                          const ImportOptions &options) {
+  if (options.seq > positions)
+    reader.error(reader.quote(field) + " is " + std::to_string(positions) +
+                 ", less than the sequence length " + std::to_string(options.seq) +
+                 "; choose a shorter one with --seq");
+}
+
+/// Reports fields of any transformers configuration that make another model of it than is built.
+static void checkCommonFields(ConfigReader &reader, const Family &family) {
+  reader.requireAnyOf("architectures", family.architectures);
+  reader.requireOneOf("add_cross_attention", {false});
+  reader.requireOneOf("is_encoder_decoder", {false});
+  reader.requireOneOf("pruned_heads", {json::object()});
+  reader.requireOneOf("quantization_config", {});
+}
+
+DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family,
+                               const ImportOptions &options) {
+  const Fields &fields = family.fields;
+  const Defaults &defaults = family.defaults;
+  for (auto [field, alias] : family.aliases)
+    reader.addAlias(field, alias);
+  DecoderConfig config;
+  config.vocab.size = reader.getSize("vocab_size", defaults.vocab, ConfigReader::kMaxVocab);
+  config.embed.size = reader.getSize(fields.hiddenSize, defaults.hiddenSize);
+  readHeads(reader, family, config);
+  // Where a family has a size of its own, null is no value.
+  int64_t mlpSize = defaults.mlpSize ? defaults.mlpSize : 4 * config.embed.size;
+  config.mlp.size = defaults.mlpSize ? reader.getSize(fields.mlpSize, mlpSize)
+                                     : reader.getOptionalSize(fields.mlpSize).value_or(mlpSize);
+  config.positions.size = reader.getSize(fields.positions, defaults.positions);
+  config.layers.resize(reader.getSize(fields.layers, defaults.layers, ConfigReader::kMaxLayers));
+  config.activation = readActivation(reader, fields.activation, defaults.activation);
+  config.eps = reader.getPositive(fields.eps, defaults.eps);
+  config.initializerRange = reader.getNonNegative("initializer_range", config.initializerRange);
+  config.tied = reader.getBool("tie_word_embeddings", defaults.isTied);
+
+  int64_t positions = config.positions.size;
+  if (!fields.ropeTheta.empty()) {
+    RotaryConfig rotary(reader, family, config.headSize.size, positions);
+    Rotary full = rotary.full();
+    for (DecoderLayer &layer : config.layers)
+      layer.rotary = full;
+    if (!fields.localTheta.empty())
+      config.slidingRotary = rotary.sliding(reader.getPositive(fields.localTheta, 10000));
+    positions = rotary.reach();
+  }
+  checkSequence(reader, fields.positions, positions, options);
+  checkCommonFields(reader, family);
+  family.readMore(reader, options, config);
+  if (config.slidingRotary)
+    for (DecoderLayer &layer : config.layers)
+      if (layer.isSliding)
+        layer.rotary = config.slidingRotary;
+  if (options.attention == AttentionForm::Decomposed)
+    for (const DecoderLayer &layer : config.layers)
+      if (layer.window) {
+        reader.error("a query sees the last " + std::to_string(*layer.window) + " of " +
+                     std::to_string(options.seq) +
+                     " keys, and decomposed attention has no windows; import with --attention "
+                     "fused");
+        break;
+      }
+  if (const json *pad = reader.find("pad_token_id");
+      pad && !pad->is_null() && !fields.ropeTheta.empty())
+    reader.warning("'pad_token_id' is " + ConfigReader::show(*pad) +
+                   ": transformers does not train the embedding of that token, dtc does");
+  return config;
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Makes the reference data of the parity tests of families of models with PyTorch and Hugging Face transformers.
+
+For each model of families.py it writes a folder below test/parity/data (see the README there), as
+make_parity_reference.py does for its models: what three steps of training must give, and what the model goes on with
+from a prompt. The models are transformers' own. Everything is computed in f64, what transformers computes in f32 too,
+so that the losses and the gradients, which are stored in f64, are exact to about 1e-13.
+
+    python3 -m venv venv && venv/bin/pip install -r scripts/reference/requirements.txt
+    venv/bin/python scripts/reference/make_family_reference.py
+"""
+
+import argparse
+import os
+
+import torch
+
+import generation
+import models
+from families import FAMILIES, everything_in_f64
+from make_parity_reference import BATCH, ROUNDING, SEQ, STEPS, distances, save, write_json
+from training import ADAMW, Case, train
+
+# The gradients of small models are small.
+CASE = Case(optimizer=ADAMW | {"clip_norm": 0.5})
+# Weights large enough that scores leave the linear part of caps, and that generation does not repeat itself.
+SPREAD = 0.4
+# How far PyTorch's own f32 may be from f64, relative to a tensor's largest element: two fifths of the tests' bound.
+MOST_NOISE = 4e-5
+
+
+def noise_of(double, single):
+    """How far the results in f32 are from those in f64, as expected.json says it."""
+    losses, norms, gradients, parameters = double
+    return {
+        "loss": max(abs(a - b) for a, b in zip(losses, single[0])),
+        "grad_norm": max(abs(a - b) for a, b in zip(norms, single[1])),
+        "gradients": distances(gradients, single[2]),
+        "parameters": distances(parameters, single[3], gradients),
+    }
+
+
+def is_quiet(double, noise):
+    return all(distance < MOST_NOISE * double[3][name].abs().max() for name, distance in noise["parameters"].items())
+
+
+def make(name, folder, seed):
+    """The data of one model; False if this seed's training magnifies rounding too much."""
+    generator = torch.Generator().manual_seed(seed)
+    model = FAMILIES[name]()
+    models.randomize(model, generator, SPREAD)
+    initial = {key: p.detach().clone() for key, p in model.named_parameters()}
+    text = torch.randint(0, model.config.vocab_size, (STEPS * BATCH, SEQ + 1), generator=generator, dtype=torch.int32)
+    samples = {"tokens": text[:, :-1], "labels": text[:, 1:]}
+    single = train(model, CASE, samples, BATCH)
+    with everything_in_f64():
+        model = FAMILIES[name]().double()
+        models.restore(model, initial)
+        double = train(model, CASE, samples, BATCH)
+    losses, norms, gradients, parameters = double
+    noise = noise_of(double, single)
+    if not is_quiet(double, noise):
+        return False
+    assert all(norm > 1.5 * CASE.optimizer["clip_norm"] for norm in norms), norms
+    with everything_in_f64():
+        models.restore(model, initial)
+        generated = generation.generate(model, generator)
+    model.generation_config = None
+
+    os.makedirs(folder, exist_ok=True)
+    write_json(os.path.join(folder, "config.json"), models.configuration(model))
+    save(os.path.join(folder, "weights.safetensors"), initial)
+    save(os.path.join(folder, "samples.safetensors"), samples)
+    save(os.path.join(folder, "gradients.safetensors"), gradients)
+    save(os.path.join(folder, "parameters.safetensors"), parameters, torch.float32)
+    write_json(os.path.join(folder, "generation.json"), generated)
+    write_json(os.path.join(folder, "expected.json"), {
+        "batch": BATCH,
+        "seq": SEQ,
+        "steps": STEPS,
+        "exact": True,
+        "optimizer": CASE.optimizer,
+        "loss": losses,
+        "grad_norm": norms,
+        "rounding": ROUNDING,
+        "f32_noise": noise,
+    })
+    tokens = [len(set(prompt["generated"])) for prompt in generated["prompts"]]
+    print(f"{name}: seed {seed}, loss {losses}, gradient norm {norms}, {tokens} different tokens")
+    return True
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", default=os.path.join(root, "test", "parity", "data"),
+                        help="the folder to write to (default: test/parity/data)")
+    parser.add_argument("models", nargs="*", choices=[[], *FAMILIES], default=[],
+                        help="the models to make the data of (default: all)")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    for name in arguments.models or FAMILIES:
+        # AdamW magnifies the rounding of gradients near 0, of some weights more than the tests allow.
+        if not any(make(name, os.path.join(arguments.output, name), seed) for seed in range(20)):
+            raise SystemExit(f"{name}: f32 is too far from f64 with every seed")
+
+
+if __name__ == "__main__":
+    main()
