@@ -50,7 +50,6 @@ bool dtc::isSplatOf(Attribute attribute, double value) {
   return false;
 }
 
-/// The dimensions first, first + 1, ... last - 1.
 double dtc::getAttentionFlops(RankedTensorType q, RankedTensorType k, bool causal,
                               std::optional<int64_t> window) {
   double queries = q.getDimSize(1), keys = k.getDimSize(1);
@@ -64,6 +63,7 @@ double dtc::getAttentionFlops(RankedTensorType q, RankedTensorType k, bool causa
   return 4.0 * static_cast<double>(q.getNumElements()) / queries * scores;
 }
 
+/// The dimensions first, first + 1, ... last - 1.
 static SmallVector<int64_t> range(int64_t first, int64_t last) {
   return llvm::to_vector(llvm::seq<int64_t>(first, last));
 }
