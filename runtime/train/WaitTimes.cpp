@@ -20,6 +20,8 @@ static constexpr int64_t kLastProcess = (int64_t{1} << kProcessBits) - 1;
 
 /// The part of the steps by which processes differ where one is called slow.
 static constexpr double kSlowShare = 0.1;
+/// The seconds by which they differ at least: the first step of a run alone may take some.
+static constexpr double kSlowSeconds = 0.1;
 
 Expected<WaitTimes> waitTimesOf(const Processes &processes, double seconds) {
   auto nanoseconds = static_cast<int64_t>(std::llround(std::clamp(seconds, 0.0, 1e5) * 1e9))
@@ -41,7 +43,7 @@ std::string formatWaitTimes(const WaitTimes &times, double seconds,
   auto name = [&](int64_t process) {
     return fmt::format("process {} on {}", process, hosts[static_cast<size_t>(process)]);
   };
-  if (times.most - times.least > kSlowShare * seconds)
+  if (times.most - times.least > std::max(kSlowShare * seconds, kSlowSeconds))
     return fmt::format("{} is slow: it waited {:.3f} s for the others, and {} {:.3f} s, of {:.3f} "
                        "s in steps\n",
                        name(times.leastProcess), times.least, name(times.mostProcess), times.most,

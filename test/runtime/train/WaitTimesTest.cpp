@@ -54,6 +54,8 @@ TEST(WaitTimes, SaysWhoIsSlow) {
   EXPECT_EQ(formatWaitTimes({4, 0.5, 0, 2}, 10, hosts),
             "process 2 on c is slow: it waited 0.500 s for the others, and process 0 on a 4.000 s, "
             "of 10.000 s in steps\n");
+  // Of a short run nothing can be said.
+  EXPECT_TRUE(formatWaitTimes({0.05, 0, 0, 2}, 0.1, hosts).starts_with("processes waited 0.000 s"));
   EXPECT_EQ(formatWaitTimes({1.25, 0.5, 0, 2}, 10, hosts),
             "processes waited 0.500 s (process 2 on c) to 1.250 s (process 0 on a) for each other, "
             "of 10.000 s in steps\n");

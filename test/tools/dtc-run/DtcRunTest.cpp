@@ -115,6 +115,23 @@ TEST_F(DtcRun, TrainsWithTheCpuBackend) {
   EXPECT_EQ(run({plan, "--data", text, "--steps", "1", "--init", weights}), 0) << err();
 }
 
+/// Processes that this one starts, in a build of the runtime alone too.
+TEST_F(DtcRun, SeveralProcessesNeedNoMpi) {
+  ASSERT_EQ(run({plan, "--data", text, "--steps", "5", "--save", dir.path("one.safetensors")}), 0)
+      << err();
+  ASSERT_EQ(run({plan, "--data", text, "--steps", "5", "--save", dir.path("two.safetensors"),
+                 "--processes", "2"}),
+            0)
+      << err();
+  EXPECT_TRUE(contains(out(), "2 processes, 2 on this machine")) << out();
+  EXPECT_TRUE(dir.read("one.safetensors") == dir.read("two.safetensors"));
+  // What all find is told once.
+  EXPECT_EQ(run({plan, "--data", dir.path("missing.txt"), "--processes", "2"}), 1);
+  EXPECT_TRUE(err().starts_with("error: ") && contains(err(), "missing.txt: cannot open")) << err();
+  EXPECT_EQ(err().find("error: ", 1), std::string::npos) << err();
+  EXPECT_EQ(err().find("process 1"), std::string::npos) << err();
+}
+
 TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     std::string weights = dir.path("w.safetensors"), metrics = dir.path("m.jsonl");
