@@ -26,9 +26,11 @@ void ProcessTransfers::start(const Start &end) {
       end.sends ? world->transferTag(device, end.peer) : world->transferTag(end.peer, device);
   MaybeError error =
       end.sends ? batch->send(process, tag, parts) : batch->receive(process, tag, parts);
-  auto report = [results = &world->results(device), ticket = end.ticket,
+  auto report = [world = &*world, results = &world->results(device), ticket = end.ticket,
                  begun](MaybeError failure) mutable {
-    begun.error = std::move(failure);
+    // A batch that hears of an abort first gives the bare reason.
+    MaybeError reason = failure ? world->failure() : std::nullopt;
+    begun.error = reason ? std::move(reason) : std::move(failure);
     begun.end = TransferResult::TimePoint::clock::now();
     results->report(ticket, begun);
   };
