@@ -20,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 
 using namespace dtc;
@@ -212,9 +213,11 @@ TEST_P(EvaluationParity, Loss) {
 }
 
 static std::string nameOf(const testing::TestParamInfo<Parity::ParamType> &info) {
-  std::string name = std::get<0>(info.param);
-  std::replace(name.begin(), name.end(), '/', '_');
-  return name + (std::get<1>(info.param).empty() ? "_one_device" : "_four_devices");
+  const auto &[model, layout] = info.param;
+  std::string name = model + "_" + (layout.empty() ? "one_device" : layout);
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
 }
 
 /// On one device and on four, each reference that has the file itself.
@@ -227,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Parity, eachWith("expected.json"), nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, GradientParity, eachWith("gradients.safetensors"), nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, EvaluationParity, eachWith("evaluation.json"), nameOf);
 
-/// References whose losses and gradients are exact.
+/// References whose losses and gradients are exact: those of the families of models.
 static std::vector<std::string> findExactReferences() {
   std::vector<std::string> names = findReferences("expected.json");
   std::erase_if(names, [](const std::string &name) {
@@ -238,7 +241,9 @@ static std::vector<std::string> findExactReferences() {
 
 INSTANTIATE_TEST_SUITE_P(Models, ExactParity,
                          testing::Combine(testing::ValuesIn(findExactReferences()),
-                                          testing::Values("", "dp=2,tp=2 m=2")),
+                                          testing::Values("", "dp=2,tp=2 m=2",
+                                                          "tp=2,pp=2 m=2 sp recompute=full",
+                                                          "dp=2 zero=3 recompute=selective")),
                          nameOf);
 
 TEST(References, AreFound) {
