@@ -289,7 +289,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 56u);
+  EXPECT_EQ(kernels.size(), 57u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 
