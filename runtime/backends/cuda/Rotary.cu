@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <numbers>
-#include <string>
 
 namespace dtc::runtime::cuda {
 
@@ -19,19 +18,24 @@ namespace {
 
 inline constexpr int rotaryVector = 4; // pairs of a thread, where sizes and addresses allow it
 
-inline constexpr int mostPairs = 256; // of a head that is rotated
+inline constexpr int mostPairs =
+    256; // of each head that one launch rotates; a multiple of rotaryVector
 
-/// The call as a parameter of kernels: the table of frequencies lies in constant memory.
+/// The call as a parameter of kernels, for `count` pairs of each head from `begin` on: their
+/// frequencies lie in constant memory.
 struct DeviceRotary {
   int64_t batch, sequence, heads, headSize, pairs;
+  int64_t begin, count;
   double factor;
   bool inverse;
   double frequencies[mostPairs];
 
-  explicit DeviceRotary(const RotaryCall &call)
+  DeviceRotary(const RotaryCall &call, int64_t begin)
       : batch(call.batch), sequence(call.sequence), heads(call.heads), headSize(call.headSize),
-        pairs(call.pairs()), factor(call.factor), inverse(call.inverse), frequencies() {
-    std::copy(call.frequencies.begin(), call.frequencies.end(), frequencies);
+        pairs(call.pairs()), begin(begin),
+        count(std::min<int64_t>(call.pairs() - begin, mostPairs)), factor(call.factor),
+        inverse(call.inverse), frequencies() {
+    std::copy_n(call.frequencies.begin() + begin, count, frequencies);
   }
 };
 
@@ -45,7 +49,7 @@ __global__ void __launch_bounds__(256)
   using W = Wide<F>;
   using Pairs = Vector<F, V>;
   int64_t sequence = call.sequence, heads = call.heads;
-  int64_t groups = call.pairs / V, count = call.batch * sequence * groups;
+  int64_t groups = call.count / V, count = call.batch * sequence * groups;
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count; unit += step) {
     int64_t row = unit / groups, first = unit % groups * V;
@@ -60,7 +64,7 @@ __global__ void __launch_bounds__(256)
       sines[i] = static_cast<W>(call.inverse ? -call.factor * sine : call.factor * sine);
     }
     for (int64_t head = 0; head < heads; ++head) {
-      int64_t at = (row * heads + head) * call.headSize + first;
+      int64_t at = (row * heads + head) * call.headSize + call.begin + first;
       Pairs low = *reinterpret_cast<const Pairs *>(x + at);
       Pairs high = *reinterpret_cast<const Pairs *>(x + at + call.pairs);
 #pragma unroll
@@ -91,30 +95,31 @@ template <typename F>
 MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const F *x, F *y,
                          const int32_t *positions) {
   constexpr int V = rotaryVector;
-  DeviceRotary device(call);
   int64_t rows = call.batch * call.sequence, rest = call.headSize - 2 * call.pairs();
   if (x != y && rest != 0)
     if (MaybeError error = launch(queue, gridStride(queue, rows * call.heads * rest),
-                                  rotaryRestKernel<F>, x, y, device))
+                                  rotaryRestKernel<F>, x, y, DeviceRotary(call, 0)))
       return error;
   auto isAligned = [](const F *at) {
     return reinterpret_cast<uintptr_t>(at) % (V * sizeof(F)) == 0;
   };
-  if (call.pairs() % V == 0 && call.headSize % V == 0 && isAligned(x) && isAligned(y))
-    return launch(queue, gridStride(queue, rows * call.pairs() / V), rotaryKernel<V, F>, x, y,
-                  positions, device);
-  return launch(queue, gridStride(queue, rows * call.pairs()), rotaryKernel<1, F>, x, y, positions,
-                device);
+  bool inVectors = call.pairs() % V == 0 && call.headSize % V == 0 && isAligned(x) && isAligned(y);
+  for (int64_t begin = 0; begin < call.pairs(); begin += mostPairs) {
+    DeviceRotary device(call, begin);
+    MaybeError error = inVectors ? launch(queue, gridStride(queue, rows * device.count / V),
+                                          rotaryKernel<V, F>, x, y, positions, device)
+                                 : launch(queue, gridStride(queue, rows * device.count),
+                                          rotaryKernel<1, F>, x, y, positions, device);
+    if (error)
+      return error;
+  }
+  return std::nullopt;
 }
 
 PrepareResult prepareRotary(const KernelSignature &signature) {
   Expected<RotaryCall> checked = checkRotary(signature);
   if (!checked)
     return checked.error();
-  if (checked->pairs() > mostPairs)
-    return Error{"kernel 'rotary': rotates " + std::to_string(checked->pairs()) +
-                 " pairs of each head, expected at most " + std::to_string(mostPairs) +
-                 " on a GPU"};
   return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
