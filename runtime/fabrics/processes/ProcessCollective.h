@@ -61,8 +61,8 @@ private:
   };
   /// A segment on its way.
   struct Exchange {
-    std::unique_ptr<MessageBatch> batch;
     Staging partial, received;
+    std::unique_ptr<MessageBatch> batch; // last: its end cancels messages in their memory
   };
 
   const std::byte *input(size_t member, size_t tensor) const {
