@@ -38,7 +38,7 @@ if(DTC_CUDA_FOUND)
   set(CMAKE_CUDA_ARCHITECTURES "${DTC_CUDA_ARCHITECTURES}")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   if(CCACHE_PROGRAM)
-    set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+    set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env ${DTC_CCACHE_SETTINGS} "${CCACHE_PROGRAM}")
   endif()
   enable_language(CUDA)
   # The standard is that of C++, whose flag CMake 3.25 does not know for nvcc.

@@ -5,7 +5,7 @@ option(DTC_PRECOMPILE "Build with precompiled headers" ON)
 
 # The compiler cache sees a precompiled header by its content.
 if(CCACHE_PROGRAM AND DTC_PRECOMPILE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env ${DTC_CCACHE_SETTINGS}
       "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime" "${CCACHE_PROGRAM}")
   set(DTC_PRECOMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
