@@ -77,7 +77,7 @@ private:
 } // namespace
 
 static bool isOptimizer(const plan::Instruction &instruction) {
-  return runtime::classOf(instruction.kernel().kernel()) == runtime::KernelClass::Optimizer;
+  return classOf(instruction.kernel().kernel()) == KernelClass::Optimizer;
 }
 
 /// Whether the program's parameters are f16.
@@ -115,7 +115,7 @@ static void addPasses(plan::Program &program, plan::Task &task) {
     if (first < 0)
       first = i;
     auto gradient = static_cast<int>(instruction.kernel().inputs(1));
-    elements += runtime::typeOf(program.buffers(gradient)).numElements();
+    elements += typeOf(program.buffers(gradient)).numElements();
   }
   if (first < 0)
     return;

@@ -41,9 +41,10 @@ ImportedModel::ImportedModel(const std::string &fileName, const std::string &nam
   });
 }
 
-runtime::Expected<std::unique_ptr<ImportedModel>>
-ImportedModel::create(const std::string &config, const std::string &fileName,
-                      const std::string &name, const ImportOptions &options) {
+Expected<std::unique_ptr<ImportedModel>> ImportedModel::create(const std::string &config,
+                                                               const std::string &fileName,
+                                                               const std::string &name,
+                                                               const ImportOptions &options) {
   std::unique_ptr<ImportedModel> model(new ImportedModel(fileName, name));
   Clock::time_point begin = Clock::now();
   ImportLog log;
@@ -52,27 +53,27 @@ ImportedModel::create(const std::string &config, const std::string &fileName,
   for (const std::string &error : log.errors)
     model->messages += "\n  " + error;
   if (!model->ownedModule)
-    return runtime::Error{fileName + ": cannot import the model" + model->messages};
+    return Error{fileName + ": cannot import the model" + model->messages};
   return model;
 }
 
-runtime::Expected<CompiledModel> ImportedModel::compile(const CompileOptions &options) {
+Expected<CompiledModel> ImportedModel::compile(const CompileOptions &options) {
   CompiledModel result;
   result.plan = std::make_shared<plan::Plan>();
   result.importSeconds = importSeconds;
   Clock::time_point begin = Clock::now();
   if (failed(dtc::compile(module(), options, name, *result.plan)))
-    return runtime::Error{fileName + ": cannot compile the model" + messages};
+    return Error{fileName + ": cannot compile the model" + messages};
   result.compileSeconds = secondsSince(begin);
   return result;
 }
 
-runtime::Expected<CompiledModel>
-benchmarks::importAndCompile(const std::string &configPath, const ImportOptions &importOptions,
-                             const CompileOptions &compileOptions) {
+Expected<CompiledModel> benchmarks::importAndCompile(const std::string &configPath,
+                                                     const ImportOptions &importOptions,
+                                                     const CompileOptions &compileOptions) {
   auto buffer = llvm::MemoryBuffer::getFile(configPath, /*IsText=*/true);
   if (!buffer)
-    return runtime::Error{configPath + ": cannot open: " + buffer.getError().message()};
+    return Error{configPath + ": cannot open: " + buffer.getError().message()};
   llvm::StringRef folder = llvm::sys::path::parent_path(configPath);
   auto model = ImportedModel::create((*buffer)->getBuffer().str(), configPath,
                                      llvm::sys::path::filename(folder).str(), importOptions);

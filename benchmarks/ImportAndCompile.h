@@ -30,14 +30,14 @@ class ImportedModel {
 public:
   /// `config` is the text of a Hugging Face configuration, `fileName` what errors call it, and
   /// `name` what plans do.
-  static runtime::Expected<std::unique_ptr<ImportedModel>> create(const std::string &config,
-                                                                  const std::string &fileName,
-                                                                  const std::string &name,
-                                                                  const ImportOptions &options);
+  static Expected<std::unique_ptr<ImportedModel>> create(const std::string &config,
+                                                         const std::string &fileName,
+                                                         const std::string &name,
+                                                         const ImportOptions &options);
 
   mlir::ModuleOp module() { return *ownedModule; }
   /// Compiles it, once: the module does not survive.
-  runtime::Expected<CompiledModel> compile(const CompileOptions &options);
+  Expected<CompiledModel> compile(const CompileOptions &options);
 
 private:
   ImportedModel(const std::string &fileName, const std::string &name);
@@ -49,9 +49,9 @@ private:
 };
 
 /// Imports a Hugging Face configuration file and compiles it, on one thread.
-runtime::Expected<CompiledModel> importAndCompile(const std::string &configPath,
-                                                  const ImportOptions &importOptions,
-                                                  const CompileOptions &compileOptions);
+Expected<CompiledModel> importAndCompile(const std::string &configPath,
+                                         const ImportOptions &importOptions,
+                                         const CompileOptions &compileOptions);
 
 } // namespace dtc::benchmarks
 

@@ -17,10 +17,10 @@
 using namespace dtc;
 using namespace dtc::benchmarks;
 
-static constexpr const char *header = "model,layout,seconds";
+static constexpr const char *kHeader = "model,layout,seconds";
 
 std::string benchmarks::formatMeasuredSteps(const MeasuredSteps &steps) {
-  std::string text = fmt::format("{}\n", header);
+  std::string text = fmt::format("{}\n", kHeader);
   for (const auto &[key, all] : steps)
     for (double seconds : all)
       fmt::format_to(std::back_inserter(text), "{},{},{:.6g}\n", csvValue(key.first),
@@ -35,21 +35,21 @@ static bool parseSeconds(const std::string &text, double &value) {
   return error == std::errc() && rest == end && std::isfinite(value) && value > 0;
 }
 
-runtime::MaybeError benchmarks::addMeasuredSteps(const std::string &text, MeasuredSteps &steps) {
+MaybeError benchmarks::addMeasuredSteps(const std::string &text, MeasuredSteps &steps) {
   std::istringstream lines(text);
   std::string line;
   bool hasHeader = false;
   for (int64_t number = 1; std::getline(lines, line); ++number) {
     auto error = [&](const std::string &expected) {
-      return runtime::Error{fmt::format("line {}: found \"{}\", expected {}; measure again with "
-                                        "--save",
-                                        number, line, expected)};
+      return Error{fmt::format("line {}: found \"{}\", expected {}; measure again with "
+                               "--save",
+                               number, line, expected)};
     };
     if (line.empty() || line.front() == '#')
       continue;
     if (!hasHeader) {
-      if (line != header)
-        return error(fmt::format("\"{}\"", header));
+      if (line != kHeader)
+        return error(fmt::format("\"{}\"", kHeader));
       hasHeader = true;
       continue;
     }
@@ -60,6 +60,6 @@ runtime::MaybeError benchmarks::addMeasuredSteps(const std::string &text, Measur
     steps[{(*values)[0], (*values)[1]}].push_back(seconds);
   }
   if (!hasHeader)
-    return runtime::Error{fmt::format("found no line \"{}\"; measure again with --save", header)};
+    return Error{fmt::format("found no line \"{}\"; measure again with --save", kHeader)};
   return std::nullopt;
 }

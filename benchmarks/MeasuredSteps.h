@@ -24,7 +24,7 @@ std::string formatMeasuredSteps(const MeasuredSteps &steps);
 
 /// Adds the steps of a table that formatMeasuredSteps() made. Lines that begin with # do not count.
 /// An error names the line.
-runtime::MaybeError addMeasuredSteps(const std::string &text, MeasuredSteps &steps);
+MaybeError addMeasuredSteps(const std::string &text, MeasuredSteps &steps);
 
 } // namespace dtc::benchmarks
 

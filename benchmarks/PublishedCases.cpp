@@ -18,8 +18,6 @@
 
 using namespace dtc;
 using namespace dtc::benchmarks;
-using runtime::Error;
-using runtime::Expected;
 
 namespace {
 

@@ -60,7 +60,7 @@ struct PublishedCase {
 /// first of which names the columns. Empty lines and those that begin with # do not count. Columns
 /// that are missing and values that are empty have the defaults above. An error names the line and
 /// the column.
-runtime::Expected<std::vector<PublishedCase>> parsePublishedCases(const std::string &text);
+Expected<std::vector<PublishedCase>> parsePublishedCases(const std::string &text);
 
 } // namespace dtc::benchmarks
 

@@ -31,15 +31,15 @@ MaybeError benchmarks::setRandomTokens(Session &session, std::mt19937_64 &random
   return std::nullopt;
 }
 
-runtime::Expected<double> benchmarks::timeStep(runtime::Session &session, int number,
-                                               std::mt19937_64 &random) {
-  if (runtime::MaybeError error = setRandomTokens(session, random))
+Expected<double> benchmarks::timeStep(runtime::Session &session, int number,
+                                      std::mt19937_64 &random) {
+  if (MaybeError error = setRandomTokens(session, random))
     return *error;
   const double rate[] = {1e-4};
-  if (runtime::MaybeError error = session.setLearningRates(number, rate))
+  if (MaybeError error = session.setLearningRates(number, rate))
     return *error;
   auto begin = std::chrono::steady_clock::now();
-  if (runtime::MaybeError error = session.step())
+  if (MaybeError error = session.step())
     return *error;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }

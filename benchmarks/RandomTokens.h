@@ -14,10 +14,10 @@
 namespace dtc::benchmarks {
 
 /// Sets every data input to new tokens. An error if one holds something else.
-runtime::MaybeError setRandomTokens(runtime::Session &session, std::mt19937_64 &random);
+MaybeError setRandomTokens(runtime::Session &session, std::mt19937_64 &random);
 
 /// Trains a step, of that number from 0, on new tokens. The seconds that it took.
-runtime::Expected<double> timeStep(runtime::Session &session, int number, std::mt19937_64 &random);
+Expected<double> timeStep(runtime::Session &session, int number, std::mt19937_64 &random);
 
 } // namespace dtc::benchmarks
 

@@ -27,9 +27,6 @@
 
 using namespace dtc;
 using namespace dtc::benchmarks;
-using runtime::Error;
-using runtime::Expected;
-using runtime::MaybeError;
 
 namespace {
 
@@ -39,13 +36,13 @@ struct Family {
   const char *heads, *kvHeads, *hidden, *mlp, *layers, *vocab, *positions;
 };
 
-constexpr Family families[] = {
+constexpr Family kFamilies[] = {
     {"gpt2", "n_head", nullptr, "n_embd", "n_inner", "n_layer", "vocab_size", "n_positions"},
     {"llama", "num_attention_heads", "num_key_value_heads", "hidden_size", "intermediate_size",
      "num_hidden_layers", "vocab_size", "max_position_embeddings"}};
 
 const Family *findFamily(llvm::StringRef type) {
-  for (const Family &family : families)
+  for (const Family &family : kFamilies)
     if (type == family.type)
       return &family;
   return nullptr;
@@ -173,7 +170,7 @@ static double stateBytes(const plan::Program &program, const std::string &layers
     if (at == std::string::npos)
       continue;
     const plan::Buffer &buffer = program.buffers(static_cast<int>(state.buffer()));
-    runtime::TensorType type = runtime::typeOf(buffer);
+    TensorType type = typeOf(buffer);
     bytes += static_cast<double>(type.numBytes());
     // Sums over microbatches are in f32.
     if (buffer.kind() == plan::Buffer::PARAMETER)
@@ -209,7 +206,7 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
 Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
                                                  const std::string &folder,
                                                  cluster::Cluster cluster) {
-  if (MaybeError error = runtime::extendCluster(cluster, row.devices()))
+  if (MaybeError error = extendCluster(cluster, row.devices()))
     return *error;
   auto model = import(row, folder, row.batch);
   if (!model)
@@ -254,7 +251,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   if (row.isMegatron())
     addGradientPasses(*compiled->plan);
   auto begin = std::chrono::steady_clock::now();
-  auto simulation = runtime::simulateOnCluster(*compiled->plan, cluster);
+  auto simulation = simulateOnCluster(*compiled->plan, cluster);
   if (!simulation)
     return simulation.error();
   result.simulateSeconds = secondsSince(begin);
@@ -274,7 +271,7 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
                                                    cluster::Cluster cluster) {
   // Several microbatches, so that gradients are summed over them.
   constexpr int64_t microbatches = 4, stages = 3;
-  if (MaybeError error = runtime::extendCluster(cluster, stages * row.tp))
+  if (MaybeError error = extendCluster(cluster, stages * row.tp))
     return *error;
   int64_t batch = microbatches * row.microbatch;
   auto model = import(row, folder, batch);

@@ -39,13 +39,13 @@ struct LayerPrediction {
 
 /// Compiles and simulates a step. The cluster gets as many nodes as are needed, where all are of
 /// one kind. `folder` is where the case's configuration is looked for.
-runtime::Expected<StepPrediction> predictStep(const PublishedCase &row, const std::string &folder,
-                                              cluster::Cluster cluster);
+Expected<StepPrediction> predictStep(const PublishedCase &row, const std::string &folder,
+                                     cluster::Cluster cluster);
 
 /// The same for one layer: as CostProbe finds it, all of the model on one pipeline stage for each
 /// layer. The case's pipeline and data parallelism do not count.
-runtime::Expected<LayerPrediction> predictLayer(const PublishedCase &row, const std::string &folder,
-                                                cluster::Cluster cluster);
+Expected<LayerPrediction> predictLayer(const PublishedCase &row, const std::string &folder,
+                                       cluster::Cluster cluster);
 
 } // namespace dtc::benchmarks
 

@@ -37,7 +37,7 @@ double benchmarks::storedMaskBytes(const plan::Program &program) {
       if (task.kind() == plan::Task::FORWARD) {
         ++mask.forward;
         mask.elements = static_cast<double>(
-            runtime::typeOf(program.buffers(static_cast<int>(call.outputs(0)))).numElements());
+            typeOf(program.buffers(static_cast<int>(call.outputs(0)))).numElements());
       } else {
         ++mask.laterDropouts;
       }

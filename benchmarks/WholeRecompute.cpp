@@ -83,7 +83,7 @@ private:
            std::isdigit(static_cast<unsigned char>(source[prefix.size()]));
   }
 
-  uint32_t baseOf(uint32_t buffer) const { return dtc::runtime::storageOf(program, buffer); }
+  uint32_t baseOf(uint32_t buffer) const { return dtc::storageOf(program, buffer); }
 
   uint32_t addBuffer(plan::Buffer buffer) {
     *program.add_buffers() = std::move(buffer);

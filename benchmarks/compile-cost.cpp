@@ -62,9 +62,9 @@ struct Arguments {
 
 } // namespace
 
-static constexpr int64_t tp = 8;
-static constexpr int64_t batch = 1024; // divides over every dp below
-static constexpr uint64_t planLimit = 20'000'000;
+static constexpr int64_t kTp = 8;
+static constexpr int64_t kBatch = 1024; // divides over every dp below
+static constexpr uint64_t kPlanLimit = 20'000'000;
 
 static std::string configOf(const Case &c, const Arguments &args) {
   return fmt::format("{}/gpt2-{}-layers/config.json", args.examples, c.layers);
@@ -72,10 +72,10 @@ static std::string configOf(const Case &c, const Arguments &args) {
 
 static Expected<Sample> compileOnce(const Case &c, const Arguments &args) {
   ImportOptions importOptions;
-  importOptions.batch = batch;
+  importOptions.batch = kBatch;
   importOptions.seq = args.seq;
   CompileOptions compileOptions;
-  compileOptions.mesh = {{"dp", c.dp}, {"tp", tp}};
+  compileOptions.mesh = {{"dp", c.dp}, {"tp", kTp}};
   compileOptions.zero = c.zero;
   compileOptions.sequenceParallel = c.sequenceParallel;
   auto model = benchmarks::importAndCompile(configOf(c, args), importOptions, compileOptions);
@@ -152,7 +152,7 @@ static Expected<Sample> measureRepeatedly(const Case &c, const Arguments &args) 
 static MaybeError run(const Arguments &args) {
   fmt::print("GPT-2, batch {}, sequence {}, tp={}; median of {}\n"
              "ms/layer: of the whole run's CPU time; to linear: compared with the first line\n\n",
-             batch, args.seq, tp, args.repeats);
+             kBatch, args.seq, kTp, args.repeats);
   fmt::print("{:>6} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10} {:>9} {:>10} {:>10}  form\n", "layers",
              "dp", "devices", "import s", "compile s", "CPU s", "ms/layer", "to linear", "plan",
              "peak RSS");
@@ -177,14 +177,14 @@ static MaybeError run(const Arguments &args) {
       firstPerLayer = perLayer;
     fmt::print(
         "{:>6} {:>6} {:>8} {:>10.3f} {:>10.3f} {:>8.3f} {:>10.2f} {:>9.2f} {:>10} {:>10}  {}\n",
-        c.layers, c.dp, c.dp * tp, sample->importSeconds, sample->compileSeconds,
+        c.layers, c.dp, c.dp * kTp, sample->importSeconds, sample->compileSeconds,
         sample->cpuSeconds, perLayer * 1e3, perLayer / firstPerLayer,
         formatBytes(sample->planBytes), formatBytes(sample->peakBytes), c.form());
     std::fflush(stdout);
-    tooLarge |= sample->planBytes > planLimit;
+    tooLarge |= sample->planBytes > kPlanLimit;
   }
   if (tooLarge)
-    return Error{fmt::format("a plan takes more than {}", formatBytes(planLimit))};
+    return Error{fmt::format("a plan takes more than {}", formatBytes(kPlanLimit))};
   return std::nullopt;
 }
 

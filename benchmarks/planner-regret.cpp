@@ -49,8 +49,8 @@ static int measureRegret(const Arguments &args) {
       return fail(fmt::format("{}: {} layouts fit, the planner {}", planned.str(), regret->fitting,
                               regret->chosen > 0 ? "found one" : "found none"));
     fmt::print("{:>6} {:>8} {:>7} {:>9} {:>10} {:>10} {:>7.2f}%  {}\n", seed, regret->layouts,
-               regret->fitting, regret->simulated, runtime::formatDuration(regret->chosen),
-               runtime::formatDuration(regret->best), 100 * regret->share(),
+               regret->fitting, regret->simulated, formatDuration(regret->chosen),
+               formatDuration(regret->best), 100 * regret->share(),
                regret->share() > 1e-9 ? regret->chosenLayout + " / " + regret->bestLayout : "");
     std::fflush(stdout);
     if (regret->best > 0)

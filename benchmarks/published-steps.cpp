@@ -22,9 +22,6 @@
 
 using namespace dtc;
 using namespace dtc::benchmarks;
-using runtime::Error;
-using runtime::Expected;
-using runtime::MaybeError;
 
 namespace {
 
@@ -151,7 +148,7 @@ static MaybeError run(const Arguments &args) {
   if (cases.empty())
     return Error{fmt::format("--only {}: no configuration of {} has that in its name", args.only,
                              args.table)};
-  auto cluster = runtime::readCluster(args.cluster);
+  auto cluster = readCluster(args.cluster);
   if (!cluster)
     return Error{"--cluster: " + cluster.error().message};
   return args.layer ? printLayers(cases, args, *cluster) : printSteps(cases, args, *cluster);

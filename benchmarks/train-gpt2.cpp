@@ -33,8 +33,8 @@
 using namespace dtc;
 using namespace dtc::runtime;
 
-static constexpr int64_t gemmSize = 2048;
-static constexpr int gemmSamples = 7; // before the training, and again after it
+static constexpr int64_t kGemmSize = 2048;
+static constexpr int kGemmSamples = 7; // before the training, and again after it
 
 /// The kernels whose operations count.
 static double contractionFlops(const PlanSummary &summary) {
@@ -112,7 +112,7 @@ static double ratioOf(const Training &training, double flops, double benchmarks:
 
 static void printGemm(const char *name, double before, double after, double ratio) {
   fmt::print("{:<17}{} cubed {:9.1f} GFLOP/s before, {:.1f} after; training reaches {:.1f}%\n",
-             name, gemmSize, before * 1e-9, after * 1e-9, 100 * ratio);
+             name, kGemmSize, before * 1e-9, after * 1e-9, 100 * ratio);
 }
 
 static MaybeError run(const benchmarks::TrainingArguments &args) {
@@ -128,8 +128,8 @@ static MaybeError run(const benchmarks::TrainingArguments &args) {
              summary.model, static_cast<double>(summary.parameterElements) * 1e-6, args.batch,
              args.seq, args.threads, formatBytes(summary.arenaBytes));
 
-  benchmarks::GemmRate gemm(gemmSize, args.threads);
-  benchmarks::GemmRates before = gemm.measure(gemmSamples);
+  benchmarks::GemmRate gemm(kGemmSize, args.threads);
+  benchmarks::GemmRates before = gemm.measure(kGemmSamples);
   SessionOptions sessionOptions;
   sessionOptions.threadsPerDevice = args.threads;
   sessionOptions.profile = true;
@@ -141,7 +141,7 @@ static MaybeError run(const benchmarks::TrainingArguments &args) {
   Expected<Training> training = trainSteps(**session, args.steps, gemm);
   if (!training)
     return training.error();
-  benchmarks::GemmRates after = gemm.measure(gemmSamples);
+  benchmarks::GemmRates after = gemm.measure(kGemmSamples);
 
   double step = benchmarks::median(training->seconds), rate = flops / step;
   fmt::print("\n{}\n", formatProfile(training->profile));

@@ -9,16 +9,16 @@
 
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// What the names of adapters begin with in the files of Hugging Face's PEFT. After it come the
 /// name of the layer and "lora_A.weight" or "lora_B.weight".
-inline constexpr std::string_view adapterPrefix = "base_model.model.";
+inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 
 /// Whether a parameter of this name is an adapter: one that a weights file of the base model does
 /// not have.
-inline bool isAdapterName(std::string_view name) { return name.starts_with(adapterPrefix); }
+inline bool isAdapterName(std::string_view name) { return name.starts_with(kAdapterPrefix); }
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_ADAPTERNAMES_H

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace dtc::runtime {
+namespace dtc {
 
 ArenaValue *ArenaValues::findExactly(const ByteRange &range) {
   auto it = pieces.find(range.begin);
@@ -74,4 +74,4 @@ bool ArenaValues::holdsLike(const ArenaValues &other) const {
                     });
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -13,7 +13,7 @@
 #include <map>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A value in the arena: what one execution of an instruction wrote to one buffer.
 struct ArenaValue {
@@ -61,6 +61,6 @@ private:
   std::map<uint64_t, Piece> pieces; // by their first bytes
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_ARENAVALUES_H

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 DataflowState::DataflowState(const PlanContext &context, std::set<uint32_t> &channelsOfData,
                              WorkBudget &budget)
@@ -208,11 +208,11 @@ void DataflowState::put(uint32_t buffer, int64_t since, bool ofData) {
 
 /// What is remembered of a transfer that was started, and of a tensor in flight, in operands: it
 /// bounds the memory that a plan can ask for.
-static constexpr int64_t stepsOfStart = 16, stepsOfTensor = 4;
+static constexpr int64_t kStepsOfStart = 16, kStepsOfTensor = 4;
 
 MaybeError DataflowState::startTransfer(uint32_t number) {
   const plan::Transfer &started = transfer(number);
-  if (MaybeError error = budget.spend(stepsOfStart + stepsOfTensor * started.buffers_size()))
+  if (MaybeError error = budget.spend(kStepsOfStart + kStepsOfTensor * started.buffers_size()))
     return error;
   auto [it, isNew] = starts.try_emplace({number, place.microbatch},
                                         Start{place.entry, place.instruction, place.now, false});
@@ -300,4 +300,4 @@ std::string DataflowState::describeTransfer(uint32_t number, uint32_t ofMicrobat
   return text;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

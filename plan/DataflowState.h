@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The values in the arena of one program and its transfers under way, at one place of the
 /// schedule. A value is what one execution wrote to one buffer; bytes hold values. The errors say
@@ -126,6 +126,6 @@ private:
   int64_t startedSends = 0, startedReceives = 0;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_DATAFLOWSTATE_H

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using enum AttributeKind;
 
@@ -379,4 +379,4 @@ bool readsOwnOutput(std::string_view kernel) {
   return findKernel(kernel).traffic == KernelTraffic::Accumulate;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

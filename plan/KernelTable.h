@@ -26,12 +26,12 @@ namespace dtc::plan {
 class KernelCall;
 } // namespace dtc::plan
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// What the time of a step is reported by: products and attention, which FLOPs limit, what only
 /// bytes limit, and the launches of all of them, which is no kernel's class.
 enum class KernelClass : size_t { Product, Attention, Other, Optimizer, Launch };
-inline constexpr size_t numKernelClasses = 5;
+inline constexpr size_t kNumKernelClasses = 5;
 
 /// Which bytes a call reads and writes.
 enum class KernelTraffic {
@@ -113,6 +113,6 @@ MaybeError checkKernelCall(const plan::KernelCall &call);
 /// Whether the kernel reads what its output held before, after the first microbatch.
 bool readsOwnOutput(std::string_view kernel);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_KERNELTABLE_H

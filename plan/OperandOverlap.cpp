@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -203,4 +203,4 @@ MaybeError checkReceivedApart(const PlanContext &context, const plan::Transfer &
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

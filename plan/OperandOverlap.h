@@ -14,7 +14,7 @@
 
 #include "plan/PlanChecks.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The outputs of a kernel lie apart from each other, and from inputs unless the kernel runs in
 /// place on the pair.
@@ -27,6 +27,6 @@ MaybeError checkBucketOverlap(const PlanContext &context, const plan::Collective
 /// The tensors of a receive are written at the same time.
 MaybeError checkReceivedApart(const PlanContext &context, const plan::Transfer &transfer);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_OPERANDOVERLAP_H

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A buffer's range of bytes of the arena.
 struct ByteRange {
@@ -85,7 +85,7 @@ struct PlanContext {
 };
 
 /// The element type is known, the shape's sizes are not negative, their product and the bytes do
-/// not overflow, the rank is at most maxTensorRank.
+/// not overflow, the rank is at most kMaxTensorRank.
 MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<int64_t> &shape);
 
 /// An error that names the buffer if there is no such buffer.
@@ -142,6 +142,6 @@ inline bool isInLoop(const plan::Program &program, int entry) {
          entry < static_cast<int>(program.loop_end());
 }
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_PLANCHECKS_H

@@ -16,7 +16,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The version that the first bytes state, 0 if they do not begin as a plan does. Fields are
 /// written in the order of their numbers, and `version` is field 1.
@@ -33,17 +33,17 @@ Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t b
                                                       PlanFacts *facts) {
   if (bytes == 0)
     return Error{"the file is empty; expected a plan written by dtc-compile"};
-  if (bytes > maxPlanFileBytes)
+  if (bytes > kMaxPlanFileBytes)
     return Error{fmt::format("the file has {}, the largest plan that is read has {}",
-                             formatBytes(bytes), formatBytes(maxPlanFileBytes))};
+                             formatBytes(bytes), formatBytes(kMaxPlanFileBytes))};
   // A newer plan may hold what this version cannot parse; its version is the better message.
   uint32_t version = peekVersion(data, bytes);
   auto plan = std::make_shared<plan::Plan>();
   google::protobuf::LogSilencer quiet;
   if (!plan->ParseFromArray(data, static_cast<int>(bytes))) {
-    if (version > planVersion)
+    if (version > kPlanVersion)
       return *checkPlanVersion(version);
-    return Error{version == planVersion
+    return Error{version == kPlanVersion
                      ? "the plan is truncated or damaged; compile the model again"
                      : "is not a plan; expected a file written by dtc-compile"};
   }
@@ -78,9 +78,9 @@ std::string serializePlan(const plan::Plan &plan) {
 
 MaybeError writePlan(const plan::Plan &plan, const std::string &path) {
   // Protobuf cannot serialize what is larger, and no reader would take it.
-  if (plan.ByteSizeLong() > maxPlanFileBytes)
+  if (plan.ByteSizeLong() > kMaxPlanFileBytes)
     return Error{fmt::format("{}: the plan takes {}, the largest plan that is read has {}", path,
-                             formatBytes(plan.ByteSizeLong()), formatBytes(maxPlanFileBytes))};
+                             formatBytes(plan.ByteSizeLong()), formatBytes(kMaxPlanFileBytes))};
   Expected<AtomicFile> file = AtomicFile::create(path);
   if (!file)
     return file.error();
@@ -89,4 +89,4 @@ MaybeError writePlan(const plan::Plan &plan, const std::string &path) {
   return file->commit();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

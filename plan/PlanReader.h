@@ -14,13 +14,13 @@
 #include <memory>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The version of plans that this runtime reads and writes.
-inline constexpr uint32_t planVersion = 8;
+inline constexpr uint32_t kPlanVersion = 8;
 
 /// Larger files are refused: parsing takes several times a file's size in memory.
-inline constexpr uint64_t maxPlanFileBytes = uint64_t{256} << 20;
+inline constexpr uint64_t kMaxPlanFileBytes = uint64_t{256} << 20;
 
 /// Reads a plan and validates it (see PlanValidator.h). The error begins with the path.
 /// What the validation found goes to `facts`, if given.
@@ -37,6 +37,6 @@ std::string serializePlan(const plan::Plan &plan);
 /// Writes a plan whole or not at all. The error begins with the path.
 MaybeError writePlan(const plan::Plan &plan, const std::string &path);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_PLANREADER_H

@@ -15,7 +15,7 @@
 #include <set>
 #include <tuple>
 
-namespace dtc::runtime {
+namespace dtc {
 
 static std::optional<double> ratioOf(uint64_t bytes, uint64_t lowerBound) {
   if (lowerBound == 0)
@@ -250,4 +250,4 @@ PlanSummary summarizePlan(const plan::Plan &plan) {
   return summary;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

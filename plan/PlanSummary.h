@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// One axis of the mesh, and the axis that the user knows it by where the compiler took one apart.
 struct AxisSummary : MeshAxis {
@@ -159,6 +159,6 @@ struct PlanSummary {
 /// Summarizes a plan that validatePlan() accepts.
 PlanSummary summarizePlan(const plan::Plan &plan);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_PLANSUMMARY_H

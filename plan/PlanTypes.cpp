@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <set>
 
-namespace dtc::runtime {
+namespace dtc {
 
 TensorType typeOf(const plan::Buffer &buffer) {
   return {toDType(buffer.dtype()), toVector(buffer.shape())};
@@ -170,4 +170,4 @@ std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, 
   return text + ")";
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

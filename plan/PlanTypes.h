@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 template <typename T> std::vector<T> toVector(const google::protobuf::RepeatedField<T> &field) {
   return {field.begin(), field.end()};
@@ -87,6 +87,6 @@ const char *name(plan::Collective::Kind kind);
 /// `task "forward", instruction 12 (kernel einsum, from h.3.attn (model.mlir:12:8))`.
 std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, int index);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_PLANTYPES_H

@@ -18,20 +18,20 @@
 #include <set>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 MaybeError checkPlanVersion(uint32_t version) {
-  if (version == planVersion)
+  if (version == kPlanVersion)
     return std::nullopt;
   if (version == 0)
     return Error{"is not a plan: it states no version; expected a file written by dtc-compile"};
-  if (version > planVersion)
+  if (version > kPlanVersion)
     return Error{fmt::format("plan version {} is newer than this runtime reads ({}); update the "
                              "runtime, or compile the model with the dtc-compile that came with it",
-                             version, planVersion)};
+                             version, kPlanVersion)};
   return Error{fmt::format("plan version {} is older than this runtime reads ({}); compile the "
                            "model again",
-                           version, planVersion)};
+                           version, kPlanVersion)};
 }
 
 /// A bandwidth or a latency; 0 says that it is unknown.
@@ -54,9 +54,9 @@ static MaybeError checkLora(const plan::Lora &lora) {
 }
 
 static MaybeError checkAxes(const plan::Plan &plan) {
-  if (plan.axes_size() > maxMeshAxes)
-    return Error{
-        fmt::format("the mesh has {} axes; at most {} are allowed", plan.axes_size(), maxMeshAxes)};
+  if (plan.axes_size() > kMaxMeshAxes)
+    return Error{fmt::format("the mesh has {} axes; at most {} are allowed", plan.axes_size(),
+                             kMaxMeshAxes)};
   std::set<std::string> names;
   int64_t devices = 1;
   int temporalAxes = 0;
@@ -67,7 +67,7 @@ static MaybeError checkAxes(const plan::Plan &plan) {
     if (!names.insert(axis.name()).second)
       return Error{
           fmt::format("two mesh axes are named \"{}\"; names must be distinct", axis.name())};
-    int64_t limit = axis.temporal() ? maxMicrobatches : maxPlanDevices;
+    int64_t limit = axis.temporal() ? kMaxMicrobatches : kMaxPlanDevices;
     if (axis.size() < 1 || axis.size() > limit)
       return Error{fmt::format("mesh axis \"{}\" has size {}; expected 1 to {}", axis.name(),
                                axis.size(), limit)};
@@ -96,8 +96,8 @@ static MaybeError checkAxes(const plan::Plan &plan) {
     }
     // Both factors are at most 2^20, so the product cannot overflow before it is refused.
     devices *= axis.size();
-    if (devices > maxPlanDevices)
-      return Error{fmt::format("the mesh has more than {} devices", maxPlanDevices)};
+    if (devices > kMaxPlanDevices)
+      return Error{fmt::format("the mesh has more than {} devices", kMaxPlanDevices)};
   }
   return std::nullopt;
 }
@@ -105,9 +105,9 @@ static MaybeError checkAxes(const plan::Plan &plan) {
 MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<int64_t> &shape) {
   if (dtype < plan::F32 || dtype > plan::F16)
     return Error{fmt::format("unknown element type {}", static_cast<int>(dtype))};
-  if (shape.size() > maxTensorRank)
+  if (shape.size() > kMaxTensorRank)
     return Error{fmt::format("the shape has {} dimensions; at most {} are allowed", shape.size(),
-                             maxTensorRank)};
+                             kMaxTensorRank)};
   std::vector<int64_t> sizes = toVector(shape);
   for (int64_t size : sizes)
     if (size < 0)
@@ -298,9 +298,9 @@ Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
     return facts.error();
   if (!plan.entry().empty())
     return Error{fmt::format("the plan is the entry point \"{}\" of another one", plan.entry())};
-  if (plan.companions_size() > maxCompanions)
+  if (plan.companions_size() > kMaxCompanions)
     return Error{fmt::format("the plan has {} entry points beside its own; at most {} are allowed",
-                             plan.companions_size(), maxCompanions)};
+                             plan.companions_size(), kMaxCompanions)};
   std::set<std::string> names;
   for (const plan::Plan &companion : plan.companions()) {
     if (companion.entry().empty())
@@ -321,4 +321,4 @@ MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop) {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -10,22 +10,22 @@
 #include "plan/plan.pb.h"
 #include "support/Error.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The most devices that a plan may be made for.
-inline constexpr int64_t maxPlanDevices = int64_t{1} << 20;
+inline constexpr int64_t kMaxPlanDevices = int64_t{1} << 20;
 /// The most axes of a mesh. More than 20 of them cannot have several devices each.
-inline constexpr int maxMeshAxes = 64;
+inline constexpr int kMaxMeshAxes = 64;
 /// The most microbatches.
-inline constexpr int64_t maxMicrobatches = int64_t{1} << 20;
+inline constexpr int64_t kMaxMicrobatches = int64_t{1} << 20;
 /// The most dimensions of a tensor.
-inline constexpr int maxTensorRank = 16;
+inline constexpr int kMaxTensorRank = 16;
 /// The largest arena: 64 TiB, small enough that no sum of offsets overflows.
-inline constexpr uint64_t maxArenaBytes = uint64_t{1} << 46;
+inline constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;
 /// The most entry points beside a plan's own.
-inline constexpr int maxCompanions = 16;
+inline constexpr int kMaxCompanions = 16;
 /// Every buffer's offset is a multiple of this many bytes.
-inline constexpr uint64_t bufferAlignment = 64;
+inline constexpr uint64_t kBufferAlignment = 64;
 
 /// An error if this runtime does not read plans of that version.
 MaybeError checkPlanVersion(uint32_t version);
@@ -42,6 +42,6 @@ MaybeError checkPlanVersion(uint32_t version);
 /// programs without a deadlock have none either when each runs its loop again.
 MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop = false);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_PLANVALIDATOR_H

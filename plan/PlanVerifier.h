@@ -13,12 +13,12 @@
 #include <optional>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The most operands that are followed through the schedule of a program, where a transfer that
 /// starts counts as several. What leaves the arena's values as they were is followed once (see
 /// ValidateDataflow.cpp), and each repetition counts as one. See WorkBudget.h.
-inline constexpr int64_t maxDataflowSteps = int64_t{1} << 27;
+inline constexpr int64_t kMaxDataflowSteps = int64_t{1} << 27;
 
 /// What one program does in a step, on one device.
 struct ProgramFacts {
@@ -54,6 +54,6 @@ struct PlanFacts {
 /// Does what validatePlan() does, which see, and returns what it found on the way.
 Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop = false);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_PLANVERIFIER_H

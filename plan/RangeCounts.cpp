@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace dtc::runtime {
+namespace dtc {
 
 RangeCounts::RangeCounts(const std::vector<ByteRange> &known) {
   for (const ByteRange &range : known) {
@@ -62,4 +62,4 @@ bool RangeCounts::anyIn(size_t node, Span span, Span target) const {
          anyIn(2 * node + 1, {middle, span.end}, target);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Counts the uses of each byte of the arena. A segment tree over the points at which buffers begin
 /// and end, because ranges may overlap in any way: all functions take logarithmic time.
@@ -43,6 +43,6 @@ private:
   std::vector<Node> nodes;      // node n has the children 2n and 2n + 1; the root is 1
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_RANGECOUNTS_H

@@ -12,9 +12,9 @@
 #include <map>
 #include <tuple>
 
-namespace dtc::runtime {
+namespace dtc {
 
-static_assert(maxDataflowSteps < int64_t{1} << 30, "times are doubled in 32 bits");
+static_assert(kMaxDataflowSteps < int64_t{1} << 30, "times are doubled in 32 bits");
 
 uint32_t SlotLives::mostAlive(const std::vector<uint32_t> &buffers) const {
   // In halves of moments. What ends at a moment makes room for what begins then: an instruction
@@ -69,4 +69,4 @@ std::optional<ProgramFacts::Slots> SlotLives::liveliest() const {
   return most;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,10 +12,10 @@
 #include <optional>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The lives of the values of buffers with slots: each from its write, or the start of its receive,
-/// to its last read. Times are numbers of executed instructions, at most maxDataflowSteps.
+/// to its last read. Times are numbers of executed instructions, at most kMaxDataflowSteps.
 class SlotLives {
 public:
   explicit SlotLives(const PlanContext &context) : context(context), lives(context.copies.size()) {}
@@ -48,6 +48,6 @@ private:
   std::vector<std::vector<Life>> lives; // by buffer
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_SLOTLIVES_H

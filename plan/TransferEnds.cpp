@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 uint64_t messageBytes(const plan::Program &program, const plan::Transfer &transfer) {
   uint64_t bytes = 0;
@@ -74,4 +74,4 @@ Expected<std::map<uint32_t, TransferEnds>> pairTransfers(const plan::Plan &plan)
   return result;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

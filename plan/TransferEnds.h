@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <map>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The transfers at both ends of a channel.
 struct TransferEnds {
@@ -32,6 +32,6 @@ uint64_t messageBytes(const plan::Program &program, const plan::Transfer &transf
 /// transfer that there is not; validatePlan() refuses such plans.
 Expected<std::map<uint32_t, TransferEnds>> pairTransfers(const plan::Plan &plan);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_TRANSFERENDS_H

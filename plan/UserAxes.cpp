@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <set>
 
-namespace dtc::runtime {
+namespace dtc {
 
 std::vector<std::string> userAxes(const plan::Plan &plan, const std::vector<std::string> &axes) {
   auto isNamed = [&](const plan::Axis &axis) {
@@ -34,4 +34,4 @@ std::vector<std::string> userAxes(const plan::Plan &plan, const std::vector<std:
   return result;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

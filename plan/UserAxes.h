@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The axes, in the order of the mesh, as the user knows them: where all parts of an axis that the
 /// compiler took apart are among `axes`, its own name stands for them.
 std::vector<std::string> userAxes(const plan::Plan &plan, const std::vector<std::string> &axes);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_USERAXES_H

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <set>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -164,4 +164,4 @@ MaybeError checkAsync(const PlanContext &context, WorkBudget &budget) {
   return AsyncWalk(context, budget).run();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

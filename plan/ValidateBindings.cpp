@@ -13,7 +13,7 @@
 #include <map>
 #include <set>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Checks a sharding of `global` and returns the type of the buffers that it gives, padding
 /// included.
@@ -349,4 +349,4 @@ MaybeError checkBindings(const PlanContext &context) {
   return checkDisjoint(context);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,11 +12,11 @@
 #include <fmt/format.h>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The bytes from one copy of a buffer to the next; a buffer in the arena has at most 2^46 bytes.
 static uint64_t strideOf(uint64_t bytes) {
-  return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
 /// The slot maps: each says something of every microbatch. Which slots they name, for each map the
@@ -68,9 +68,9 @@ static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &bu
     return error;
   if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::CACHE)
     return Error{fmt::format("unknown kind {}", static_cast<int>(buffer.kind()))};
-  if (buffer.offset() % bufferAlignment != 0)
+  if (buffer.offset() % kBufferAlignment != 0)
     return Error{
-        fmt::format("offset {} is not a multiple of {}", buffer.offset(), bufferAlignment)};
+        fmt::format("offset {} is not a multiple of {}", buffer.offset(), kBufferAlignment)};
   size_t bytes = typeOf(buffer).numBytes();
   if (buffer.offset() > program.arena_bytes() || bytes > program.arena_bytes() - buffer.offset())
     return Error{fmt::format("{} bytes at offset {} reach beyond the arena of {} bytes", bytes,
@@ -115,9 +115,9 @@ static MaybeError checkPlace(const PlanContext &context, int index) {
 
 MaybeError checkBuffers(PlanContext &context) {
   const plan::Program &program = context.program;
-  if (program.arena_bytes() > maxArenaBytes)
+  if (program.arena_bytes() > kMaxArenaBytes)
     return Error{fmt::format("the arena has {} bytes; at most {} are allowed",
-                             program.arena_bytes(), maxArenaBytes)};
+                             program.arena_bytes(), kMaxArenaBytes)};
   if (program.arena_lower_bound() > program.arena_bytes())
     return Error{fmt::format("the arena has {} bytes, fewer than its lower bound of {}",
                              program.arena_bytes(), program.arena_lower_bound())};
@@ -147,4 +147,4 @@ MaybeError checkBuffers(PlanContext &context) {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -28,7 +28,7 @@
 #include <fmt/format.h>
 #include <optional>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -273,4 +273,4 @@ Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoo
   return DataflowWalk(context, repeatsLoop, channelsOfData, budget).run();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

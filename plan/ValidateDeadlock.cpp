@@ -29,7 +29,7 @@
 #include <fmt/ranges.h>
 #include <map>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -212,4 +212,4 @@ Expected<int64_t> checkDeadlock(const std::vector<PlanContext> &programs) {
   return PipelineRun(programs).run();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

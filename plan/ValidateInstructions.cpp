@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <set>
 
-namespace dtc::runtime {
+namespace dtc {
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -266,4 +266,4 @@ MaybeError checkInstructions(const PlanContext &context) {
   return checkSchedule(context);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <map>
 
-namespace dtc::runtime {
+namespace dtc {
 
 //===----------------------------------------------------------------------===//
 // Transfers
@@ -186,4 +186,4 @@ MaybeError checkSharedBindings(const std::vector<PlanContext> &programs) {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -100,4 +100,4 @@ private:
 
 MaybeError checkWriters(const PlanContext &context) { return Writers(context).run(); }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
-/// The most steps for all programs of a plan; maxDataflowSteps are those for one.
-inline constexpr int64_t maxStepsOfAll = 4 * maxDataflowSteps;
+/// The most steps for all programs of a plan; kMaxDataflowSteps are those for one.
+inline constexpr int64_t kMaxStepsOfAll = 4 * kMaxDataflowSteps;
 
 /// Counts the steps that are taken to follow a plan. A file may be short and ask for very many: a
 /// task runs as often as the schedule names it, a transfer's tensors as often as it is started.
@@ -26,7 +26,7 @@ inline constexpr int64_t maxStepsOfAll = 4 * maxDataflowSteps;
 /// memory while it is followed, and only the time that it took adds up.
 class WorkBudget {
 public:
-  explicit WorkBudget(int64_t ofProgram = maxDataflowSteps, int64_t ofAll = maxStepsOfAll)
+  explicit WorkBudget(int64_t ofProgram = kMaxDataflowSteps, int64_t ofAll = kMaxStepsOfAll)
       : program{ofProgram}, all{ofAll} {}
 
   /// What is spent from here on is for a program of its own.
@@ -59,6 +59,6 @@ private:
   Account program, all;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_PLAN_WORKBUDGET_H

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 #include <map>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Where " (model.mlir:12:8)" ends that begins there, or `begin`.
 static size_t endOfPlace(const std::string &text, size_t begin) {
@@ -114,4 +114,4 @@ std::vector<ExplainedGroup> groupCollectives(const std::vector<ExplainedCollecti
   return result;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

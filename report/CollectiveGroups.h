@@ -11,12 +11,12 @@
 
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Groups collectives that are alike but for the number of their layer, in the order of the first
 /// of each group. See also representativeOf().
 std::vector<ExplainedGroup> groupCollectives(const std::vector<ExplainedCollective> &collectives);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_COLLECTIVEGROUPS_H

@@ -16,7 +16,7 @@
 #include <map>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 //===----------------------------------------------------------------------===//
 // Text
@@ -276,4 +276,4 @@ std::string formatExplanation(const PlanExplanation &explanation, size_t top) {
   return TextWriter(explanation, top).write();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,18 +12,18 @@
 #include <cstddef>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// How many groups of collectives are shown to people who do not say.
-inline constexpr size_t defaultExplainedGroups = 20;
+inline constexpr size_t kDefaultExplainedGroups = 20;
 
 /// Tables as text, 120 columns wide, with the `top` groups of collectives that cost most.
 std::string formatExplanation(const PlanExplanation &explanation,
-                              size_t top = defaultExplainedGroups);
+                              size_t top = kDefaultExplainedGroups);
 
 /// One JSON object with every collective of the plan; sizes in bytes, times in seconds.
 std::string explanationToJson(const PlanExplanation &explanation);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_EXPLANATIONREPORT_H

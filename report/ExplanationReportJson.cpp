@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using Json = nlohmann::ordered_json;
 
@@ -95,4 +95,4 @@ std::string explanationToJson(const PlanExplanation &explanation) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -19,7 +19,7 @@
 #include <tuple>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -271,4 +271,4 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
   return Error{text};
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

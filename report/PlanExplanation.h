@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Why bytes move, in the words of the plan's Reason. All is empty where the plan does not say.
 struct ExplainedReason {
@@ -116,6 +116,6 @@ ExplainedCollective representativeOf(const PlanExplanation &explanation,
 /// such a name is left out: each layer has its own.
 std::string layerPattern(const std::string &text, bool keepsPlaces = true);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_PLANEXPLANATION_H

@@ -16,7 +16,7 @@
 #include <iterator>
 #include <map>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// "1.5 G": a number with a decimal prefix.
 static std::string formatCount(double value) {
@@ -313,4 +313,4 @@ private:
 
 std::string formatSummary(const PlanSummary &summary) { return TextWriter(summary).write(); }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Tables as text.
 std::string formatSummary(const PlanSummary &summary);
@@ -21,6 +21,6 @@ std::string formatSummary(const PlanSummary &summary);
 /// timeline if there is one.
 std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline = nullptr);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_PLANREPORT_H

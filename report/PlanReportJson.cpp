@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using Json = nlohmann::ordered_json;
 
@@ -131,4 +131,4 @@ std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline) 
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

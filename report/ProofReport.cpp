@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace dtc::runtime {
+namespace dtc {
 
 std::string formatFacts(const PlanFacts &facts) {
   std::string text = "every value is read as it was written, by its own microbatch\n";
@@ -60,4 +60,4 @@ std::string factsToJson(const PlanFacts &facts) {
   return json.dump(2) + "\n";
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A few lines of text, each with its end of line.
 std::string formatFacts(const PlanFacts &facts);
@@ -19,6 +19,6 @@ std::string formatFacts(const PlanFacts &facts);
 /// One JSON object and an end of line. Sizes are bytes, counts are of one step of one device.
 std::string factsToJson(const PlanFacts &facts);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_PROOFREPORT_H

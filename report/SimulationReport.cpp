@@ -15,7 +15,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using Json = nlohmann::ordered_json;
 
@@ -118,7 +118,7 @@ std::string formatSimulation(const Simulation &simulation) {
                           percent(seconds, step));
   };
   row("computing", simulation.computing);
-  for (size_t c = 0; c < numKernelClasses; ++c)
+  for (size_t c = 0; c < kNumKernelClasses; ++c)
     row(fmt::format("  {}", name(static_cast<KernelClass>(c))), simulation.kernels[c]);
   row("  slowed down", simulation.slowedDown());
   for (const AxesSeconds &exposed : simulation.exposed)
@@ -139,7 +139,7 @@ std::string formatSimulation(const Simulation &simulation) {
 
 static Json kernelsToJson(const KernelSeconds &kernels) {
   Json json;
-  for (size_t c = 0; c < numKernelClasses; ++c)
+  for (size_t c = 0; c < kNumKernelClasses; ++c)
     json[name(static_cast<KernelClass>(c))] = kernels[c];
   return json;
 }
@@ -214,4 +214,4 @@ std::string simulationToJson(const Simulation &simulation) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

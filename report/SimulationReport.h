@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Tables for the console.
 std::string formatSimulation(const Simulation &simulation);
@@ -22,6 +22,6 @@ std::string simulationToJson(const Simulation &simulation);
 /// "product", "attention", "other", "optimizer", "launch".
 const char *name(KernelClass kernel);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_SIMULATIONREPORT_H

@@ -12,13 +12,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and those after
+constexpr int kComputeThread = 0, kCollectivesThread = 1, kTransfersThread = 2; // and those after
 
 class Writer {
 public:
@@ -48,11 +48,11 @@ private:
     addName(p, "process_name", 0,
             timeline.axis.empty() ? "every device" : fmt::format("{}={}", timeline.axis, p));
     add({{"name", "process_sort_index"}, {"ph", "M"}, {"pid", p}, {"args", {{"sort_index", p}}}});
-    addName(p, "thread_name", computeThread, "compute");
-    addName(p, "thread_name", collectivesThread, "collectives");
-    addName(p, "thread_name", transfersThread, "transfers");
+    addName(p, "thread_name", kComputeThread, "compute");
+    addName(p, "thread_name", kCollectivesThread, "collectives");
+    addName(p, "thread_name", kTransfersThread, "transfers");
     for (const TaskInterval &interval : timeline.programs[p])
-      addSpan(timeline.taskName(p, interval), "task", p, computeThread, interval.start,
+      addSpan(timeline.taskName(p, interval), "task", p, kComputeThread, interval.start,
               interval.end, {{"microbatch", interval.microbatch}});
     const plan::Program &program = plan.programs(static_cast<int>(p));
     for (const CollectiveInterval &interval : simulation.step.collectives[p]) {
@@ -66,8 +66,8 @@ private:
       if (auto source = static_cast<int>(instruction.source());
           source > 0 && source < plan.sources_size())
         args["source"] = plan.sources(source);
-      addSpan(dtc::runtime::name(instruction.collective().kind()), "work", p, collectivesThread,
-              interval.start, interval.end, args);
+      addSpan(name(instruction.collective().kind()), "work", p, kCollectivesThread, interval.start,
+              interval.end, args);
     }
   }
 
@@ -76,7 +76,7 @@ private:
     size_t lane = 0;
     while (lane < lanes[p].size() && lanes[p][lane] > transfer.start)
       ++lane;
-    int thread = transfersThread + static_cast<int>(lane);
+    int thread = kTransfersThread + static_cast<int>(lane);
     if (lane == lanes[p].size()) {
       lanes[p].push_back(transfer.end);
       if (lane > 0)
@@ -131,4 +131,4 @@ std::string simulationToTrace(const plan::Plan &plan, const Simulation &simulati
   return Writer(plan, simulation).run();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A simulated step in the form that dtc-run writes with --trace (see ChromeTrace.h): a process for
 /// each coordinate on the pipeline axis, with the threads "compute" (tasks), "collectives" and
@@ -19,6 +19,6 @@ namespace dtc::runtime {
 /// collectives.
 std::string simulationToTrace(const plan::Plan &plan, const Simulation &simulation);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_SIMULATIONTRACE_H

@@ -9,21 +9,21 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-namespace dtc::runtime {
+namespace dtc {
 
 const char *taskColour(plan::Task::Kind kind, size_t chunk) {
   static constexpr const char *forward[] = {"#1f5fb4", "#4a8ad4", "#153f7a", "#3d74a8"};
   static constexpr const char *backward[] = {"#2b7a3d", "#4f9a5c", "#1a5229", "#5d8a3a"};
   static constexpr const char *weight[] = {"#7a3fa8", "#9b6ac4", "#552b78", "#8a4f8f"};
-  static_assert(std::size(forward) == numTaskShades && std::size(backward) == numTaskShades &&
-                std::size(weight) == numTaskShades);
+  static_assert(std::size(forward) == kNumTaskShades && std::size(backward) == kNumTaskShades &&
+                std::size(weight) == kNumTaskShades);
   switch (kind) {
   case plan::Task::FORWARD:
-    return forward[chunk % numTaskShades];
+    return forward[chunk % kNumTaskShades];
   case plan::Task::BACKWARD:
-    return backward[chunk % numTaskShades];
+    return backward[chunk % kNumTaskShades];
   case plan::Task::WEIGHT:
-    return weight[chunk % numTaskShades];
+    return weight[chunk % kNumTaskShades];
   default:
     return "#6b6f76";
   }
@@ -67,4 +67,4 @@ std::string escapeXml(std::string_view text) {
   return result;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

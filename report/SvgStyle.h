@@ -13,10 +13,10 @@
 #include <string>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// How many chunks of a device have colours of their own; further chunks repeat the colours.
-inline constexpr size_t numTaskShades = 4;
+inline constexpr size_t kNumTaskShades = 4;
 
 /// The colour of a task, "#1f5fb4", for the chunks of a device in turn. White text is readable on
 /// all of them.
@@ -26,6 +26,6 @@ const char *taskColour(plan::Task::Kind kind, size_t chunk);
 /// characters, its own signs escaped. Names come from files and may hold any bytes.
 std::string escapeXml(std::string_view text);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_SVGSTYLE_H

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 //===----------------------------------------------------------------------===//
 // Text
@@ -28,7 +28,7 @@ namespace {
 class TextWriter {
 public:
   TextWriter(const Timeline &timeline, size_t columns)
-      : timeline(timeline), columns(std::max(columns, fewestTimelineColumns)),
+      : timeline(timeline), columns(std::max(columns, kFewestTimelineColumns)),
         shown(timeline.shown()) {}
 
   std::string write() {
@@ -268,4 +268,4 @@ Json timelineToJson(const Timeline &timeline) {
           {"transfers", transfers}};
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

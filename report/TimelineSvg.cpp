@@ -15,7 +15,7 @@
 #include <fmt/ranges.h>
 #include <iterator>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -197,7 +197,7 @@ private:
     for (plan::Task::Kind kind : {plan::Task::FORWARD, plan::Task::BACKWARD, plan::Task::WEIGHT}) {
       if (!draws(kind))
         continue;
-      for (size_t chunk = 0; chunk < std::min(chunks, numTaskShades); ++chunk)
+      for (size_t chunk = 0; chunk < std::min(chunks, kNumTaskShades); ++chunk)
         legendEntry(x, y, taskColour(kind, chunk),
                     chunks > 1 ? fmt::format("{}, chunk {}", name(kind), chunk) : name(kind));
     }
@@ -230,4 +230,4 @@ private:
 
 std::string timelineToSvg(const Timeline &timeline) { return SvgWriter(timeline).write(); }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// An SVG 1.1 document that needs nothing else: a row for each device with time to the right, a
 /// coloured box for each piece of work (its microbatch inside, all about it in its tooltip),
@@ -19,6 +19,6 @@ namespace dtc::runtime {
 /// same timeline gives the same bytes.
 std::string timelineToSvg(const Timeline &timeline);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_TIMELINESVG_H

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <set>
 
-namespace dtc::runtime {
+namespace dtc {
 
 MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &links) {
   std::set<std::string> seen;
@@ -63,4 +63,4 @@ AxisLink resolveLink(const plan::Axis &axis, const std::vector<NamedLink> &links
   return result;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

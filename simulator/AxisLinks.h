@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Where the figures of a link are from.
 enum class LinkOrigin { Assumed, Plan, Option };
@@ -36,6 +36,6 @@ MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &link
 /// the plan, and what the plan leaves open is that of kAssumedLink.
 AxisLink resolveLink(const plan::Axis &axis, const std::vector<NamedLink> &links);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_AXISLINKS_H

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 bool CollectiveStreams::passCollective(size_t p, const SimulatedStep &step) {
   Stream &stream = streams[p];
@@ -126,4 +126,4 @@ bool CollectiveStreams::finish(size_t p) {
   return false;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

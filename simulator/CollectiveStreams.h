@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Each device runs its collectives in a stream, one after the other, beside what it computes. One
 /// over the pipeline axis begins when all devices have come to it.
@@ -74,6 +74,6 @@ private:
   std::map<uint64_t, std::vector<size_t>> meetings; // who has come
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_COLLECTIVESTREAMS_H

@@ -18,7 +18,7 @@
 #include <optional>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 static bool computes(const plan::Instruction &instruction) {
   return instruction.has_kernel() || instruction.has_collective();
@@ -105,4 +105,4 @@ Expected<Timeline> simulatePlan(const plan::Plan &plan, const SimulationOptions 
   return std::move(simulation->timeline);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

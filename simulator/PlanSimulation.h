@@ -24,16 +24,16 @@
 #include "support/Error.h"
 #include "support/LinkSpeed.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// FLOPs a second of a device that nothing is known of, where a plan does not say how long a task
 /// takes. All tasks share it, so that it hardly changes the shape of a schedule, only how long
 /// transfers are beside tasks.
-inline constexpr double assumedFlopsPerSecond = 5e12;
+inline constexpr double kAssumedFlopsPerSecond = 5e12;
 
 struct SimulationOptions {
   bool rendezvous = false; ///< a send keeps its device until the receive has started
-  double flopsPerSecond = assumedFlopsPerSecond;
+  double flopsPerSecond = kAssumedFlopsPerSecond;
   /// Of the pipeline axis. What is 0 comes from the plan, and where that says nothing from
   /// kAssumedLink.
   LinkSpeed link = {};
@@ -43,6 +43,6 @@ struct SimulationOptions {
 /// error too if a transfer has no other end.
 Expected<Timeline> simulatePlan(const plan::Plan &plan, const SimulationOptions &options = {});
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_PLANSIMULATION_H

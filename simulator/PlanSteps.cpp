@@ -16,7 +16,7 @@
 #include <optional>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -214,4 +214,4 @@ Expected<StepWork> workOnCluster(const plan::Plan &plan, const Topology &topolog
   return work;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

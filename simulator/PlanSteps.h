@@ -12,7 +12,7 @@
 #include "simulator/cluster/Topology.h"
 #include "support/Error.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Every instruction of the plan's tasks with its time on the devices of a topology. Where the
 /// devices of one coordinate are of several kinds, the slowest counts. The plan is one that
@@ -20,6 +20,6 @@ namespace dtc::runtime {
 /// product does not fit its operands.
 Expected<StepWork> workOnCluster(const plan::Plan &plan, const Topology &topology);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_PLANSTEPS_H

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace dtc::runtime {
+namespace dtc {
 
 SharedResources::Resource SharedResources::addResource(double capacity) {
   resources.push_back({capacity, 0, {}});
@@ -92,4 +92,4 @@ void SharedResources::setFactor(double now, Flow flow, double factor, std::vecto
   update(now, flow, ends);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

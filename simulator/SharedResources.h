@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Flows of work through resources that they share. A flow takes a number of seconds when it is
 /// alone; a resource that is asked for more than it has gives each flow its part, and a flow goes
@@ -73,6 +73,6 @@ private:
   std::vector<Shared> resources;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_SHAREDRESOURCES_H

@@ -18,7 +18,7 @@
 #include <limits>
 #include <map>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -86,7 +86,7 @@ void addStages(const plan::Plan &plan, const StepWork &work, const Topology &top
     StageSimulation stage;
     stage.times = simulation.step.devices[p];
     for (const plan::ScheduleEntry &entry : plan.programs(static_cast<int>(p)).schedule())
-      for (size_t c = 0; c < numKernelClasses; ++c)
+      for (size_t c = 0; c < kNumKernelClasses; ++c)
         stage.kernels[c] += work.devices[p].tasks[entry.task()].kernels[c];
     const ProgramSummary &program = summary.programs[p];
     stage.memory = program.peak;
@@ -101,7 +101,7 @@ void addStages(const plan::Plan &plan, const StepWork &work, const Topology &top
     simulation.computing += stage.times.computing / stages;
     simulation.exposedTransfers += stage.times.exposedTransfers / stages;
     simulation.idle += stage.times.idle / stages;
-    for (size_t c = 0; c < numKernelClasses; ++c)
+    for (size_t c = 0; c < kNumKernelClasses; ++c)
       simulation.kernels[c] += stage.kernels[c] / stages;
     for (size_t a = 0; a < work.axes.size(); ++a)
       exposed[fmt::format("{}", fmt::join(userAxes(plan, work.axes[a]), "+"))] +=
@@ -151,4 +151,4 @@ Expected<Simulation> simulateOnCluster(const plan::Plan &plan, const cluster::Cl
   return simulation;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

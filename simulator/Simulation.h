@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 struct ClusterSimulationOptions {
   double tokens = 0; ///< of a whole training, for its days and cost; 0: not asked for
@@ -98,6 +98,6 @@ private:
 Expected<Simulation> simulateOnCluster(const plan::Plan &plan, const cluster::Cluster &cluster,
                                        const ClusterSimulationOptions &options = {});
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_SIMULATION_H

@@ -10,7 +10,7 @@
 #include <map>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 StepProgress::StepProgress(const StepWork &work) : work(work) {
   devices.resize(work.devices.size());
@@ -141,4 +141,4 @@ void StepProgress::endInterval(size_t p) {
     intervals.pop_back();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

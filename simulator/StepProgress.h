@@ -22,7 +22,7 @@
 #include <tuple>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Whose end a flow's end is.
 struct FlowOwner {
@@ -113,6 +113,6 @@ private:
   uint64_t numEvents = 0;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_STEPPROGRESS_H

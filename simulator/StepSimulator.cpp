@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -150,4 +150,4 @@ Expected<StepSimulation> simulateStep(const StepWork &work, bool keepCollectives
   return Simulator(work, keepCollectives).run();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A collective at work, or somebody who waits for one.
 struct CollectiveInterval {
@@ -51,6 +51,6 @@ struct StepSimulation {
 /// started.
 Expected<StepSimulation> simulateStep(const StepWork &work, bool keepCollectives = false);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_STEPSIMULATOR_H

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace dtc::runtime {
+namespace dtc {
 
 StepWork StepWork::ofSchedule(const plan::Plan &plan) {
   StepWork work;
@@ -57,4 +57,4 @@ double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown) {
   return simulateStep(work)->seconds;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -23,10 +23,10 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Seconds by class.
-using KernelSeconds = std::array<double, numKernelClasses>;
+using KernelSeconds = std::array<double, kNumKernelClasses>;
 
 /// The ports of a device that moving bytes keeps busy.
 enum class DevicePorts : uint8_t {
@@ -103,6 +103,6 @@ struct StepWork {
 /// nothing.
 double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_STEPWORK_H

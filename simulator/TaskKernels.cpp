@@ -12,7 +12,7 @@
 #include <set>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The buffers that a kernel reads, each once.
 static std::vector<uint32_t> distinctInputs(const plan::Program &program,
@@ -200,4 +200,4 @@ double TaskKernels::seconds(int index, const cluster::Device &device,
   return seconds + device.launch_seconds();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The kernels that a device runs for a task. Where it fuses work element by element (see
 /// cluster.proto's Device.fuses_pointwise) a kernel that works so is part of the one whose result
@@ -73,6 +73,6 @@ std::vector<uint32_t> countReaders(const plan::Program &program);
 std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
                                           const plan::KernelCall &call);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_TASKKERNELS_H

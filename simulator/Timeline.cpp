@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 template <typename Filter> static TimeSpan spanOf(const Timeline &timeline, Filter counts) {
   TimeSpan span;
@@ -145,4 +145,4 @@ const char *name(plan::Task::Kind kind) {
   }
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

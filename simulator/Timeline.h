@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A time span in which a device works on one execution of a task. An execution that waits in its
 /// middle has several, one that takes no time has one without length.
@@ -107,6 +107,6 @@ std::string describeTimeline(const Timeline &timeline);
 /// "forward", "backward", "weight", "other".
 const char *name(plan::Task::Kind kind);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_TIMELINE_H

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 TransferChannels::TransferChannels(StepProgress &progress, std::function<void(size_t)> advance)
     : progress(progress), advance(std::move(advance)), ends(progress.devices.size()) {
@@ -123,4 +123,4 @@ std::string TransferChannels::describeWait(size_t p, uint32_t transfer) const {
                      progress.executionOf(p).microbatch, end.channel);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

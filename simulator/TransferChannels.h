@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The messages between the devices of a pipeline. One is on its way when both ends have started it
 /// and, on a channel that carries one at a time, those before it have arrived.
@@ -67,6 +67,6 @@ private:
   std::map<uint32_t, Channel> channels;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_TRANSFERCHANNELS_H

@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 AtomicFile::AtomicFile(AtomicFile &&other) noexcept
     : path(std::move(other.path)), target(std::move(other.target)),
@@ -330,4 +330,4 @@ MaybeError checkWritable(const std::string &path) {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Writes to a temporary file beside the target, which commit() renames over it. Until then it has
 /// no name, where the file system can do that, so that nothing is left of a process that is killed.
@@ -95,6 +95,6 @@ MaybeError writeTextFile(const std::string &path, std::string_view text);
 /// opened, which its reader would notice.
 MaybeError checkWritable(const std::string &path);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_ATOMICFILE_H

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The product, or none if it does not fit an int64_t.
 inline std::optional<int64_t> checkedMul(int64_t a, int64_t b) {
@@ -39,6 +39,6 @@ inline std::optional<int64_t> checkedElements(std::span<const int64_t> shape) {
   return empty ? 0 : product;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_CHECKEDMATH_H

@@ -8,7 +8,7 @@
 
 #include <numeric>
 
-namespace dtc::runtime {
+namespace dtc {
 
 const char *name(CollectiveKind kind) {
   switch (kind) {
@@ -64,4 +64,4 @@ CommunicatorBytes &CommunicatorBytes::operator+=(const CommunicatorBytes &other)
   return *this;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The kinds of collectives, with the numbers of plan.proto's Collective.Kind.
 enum class CollectiveKind : int {
@@ -26,7 +26,7 @@ enum class CollectiveKind : int {
   Permute = 5
 };
 
-inline constexpr std::array allCollectiveKinds = {
+inline constexpr std::array kAllCollectiveKinds = {
     CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
     CollectiveKind::AllToAll, CollectiveKind::Permute};
 
@@ -55,7 +55,7 @@ struct CollectiveSpec {
 
 /// Bytes that a device sent, by kind of collective, and in transfers.
 struct CommunicatorBytes {
-  std::array<uint64_t, allCollectiveKinds.size()> byKind{}; // index: CollectiveKind - 1
+  std::array<uint64_t, kAllCollectiveKinds.size()> byKind{}; // index: CollectiveKind - 1
   uint64_t transfers = 0; // messages to single devices; see runtime/fabrics/Transfers.h
 
   uint64_t of(CollectiveKind kind) const { return byKind[static_cast<size_t>(kind) - 1]; }
@@ -68,6 +68,6 @@ struct CommunicatorBytes {
 /// The name that plans and reports use: "all_reduce".
 const char *name(CollectiveKind kind);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_COLLECTIVE_H

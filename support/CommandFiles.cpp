@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <tuple>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Equal for two paths of one file; nullopt where nothing can be written over. Of a file that there
 /// is not, the place where it would be made.
@@ -88,4 +88,4 @@ MaybeError CommandFiles::check() const {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// What a command reads and writes, for the check that it writes over nothing of its own. Every
 /// tool gives all its paths to one of these before it begins.
@@ -41,6 +41,6 @@ private:
   std::vector<Use> inputs, outputs;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_COMMANDFILES_H

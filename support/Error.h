@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// What went wrong, in the words the user reads: what was found, what was expected, where, and what
 /// to do. The text carries no "error: " prefix; the tool that prints it adds one.
@@ -47,6 +47,6 @@ public:
   using std::optional<Error>::optional;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_ERROR_H

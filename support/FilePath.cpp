@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace dtc::runtime {
+namespace dtc {
 
 std::string followLinks(const std::string &path) {
   namespace fs = std::filesystem;
@@ -32,4 +32,4 @@ std::string followLinks(const std::string &path) {
   return path;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

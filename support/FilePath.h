@@ -9,13 +9,13 @@
 
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The absolute path, without symbolic links, of the file that opening `path` for writing would
 /// open or make: a link to what there is not is followed too. `path` itself where that cannot be
 /// told, as of links that go in a circle.
 std::string followLinks(const std::string &path);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_FILEPATH_H

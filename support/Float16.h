@@ -17,7 +17,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The float next to `value` on the side of zero, with its last bit set if it is not `value`
 /// itself. What is rounded again, to fewer places, is then rounded as `value` would be: the last
@@ -102,6 +102,6 @@ template <> struct WideOf<BFloat16> { using Type = float; };
 template <> struct WideOf<Float16> { using Type = float; };
 template <typename T> using Wide = typename WideOf<T>::Type;
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_FLOAT16_H

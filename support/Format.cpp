@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 std::string formatBytes(uint64_t bytes) {
   static constexpr const char *units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -58,4 +58,4 @@ std::string formatDuration(double seconds) {
   return fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

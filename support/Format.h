@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// "512 B", "1.5 KiB", "3.2 GiB".
 std::string formatBytes(uint64_t bytes);
@@ -25,6 +25,6 @@ std::string formatSeconds(double seconds);
 /// A time that was measured or estimated: "0 s", "850.0 ns", "1.2 ms", "3.4 s".
 std::string formatDuration(double seconds);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_FORMAT_H

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 InputFile::InputFile(InputFile &&other) noexcept
     : filePath(std::move(other.filePath)), bytes(std::exchange(other.bytes, 0)),
@@ -66,4 +66,4 @@ MaybeError InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -14,7 +14,7 @@
 #include <span>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A regular file that stays open, and may be larger than memory. It is read and not mapped: a
 /// mapping of a file that becomes shorter ends the process.
@@ -45,6 +45,6 @@ private:
   int fd = -1;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_INPUTFILE_H

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <span>
 
-namespace dtc::runtime {
+namespace dtc {
 
 // The least first, as formatting expects them.
 static constexpr Unit kBandwidthUnits[] = {
@@ -93,4 +93,4 @@ std::string formatLinkSpeed(const LinkSpeed &speed) {
   return text;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

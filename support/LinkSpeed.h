@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The link between neighbours on a mesh axis, as plan.proto's Axis states it: 0 is unknown.
 struct LinkSpeed {
@@ -44,6 +44,6 @@ Expected<NamedLink> parseNamedLink(std::string_view text);
 /// "25 GB/s 10 us"; what is unknown is left out.
 std::string formatLinkSpeed(const LinkSpeed &speed);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_LINKSPEED_H

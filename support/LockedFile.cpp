@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 LockedFile::LockedFile(LockedFile &&other) noexcept
     : path(std::move(other.path)), madePath(std::exchange(other.madePath, {})),
@@ -117,4 +117,4 @@ MaybeError LockedFile::write(std::string_view text) {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

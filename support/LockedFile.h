@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A file that is written line by line while others may read it, but no other process that opens it
 /// in this way may write to it. The system holds the lock (flock), so that it ends with the process
@@ -46,6 +46,6 @@ private:
   int fd = -1;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_LOCKEDFILE_H

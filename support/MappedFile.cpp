@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : filePath(std::move(other.filePath)), begin(std::exchange(other.begin, nullptr)),
@@ -59,4 +59,4 @@ Expected<MappedFile> MappedFile::open(const std::string &path) {
   return file;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A regular file mapped for reading. The file must not shrink while it is mapped.
 class MappedFile {
@@ -38,6 +38,6 @@ private:
   size_t length = 0;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_MAPPEDFILE_H

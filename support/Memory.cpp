@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 //===----------------------------------------------------------------------===//
 // Limits
@@ -158,4 +158,4 @@ MaybeError PageMemory::populate(size_t offset, size_t bytes) {
   return std::nullopt;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// How much memory there is, and what says so.
 struct MemoryLimit {
@@ -52,6 +52,6 @@ private:
   size_t length = 0;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_MEMORY_H

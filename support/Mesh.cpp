@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace dtc::runtime {
+namespace dtc {
 
 Mesh::Mesh(std::vector<MeshAxis> axes) : meshAxes(std::move(axes)), strides(meshAxes.size(), 0) {
   for (size_t i = meshAxes.size(); i-- > 0;) {
@@ -109,4 +109,4 @@ int64_t Mesh::firstReplica(int64_t device, const std::vector<std::string> &axes)
   return first;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

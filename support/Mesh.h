@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// One axis of the mesh. A temporal axis counts microbatches and has no devices. Devices with
 /// different coordinates on the pipeline axis, of which there is at most one, run different
@@ -67,6 +67,6 @@ private:
   int64_t deviceCount = 1;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_MESH_H

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Longer words are not compared: the time grows with the product of the lengths.
-static constexpr size_t longestWord = 64;
+static constexpr size_t kLongestWord = 64;
 
 /// Names that an error message lists.
-static constexpr size_t mostNames = 32;
+static constexpr size_t kMostNames = 32;
 
 /// How many letters must be added, removed, replaced or exchanged with the next one to make one
 /// word the other: the "optimal string alignment", by the rows of its table (Damerau 1964).
@@ -40,12 +40,12 @@ static size_t editDistance(std::string_view a, std::string_view b) {
 
 std::string nearestName(std::string_view word, std::span<const std::string> names) {
   std::string nearest;
-  if (word.size() > longestWord)
+  if (word.size() > kLongestWord)
     return nearest;
   // A word of which no letter is kept is no misspelling.
   size_t limit = std::max<size_t>(2, word.size() / 3);
   for (const std::string &name : names) {
-    if (name.size() > longestWord)
+    if (name.size() > kLongestWord)
       continue;
     size_t distance = editDistance(word, name);
     if (distance > limit || distance >= std::max(word.size(), name.size()))
@@ -65,10 +65,10 @@ std::string didYouMean(std::string_view word, std::span<const std::string> names
 
 std::string quoteNames(std::span<const std::string> names) {
   std::string text;
-  for (size_t i = 0; i < std::min(names.size(), mostNames); ++i)
+  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
     text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", names[i]);
-  if (names.size() > mostNames)
-    text += fmt::format(" and {} more", names.size() - mostNames);
+  if (names.size() > kMostNames)
+    text += fmt::format(" and {} more", names.size() - kMostNames);
   return text;
 }
 
@@ -78,4 +78,4 @@ std::string listSome(std::span<const std::string> names) {
                      names.size() > shown ? ", ..." : "");
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

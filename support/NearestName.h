@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The first of those names that are nearest to `word`, counted in letters to add, remove, replace
 /// or exchange with the next one. Empty where none is near: more than two letters off, or more than
@@ -27,6 +27,6 @@ std::string quoteNames(std::span<const std::string> names);
 /// `a, b, c, d, ...`: the first names.
 std::string listSome(std::span<const std::string> names);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_NEARESTNAME_H

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace dtc::runtime {
+namespace dtc {
 
 uint64_t fnv1a(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -41,4 +41,4 @@ std::array<float, 4> symmetricUniform(const PhiloxCounter &words) {
   return values;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

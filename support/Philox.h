@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
@@ -57,6 +57,6 @@ std::array<float, 4> boxMuller(const PhiloxCounter &words);
 /// Four values on [-1, 1) from one block of words.
 std::array<float, 4> symmetricUniform(const PhiloxCounter &words);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_PHILOX_H

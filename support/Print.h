@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Prints as fmt::print does, but throws nothing where a stream cannot be written, as to a terminal
 /// that was closed: std::ferror tells.
@@ -22,6 +22,6 @@ void printTo(std::FILE *to, fmt::format_string<Args...> format, Args &&...args) 
   std::fwrite(text.data(), 1, text.size(), to);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_PRINT_H

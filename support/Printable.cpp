@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <iterator>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 struct Character {
@@ -87,4 +87,4 @@ std::string printableMessage(std::string_view message) {
   return escape(message, [](std::string_view rest) { return rest.starts_with("\n  "); });
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A text for one line. Control characters, line breaks, characters that change the direction of
 /// writing and bytes that are no UTF-8 are written out: "\n", "\x1B", "\u202E", "\xFF". All else,
@@ -30,6 +30,6 @@ std::string printableLines(std::string_view text);
 /// with two spaces. Other line breaks come from names and are written out.
 std::string printableMessage(std::string_view message);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_PRINTABLE_H

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 std::optional<double> parseQuantity(std::string_view text, std::span<const Unit> units) {
   // from_chars would take "inf" and "-1" too.
@@ -57,4 +57,4 @@ Expected<uint64_t> parseByteSize(std::string_view text) {
   return static_cast<uint64_t>(*bytes);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

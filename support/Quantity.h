@@ -14,7 +14,7 @@
 #include <span>
 #include <string_view>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A unit and how many of the base unit it has: {"kB", 1e3}.
 struct Unit {
@@ -30,6 +30,6 @@ std::optional<double> parseQuantity(std::string_view text, std::span<const Unit>
 /// dropped.
 Expected<uint64_t> parseByteSize(std::string_view text);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_QUANTITY_H

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Whether the text of such a file is read.
 static MaybeError checkMode(int fd, mode_t mode) {
@@ -39,9 +39,9 @@ static Expected<std::string> readOpenFile(int fd, bool isStandardInput) {
     ssize_t count = read(fd, text.data() + length, step);
     text.resize(length + (count > 0 ? static_cast<size_t>(count) : 0));
     if (count > 0) {
-      if (!S_ISREG(status.st_mode) && text.size() > maxStreamedBytes)
+      if (!S_ISREG(status.st_mode) && text.size() > kMaxStreamedBytes)
         return Error{fmt::format("a pipe may have {}, and it has more; write it to a file",
-                                 formatBytes(maxStreamedBytes))};
+                                 formatBytes(kMaxStreamedBytes))};
     } else if (count == 0) {
       if (text.empty() && S_ISFIFO(status.st_mode) && !isStandardInput)
         return Error{"nobody writes to the pipe"};
@@ -68,4 +68,4 @@ Expected<std::string> readText(const std::string &path) {
   return text;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

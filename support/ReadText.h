@@ -12,16 +12,16 @@
 #include <cstddef>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The most that is read from what is no regular file, and so may have no end.
-inline constexpr size_t maxStreamedBytes = size_t{256} << 20;
+inline constexpr size_t kMaxStreamedBytes = size_t{256} << 20;
 
 /// Reads a text to its end; "-" is the standard input. Pipes, sockets and terminals are read too,
 /// to a limit. Other devices and folders are errors, and so is a named pipe that nobody writes to,
 /// which would be waited for without end. The error names the path.
 Expected<std::string> readText(const std::string &path);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_READTEXT_H

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The elements for which each of `blocks` shards of a dimension of `size` elements has room,
 /// padding included. Rounding up axis by axis gives the same number as rounding up once, so that
@@ -54,6 +54,6 @@ struct ShardExtent {
   bool operator==(const ShardExtent &) const = default;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_SHARDEXTENT_H

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Thrown where a thread cannot start. what() is for the user.
 class ThreadStartError : public std::runtime_error {
@@ -33,6 +33,6 @@ template <typename Body> std::thread startThread(const std::string &name, Body b
   }
 }
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_STARTTHREAD_H

@@ -8,7 +8,7 @@
 
 #include "support/Float16.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 size_t byteWidth(DType dtype) {
   switch (dtype) {
@@ -107,4 +107,4 @@ void setElement(HostTensor &tensor, int64_t index, double value) {
   }
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Element types, with the numbers of plan.proto's DType.
 enum class DType : int { F32 = 1, F64 = 2, I32 = 3, Bool = 4, BF16 = 5, F16 = 6 };
@@ -61,6 +61,6 @@ double elementAt(const HostTensor &tensor, int64_t index);
 /// it, and must hold it; a bool becomes whether it is not zero.
 void setElement(HostTensor &tensor, int64_t index, double value);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_TENSOR_H

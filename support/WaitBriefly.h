@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Waits like `changed.wait(lock, condition)`, but stays awake at first: devices that do the same
 /// come to a collective within parts of a millisecond. To put a thread to sleep and to wake it
@@ -31,6 +31,6 @@ void waitBriefly(std::condition_variable &changed, std::unique_lock<std::mutex> 
   changed.wait(lock, condition);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SUPPORT_WAITBRIEFLY_H

@@ -21,7 +21,7 @@ namespace dtc {
 
 /// Prints an error as every tool does, and returns the exit status of a failure.
 inline int fail(const std::string &message) {
-  std::fprintf(stderr, "error: %s\n", runtime::printableMessage(message).c_str());
+  std::fprintf(stderr, "error: %s\n", printableMessage(message).c_str());
   return 1;
 }
 

@@ -31,9 +31,7 @@ public:
   }
 
 private:
-  void write_impl(const char *data, size_t size) override {
-    os << runtime::printableLines({data, size});
-  }
+  void write_impl(const char *data, size_t size) override { os << printableLines({data, size}); }
   uint64_t current_pos() const override { return os.tell(); }
 
   llvm::raw_ostream &os;

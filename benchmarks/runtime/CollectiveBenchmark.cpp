@@ -17,6 +17,7 @@
 #include <cstring>
 #include <deque>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {

@@ -17,6 +17,7 @@
 
 #include <benchmark/benchmark.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {
@@ -103,13 +104,13 @@ void copyFloats(benchmark::State &state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-constexpr DType types[] = {DType::F32, DType::BF16, DType::F16};
+constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::F16};
 
 void productSizes(benchmark::internal::Benchmark *b) {
   const std::vector<int64_t> shapes[] = {
       {32, 32, 32}, {128, 128, 64}, {512, 512, 512}, {1024, 1024, 1024}, {4096, 1024, 1024}};
   for (std::vector<int64_t> shape : shapes)
-    for (DType type : types) {
+    for (DType type : kTypes) {
       std::vector<int64_t> arguments = shape;
       arguments.push_back(static_cast<int64_t>(type));
       b->Args(arguments);
@@ -118,7 +119,7 @@ void productSizes(benchmark::internal::Benchmark *b) {
 }
 
 void attentionSizes(benchmark::internal::Benchmark *b) {
-  for (DType type : types)
+  for (DType type : kTypes)
     b->Args({512, static_cast<int64_t>(type)});
   b->ArgNames({"positions", "type"})->Unit(benchmark::kMillisecond);
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {
@@ -111,47 +112,47 @@ void runOnGpu(benchmark::State &state, const CaseOf &caseOf, DType dtype) {
 }
 
 // GPT-2 124M: 16 sequences of 1024 tokens.
-constexpr int64_t tokens = 16 * 1024, width = 768, vocabulary = 50257;
+constexpr int64_t kTokens = 16 * 1024, kWidth = 768, kVocabulary = 50257;
 
 Case add(DType dtype) {
-  TensorType x{dtype, {tokens, width}};
+  TensorType x{dtype, {kTokens, kWidth}};
   return {{"add", {x, x}, {x}, {}, {}}};
 }
 Case addRow(DType dtype) {
-  TensorType x{dtype, {tokens, 4 * width}}, row{dtype, {4 * width}};
+  TensorType x{dtype, {kTokens, 4 * kWidth}}, row{dtype, {4 * kWidth}};
   return {{"add", {x, row}, {x}, {{"rhs_dims", std::vector<int64_t>{1}}}, {}}};
 }
 Case gelu(DType dtype) {
-  TensorType x{dtype, {tokens, 4 * width}};
+  TensorType x{dtype, {kTokens, 4 * kWidth}};
   return {{"gelu", {x}, {x}, {{"approximate", std::string("tanh")}}, {}}};
 }
 Case layerNorm(DType dtype) {
-  TensorType x{dtype, {tokens, width}}, row{dtype, {width}}, statistic{DType::F32, {tokens}};
+  TensorType x{dtype, {kTokens, kWidth}}, row{dtype, {kWidth}}, statistic{DType::F32, {kTokens}};
   return {{"layer_norm", {x, row, row}, {x, statistic, statistic}, {{"eps", 1e-5}}, {}}};
 }
 Case layerNormGrad(DType dtype) {
-  TensorType x{dtype, {tokens, width}}, row{dtype, {width}}, statistic{DType::F32, {tokens}};
-  TensorType sum{DType::F32, {width}};
+  TensorType x{dtype, {kTokens, kWidth}}, row{dtype, {kWidth}}, statistic{DType::F32, {kTokens}};
+  TensorType sum{DType::F32, {kWidth}};
   return {{"layer_norm_grad", {x, row, statistic, statistic, x}, {x, sum, sum}, {}, {}}};
 }
 Case crossEntropy(DType dtype) {
-  TensorType logits{dtype, {tokens / 4, vocabulary}}, row{DType::F32, {tokens / 4}};
-  return {{"cross_entropy", {logits, {DType::I32, {tokens / 4}}}, {row, row}, {}, {}}};
+  TensorType logits{dtype, {kTokens / 4, kVocabulary}}, row{DType::F32, {kTokens / 4}};
+  return {{"cross_entropy", {logits, {DType::I32, {kTokens / 4}}}, {row, row}, {}, {}}};
 }
 Case embeddingGrad(DType dtype) {
-  TensorType rows{dtype, {tokens, width}}, table{DType::F32, {vocabulary, width}};
-  return {{"embedding_grad", {{DType::I32, {tokens}}, rows}, {table}, {}, {}}};
+  TensorType rows{dtype, {kTokens, kWidth}}, table{DType::F32, {kVocabulary, kWidth}};
+  return {{"embedding_grad", {{DType::I32, {kTokens}}, rows}, {table}, {}, {}}};
 }
 Case sumRows(DType dtype) {
-  TensorType x{dtype, {tokens, width}};
+  TensorType x{dtype, {kTokens, kWidth}};
   return {{"reduce",
            {x},
-           {{DType::F32, {width}}},
+           {{DType::F32, {kWidth}}},
            {{"kind", std::string("sum")}, {"dims", std::vector<int64_t>{0}}},
            {}}};
 }
 Case adamW(DType) {
-  TensorType p{DType::F32, {vocabulary, width}}, scalar{DType::F32, {}}, flag{DType::Bool, {}};
+  TensorType p{DType::F32, {kVocabulary, kWidth}}, scalar{DType::F32, {}}, flag{DType::Bool, {}};
   return {{"adamw",
            {p, p, p, p, scalar, scalar, scalar, flag},
            {p, p, p},
@@ -159,9 +160,10 @@ Case adamW(DType) {
            {}}};
 }
 Case linear(DType dtype) {
-  TensorType x{dtype, {tokens, width}}, w{dtype, {width, 4 * width}}, y{dtype, {tokens, 4 * width}};
+  TensorType x{dtype, {kTokens, kWidth}}, w{dtype, {kWidth, 4 * kWidth}},
+      y{dtype, {kTokens, 4 * kWidth}};
   return {{"einsum", {x, w}, {y}, {{"equation", std::string("td,df->tf")}}, {}},
-          2.0 * tokens * width * 4 * width};
+          2.0 * kTokens * kWidth * 4 * kWidth};
 }
 
 } // namespace

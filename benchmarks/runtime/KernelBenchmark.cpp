@@ -16,16 +16,17 @@
 #include <benchmark/benchmark.h>
 #include <functional>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {
 
-constexpr int64_t width = 1024;
+constexpr int64_t kWidth = 1024;
 
 using SignatureOf = std::function<KernelSignature(const TensorType &x)>;
 
 void runKernel(benchmark::State &state, const SignatureOf &signatureOf) {
-  TensorType x{static_cast<DType>(state.range(1)), {state.range(0), width}};
+  TensorType x{static_cast<DType>(state.range(1)), {state.range(0), kWidth}};
   Expected<KernelRun> kernel = KernelRun::create(*createCpuBackend(), signatureOf(x));
   if (!kernel) {
     state.SkipWithError(kernel.error().message.c_str());
@@ -39,7 +40,7 @@ void runKernel(benchmark::State &state, const SignatureOf &signatureOf) {
 }
 
 TensorType rowsOf(const TensorType &x) { return {wideType(x.dtype), {x.shape[0]}}; }
-TensorType parameterOf(const TensorType &x) { return {x.dtype, {width}}; }
+TensorType parameterOf(const TensorType &x) { return {x.dtype, {kWidth}}; }
 
 KernelSignature add(const TensorType &x) { return {"add", {x, x}, {x}, {}, {}}; }
 KernelSignature addRow(const TensorType &x) {
@@ -59,7 +60,7 @@ KernelSignature softmax(const TensorType &x) { return {"softmax", {x}, {x}, {}, 
 KernelSignature sumRows(const TensorType &x) {
   return {"reduce",
           {x},
-          {{wideType(x.dtype), {width}}},
+          {{wideType(x.dtype), {kWidth}}},
           {{"kind", "sum"}, {"dims", std::vector<int64_t>{0}}},
           {}};
 }

@@ -19,7 +19,7 @@ static bool isPrefix(ArrayRef<unsigned> prefix, ArrayRef<unsigned> list) {
   return prefix.size() <= list.size() && list.take_front(prefix.size()) == prefix;
 }
 
-FactorAxes dtc::mergeFactorAxes(const Mesh &mesh, const ShardingRule &rule,
+FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                                 ArrayRef<FactorTensor> tensors) {
   struct Candidate {
     AxisList axes;
@@ -79,7 +79,7 @@ namespace {
 using Wishes = SmallVector<SmallVector<AxisList, 2>>;
 } // namespace
 
-static Wishes collectWishes(const Mesh &mesh, const ShardingRule &rule,
+static Wishes collectWishes(const LinkedMesh &mesh, const ShardingRule &rule,
                             ArrayRef<FactorTensor> tensors, const FactorAxes &committed) {
   llvm::SmallBitVector taken(mesh.axes.size());
   for (const AxisList &axes : committed)
@@ -103,7 +103,7 @@ static Wishes collectWishes(const Mesh &mesh, const ShardingRule &rule,
   return wishes;
 }
 
-FactorAgreement dtc::agreeOnFactorAxes(const Mesh &mesh, const ShardingRule &rule,
+FactorAgreement dtc::agreeOnFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                                        ArrayRef<FactorTensor> tensors,
                                        const FactorAxes &committed) {
   FactorAgreement result{committed};
@@ -148,7 +148,7 @@ static dist::ReductionKind toKind(FactorReduction reduction) {
   }
 }
 
-std::optional<Layout> dtc::producedLayout(const Mesh &mesh, const ShardingRule &rule,
+std::optional<Layout> dtc::producedLayout(const LinkedMesh &mesh, const ShardingRule &rule,
                                           const TensorFactors &result, const FactorAxes &axes) {
   std::optional<Layout> layout = layoutFromFactors(mesh, rule, result, axes);
   if (!layout)
@@ -171,8 +171,9 @@ std::optional<Layout> dtc::producedLayout(const Mesh &mesh, const ShardingRule &
   return layout;
 }
 
-double dtc::strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const ShardingRule &rule,
-                            ArrayRef<FactorTensor> tensors, const FactorAxes &axes, double flops) {
+double dtc::strategySeconds(const LinkedMesh &mesh, ReshardPlanner &planner,
+                            const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
+                            const FactorAxes &axes, double flops) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
   double moving = 0, localBytes = 0, shards = 1;
   for (const AxisList &list : axes)
@@ -214,7 +215,7 @@ double dtc::strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const Sha
   return moving + std::max(flops / shards / mesh.deviceFlops, localBytes / mesh.deviceBandwidth);
 }
 
-FactorSettlement dtc::settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner,
+FactorSettlement dtc::settleFactorAxes(const LinkedMesh &mesh, ReshardPlanner &planner,
                                        const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
                                        const FactorAxes &committed, double flops) {
   // For each factor: what tensors want, from the longest to nothing more than what is decided.
@@ -286,7 +287,7 @@ FactorSettlement dtc::settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner
   return best;
 }
 
-void dtc::dropInexpressible(const Mesh &mesh, const ShardingRule &rule,
+void dtc::dropInexpressible(const LinkedMesh &mesh, const ShardingRule &rule,
                             ArrayRef<FactorTensor> tensors, FactorAxes &axes) {
   // Giving one up can do that to another tensor, hence the loop.
   for (bool changed = true; changed;) {
@@ -311,8 +312,9 @@ void dtc::dropInexpressible(const Mesh &mesh, const ShardingRule &rule,
   }
 }
 
-bool dtc::extendLayout(const Mesh &mesh, const ShardingRule &rule, const TensorFactors &tensor,
-                       const FactorAxes &axes, Layout &layout, ArrayRef<bool> closed) {
+bool dtc::extendLayout(const LinkedMesh &mesh, const ShardingRule &rule,
+                       const TensorFactors &tensor, const FactorAxes &axes, Layout &layout,
+                       ArrayRef<bool> closed) {
   bool changed = false;
   for (auto [index, dim, factors] : llvm::enumerate(layout.dims, tensor)) {
     if (!closed.empty() && closed[index])

@@ -37,7 +37,7 @@ struct FactorTensor {
 ///  * An axis splits one factor only; the factor of heavier tensors keeps it.
 ///
 /// The result depends on the arguments alone; ties go to the tensor and the factor that come first.
-FactorAxes mergeFactorAxes(const Mesh &mesh, const ShardingRule &rule,
+FactorAxes mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                            llvm::ArrayRef<FactorTensor> tensors);
 
 /// What the tensors of an op agree on.
@@ -49,7 +49,7 @@ struct FactorAgreement {
 
 /// Extends `committed`, what is decided for the op, by what no tensor contradicts. An axis that
 /// `committed` uses is lost for other factors, without a conflict.
-FactorAgreement agreeOnFactorAxes(const Mesh &mesh, const ShardingRule &rule,
+FactorAgreement agreeOnFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                                   llvm::ArrayRef<FactorTensor> tensors,
                                   const FactorAxes &committed);
 
@@ -65,7 +65,7 @@ struct FactorSettlement {
 /// combination that splits more, then to the one whose requests come first. Beyond kMaxCombinations
 /// of them the choice is that of mergeFactorAxes, or only what no tensor contradicts where that
 /// would go back on `committed`.
-FactorSettlement settleFactorAxes(const Mesh &mesh, ReshardPlanner &planner,
+FactorSettlement settleFactorAxes(const LinkedMesh &mesh, ReshardPlanner &planner,
                                   const ShardingRule &rule, llvm::ArrayRef<FactorTensor> tensors,
                                   const FactorAxes &committed, double flops);
 inline constexpr size_t kMaxCombinations = 512;
@@ -73,24 +73,24 @@ inline constexpr size_t kMaxCombinations = 512;
 /// An estimate of the seconds that an op takes whose factors are split by `axes`: bringing its
 /// operands from their layouts to those that it needs, computing one shard, and bringing its
 /// results, sums completed, to their layouts. Infinite where that is impossible.
-double strategySeconds(const Mesh &mesh, ReshardPlanner &planner, const ShardingRule &rule,
+double strategySeconds(const LinkedMesh &mesh, ReshardPlanner &planner, const ShardingRule &rule,
                        llvm::ArrayRef<FactorTensor> tensors, const FactorAxes &axes, double flops);
 
 /// The layouts of an op's result whose factors are split by `axes`: what the op computes, partial
 /// over the axes of factors that the result lacks.
-std::optional<Layout> producedLayout(const Mesh &mesh, const ShardingRule &rule,
+std::optional<Layout> producedLayout(const LinkedMesh &mesh, const ShardingRule &rule,
                                      const TensorFactors &result, const FactorAxes &axes);
 
 /// Gives up axes that no list of equal blocks can express for some tensor of the op: a minor factor
 /// of a dimension can be split only where the major ones are split completely, and a factor that
 /// shares a dimension only by axes that divide it.
-void dropInexpressible(const Mesh &mesh, const ShardingRule &rule,
+void dropInexpressible(const LinkedMesh &mesh, const ShardingRule &rule,
                        llvm::ArrayRef<FactorTensor> tensors, FactorAxes &axes);
 
 /// Extends the dimensions of `layout` to what `axes` asks of the tensor, where that only appends
 /// axes that the tensor does not use yet. Dimensions whose entry in `closed` is true stay as they
 /// are. Returns whether anything changed.
-bool extendLayout(const Mesh &mesh, const ShardingRule &rule, const TensorFactors &tensor,
+bool extendLayout(const LinkedMesh &mesh, const ShardingRule &rule, const TensorFactors &tensor,
                   const FactorAxes &axes, Layout &layout, llvm::ArrayRef<bool> closed = {});
 
 } // namespace dtc

@@ -14,14 +14,14 @@
 using namespace mlir;
 using namespace dtc;
 
-std::optional<unsigned> Mesh::find(StringRef axis) const {
+std::optional<unsigned> LinkedMesh::find(StringRef axis) const {
   for (auto [index, known] : llvm::enumerate(axes))
     if (known.name == axis)
       return index;
   return std::nullopt;
 }
 
-AxisList Mesh::findAll(StringRef axis) const {
+AxisList LinkedMesh::findAll(StringRef axis) const {
   if (std::optional<unsigned> found = find(axis))
     return {*found};
   AxisList parts;
@@ -31,46 +31,46 @@ AxisList Mesh::findAll(StringRef axis) const {
   return parts;
 }
 
-int64_t Mesh::product(ArrayRef<unsigned> list) const {
+int64_t LinkedMesh::product(ArrayRef<unsigned> list) const {
   int64_t result = 1;
   for (unsigned axis : list)
     result *= axes[axis].size;
   return result;
 }
 
-int64_t Mesh::localSize(int64_t size, ArrayRef<unsigned> list) const {
+int64_t LinkedMesh::localSize(int64_t size, ArrayRef<unsigned> list) const {
   int64_t shards = product(list);
   return (size + shards - 1) / shards;
 }
 
-bool Mesh::divides(int64_t size, ArrayRef<unsigned> list) const {
+bool LinkedMesh::divides(int64_t size, ArrayRef<unsigned> list) const {
   return size % product(list) == 0;
 }
 
-bool Mesh::splitsInRankOrder(int64_t size, ArrayRef<unsigned> list) const {
+bool LinkedMesh::splitsInRankOrder(int64_t size, ArrayRef<unsigned> list) const {
   return list.empty() || divides(localSize(size, list.front()), list.drop_front());
 }
 
-std::optional<unsigned> Mesh::pipelineAxis() const {
-  const auto *it = llvm::find_if(axes, [](const MeshAxis &axis) { return axis.pipeline; });
+std::optional<unsigned> LinkedMesh::pipelineAxis() const {
+  const auto *it = llvm::find_if(axes, [](const LinkedAxis &axis) { return axis.pipeline; });
   return it == axes.end() ? std::nullopt : std::optional<unsigned>(it - axes.begin());
 }
 
-std::optional<unsigned> Mesh::temporalAxis() const {
+std::optional<unsigned> LinkedMesh::temporalAxis() const {
   for (auto [index, axis] : llvm::enumerate(axes))
     if (axis.temporal)
       return index;
   return std::nullopt;
 }
 
-runtime::GroupShape Mesh::groupOver(llvm::ArrayRef<unsigned> list) const {
-  llvm::SmallVector<runtime::GroupAxis, 8> group;
+GroupShape LinkedMesh::groupOver(llvm::ArrayRef<unsigned> list) const {
+  llvm::SmallVector<GroupAxis, 8> group;
   for (unsigned axis : list)
     group.push_back({axes[axis].size, {axes[axis].bandwidth, axes[axis].latency}});
-  return runtime::GroupShape::ofTorus(group);
+  return GroupShape::ofTorus(group);
 }
 
-std::string Mesh::str(ArrayRef<unsigned> list) const {
+std::string LinkedMesh::str(ArrayRef<unsigned> list) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "{";
@@ -83,20 +83,20 @@ bool Layout::isShardedOver(unsigned axis) const {
   return llvm::any_of(dims, [&](const AxisList &dim) { return llvm::is_contained(dim, axis); });
 }
 
-SmallVector<int64_t> Layout::localShape(const Mesh &mesh, ArrayRef<int64_t> shape) const {
+SmallVector<int64_t> Layout::localShape(const LinkedMesh &mesh, ArrayRef<int64_t> shape) const {
   SmallVector<int64_t> local;
   for (auto [size, dim] : llvm::zip_equal(shape, dims))
     local.push_back(mesh.localSize(size, dim));
   return local;
 }
 
-bool Layout::divides(const Mesh &mesh, ArrayRef<int64_t> shape) const {
+bool Layout::divides(const LinkedMesh &mesh, ArrayRef<int64_t> shape) const {
   return llvm::all_of(llvm::zip_equal(shape, dims), [&](const auto &entry) {
     return mesh.divides(std::get<0>(entry), std::get<1>(entry));
   });
 }
 
-std::string Layout::str(const Mesh &mesh) const {
+std::string Layout::str(const LinkedMesh &mesh) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "[";
@@ -107,7 +107,7 @@ std::string Layout::str(const Mesh &mesh) const {
   return text;
 }
 
-std::optional<Layout> dtc::layoutFromFactors(const Mesh &mesh, const ShardingRule &rule,
+std::optional<Layout> dtc::layoutFromFactors(const LinkedMesh &mesh, const ShardingRule &rule,
                                              const TensorFactors &tensor, const FactorAxes &axes) {
   Layout layout = Layout::replicated(tensor.size());
   for (auto [dim, factors] : llvm::zip_equal(layout.dims, tensor)) {
@@ -122,7 +122,7 @@ std::optional<Layout> dtc::layoutFromFactors(const Mesh &mesh, const ShardingRul
   return layout;
 }
 
-unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
+unsigned dtc::factorsFromDim(const LinkedMesh &mesh, const ShardingRule &rule,
                              ArrayRef<unsigned> dimFactors, ArrayRef<unsigned> dimAxes,
                              FactorAxes &axes) {
   if (dimFactors.size() == 1) {
@@ -144,7 +144,7 @@ unsigned dtc::factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
   return taken;
 }
 
-bool Mesh::leavesEmptyShards(int64_t size, ArrayRef<unsigned> list) const {
+bool LinkedMesh::leavesEmptyShards(int64_t size, ArrayRef<unsigned> list) const {
   // The last shard of the last has the fewest elements.
   int64_t room = size;
   for (unsigned axis : list) {
@@ -158,12 +158,12 @@ int64_t dtc::elementBytes(Type tensor) {
   return std::max(8u, cast<RankedTensorType>(tensor).getElementTypeBitWidth()) / 8;
 }
 
-Mesh dtc::getMesh(dist::MeshOp op) {
-  Mesh mesh;
+LinkedMesh dtc::getMesh(dist::MeshOp op) {
+  LinkedMesh mesh;
   mesh.name = op.getSymName().str();
   for (auto axis : op.getAxes().getAsRange<dist::AxisAttr>()) {
     mesh.axes.push_back({axis.getName().str(), axis.getSize(), axis.getTemporal()});
-    MeshAxis &added = mesh.axes.back();
+    LinkedAxis &added = mesh.axes.back();
     if (axis.getBandwidth() && axis.getBandwidth().getValueAsDouble() > 0)
       added.bandwidth = axis.getBandwidth().getValueAsDouble();
     if (axis.getLatency() && axis.getLatency().getValueAsDouble() > 0)
@@ -179,7 +179,7 @@ Mesh dtc::getMesh(dist::MeshOp op) {
   return mesh;
 }
 
-Layout dtc::getLayout(const Mesh &mesh, dist::ShardingAttr attr) {
+Layout dtc::getLayout(const LinkedMesh &mesh, dist::ShardingAttr attr) {
   auto list = [&](ArrayAttr axes) {
     AxisList result;
     for (StringAttr name : axes.getAsRange<StringAttr>())
@@ -195,7 +195,7 @@ Layout dtc::getLayout(const Mesh &mesh, dist::ShardingAttr attr) {
   return layout;
 }
 
-dist::ShardingAttr dtc::toAttr(MLIRContext *context, const Mesh &mesh, const Layout &layout) {
+dist::ShardingAttr dtc::toAttr(MLIRContext *context, const LinkedMesh &mesh, const Layout &layout) {
   Builder b(context);
   auto list = [&](ArrayRef<unsigned> axes) -> Attribute {
     SmallVector<Attribute> names;

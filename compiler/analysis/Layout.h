@@ -25,7 +25,7 @@
 
 namespace dtc {
 
-/// Indices into Mesh::axes, coarsest first.
+/// Indices into LinkedMesh::axes, coarsest first.
 using AxisList = llvm::SmallVector<unsigned, 2>;
 
 /// The assumed rates of a device where none are given: about half of what an NVIDIA A100 does (its
@@ -33,19 +33,19 @@ using AxisList = llvm::SmallVector<unsigned, 2>;
 inline constexpr double kDefaultDeviceFlops = 150e12;     ///< a second
 inline constexpr double kDefaultDeviceBandwidth = 1.5e12; ///< of the memory, bytes a second
 
-struct MeshAxis {
+struct LinkedAxis {
   std::string name;
   int64_t size = 1;
   bool temporal = false;
-  double bandwidth = runtime::kAssumedLink.bandwidth; ///< > 0, bytes a second in each direction
-  double latency = runtime::kAssumedLink.latency;     ///< seconds before the first byte
+  double bandwidth = kAssumedLink.bandwidth; ///< > 0, bytes a second in each direction
+  double latency = kAssumedLink.latency;     ///< seconds before the first byte
   std::string partOf = {}; ///< the axis that the user knows, if this is a part of it
   bool pipeline = false;   ///< devices along it work on different stages; it splits no tensor
 };
 
-struct Mesh {
+struct LinkedMesh {
   std::string name;
-  llvm::SmallVector<MeshAxis> axes;
+  llvm::SmallVector<LinkedAxis> axes;
   double deviceFlops = kDefaultDeviceFlops;         ///< a second, of one device
   double deviceBandwidth = kDefaultDeviceBandwidth; ///< bytes a second, of one device's memory
 
@@ -72,7 +72,7 @@ struct Mesh {
   bool isTemporal(unsigned axis) const { return axes[axis].temporal; }
   /// The devices of a group over `list`, as collectiveTime() takes them: a torus, since all that is
   /// known are the links of the axes.
-  runtime::GroupShape groupOver(llvm::ArrayRef<unsigned> list) const;
+  GroupShape groupOver(llvm::ArrayRef<unsigned> list) const;
   /// {"dp", "tp"}
   std::string str(llvm::ArrayRef<unsigned> list) const;
 };
@@ -97,10 +97,11 @@ struct Layout {
   /// The same without partial axes.
   Layout complete() const { return {dims, {}, {}}; }
   /// The shape of one shard, padding included: sizes are rounded up.
-  llvm::SmallVector<int64_t> localShape(const Mesh &mesh, llvm::ArrayRef<int64_t> shape) const;
+  llvm::SmallVector<int64_t> localShape(const LinkedMesh &mesh,
+                                        llvm::ArrayRef<int64_t> shape) const;
   /// Whether no dimension of `shape` is padded.
-  bool divides(const Mesh &mesh, llvm::ArrayRef<int64_t> shape) const;
-  std::string str(const Mesh &mesh) const;
+  bool divides(const LinkedMesh &mesh, llvm::ArrayRef<int64_t> shape) const;
+  std::string str(const LinkedMesh &mesh) const;
 };
 
 /// The axes of each factor of an op, for one execution of it on the mesh.
@@ -109,12 +110,12 @@ using FactorAxes = llvm::SmallVector<AxisList>;
 /// The layout of a tensor when the factors are split by `axes`; nullopt where that is no list of
 /// equal contiguous blocks (a minor factor of a dimension is split while a major one is not split
 /// completely).
-std::optional<Layout> layoutFromFactors(const Mesh &mesh, const ShardingRule &rule,
+std::optional<Layout> layoutFromFactors(const LinkedMesh &mesh, const ShardingRule &rule,
                                         const TensorFactors &tensor, const FactorAxes &axes);
 
 /// Hands the axes of dimension `dim` to its factors, major first. Returns how many axes could be
 /// handed out: an axis that would split across two factors, and all after it, cannot.
-unsigned factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
+unsigned factorsFromDim(const LinkedMesh &mesh, const ShardingRule &rule,
                         llvm::ArrayRef<unsigned> dimFactors, llvm::ArrayRef<unsigned> dimAxes,
                         FactorAxes &axes);
 
@@ -122,9 +123,9 @@ unsigned factorsFromDim(const Mesh &mesh, const ShardingRule &rule,
 int64_t elementBytes(mlir::Type tensor);
 
 /// Conversions between IR and data.
-Mesh getMesh(dist::MeshOp op);
-Layout getLayout(const Mesh &mesh, dist::ShardingAttr attr);
-dist::ShardingAttr toAttr(mlir::MLIRContext *context, const Mesh &mesh, const Layout &layout);
+LinkedMesh getMesh(dist::MeshOp op);
+Layout getLayout(const LinkedMesh &mesh, dist::ShardingAttr attr);
+dist::ShardingAttr toAttr(mlir::MLIRContext *context, const LinkedMesh &mesh, const Layout &layout);
 
 /// The only mesh of a module; emits an error where there is none or more than one.
 mlir::FailureOr<dist::MeshOp> findMesh(mlir::Operation *module);

@@ -16,15 +16,15 @@ int64_t dtc::tensorBytes(Type tensor) {
   return cast<RankedTensorType>(tensor).getNumElements() * elementBytes(tensor);
 }
 
-double dtc::localSeconds(const Mesh &mesh, Operation *op) {
+double dtc::localSeconds(const LinkedMesh &mesh, Operation *op) {
   if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op)) {
     AxisList axes;
     for (auto name : collective.getAxes().getAsRange<StringAttr>())
       axes.push_back(*mesh.find(name));
     auto bytes = double(tensorBytes(op->getOperand(0).getType()));
     // Both kinds have the numbers of plan.proto.
-    auto kind = static_cast<runtime::CollectiveKind>(collective.getCollectiveKind());
-    return runtime::collectiveTime(kind, bytes, mesh.groupOver(axes)).seconds;
+    auto kind = static_cast<CollectiveKind>(collective.getCollectiveKind());
+    return dtc::collectiveTime(kind, bytes, mesh.groupOver(axes)).seconds;
   }
   double seconds = 0;
   for (Region &region : op->getRegions())
@@ -42,7 +42,7 @@ double dtc::localSeconds(const Mesh &mesh, Operation *op) {
   return seconds + std::max(flops / mesh.deviceFlops, bytes / mesh.deviceBandwidth);
 }
 
-double dtc::transferSeconds(const Mesh &mesh, double bytes) {
+double dtc::transferSeconds(const LinkedMesh &mesh, double bytes) {
   std::optional<unsigned> axis = mesh.pipelineAxis();
-  return axis ? runtime::messageTime(bytes, mesh.groupOver({*axis})).seconds : 0;
+  return axis ? messageTime(bytes, mesh.groupOver({*axis})).seconds : 0;
 }

@@ -18,10 +18,10 @@ int64_t tensorBytes(mlir::Type tensor);
 /// larger of its floating point operations and the bytes of its operands and results, each by the
 /// device's rate (the roofline of Williams, Waterman and Patterson 2009); for a collective
 /// collectiveTime(), as if nothing hid it; for a region the sum of its ops. A reshape is free.
-double localSeconds(const Mesh &mesh, mlir::Operation *op);
+double localSeconds(const LinkedMesh &mesh, mlir::Operation *op);
 
 /// The seconds of a message of `bytes` bytes to a device of another stage; 0 without a pipeline.
-double transferSeconds(const Mesh &mesh, double bytes);
+double transferSeconds(const LinkedMesh &mesh, double bytes);
 
 } // namespace dtc
 

@@ -15,8 +15,6 @@
 #include <tuple>
 
 using namespace dtc;
-using runtime::Error;
-using runtime::MaybeError;
 
 std::string PipelineUnit::str() const {
   return "FBW"[static_cast<int>(kind)] + std::to_string(microbatch) + "@" + std::to_string(stage);
@@ -55,7 +53,7 @@ static std::array<int, 2> firstComesFirst(const PipelineShape &, const PipelineU
   return {};
 }
 
-static const ScheduleRule rules[] = {
+static const ScheduleRule kRules[] = {
     // A microbatch after the other; one device works at a time.
     {.name = "naive",
      .inFlight = [](const PipelineShape &, int) { return 1; },
@@ -110,16 +108,16 @@ static const ScheduleRule rules[] = {
      }},
 };
 
-llvm::ArrayRef<ScheduleRule> dtc::getScheduleRules() { return rules; }
+llvm::ArrayRef<ScheduleRule> dtc::getScheduleRules() { return kRules; }
 
 std::optional<ScheduleRule> dtc::findScheduleRule(llvm::StringRef name) {
-  const ScheduleRule *found = llvm::find_if(rules, [&](auto &rule) { return rule.name == name; });
-  return found == std::end(rules) ? std::nullopt : std::optional(*found);
+  const ScheduleRule *found = llvm::find_if(kRules, [&](auto &rule) { return rule.name == name; });
+  return found == std::end(kRules) ? std::nullopt : std::optional(*found);
 }
 
 std::string dtc::listScheduleNames() {
   std::string names;
-  for (const ScheduleRule &rule : rules)
+  for (const ScheduleRule &rule : kRules)
     names += (names.empty() ? "" : ", ") + rule.name.str();
   return names;
 }

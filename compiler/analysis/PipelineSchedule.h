@@ -106,7 +106,7 @@ std::optional<ScheduleRule> findScheduleRule(llvm::StringRef name);
 std::string listScheduleNames();
 
 /// Whether the rule has a schedule for a shape. Every number of microbatches from one on is fine.
-runtime::MaybeError checkShape(const PipelineShape &shape, const ScheduleRule &rule);
+MaybeError checkShape(const PipelineShape &shape, const ScheduleRule &rule);
 
 struct PipelineSchedule {
   PipelineShape shape;

@@ -108,7 +108,7 @@ public:
       addChannel(c);
   }
 
-  runtime::StepWork build() {
+  StepWork build() {
     for (int device = 0; device < shape.devices; ++device)
       addSchedule(device);
     return std::move(work);
@@ -138,7 +138,7 @@ public:
   }
 
 private:
-  using Step = runtime::SimulatedStep;
+  using Step = SimulatedStep;
   struct Ends {
     uint32_t post = 0, receive = 0; ///< tasks of the receiver
   };
@@ -240,7 +240,7 @@ private:
   std::vector<uint32_t> tasks, sends;        ///< by role; the task 0 sends nothing
   std::vector<std::vector<size_t>> consumed; ///< channels, by role
   std::vector<Ends> ends;                    ///< by channel
-  runtime::StepWork work;
+  StepWork work;
 };
 
 } // namespace
@@ -256,14 +256,14 @@ PipelineSimulation dtc::simulateSchedule(const PipelineSchedule &schedule,
   if (!result.deadlock.empty())
     return result;
   size_t computing = builder.computing();
-  auto simulation = runtime::simulateStep(builder.build());
+  auto simulation = simulateStep(builder.build());
   if (!simulation) {
     result.deadlock = simulation.error().message;
     return result;
   }
   double busy = 0;
   for (auto [device, intervals] : llvm::enumerate(simulation->timeline.programs)) {
-    for (const runtime::TaskInterval &interval : intervals)
+    for (const TaskInterval &interval : intervals)
       if (interval.task < computing)
         result.times[device].push_back({interval.start, interval.end});
     busy += simulation->devices[device].computing;

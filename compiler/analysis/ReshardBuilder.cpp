@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace dtc;
 
-std::optional<PermuteAxes> dtc::getPermute(const Mesh &mesh, ArrayRef<int64_t> shape,
+std::optional<PermuteAxes> dtc::getPermute(const LinkedMesh &mesh, ArrayRef<int64_t> shape,
                                            const Layout &from, const Layout &to) {
   if (from.partial != to.partial)
     return std::nullopt;
@@ -68,9 +68,9 @@ double ReshardBuilder::bytesWith(size_t dim, int64_t size) const {
 }
 
 void ReshardBuilder::add(ReshardStep step, CollectiveKind kind, double localBytes) {
-  runtime::GroupShape group = mesh.groupOver(step.axes);
-  plan.bytes += runtime::sentBytes(kind, localBytes, group.members);
-  plan.seconds += runtime::collectiveTime(kind, localBytes, group).seconds;
+  GroupShape group = mesh.groupOver(step.axes);
+  plan.bytes += dtc::sentBytes(kind, localBytes, group.members);
+  plan.seconds += dtc::collectiveTime(kind, localBytes, group).seconds;
   plan.steps.push_back(std::move(step));
 }
 

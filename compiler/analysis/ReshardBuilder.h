@@ -12,15 +12,13 @@
 
 namespace dtc {
 
-using runtime::CollectiveKind;
-
 /// What taking a part of a tensor over one axis is counted as. It moves nothing between devices;
 /// the cost is there so that of two plans that send the same, the one with fewer slices is chosen.
 inline constexpr double kSliceSeconds = 1e-9;
 
 /// What a reshard is asked for, without spatial axes of size one.
 struct ReshardProblem {
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   int64_t elementBytes;
   llvm::ArrayRef<int64_t> shape; ///< global
   Layout from, to;
@@ -33,7 +31,7 @@ struct ReshardProblem {
 struct PermuteAxes {
   AxisList axes, sourceAxes;
 };
-std::optional<PermuteAxes> getPermute(const Mesh &mesh, llvm::ArrayRef<int64_t> shape,
+std::optional<PermuteAxes> getPermute(const LinkedMesh &mesh, llvm::ArrayRef<int64_t> shape,
                                       const Layout &from, const Layout &to);
 
 /// A layout and the plan that leads to it. Every step that is added must be possible.
@@ -66,7 +64,7 @@ private:
   bool gatherThenSlice();
 
   const ReshardProblem &problem;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   Layout now;
   ReshardPlan plan;
 };

@@ -210,7 +210,7 @@ void Search::run(Order order, size_t maxEdges, ReshardPlan &best) {
     best = planThrough(*bestNode);
 }
 
-static Layout withoutAxesOfSizeOne(const Mesh &mesh, Layout layout) {
+static Layout withoutAxesOfSizeOne(const LinkedMesh &mesh, Layout layout) {
   auto splitsNothing = [&](unsigned axis) { return mesh.axes[axis].size == 1; };
   for (AxisList &dim : layout.dims)
     llvm::erase_if(dim, splitsNothing);
@@ -271,7 +271,7 @@ static void joinSteps(const ReshardProblem &problem, ReshardPlan &plan) {
   plan.steps = joined;
 }
 
-std::optional<ReshardPlan> dtc::planReshard(const Mesh &mesh, int64_t elementBytes,
+std::optional<ReshardPlan> dtc::planReshard(const LinkedMesh &mesh, int64_t elementBytes,
                                             ArrayRef<int64_t> shape, const Layout &from,
                                             const Layout &to) {
   if (from == to)

@@ -62,7 +62,7 @@ struct ReshardPlan {
 /// `from` is not partial over.
 ///
 /// Steps leave out spatial axes of size one, which split nothing.
-std::optional<ReshardPlan> planReshard(const Mesh &mesh, int64_t elementBytes,
+std::optional<ReshardPlan> planReshard(const LinkedMesh &mesh, int64_t elementBytes,
                                        llvm::ArrayRef<int64_t> shape, const Layout &from,
                                        const Layout &to);
 
@@ -70,14 +70,14 @@ std::optional<ReshardPlan> planReshard(const Mesh &mesh, int64_t elementBytes,
 /// again and again. Not for use by several threads at a time.
 class ReshardPlanner {
 public:
-  explicit ReshardPlanner(const Mesh &mesh) : mesh(mesh) {}
+  explicit ReshardPlanner(const LinkedMesh &mesh) : mesh(mesh) {}
 
   /// The result of planReshard; the reference lives as long as the planner.
   const std::optional<ReshardPlan> &plan(int64_t elementBytes, llvm::ArrayRef<int64_t> shape,
                                          const Layout &from, const Layout &to);
 
 private:
-  Mesh mesh;
+  LinkedMesh mesh;
   std::map<std::vector<int64_t>, std::optional<ReshardPlan>> known;
 };
 

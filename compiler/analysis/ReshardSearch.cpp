@@ -105,8 +105,8 @@ double ReshardGraph::cost(CollectiveKind kind, uint32_t mask, double localBytes)
   for (unsigned axis = 0; axis < axes.size(); ++axis)
     if (mask >> axis & 1)
       list[count++] = axes[axis];
-  runtime::GroupShape group = problem.mesh.groupOver(ArrayRef(list.data(), count));
-  return runtime::collectiveTime(kind, localBytes, group).seconds;
+  GroupShape group = problem.mesh.groupOver(ArrayRef(list.data(), count));
+  return dtc::collectiveTime(kind, localBytes, group).seconds;
 }
 
 double ReshardGraph::lowerBound(const LayoutKey &key) {
@@ -202,7 +202,7 @@ void ReshardGraph::exchanges(Visitor visit) const {
         break;
       mask |= 1u << first;
       // What follows `first` must split evenly what it leaves, on both dimensions; see
-      // Mesh::splitsInRankOrder.
+      // LinkedMesh::splitsInRankOrder.
       int64_t minor = group;
       group *= sizes[first];
       int64_t before = dim.shards / group;

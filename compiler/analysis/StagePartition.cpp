@@ -16,8 +16,6 @@
 #include <limits>
 
 using namespace dtc;
-using runtime::Error;
-using runtime::MaybeError;
 
 MaybeError dtc::checkPartition(const StagePartitionProblem &problem) {
   int ops = problem.seconds.size(), places = 0;

@@ -36,7 +36,7 @@ struct StagePartition {
 };
 
 /// Whether there is a partition.
-runtime::MaybeError checkPartition(const StagePartitionProblem &problem);
+MaybeError checkPartition(const StagePartitionProblem &problem);
 
 /// Cuts the ops into stages of at least one op each. Among all partitions it has
 ///   1. the least bottleneck;

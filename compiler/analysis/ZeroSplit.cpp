@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace dtc;
 
-std::optional<unsigned> dtc::chooseZeroDim(const Mesh &mesh, ArrayRef<int64_t> shape,
+std::optional<unsigned> dtc::chooseZeroDim(const LinkedMesh &mesh, ArrayRef<int64_t> shape,
                                            const Layout &layout, ArrayRef<unsigned> axes,
                                            ArrayRef<bool> splittable) {
   int64_t shards = mesh.product(axes);

@@ -16,7 +16,7 @@ namespace dtc {
 /// The dimension that ZeRO splits over `axes` of a tensor that lies as `layout`: the first one that
 /// divides, of the `splittable` ones if there is one, else the one that is largest on a device.
 /// None where that would leave devices with nothing: the tensor stays as it is, whole over `axes`.
-std::optional<unsigned> chooseZeroDim(const Mesh &mesh, llvm::ArrayRef<int64_t> shape,
+std::optional<unsigned> chooseZeroDim(const LinkedMesh &mesh, llvm::ArrayRef<int64_t> shape,
                                       const Layout &layout, llvm::ArrayRef<unsigned> axes,
                                       llvm::ArrayRef<bool> splittable);
 

@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace dtc;
 
-static_assert(kMaxRank == runtime::maxTensorRank);
+static_assert(kMaxRank == kMaxTensorRank);
 
 static LogicalResult checkModel(ModuleOp model) {
   auto functions = llvm::to_vector(model.getOps<func::FuncOp>());
@@ -70,7 +70,7 @@ static std::optional<Candidate> chooseCandidate(ModuleOp model, PlanSearch &sear
                                << llvm::formatv("{0:f1}", best->seconds * 1e6).str()
                                << " us a step "
                                << (hasCluster ? "on the cluster, " : "by estimate, ")
-                               << runtime::formatBytes(best->peak());
+                               << formatBytes(best->peak());
   return best;
 }
 

@@ -19,7 +19,6 @@
 
 using namespace mlir;
 using namespace dtc;
-using runtime::MaybeError;
 
 static constexpr StringRef kPipelineName = "dtc-compile";
 
@@ -109,7 +108,7 @@ static std::string explainUnread(StringRef problem) {
   StringRef name = problem.split("no such option ").second;
   std::string what = name.empty() ? problem.str()
                                   : fmt::format("there is no option \"{}\"{}", name.str(),
-                                                runtime::didYouMean(name.str(), names));
+                                                didYouMean(name.str(), names));
   return fmt::format("{}; the options are {}", what, llvm::join(names, ", "));
 }
 

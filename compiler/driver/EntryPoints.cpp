@@ -34,7 +34,7 @@ void dtc::addPrograms(ModuleOp module, ModuleOp from, StringRef entryPoint) {
   }
 }
 
-runtime::MaybeError dtc::findStaleState(ModuleOp train, ModuleOp other) {
+MaybeError dtc::findStaleState(ModuleOp train, ModuleOp other) {
   llvm::StringSet<> updated;
   SmallVector<llvm::StringSet<>> held; // by coordinate
   for (auto program : train.getOps<exec::ProgramOp>()) {
@@ -48,10 +48,9 @@ runtime::MaybeError dtc::findStaleState(ModuleOp train, ModuleOp other) {
     for (auto state : program.getOps<exec::StateOp>())
       if (StringRef name = state.getStateName();
           coordinate < held.size() && updated.contains(name) && !held[coordinate].contains(name))
-        return runtime::Error{("the loss alone needs '" + name + "' on device " +
-                               Twine(coordinate) +
-                               " of the pipeline, where the train step neither has nor updates it")
-                                  .str()};
+        return Error{("the loss alone needs '" + name + "' on device " + Twine(coordinate) +
+                      " of the pipeline, where the train step neither has nor updates it")
+                         .str()};
   return std::nullopt;
 }
 

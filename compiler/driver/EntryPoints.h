@@ -38,7 +38,7 @@ void addPrograms(mlir::ModuleOp module, mlir::ModuleOp from, llvm::StringRef ent
 /// Why the programs of an entry point cannot share the states of a train step's; empty if they can.
 /// A state that the step updates on some devices of a pipeline would be stale where only the other
 /// entry point, which may place what runs once a step elsewhere, has it.
-runtime::MaybeError findStaleState(mlir::ModuleOp train, mlir::ModuleOp other);
+MaybeError findStaleState(mlir::ModuleOp train, mlir::ModuleOp other);
 
 /// The stages at which dtc-partition-stages has cut the function of a local view; empty if it has
 /// not.

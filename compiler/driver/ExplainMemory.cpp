@@ -68,17 +68,16 @@ void dtc::explainMemory(ModuleOp model, StringRef name, const ResolvedOptions &o
                         const Candidate &closest) {
   MemoryPeak peak = findPeak(*closest.module);
   InFlightDiagnostic error = emitError(peak.where)
-                             << "the plan needs " << runtime::formatBytes(peak.bytes) << " on "
+                             << "the plan needs " << formatBytes(peak.bytes) << " on "
                              << peak.device << ", more than the limit of "
-                             << runtime::formatBytes(options.memoryLimit) << "; ";
+                             << formatBytes(options.memoryLimit) << "; ";
   std::vector<Change> changes = changesOf(options);
   if (changes.empty())
     error << "use more devices, a smaller batch or shorter sequences";
   else
     error << "the most is in use at " << peak.moment;
   for (const MemoryPeak::Tensor &tensor : peak.largest)
-    error.attachNote(tensor.where)
-        << runtime::formatBytes(tensor.bytes) << " of that: " << tensor.what;
+    error.attachNote(tensor.where) << formatBytes(tensor.bytes) << " of that: " << tensor.what;
   bool fits = changes.empty();
   for (const Change &change : changes) {
     PlanSearch search(model, name);
@@ -87,7 +86,7 @@ void dtc::explainMemory(ModuleOp model, StringRef name, const ResolvedOptions &o
     if (!candidate || (!found && candidate->peak() >= closest.peak()))
       continue;
     error.attachNote(model.getLoc()) << (found ? "fits: " : "does not fit: ") << change.what
-                                     << " needs " << runtime::formatBytes(candidate->peak());
+                                     << " needs " << formatBytes(candidate->peak());
     fits |= found.has_value();
     if (found && !change.isOneOfTwo)
       break;

@@ -18,8 +18,6 @@
 
 using namespace dtc;
 using llvm::StringRef;
-using runtime::Error;
-using runtime::MaybeError;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -77,12 +77,11 @@ std::string spell(llvm::StringRef name, OptionSpelling spelling);
 /// Sets an option from text as a flag has it. A list is appended to. `isFixed`: the text must be a
 /// value, and not "auto", by which a value would be chosen. The error of a field names it, that of
 /// a flag does not: CLI11 does.
-runtime::MaybeError setOption(const Option &option, llvm::StringRef text, CompileOptions &options,
-                              OptionSpelling spelling = OptionSpelling::Field,
-                              bool isFixed = false);
+MaybeError setOption(const Option &option, llvm::StringRef text, CompileOptions &options,
+                     OptionSpelling spelling = OptionSpelling::Field, bool isFixed = false);
 
 /// Checks the value that a field has, by whatever means it was set.
-runtime::MaybeError checkOption(const Option &option, const CompileOptions &options);
+MaybeError checkOption(const Option &option, const CompileOptions &options);
 
 /// The value, as setOption() takes it: "auto", "25MiB", "true". Of a list, joined by commas.
 std::string formatOption(const Option &option, const CompileOptions &options);
@@ -92,8 +91,7 @@ std::string formatOption(const Option &option, const CompileOptions &options);
 enum class MeshSource { Options, Model, Search };
 
 /// Checks the options against each other.
-runtime::MaybeError findConflict(const CompileOptions &options, OptionSpelling spelling,
-                                 MeshSource source);
+MaybeError findConflict(const CompileOptions &options, OptionSpelling spelling, MeshSource source);
 
 } // namespace dtc
 

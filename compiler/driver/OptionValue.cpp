@@ -20,8 +20,6 @@
 using namespace dtc;
 using llvm::ArrayRef;
 using llvm::StringRef;
-using runtime::Error;
-using runtime::MaybeError;
 
 template <> ArrayRef<StringRef> dtc::wordsOf<CompileMode>() {
   static constexpr StringRef words[] = {"train", "gradients", "forward", "generate"};
@@ -110,7 +108,7 @@ struct ValueParser {
 
   Problem parse(int64_t &value) const {
     if (option.unit == OptionUnit::Bytes) {
-      auto bytes = runtime::parseByteSize(text);
+      auto bytes = parseByteSize(text);
       if (!bytes)
         return BadValue{text.str(), "", bytes.error().message};
       if (!contains(option.range, double(*bytes)))
@@ -178,7 +176,7 @@ struct ValueParser {
   }
 
   Problem parse(LinkSpeeds &value) const {
-    auto link = runtime::parseNamedLink(text);
+    auto link = parseNamedLink(text);
     if (!link)
       return BadValue{text.str(), "", link.error().message};
     value[link->axis] = {link->speed.bandwidth, link->speed.latency};

@@ -24,8 +24,6 @@
 
 using namespace mlir;
 using namespace dtc;
-using runtime::Error;
-using runtime::MaybeError;
 
 namespace {
 /// Collects the diagnostics of a scope.
@@ -218,8 +216,7 @@ FailureOr<MaybeError> PlanSearch::addOptional(Candidate &candidate, const EntryP
   }
   candidate.module = std::move(without);
   return MaybeError(Error{fmt::format("with \"{}\" a device needs {}, more than the limit of {}",
-                                      entry.name.str(), runtime::formatBytes(needed),
-                                      runtime::formatBytes(limit))});
+                                      entry.name.str(), formatBytes(needed), formatBytes(limit))});
 }
 
 LogicalResult PlanSearch::complete(Candidate &candidate) {
@@ -262,18 +259,18 @@ bool PlanSearch::measure(Candidate &candidate) {
   }
   describeModel(model, candidate.options, candidate.plan);
   // No schedule is chosen that no runtime would take.
-  if (auto problem = runtime::validatePlan(candidate.plan)) {
+  if (auto problem = validatePlan(candidate.plan)) {
     emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
     noteFailure(candidate);
     return false;
   }
   if (cluster) {
     // A plan has more devices than the cluster where all candidates have: then none is better.
-    if (auto simulation = runtime::simulateOnCluster(candidate.plan, *cluster)) {
+    if (auto simulation = simulateOnCluster(candidate.plan, *cluster)) {
       candidate.seconds = simulation->stepSeconds;
       candidate.simulation = std::move(*simulation);
     }
-  } else if (auto timeline = runtime::simulatePlan(candidate.plan)) {
+  } else if (auto timeline = simulatePlan(candidate.plan)) {
     candidate.seconds = timeline->step().seconds();
   }
   return true;

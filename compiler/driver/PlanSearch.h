@@ -55,8 +55,8 @@ struct Candidate {
   std::vector<mlir::Diagnostic> diagnostics;
   // Of those that were measured:
   plan::Plan plan;
-  double seconds = 0;                            ///< of a step of that plan, by simulation
-  std::optional<runtime::Simulation> simulation; ///< on the cluster, if there is one
+  double seconds = 0;                   ///< of a step of that plan, by simulation
+  std::optional<Simulation> simulation; ///< on the cluster, if there is one
 
   int64_t peak() const { return *llvm::max_element(arenas); }
 };
@@ -104,7 +104,7 @@ private:
   std::optional<Candidate> lower(const ResolvedOptions &options,
                                  llvm::ArrayRef<int64_t> keepBytes = {});
   /// Adds an entry point that the plan can do without, unless it returns why not.
-  mlir::FailureOr<runtime::MaybeError> addOptional(Candidate &candidate, const EntryPoint &entry);
+  mlir::FailureOr<MaybeError> addOptional(Candidate &candidate, const EntryPoint &entry);
   /// Adds the plan and how long it takes. False, with `failure` set, where no runtime would take
   /// it.
   bool measure(Candidate &candidate);

@@ -200,7 +200,7 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
                                  (*call.mutable_attributes())[attr.getName().str()])))
         return failure();
     out.set_flops(kernel.getFlops().convertToDouble());
-    if (auto problem = runtime::checkKernelCall(call))
+    if (auto problem = checkKernelCall(call))
       return op.emitOpError() << "cannot be in a plan: " << problem->message;
     return success();
   }
@@ -415,7 +415,7 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
 }
 
 LogicalResult Exporter::run(StringRef modelName, StringAttr entry) {
-  plan.set_version(runtime::planVersion);
+  plan.set_version(kPlanVersion);
   plan.set_producer("dtc-compile " DTC_VERSION);
   plan.set_model(modelName.str());
   if (entry)

@@ -17,9 +17,6 @@
 
 using namespace dtc;
 using llvm::StringRef;
-using runtime::Error;
-using runtime::Expected;
-using runtime::MaybeError;
 
 /// The output projection, which kAllLinear leaves out.
 static constexpr llvm::StringLiteral kOutputLayer = "lm_head";

@@ -38,7 +38,7 @@ struct LoraOptions {
 inline constexpr llvm::StringLiteral kAllLinear = "all-linear";
 
 /// Reads "rank=8,alpha=16,target=q_proj,v_proj", to which "dropout=0.1" may be added.
-runtime::Expected<LoraOptions> parseLora(llvm::StringRef text);
+Expected<LoraOptions> parseLora(llvm::StringRef text);
 
 /// Finds the layers that targets name.
 class LoraTargets {
@@ -53,7 +53,7 @@ public:
   std::vector<std::string> resolved() const;
 
   /// An error for each target that named no layer so far.
-  std::vector<runtime::Error> errors() const;
+  std::vector<Error> errors() const;
 
 private:
   std::vector<std::string> names;

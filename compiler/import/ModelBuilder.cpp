@@ -87,7 +87,7 @@ Value ModelBuilder::addArgument(unsigned index, Type type, StringRef kind, Strin
   if (init)
     attrs.push_back(builder.getNamedAttr(DtcDialect::kInitAttrName, init));
   // Beside adapters nothing else trains.
-  if (kind == DtcDialect::kParamAttrName && options.lora && !runtime::isAdapterName(name))
+  if (kind == DtcDialect::kParamAttrName && options.lora && !isAdapterName(name))
     attrs.push_back(builder.getNamedAttr(DtcDialect::kFrozenAttrName, builder.getUnitAttr()));
   argumentAttrs.insert(argumentAttrs.begin() + index, builder.getDictionaryAttr(attrs));
   return block->insertArgument(index, type, NameLoc::get(builder.getStringAttr(name)));
@@ -118,7 +118,7 @@ Value ModelBuilder::addParameter(const Twine &name, const std::vector<std::vecto
 }
 
 OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss, ConfigReader &reader) {
-  for (const runtime::Error &error : loraTargets.errors())
+  for (const Error &error : loraTargets.errors())
     reader.error(error.message);
   if (reader.hasErrors())
     return nullptr;
@@ -233,7 +233,7 @@ Adapter ModelBuilder::addAdapter(StringRef name, Value x, const std::vector<Dim>
   for (const Dim &dim : in)
     inputs *= dim.size;
   Dim rank{lora.rank};
-  llvm::SaveAndRestore prefixed(layerPrefix, std::string(runtime::adapterPrefix) + module + ".");
+  llvm::SaveAndRestore prefixed(layerPrefix, std::string(kAdapterPrefix) + module + ".");
   // PEFT draws lora_A by torch's kaiming_uniform_ with a = sqrt(5), which comes to this bound.
   Value a = addParameter("lora_A.weight", {{rank}, in},
                          Init::uniform(1 / std::sqrt(static_cast<double>(inputs))));

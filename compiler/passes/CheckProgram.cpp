@@ -11,11 +11,11 @@ using namespace dtc;
 
 LogicalResult
 dtc::forEachFunction(ModuleOp module,
-                     llvm::function_ref<LogicalResult(func::FuncOp, const Mesh &)> body) {
+                     llvm::function_ref<LogicalResult(func::FuncOp, const LinkedMesh &)> body) {
   FailureOr<dist::MeshOp> op = findMesh(module);
   if (failed(op))
     return failure();
-  Mesh mesh = getMesh(*op);
+  LinkedMesh mesh = getMesh(*op);
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
     if (!function.isExternal() && failed(body(function, mesh)))
       return failure();
@@ -160,8 +160,8 @@ LogicalResult dtc::checkProgram(func::FuncOp function, StringRef mesh) {
   return failure(checked.wasInterrupted());
 }
 
-FailureOr<dist::MicrobatchLoopOp> dtc::findMicrobatchLoop(func::FuncOp function, const Mesh &mesh,
-                                                          StringRef before) {
+FailureOr<dist::MicrobatchLoopOp>
+dtc::findMicrobatchLoop(func::FuncOp function, const LinkedMesh &mesh, StringRef before) {
   if (failed(checkProgram(function, mesh.name)))
     return failure();
   auto loops = llvm::to_vector(function.getOps<dist::MicrobatchLoopOp>());

@@ -19,9 +19,9 @@ namespace dtc {
 /// Calls `body` for each function of the module that has a body, with the module's mesh, up to the
 /// first failure. The body may erase the function. Fails with a diagnostic where there is not one
 /// mesh.
-mlir::LogicalResult
-forEachFunction(mlir::ModuleOp module,
-                llvm::function_ref<mlir::LogicalResult(mlir::func::FuncOp, const Mesh &)> body);
+mlir::LogicalResult forEachFunction(
+    mlir::ModuleOp module,
+    llvm::function_ref<mlir::LogicalResult(mlir::func::FuncOp, const LinkedMesh &)> body);
 
 /// The most dimensions that a tensor of a plan may have.
 inline constexpr int64_t kMaxRank = 16;
@@ -44,7 +44,7 @@ mlir::LogicalResult checkProgram(mlir::func::FuncOp function, llvm::StringRef me
 /// Checks the same of a program whose microbatches are to be scheduled, and returns its one loop
 /// over them, which has no schedule yet. `before` names the passes that make it so.
 mlir::FailureOr<dist::MicrobatchLoopOp>
-findMicrobatchLoop(mlir::func::FuncOp function, const Mesh &mesh, llvm::StringRef before);
+findMicrobatchLoop(mlir::func::FuncOp function, const LinkedMesh &mesh, llvm::StringRef before);
 
 /// Whether the argument lives across steps: a parameter, a part of the optimizer's state, a cache
 /// or a step state.

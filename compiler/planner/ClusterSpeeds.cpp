@@ -19,19 +19,18 @@
 
 using namespace dtc;
 
-runtime::GroupShape dtc::slowestGroup(const runtime::Topology &topology,
-                                      const std::vector<std::string> &axes) {
+GroupShape dtc::slowestGroup(const Topology &topology, const std::vector<std::string> &axes) {
   constexpr double kBytes = 64 << 20;
-  auto secondsOf = [&](const runtime::GroupShape &group) {
-    return runtime::collectiveTime(runtime::CollectiveKind::AllReduce, kBytes, group).seconds;
+  auto secondsOf = [&](const GroupShape &group) {
+    return dtc::collectiveTime(CollectiveKind::AllReduce, kBytes, group).seconds;
   };
-  runtime::GroupShape slowest = topology.slowestGroup(0, axes);
+  GroupShape slowest = topology.slowestGroup(0, axes);
   int64_t coordinates = 1;
   if (topology.cluster().nodes_size() > 1)
-    for (const runtime::MeshAxis &axis : topology.mesh().axes())
+    for (const MeshAxis &axis : topology.mesh().axes())
       coordinates *= axis.pipeline ? axis.size : 1;
   for (int64_t coordinate = 1; coordinate < coordinates; ++coordinate)
-    if (runtime::GroupShape group = topology.slowestGroup(coordinate, axes);
+    if (GroupShape group = topology.slowestGroup(coordinate, axes);
         secondsOf(group) > secondsOf(slowest))
       slowest = group;
   return slowest;
@@ -46,7 +45,7 @@ static double roundToThreeDigits(double value) {
 
 /// The link of a torus of which collectiveTime() says what it says of the cluster, for short and
 /// for long messages: of gathering over the axis, or of the slowest of those along the pipeline.
-static std::pair<double, double> linkOf(const runtime::Topology &topology, const std::string &axis,
+static std::pair<double, double> linkOf(const Topology &topology, const std::string &axis,
                                         int64_t size) {
   constexpr double kShort = 1, kLong = 64 << 20; // bytes
   auto lineOf = [&](double hops, auto secondsOf) {
@@ -55,15 +54,14 @@ static std::pair<double, double> linkOf(const runtime::Topology &topology, const
   };
   std::pair<double, double> link;
   if (axis != kPipelineAxis) {
-    runtime::GroupShape group = slowestGroup(topology, {axis});
+    GroupShape group = slowestGroup(topology, {axis});
     link = lineOf(double(size - 1), [&](double bytes) {
-      return runtime::collectiveTime(runtime::CollectiveKind::AllGather, bytes, group).seconds;
+      return dtc::collectiveTime(CollectiveKind::AllGather, bytes, group).seconds;
     });
   } else {
     for (int64_t from = 0; from + 1 < size; ++from) {
-      runtime::GroupShape pair = topology.slowestPair(from, from + 1);
-      auto found =
-          lineOf(1, [&](double bytes) { return runtime::messageTime(bytes, pair).seconds; });
+      GroupShape pair = topology.slowestPair(from, from + 1);
+      auto found = lineOf(1, [&](double bytes) { return messageTime(bytes, pair).seconds; });
       if (from == 0 || found.first < link.first)
         link = found;
     }
@@ -73,34 +71,34 @@ static std::pair<double, double> linkOf(const runtime::Topology &topology, const
 
 /// The most FLOP/s that products reach on a device: large ones, the best that was measured, or
 /// those inside of attention.
-static double bestRate(const cluster::Device &device, runtime::DType dtype) {
-  runtime::MatrixShape large{1, 65536, 65536, 65536};
-  double best = large.flops() / runtime::productSeconds(device, dtype, large);
+static double bestRate(const cluster::Device &device, DType dtype) {
+  MatrixShape large{1, 65536, 65536, 65536};
+  double best = large.flops() / productSeconds(device, dtype, large);
   for (const cluster::MatrixRate &rate : device.matrix())
-    if (rate.dtype() == runtime::name(dtype))
+    if (rate.dtype() == dtc::name(dtype))
       for (const cluster::MatrixTable *table : {&rate.table(), &rate.transposed_table()})
         for (double measured : table->flops())
           best = std::max(best, measured);
-  if (const cluster::KernelRate *rate = runtime::findKernelRate(device, "attention", dtype))
+  if (const cluster::KernelRate *rate = findKernelRate(device, "attention", dtype))
     best = std::max(best, rate->flops());
   return best;
 }
 
-static runtime::DType elementType(ComputeType type) {
-  return type == ComputeType::BF16  ? runtime::DType::BF16
-         : type == ComputeType::F16 ? runtime::DType::F16
-                                    : runtime::DType::F32;
+static DType elementType(ComputeType type) {
+  return type == ComputeType::BF16  ? DType::BF16
+         : type == ComputeType::F16 ? DType::F16
+                                    : DType::F32;
 }
 
 double dtc::sustainedFlops(const cluster::Cluster &cluster, int64_t devices, ComputeType dtype) {
   double sum = 0;
-  for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices))
+  for (const UsedNodes &used : findUsedNodes(cluster, devices))
     sum += double(used.devices) * bestRate(*used.device, elementType(dtype));
   return sum;
 }
 
 void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &options) {
-  std::vector<runtime::MeshAxis> axes;
+  std::vector<MeshAxis> axes;
   std::set<std::string> names;
   int64_t devices = 1;
   for (const auto &[name, size] : options.mesh) {
@@ -109,19 +107,19 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
       return;
     axes.push_back({name, size, false, name == kPipelineAxis});
   }
-  if (devices > runtime::countDevices(cluster))
+  if (devices > countDevices(cluster))
     return;
-  auto topology = runtime::Topology::create(cluster, runtime::Mesh(axes));
+  auto topology = Topology::create(cluster, Mesh(axes));
   if (!topology)
     return;
   for (const auto &[name, size] : options.mesh)
     if (size > 1 && !options.links.contains(name))
       options.links[name] = linkOf(*topology, name, size);
-  runtime::DType dtype = elementType(options.dtype);
+  DType dtype = elementType(options.dtype);
   double flops = std::numeric_limits<double>::infinity(), bandwidth = flops;
-  for (const runtime::UsedNodes &used : runtime::findUsedNodes(cluster, devices)) {
-    runtime::MatrixShape large{1, 2048, 2048, 2048};
-    flops = std::min(flops, large.flops() / runtime::productSeconds(*used.device, dtype, large));
+  for (const UsedNodes &used : findUsedNodes(cluster, devices)) {
+    MatrixShape large{1, 2048, 2048, 2048};
+    flops = std::min(flops, large.flops() / productSeconds(*used.device, dtype, large));
     bandwidth = std::min(bandwidth, used.device->memory_bandwidth());
   }
   if (!options.deviceFlops && std::isfinite(flops))

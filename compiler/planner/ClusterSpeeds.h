@@ -24,8 +24,7 @@ void useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &options);
 
 /// The slowest group over some axes on any coordinate of the pipeline axis, for long messages.
 /// Nodes of one kind are taken to have equal groups.
-runtime::GroupShape slowestGroup(const runtime::Topology &topology,
-                                 const std::vector<std::string> &axes);
+GroupShape slowestGroup(const Topology &topology, const std::vector<std::string> &axes);
 
 /// The FLOP/s that products of a type reach at best on the
 /// first `devices` devices of a cluster, together.

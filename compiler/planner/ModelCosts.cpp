@@ -25,14 +25,12 @@
 
 using namespace mlir;
 using namespace dtc;
-using runtime::Error;
-using runtime::Expected;
 
 /// Probes have a stage of a pipeline for each of a few layers, also where the cluster is too small
 /// for these: one of so many nodes of a kind that it is not.
 static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::Node &kind,
                                 int64_t times) {
-  int64_t devices = runtime::countDevices(cluster);
+  int64_t devices = countDevices(cluster);
   cluster.clear_nodes();
   cluster::NodeGroup *group = cluster.add_nodes();
   group->set_node(kind.name());
@@ -46,14 +44,13 @@ static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::Node &k
 }
 
 int64_t dtc::usedDevices(const cluster::Cluster &cluster, int64_t asked) {
-  return asked > 0 ? asked : runtime::countDevices(cluster);
+  return asked > 0 ? asked : countDevices(cluster);
 }
 
 std::vector<const cluster::Node *> dtc::kindsOfNodes(const cluster::Cluster &cluster,
                                                      int64_t devices) {
   std::vector<const cluster::Node *> kinds;
-  for (const runtime::UsedNodes &used :
-       runtime::findUsedNodes(cluster, usedDevices(cluster, devices)))
+  for (const UsedNodes &used : findUsedNodes(cluster, usedDevices(cluster, devices)))
     if (!llvm::is_contained(kinds, used.node))
       kinds.push_back(used.node);
   return kinds;
@@ -81,11 +78,11 @@ ArrayRef<ModelCosts> CostProbe::find(const CostKey &key) {
 }
 
 static double bytesOf(const plan::Buffer &buffer) {
-  return double(llvm::alignTo(runtime::typeOf(buffer).numBytes(), 64));
+  return double(llvm::alignTo(typeOf(buffer).numBytes(), 64));
 }
 
 double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
-  auto baseOf = [&](uint32_t buffer) { return runtime::storageOf(program, buffer); };
+  auto baseOf = [&](uint32_t buffer) { return storageOf(program, buffer); };
   std::set<uint32_t> written, kept;
   for (bool isForward : {true, false})
     for (const plan::Task &task : program.tasks()) {
@@ -128,7 +125,7 @@ double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
 /// What part of a parameter, of its gradient and of its state each of the devices holds that ZeRO
 /// splits over.
 static double zeroShare(const ParameterKind &kind, int64_t devices) {
-  Mesh mesh;
+  LinkedMesh mesh;
   mesh.axes.push_back({"zero", devices});
   Layout layout = Layout::replicated(int64_t(kind.shape.size()));
   for (auto [dim, shards] : llvm::enumerate(kind.shards))
@@ -197,7 +194,7 @@ parametersOf(const plan::Program &program, const std::map<std::string, int64_t> 
       for (const std::string &axis : state.sharding().dims(dim).axes())
         kind.shards[size_t(dim)] *= axes.at(axis);
     kind.parameterBytes = bytesOf(buffer);
-    elements[state.name()] = double(runtime::typeOf(buffer).numElements());
+    elements[state.name()] = double(typeOf(buffer).numElements());
   }
   auto addGradient = [&](const std::string &name) {
     if (auto it = parameters.find(name); it != parameters.end())
@@ -231,13 +228,13 @@ static void addParameter(PartCost &cost, const ParameterKind &kind) {
 }
 
 /// What the tasks of a program cost its device.
-static PartCost costOf(const plan::Program &program, const runtime::SimulatedDevice &device,
+static PartCost costOf(const plan::Program &program, const SimulatedDevice &device,
                        const std::map<std::string, int64_t> &axes, double microbatches) {
   PartCost cost;
   std::vector<double> once(size_t(program.tasks_size()), 0);
   for (int t = 0; t < program.tasks_size(); ++t) {
     const plan::Task &task = program.tasks(t);
-    double seconds = runtime::isolatedSeconds(device.tasks[size_t(t)], device.overlapSlowdown);
+    double seconds = isolatedSeconds(device.tasks[size_t(t)], device.overlapSlowdown);
     if (task.kind() == plan::Task::FORWARD)
       cost.forward += seconds;
     else if (task.kind() != plan::Task::OTHER)
@@ -289,8 +286,7 @@ static void subtract(PartCost &part, const PartCost &layer) {
 }
 
 /// Returns the first error of some work instead of showing what is said.
-static runtime::MaybeError runSilently(MLIRContext *context,
-                                       llvm::function_ref<LogicalResult()> work) {
+static MaybeError runSilently(MLIRContext *context, llvm::function_ref<LogicalResult()> work) {
   std::vector<Diagnostic> said;
   ScopedDiagnosticHandler quiet(context, [&](Diagnostic &diagnostic) {
     said.push_back(std::move(diagnostic));
@@ -307,7 +303,7 @@ const CostProbe::Partition &CostProbe::partition(const PartitionKey &key,
   if (auto it = partitions.find(key); it != partitions.end())
     return it->second;
   OwningOpRef<ModuleOp> module = shortened.module->clone();
-  runtime::MaybeError error =
+  MaybeError error =
       runSilently(module->getContext(), [&] { return partitionModel(*module, probed); });
   Partition made = error ? Partition(*error) : Partition(std::move(module));
   return partitions.emplace(key, std::move(made)).first->second;
@@ -354,7 +350,7 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
     return partitioned.error();
   ModuleOp front = partitioned->get();
   plan::Plan plan;
-  if (runtime::MaybeError error = runSilently(front.getContext(), [&] {
+  if (MaybeError error = runSilently(front.getContext(), [&] {
         std::vector<DeviceKeeps> keeps;
         OwningOpRef<ModuleOp> module =
             lowerEntryPoint({"", probed}, front.clone(), /*plansMemory=*/true, {}, keeps);
@@ -377,10 +373,10 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
 
 Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
                                        const plan::Plan &plan) const {
-  auto topology = runtime::Topology::create(machines, runtime::meshOf(plan));
+  auto topology = Topology::create(machines, meshOf(plan));
   if (!topology)
     return topology.error();
-  auto work = runtime::workOnCluster(plan, *topology);
+  auto work = workOnCluster(plan, *topology);
   if (!work)
     return work.error();
 

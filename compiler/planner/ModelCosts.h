@@ -125,10 +125,9 @@ public:
 private:
   /// All of CostKey but what is computed again.
   using PartitionKey = std::tuple<int64_t, int64_t, bool, std::vector<std::string>>;
-  using Partition = runtime::Expected<mlir::OwningOpRef<mlir::ModuleOp>>;
-  runtime::Expected<std::vector<ModelCosts>> probe(const CostKey &key);
-  runtime::Expected<ModelCosts> timeOn(const cluster::Cluster &machines,
-                                       const plan::Plan &plan) const;
+  using Partition = Expected<mlir::OwningOpRef<mlir::ModuleOp>>;
+  Expected<std::vector<ModelCosts>> probe(const CostKey &key);
+  Expected<ModelCosts> timeOn(const cluster::Cluster &machines, const plan::Plan &plan) const;
   const Partition &partition(const PartitionKey &key, const CompileOptions &probed);
 
   ShortModel shortened;
@@ -137,7 +136,7 @@ private:
   std::vector<cluster::Cluster> clusters;
   int64_t batch;
   std::vector<std::string> batchDims;
-  std::map<CostKey, runtime::Expected<std::vector<ModelCosts>>> known;
+  std::map<CostKey, Expected<std::vector<ModelCosts>>> known;
   std::map<PartitionKey, Partition> partitions;
 };
 

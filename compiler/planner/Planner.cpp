@@ -26,8 +26,6 @@
 
 using namespace mlir;
 using namespace dtc;
-using runtime::Error;
-using runtime::Expected;
 
 /// How much faster than its estimate a layout may turn out to be.
 static constexpr double kEstimateError = 0.1;
@@ -96,20 +94,20 @@ Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
   traits.hasTensorAxes = splitsByDefault || !decisions.empty();
 }
 
-static std::vector<runtime::UsedNodes> usedNodes(const PlannerOptions &options) {
-  return runtime::findUsedNodes(*options.cluster, usedDevices(*options.cluster, options.devices));
+static std::vector<UsedNodes> usedNodes(const PlannerOptions &options) {
+  return findUsedNodes(*options.cluster, usedDevices(*options.cluster, options.devices));
 }
 
 static double leastMemory(const PlannerOptions &options) {
   double least = std::numeric_limits<double>::infinity();
-  for (const runtime::UsedNodes &used : usedNodes(options))
+  for (const UsedNodes &used : usedNodes(options))
     least = std::min(least, usableBytes(*used.device));
   return least;
 }
 
 /// Whether all devices have as much memory: a plan has one limit.
 static bool hasOneMemory(const PlannerOptions &options) {
-  return llvm::all_of(usedNodes(options), [&](const runtime::UsedNodes &used) {
+  return llvm::all_of(usedNodes(options), [&](const UsedNodes &used) {
     return usableBytes(*used.device) == leastMemory(options);
   });
 }
@@ -289,14 +287,14 @@ bool Planner::simulate(RankedLayout &entry, Compiled &compiled) {
       noteFailure(entry.layout, firstErrorOf(search->failure));
     return false;
   }
-  std::optional<runtime::Simulation> simulation = std::exchange(candidate->simulation, {});
+  std::optional<Simulation> simulation = std::exchange(candidate->simulation, {});
   if (!simulation) {
-    auto failed = runtime::simulateOnCluster(candidate->plan, *options.cluster);
+    auto failed = simulateOnCluster(candidate->plan, *options.cluster);
     noteFailure(entry.layout, failed.error().message);
     return false;
   }
   double share = 0; // of its device's memory
-  for (const runtime::StageSimulation &stage : simulation->stages)
+  for (const StageSimulation &stage : simulation->stages)
     if (double(stage.arenaBytes) > share * stage.memoryBytes) {
       share = double(stage.arenaBytes) / stage.memoryBytes;
       entry.arenaBytes = int64_t(stage.arenaBytes);
@@ -486,7 +484,7 @@ void Planner::simulateBest(PlanChoice &choice,
 
 Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress &)> report) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
-  int64_t available = runtime::countDevices(*options.cluster);
+  int64_t available = countDevices(*options.cluster);
   if (devices > available)
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {}", devices,
                              options.cluster->name(), available)};

@@ -29,7 +29,7 @@ struct RankedLayout {
   ParallelLayout layout;
   StepEstimate estimate;
   /// Of those that were compiled: the simulated step.
-  std::optional<runtime::Simulation> simulation;
+  std::optional<Simulation> simulation;
   /// Of the device that needs most of its memory, and what plans may use there.
   int64_t arenaBytes = 0;
   double memoryBytes = 0;
@@ -94,8 +94,8 @@ class Planner {
 public:
   Planner(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options);
 
-  runtime::Expected<PlanChoice> run(llvm::function_ref<void(const PlannerProgress &)> report =
-                                        [](const PlannerProgress &) {});
+  Expected<PlanChoice> run(llvm::function_ref<void(const PlannerProgress &)> report =
+                               [](const PlannerProgress &) {});
 
 private:
   /// A layout without what takes long to find out: without recomputation, and with sequences split

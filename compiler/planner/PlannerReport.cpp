@@ -20,8 +20,6 @@
 #include <vector>
 
 using namespace dtc;
-using runtime::formatBytes;
-using runtime::formatDuration;
 
 namespace {
 /// A part of a step's time, with its name.
@@ -39,13 +37,13 @@ static std::vector<Part> partsOf(const RankedLayout &entry, bool simulated) {
             {"exposed transfers", estimate.transfers},
             {"update", estimate.update}};
   }
-  const runtime::Simulation &simulation = *entry.simulation;
+  const Simulation &simulation = *entry.simulation;
   std::vector<Part> parts = {{"idle (bubble)", simulation.idle},
                              {"exposed transfers", simulation.exposedTransfers}};
-  for (size_t c = 0; c < runtime::numKernelClasses; ++c)
-    parts.emplace_back(fmt::format("{} kernels", name(static_cast<runtime::KernelClass>(c))),
+  for (size_t c = 0; c < kNumKernelClasses; ++c)
+    parts.emplace_back(fmt::format("{} kernels", name(static_cast<KernelClass>(c))),
                        simulation.kernels[c]);
-  for (const runtime::AxesSeconds &exposed : simulation.exposed)
+  for (const AxesSeconds &exposed : simulation.exposed)
     parts.emplace_back("exposed collectives over " + exposed.axes, exposed.seconds);
   return parts;
 }
@@ -196,9 +194,9 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
   return text;
 }
 
-runtime::SimulationPageOptions
-dtc::pageOptions(const PlanChoice &choice, const PlannerOptions &options, size_t alternatives) {
-  runtime::SimulationPageOptions page;
+SimulationPageOptions dtc::pageOptions(const PlanChoice &choice, const PlannerOptions &options,
+                                       size_t alternatives) {
+  SimulationPageOptions page;
   const RankedLayout &best = choice.ranked.front();
   CompileOptions compiled = best.layout.toOptions(options.base);
   for (const auto &[name, size] : compiled.mesh)

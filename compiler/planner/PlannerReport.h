@@ -28,8 +28,8 @@ std::string explainFailure(const FailedLayout &failed, const PlannerOptions &opt
 std::string explainNoLayout(const PlannerOptions &options, const ModelTraits &traits);
 
 /// The same for a page about the chosen plan.
-runtime::SimulationPageOptions pageOptions(const PlanChoice &choice, const PlannerOptions &options,
-                                           size_t alternatives = 10);
+SimulationPageOptions pageOptions(const PlanChoice &choice, const PlannerOptions &options,
+                                  size_t alternatives = 10);
 
 /// What makes a layout slower than the best one, or why it does not fit, in a few words.
 std::string explainSlower(const RankedLayout &entry, const RankedLayout &best);

@@ -109,7 +109,7 @@ public:
   Enumerator(const PlannerOptions &options, const ModelTraits &traits)
       : options(options), traits(traits) {
     devices = usedDevices(*options.cluster, options.devices);
-    for (const runtime::UsedNodes &used : runtime::findUsedNodes(*options.cluster, devices))
+    for (const UsedNodes &used : findUsedNodes(*options.cluster, devices))
       inNode = std::max<int64_t>(inNode, used.node->devices());
     isMixed = kindsOfNodes(*options.cluster, options.devices).size() > 1;
   }

@@ -18,9 +18,6 @@
 #include <limits>
 
 using namespace dtc;
-using runtime::CollectiveKind;
-using runtime::collectiveTime;
-using runtime::GroupShape;
 
 static constexpr double kLongMessage = 1 << 20; // bytes
 
@@ -32,7 +29,7 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelTraits &t
     : options(options), traits(traits) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   nodeKinds = kindsOfNodes(*options.cluster, options.devices);
-  for (const runtime::UsedNodes &used : runtime::findUsedNodes(*options.cluster, devices))
+  for (const UsedNodes &used : findUsedNodes(*options.cluster, devices))
     if (size_t kind = size_t(llvm::find(nodeKinds, used.node) - nodeKinds.begin());
         kind == kindBytes.size())
       kindBytes.push_back(usableBytes(*used.device));
@@ -44,7 +41,7 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelLay
       {layout.dp, layout.fsdp, layout.tp, layout.pp, layout.pipelineInside, splits});
   if (!fresh)
     return it->second;
-  std::vector<runtime::MeshAxis> axes;
+  std::vector<MeshAxis> axes;
   auto add = [&](const char *name, int64_t size) {
     axes.push_back({name, size, false, llvm::StringRef(name) == kPipelineAxis});
   };
@@ -55,7 +52,7 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelLay
     add(kPipelineAxis, layout.pp);
   add("fsdp", layout.fsdp);
   add("tp", layout.tp);
-  auto topology = runtime::Topology::create(*options.cluster, runtime::Mesh(axes));
+  auto topology = Topology::create(*options.cluster, Mesh(axes));
   Connections &connections = it->second;
   connections.data = slowestGroup(*topology, {"dp", "fsdp"});
   connections.zero =
@@ -65,9 +62,9 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelLay
   if (layout.pp > 1)
     connections.pipeline = topology->slowestPair(0, 1);
   for (int64_t from = 1; nodeKinds.size() > 1 && from + 1 < layout.pp; ++from)
-    if (runtime::GroupShape pair = topology->slowestPair(from, from + 1);
-        runtime::messageTime(kLongMessage, pair).seconds >
-        runtime::messageTime(kLongMessage, connections.pipeline).seconds)
+    if (GroupShape pair = topology->slowestPair(from, from + 1);
+        messageTime(kLongMessage, pair).seconds >
+        messageTime(kLongMessage, connections.pipeline).seconds)
       connections.pipeline = pair;
   const bool isMixed = nodeKinds.size() > 1;
   for (int64_t coordinate = 0; coordinate < (isMixed ? layout.pp : 1); ++coordinate) {
@@ -375,8 +372,7 @@ StepEstimate StepEstimator::estimate(const ParallelLayout &layout,
       estimate.bubble = (m >= p ? p - 1 : 4 * p - 2 * m - 3) * forward / v;
     else
       estimate.bubble = (p - 1) * both;
-    estimate.message =
-        runtime::messageTime(costs.front().boundaryBytes, connections.pipeline).seconds;
+    estimate.message = messageTime(costs.front().boundaryBytes, connections.pipeline).seconds;
     estimate.transfers = 2 * (p * v - 1) * estimate.message;
   }
   // In proportion to the state that a device updates.

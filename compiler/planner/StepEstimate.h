@@ -63,8 +63,8 @@ public:
 private:
   /// The groups of a mesh.
   struct Connections {
-    runtime::GroupShape data, zero, outer; ///< all data axes, ZeRO's, those that are not ZeRO's
-    runtime::GroupShape pipeline;          ///< neighbours on it
+    GroupShape data, zero, outer; ///< all data axes, ZeRO's, those that are not ZeRO's
+    GroupShape pipeline;          ///< neighbours on it
     /// The kinds of nodes that each coordinate on the pipeline axis has devices in, and the least
     /// memory of these. One coordinate stands for all where all are alike.
     std::vector<llvm::SmallVector<size_t, 2>> kinds;

@@ -26,9 +26,6 @@
 #include <memory>
 
 using namespace dtc;
-using runtime::Error;
-using runtime::Expected;
-using runtime::MaybeError;
 
 //===----------------------------------------------------------------------===//
 // The schema
@@ -297,7 +294,7 @@ std::string dtc::formatStrategy(const CompileOptions &options) {
 
 MaybeError dtc::parseStrategy(const std::string &text, CompileOptions &options) {
   std::unique_ptr<proto::Message> message = StrategySchema::get().createMessage();
-  if (MaybeError error = runtime::parseMessageText(text, "strategy (docs/planning.md)", *message))
+  if (MaybeError error = parseMessageText(text, "strategy (docs/planning.md)", *message))
     return error;
   MaybeError error;
   for (const Option &option : getOptions())
@@ -306,12 +303,12 @@ MaybeError dtc::parseStrategy(const std::string &text, CompileOptions &options) 
   if (!error)
     error = findConflict(options, OptionSpelling::Field, MeshSource::Options);
   if (error)
-    error->message = runtime::printable(error->message); // it quotes the text
+    error->message = printable(error->message); // it quotes the text
   return error;
 }
 
 MaybeError dtc::readStrategy(const std::string &path, CompileOptions &options) {
-  Expected<runtime::MappedFile> file = runtime::MappedFile::open(path);
+  Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
     return file.error();
   std::string text(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
@@ -355,9 +352,9 @@ MaybeError dtc::checkStrategy(const CompileOptions &options, mlir::ModuleOp mode
     if (llvm::is_contained(splitBatch, name))
       parts *= size;
   }
-  if (cluster && devices > runtime::countDevices(*cluster))
+  if (cluster && devices > countDevices(*cluster))
     return Error{fmt::format("mesh has {} devices, the cluster \"{}\" has {}", devices,
-                             cluster->name(), runtime::countDevices(*cluster))};
+                             cluster->name(), countDevices(*cluster))};
   // What does not divide is padded; parts without a sample make no sense.
   if (traits.hasBatch && parts > traits.batch)
     return Error{fmt::format("mesh splits the batch into {} parts, but the model has {} samples; "

@@ -22,15 +22,15 @@ std::string formatStrategy(const CompileOptions &options);
 
 /// Reads it into options, of which all that a strategy says is replaced. The error names the line,
 /// or the field and what is wrong with it.
-runtime::MaybeError parseStrategy(const std::string &text, CompileOptions &options);
+MaybeError parseStrategy(const std::string &text, CompileOptions &options);
 
 /// The same for a file; the error names it too.
-runtime::MaybeError readStrategy(const std::string &path, CompileOptions &options);
+MaybeError readStrategy(const std::string &path, CompileOptions &options);
 
 /// What a strategy that was read asks for and a model, or a cluster if there is one, does not have.
 /// The error names the field. `model` has one function with a body.
-runtime::MaybeError checkStrategy(const CompileOptions &options, mlir::ModuleOp model,
-                                  const cluster::Cluster *cluster);
+MaybeError checkStrategy(const CompileOptions &options, mlir::ModuleOp model,
+                         const cluster::Cluster *cluster);
 
 /// One line for tables: "pp=8 dp=2 tp=8 sp zero=1 m=32 interleaved v=3
 /// recompute=selective". Knobs that have

@@ -14,7 +14,7 @@
 #include <map>
 #include <tuple>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -167,4 +167,4 @@ void addCommunication(HtmlWriter &page, const PageInput &input) {
   page.closeTable().close();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

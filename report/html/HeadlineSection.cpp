@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 static std::string count(double number, const char *one, const char *several) {
   return fmt::format("{} {}", withCommas(number), number == 1 ? one : several);
@@ -266,4 +266,4 @@ void addCosts(HtmlWriter &page, const PageInput &input) {
   page.closeTable().close();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

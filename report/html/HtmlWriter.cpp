@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <iterator>
 
-namespace dtc::runtime {
+namespace dtc {
 
 std::string svgNumber(double value) {
   if (!std::isfinite(value))
@@ -110,4 +110,4 @@ std::string HtmlWriter::take() {
   return std::move(page);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

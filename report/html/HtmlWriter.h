@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A number as attributes have it: at most two digits after the point, no trailing zeros.
 std::string svgNumber(double value);
@@ -75,6 +75,6 @@ private:
   int pictures = 0;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_HTML_HTMLWRITER_H

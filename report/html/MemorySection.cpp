@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <iterator>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -32,7 +32,7 @@ public:
 
   void write(HtmlWriter &page) const {
     page.openPicture(
-        pictureWidth, height + 34,
+        kPictureWidth, height + 34,
         fmt::format("Memory of {} over the step", stageName(input.simulation, program)),
         fmt::format("At most {} hold values that are needed", formatBytes(memory.peak.total())),
         "memory");
@@ -51,7 +51,7 @@ public:
                    {{"class", "f s e"}, {"x", left - 10}, {"y", yOf(bytes) + 4}});
     }
     std::vector<double> below(parts, 0);
-    for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+    for (size_t kind = 0; kind < kNumMemoryKinds; ++kind)
       writeBand(page, kind, below);
     line(page, "bound", static_cast<double>(stage.arenaBytes),
          fmt::format("arena {}", formatBytes(stage.arenaBytes)));
@@ -83,7 +83,7 @@ public:
 
 private:
   static constexpr size_t parts = 500;
-  static constexpr double left = 92, width = pictureWidth - left - 12, height = 190, top = 14;
+  static constexpr double left = 92, width = kPictureWidth - left - 12, height = 190, top = 14;
 
   double yOf(double bytes) const { return top + (height - top) * (1 - bytes / highest); }
 
@@ -194,7 +194,7 @@ void addMemory(HtmlWriter &page, const PageInput &input) {
                "The arena is what the plan sets aside; the dot is the fullest moment.");
   if (isDrawable(simulation)) {
     std::vector<LegendEntry> entries;
-    for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+    for (size_t kind = 0; kind < kNumMemoryKinds; ++kind)
       entries.push_back({fmt::format("m{}", kind), name(static_cast<MemoryKind>(kind))});
     addLegend(page, entries);
     std::vector<size_t> drawn = chooseStages(simulation);
@@ -213,4 +213,4 @@ void addMemory(HtmlWriter &page, const PageInput &input) {
   page.close();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

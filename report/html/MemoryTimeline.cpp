@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace dtc::runtime {
+namespace dtc {
 
 const char *name(MemoryKind kind) {
   static constexpr const char *names[] = {"parameters", "master weights", "optimizer state",
@@ -283,4 +283,4 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
   return result;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

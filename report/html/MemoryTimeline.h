@@ -17,16 +17,16 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// What bytes of an arena are for.
 enum class MemoryKind : size_t { Parameter, Master, Optimizer, Gradient, Activation, Other };
-inline constexpr size_t numMemoryKinds = 6;
+inline constexpr size_t kNumMemoryKinds = 6;
 /// "parameters", "master weights", ...
 const char *name(MemoryKind kind);
 
 /// Bytes by kind.
-struct MemoryUse : std::array<uint64_t, numMemoryKinds> {
+struct MemoryUse : std::array<uint64_t, kNumMemoryKinds> {
   uint64_t total() const { return std::accumulate(begin(), end(), uint64_t{0}); }
 };
 
@@ -51,6 +51,6 @@ struct MemoryTimeline {
 MemoryTimeline followMemory(const plan::Plan &plan, size_t program, const Timeline &timeline,
                             double stepSeconds, size_t parts);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_HTML_MEMORYTIMELINE_H

@@ -16,7 +16,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 bool isDrawable(const Simulation &simulation) {
   // From a picosecond to some ten million years, so that no scale leaves the range of numbers.
@@ -103,11 +103,11 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 std::string taskStyle(plan::Task::Kind kind, size_t chunk) {
   switch (kind) {
   case plan::Task::FORWARD:
-    return fmt::format("f{}", chunk % numTaskShades);
+    return fmt::format("f{}", chunk % kNumTaskShades);
   case plan::Task::BACKWARD:
-    return fmt::format("b{}", chunk % numTaskShades);
+    return fmt::format("b{}", chunk % kNumTaskShades);
   case plan::Task::WEIGHT:
-    return fmt::format("v{}", chunk % numTaskShades);
+    return fmt::format("v{}", chunk % kNumTaskShades);
   default:
     return "o";
   }
@@ -117,7 +117,7 @@ std::string taskStyleRules() {
   std::string rules;
   for (plan::Task::Kind kind :
        {plan::Task::FORWARD, plan::Task::BACKWARD, plan::Task::WEIGHT, plan::Task::OTHER})
-    for (size_t chunk = 0; chunk < (kind == plan::Task::OTHER ? 1 : numTaskShades); ++chunk)
+    for (size_t chunk = 0; chunk < (kind == plan::Task::OTHER ? 1 : kNumTaskShades); ++chunk)
       rules += fmt::format(".{}{{fill:{}}}\n", taskStyle(kind, chunk), taskColour(kind, chunk));
   return rules;
 }
@@ -129,4 +129,4 @@ std::string axesName(const PageInput &input, size_t axes) {
   return fmt::format("{}", fmt::join(userAxes(input.plan, input.simulation.axes[axes]), "+"));
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// What sections are made from.
 struct PageInput {
@@ -25,7 +25,7 @@ struct PageInput {
 };
 
 /// The width of figures in pixels.
-inline constexpr double pictureWidth = 1120;
+inline constexpr double kPictureWidth = 1120;
 
 // Each adds a section. A section without content is left out.
 
@@ -83,6 +83,6 @@ std::string axesStyle(size_t axes);
 /// The axes that a collective is over, as the user knows them: "dp+tp".
 std::string axesName(const PageInput &input, size_t axes);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_HTML_PAGEPARTS_H

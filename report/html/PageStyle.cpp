@@ -6,11 +6,11 @@
 
 #include "report/html/PageStyle.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 // No '<' and no '&' in either, so that the report is XML as well as HTML.
 
-const char *const pageStyle = R"css(
+const char *const kPageStyle = R"css(
 :root{color-scheme:light dark;--ground:#ffffff;--card:#f5f6f8;--ink:#1b1f24;--faint:#59636e;
 --line:#d8dde3;--accent:#1f5fb4;--bad:#b3261e;--good:#2b7a3d;--wait:#f0f2f4;--waitline:#cfd4da;
 --move:#c2571a;--bar:#dfe7f3}
@@ -92,7 +92,7 @@ border-radius:6px;padding:1px 10px;margin-left:6px;cursor:pointer}
 .m0{fill:#1f5fb4}.m1{fill:#5b93d8}.m2{fill:#7a3fa8}.m3{fill:#2b7a3d}.m4{fill:#d08a2e}.m5{fill:#7b828b}
 )css";
 
-const char *const pageScript = R"js(
+const char *const kPageScript = R"js(
 document.querySelectorAll('.zoom').forEach(function (bar) {
   var picture = document.getElementById(bar.dataset.of);
   [1, 2, 4, 8].forEach(function (factor) {
@@ -110,4 +110,4 @@ document.querySelectorAll('.zoom').forEach(function (bar) {
 });
 )js";
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <system_error>
 
-namespace dtc::runtime {
+namespace dtc {
 
 Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cluster &cluster,
                                        const Simulation &simulation,
@@ -29,7 +29,7 @@ Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cl
   page.empty("meta", {{"charset", "utf-8"}});
   page.empty("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}});
   page.element("title", fmt::format("{} on {}", simulation.model, simulation.cluster));
-  page.open("style").constant(pageStyle).constant(taskStyleRules()).close().close();
+  page.open("style").constant(kPageStyle).constant(taskStyleRules()).close().close();
   page.open("body");
   addHeadline(page, input);
   page.open("main");
@@ -47,7 +47,7 @@ Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cl
                         "cluster; nothing here was measured on it.",
                         plan.producer(), plan.version()))
       .close();
-  page.open("script").constant(pageScript).close();
+  page.open("script").constant(kPageScript).close();
   page.close().close();
   return page.take();
 }
@@ -61,7 +61,7 @@ MaybeError writePage(const std::string &folder, const std::string &page) {
     return Error{fmt::format("{}: cannot make the folder: {}; name one that can be written", folder,
                              failure.message())};
   Expected<AtomicFile> file =
-      AtomicFile::create((std::filesystem::path(folder) / pageFileName).string());
+      AtomicFile::create((std::filesystem::path(folder) / kPageFileName).string());
   if (!file)
     return file.error();
   if (MaybeError error = file->write(page))
@@ -69,4 +69,4 @@ MaybeError writePage(const std::string &folder, const std::string &page) {
   return file->commit();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A part of the strategy, with why it was chosen.
 struct StrategyChoice {
@@ -52,12 +52,12 @@ Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cl
                                        const Simulation &simulation,
                                        const SimulationPageOptions &options = {});
 
-inline constexpr const char *pageFileName = "index.html";
+inline constexpr const char *kPageFileName = "index.html";
 
 /// Writes a page to the file of that name in a folder, which is made where it is not there, with
 /// those above it. An error that names the path where that cannot be done.
 MaybeError writePage(const std::string &folder, const std::string &page);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_HTML_SIMULATIONPAGE_H

@@ -12,12 +12,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 // Sizes in pixels.
-static constexpr double left = 92, right = 12, top = 8;
-static constexpr double shown = pictureWidth - left - right;
-static constexpr double digitWidth = 7;
+static constexpr double kLeft = 92, kRight = 12, kTop = 8;
+static constexpr double kShown = kPictureWidth - kLeft - kRight;
+static constexpr double kDigitWidth = 7;
 
 StepPicture::StepPicture(const PageInput &input)
     : input(input), timeline(input.simulation.step.timeline) {
@@ -60,13 +60,13 @@ void StepPicture::chooseWindows() {
 
 bool StepPicture::isSmall() const { return timeline.programs.size() > 12; }
 double StepPicture::pixelSeconds(const StepWindow &window) const {
-  return window.seconds() / shown;
+  return window.seconds() / kShown;
 }
 double StepPicture::xOf(const StepWindow &window, double time) const {
-  return left + std::clamp((time - window.start) / window.seconds(), 0.0, 1.0) * shown;
+  return kLeft + std::clamp((time - window.start) / window.seconds(), 0.0, 1.0) * kShown;
 }
 double StepPicture::yOf(size_t program) const {
-  return top + static_cast<double>(program) * rowHeight();
+  return kTop + static_cast<double>(program) * rowHeight();
 }
 
 std::vector<StepPicture::Bar> StepPicture::barsOf(const StepWindow &window, size_t program) const {
@@ -87,7 +87,7 @@ std::vector<StepPicture::Bar> StepPicture::barsOf(const StepWindow &window, size
 }
 
 void StepPicture::write(HtmlWriter &page, const StepWindow &window) const {
-  page.openPicture(pictureWidth, bottom() + 26, describeTimeline(timeline),
+  page.openPicture(kPictureWidth, bottom() + 26, describeTimeline(timeline),
                    fmt::format("Who works when from {} to {}: a row for each coordinate on the "
                                "pipeline axis, a box for each task",
                                formatDuration(window.start), formatDuration(window.end)),
@@ -95,12 +95,12 @@ void StepPicture::write(HtmlWriter &page, const StepWindow &window) const {
   for (size_t p = 0; p < timeline.programs.size(); ++p) {
     page.element("text", stageName(input.simulation, p),
                  {{"class", isSmall() ? "e s" : "e"},
-                  {"x", left - 10},
+                  {"x", kLeft - 10},
                   {"y", yOf(p) + taskHeight() / 2 + 4}});
     page.empty("rect", {{"class", "idle"},
-                        {"x", left},
+                        {"x", kLeft},
                         {"y", yOf(p)},
-                        {"width", shown},
+                        {"width", kShown},
                         {"height", taskHeight()}});
     std::vector<uint32_t> stages = timeline.stagesOf(p);
     for (const TaskInterval &interval : timeline.programs[p])
@@ -111,7 +111,7 @@ void StepPicture::write(HtmlWriter &page, const StepWindow &window) const {
         writeBar(page, window, p, bar);
   }
   writeTransfers(page, window);
-  addTimeAxis(page, window.start, window.end, left, shown, bottom() + 4);
+  addTimeAxis(page, window.start, window.end, kLeft, kShown, bottom() + 4);
   page.close();
 }
 
@@ -136,7 +136,7 @@ void StepPicture::writeTask(HtmlWriter &page, const StepWindow &window, size_t p
   page.close();
   std::string number = std::to_string(interval.microbatch);
   if (interval.isPipelined() && !isSmall() &&
-      width >= 6 + digitWidth * static_cast<double>(number.size()))
+      width >= 6 + kDigitWidth * static_cast<double>(number.size()))
     page.element(
         "text", number,
         {{"class", "w"}, {"x", x + width / 2}, {"y", yOf(program) + taskHeight() / 2 + 4}});
@@ -183,4 +183,4 @@ void StepPicture::writeTransfers(HtmlWriter &page, const StepWindow &window) con
   }
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

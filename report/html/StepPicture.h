@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// A part of a step that is drawn.
 struct StepWindow {
@@ -72,6 +72,6 @@ private:
   bool hasCollectives = false;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_REPORT_HTML_STEPPICTURE_H

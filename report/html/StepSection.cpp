@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <set>
 
-namespace dtc::runtime {
+namespace dtc {
 
 static void addStepLegend(HtmlWriter &page, const PageInput &input, bool hasCollectives) {
   const Timeline &timeline = input.simulation.step.timeline;
@@ -78,4 +78,4 @@ void addStep(HtmlWriter &page, const PageInput &input) {
   page.close();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

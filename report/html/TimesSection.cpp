@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <map>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -32,7 +32,7 @@ struct Part {
 static std::vector<Part> partsOf(const PageInput &input) {
   const Simulation &simulation = input.simulation;
   std::vector<Part> parts;
-  for (size_t c = 0; c < numKernelClasses; ++c)
+  for (size_t c = 0; c < kNumKernelClasses; ++c)
     parts.push_back({fmt::format("k{}", c),
                      c == static_cast<size_t>(KernelClass::Other)
                          ? "other kernels"
@@ -52,11 +52,11 @@ static std::vector<Part> partsOf(const PageInput &input) {
   for (size_t p = 0; p < simulation.stages.size(); ++p) {
     const StageSimulation &stage = simulation.stages[p];
     double kernels = 0;
-    for (size_t c = 0; c < numKernelClasses; ++c)
+    for (size_t c = 0; c < kNumKernelClasses; ++c)
       kernels += parts[c].seconds[p] = stage.kernels[c];
     double slowed = stage.times.computing - kernels;
     // Sums of as many terms differ in their last digits.
-    parts[numKernelClasses].seconds[p] = slowed > 1e-9 * stage.times.computing ? slowed : 0;
+    parts[kNumKernelClasses].seconds[p] = slowed > 1e-9 * stage.times.computing ? slowed : 0;
     for (size_t a = 0; a < stage.times.exposed.size(); ++a)
       parts[byAxes.at(axesName(input, a))].seconds[p] += stage.times.exposed[a];
     parts[transfers].seconds[p] = stage.times.exposedTransfers;
@@ -68,13 +68,14 @@ static std::vector<Part> partsOf(const PageInput &input) {
 
 static void drawBars(HtmlWriter &page, const PageInput &input, const std::vector<Part> &parts) {
   const Simulation &simulation = input.simulation;
-  constexpr double left = 92, width = pictureWidth - left - 12;
+  constexpr double left = 92, width = kPictureWidth - left - 12;
   size_t rows = simulation.stages.size();
   bool isSmall = rows > 16;
   double bar = isSmall ? 10 : 24, row = bar + (isSmall ? 3 : 8);
-  page.openPicture(
-      pictureWidth, static_cast<double>(rows) * row + 24, "Where the time of a step goes, by stage",
-      "A bar for each coordinate on the pipeline axis, as long as the step, in parts", "times");
+  page.openPicture(kPictureWidth, static_cast<double>(rows) * row + 24,
+                   "Where the time of a step goes, by stage",
+                   "A bar for each coordinate on the pipeline axis, as long as the step, in parts",
+                   "times");
   for (size_t p = 0; p < rows; ++p) {
     double y = static_cast<double>(p) * row, x = left;
     page.element("text", stageName(simulation, p),
@@ -146,4 +147,4 @@ void addTimes(HtmlWriter &page, const PageInput &input) {
   page.close();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

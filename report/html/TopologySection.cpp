@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -43,7 +43,7 @@ public:
     for (int64_t first : firsts)
       height += heightOf(first) + gap;
     page.openPicture(
-        pictureWidth, height, "The devices of the mesh in their nodes",
+        kPictureWidth, height, "The devices of the mesh in their nodes",
         fmt::format("{} of {} nodes, each with its devices and their coordinates on the mesh",
                     firsts.size(), topology.numNodes()),
         "topology");
@@ -80,7 +80,7 @@ private:
     page.empty("rect", {{"class", "box"},
                         {"x", .5},
                         {"y", y + .5},
-                        {"width", pictureWidth - 1},
+                        {"width", kPictureWidth - 1},
                         {"height", heightOf(first) - 1},
                         {"rx", 10}});
     auto line = [&](double dy, const char *style, const std::string &text) {
@@ -89,7 +89,7 @@ private:
     line(26, "b", fmt::format("node {}", topology.nodeOf(first)));
     line(44, "f", node.name());
     line(61, "f", fmt::format("{} x {}", node.devices(), topology.deviceKindOf(first).name()));
-    double width = (pictureWidth - label - padding + between) / static_cast<double>(columns);
+    double width = (kPictureWidth - label - padding + between) / static_cast<double>(columns);
     for (int64_t i = 0; i < shownOf(first); ++i)
       writeDevice(first, i, label + width * static_cast<double>(i % columns),
                   y + padding + static_cast<double>(i / columns) * (cellHeight + between),
@@ -218,4 +218,4 @@ void addTopology(HtmlWriter &page, const PageInput &input) {
   page.close();
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -14,7 +14,7 @@
 namespace dtc::runtime {
 
 /// Reading the clock takes a hundredth of this, and a time slice of the system far more.
-static constexpr double sampleSeconds = 100e-6;
+static constexpr double kSampleSeconds = 100e-6;
 
 static double now(BusyCores::Time time) {
   timespec result = {};
@@ -36,7 +36,7 @@ std::vector<SpeedSample> BusyCores::measureHere(const Work &work, double seconds
   size_t least = spent > 4 * seconds ? 1 : 3;
   // The first call met code and pages for the first time and says little of those to come.
   int64_t calls = 1;
-  for (double sample = spent; sample < sampleSeconds / 2 && calls < 1 << 20;) {
+  for (double sample = spent; sample < kSampleSeconds / 2 && calls < 1 << 20;) {
     calls *= 2;
     sample = secondsOf(calls);
     spent += sample;

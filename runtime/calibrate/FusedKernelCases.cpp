@@ -13,7 +13,7 @@ namespace dtc::runtime {
 using Calls = std::vector<KernelSignature>;
 
 /// Tokens of a vocabulary of bytes: as many as there are different integers in operands.
-static constexpr int64_t vocabulary = 256;
+static constexpr int64_t kVocabulary = 256;
 
 static int64_t rowsOf(const TensorType &x) { return x.shape[0]; }
 static int64_t widthOf(const TensorType &x) { return x.shape[1]; }
@@ -65,11 +65,11 @@ static Calls rotary(const char *name, const TensorType &x) {
 }
 
 static Calls embedding(const char *name, const TensorType &x) {
-  return {{name, {like(x, {vocabulary, widthOf(x)}), tokensOf(x)}, {x}, {}, {}}};
+  return {{name, {like(x, {kVocabulary, widthOf(x)}), tokensOf(x)}, {x}, {}, {}}};
 }
 
 static Calls embeddingGrad(const char *name, const TensorType &x) {
-  return {{name, {tokensOf(x), x}, {{wideType(x.dtype), {vocabulary, widthOf(x)}}}, {}, {}}};
+  return {{name, {tokensOf(x), x}, {{wideType(x.dtype), {kVocabulary, widthOf(x)}}}, {}, {}}};
 }
 
 static Calls pick(const char *name, const TensorType &x) {
@@ -89,13 +89,13 @@ static Calls crossEntropyGrad(const char *name, const TensorType &x) {
 }
 
 /// Of sequences that are generated.
-static constexpr int64_t cachedPositions = 128;
+static constexpr int64_t kCachedPositions = 128;
 
 /// The next token of each sequence.
 static Calls cachedAttention(const char *name, const TensorType &x) {
   int64_t size = std::min<int64_t>(widthOf(x), 64), heads = widthOf(x) / size;
   TensorType q = like(x, {rowsOf(x), 1, heads, size}),
-             k = like(x, {rowsOf(x), cachedPositions, heads, size});
+             k = like(x, {rowsOf(x), kCachedPositions, heads, size});
   return {{name, {q, k, k, {DType::I32, {rowsOf(x)}}}, {q}, {{"scale", 0.125}}, {}}};
 }
 
@@ -114,7 +114,7 @@ std::span<const KernelCase> fusedCases() {
       {"pick_grad", pickGrad},
       {"cross_entropy", crossEntropy, true},
       {"cross_entropy_grad", crossEntropyGrad, true},
-      {"cached_attention", cachedAttention, false, true, cachedPositions},
+      {"cached_attention", cachedAttention, false, true, kCachedPositions},
   };
   return cases;
 }

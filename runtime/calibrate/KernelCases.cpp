@@ -187,14 +187,14 @@ static Calls reduce(const char *name, const TensorType &x) {
 }
 
 /// The last of four blocks.
-static const std::vector<AxisPosition> lastBlock = {{"part", 4, 3, false}};
+static const std::vector<AxisPosition> kLastBlock = {{"part", 4, 3, false}};
 
 static Calls shardSlice(const char *name, const TensorType &x) {
   return {{name,
            {like(x, {4 * rowsOf(x), widthOf(x)})},
            {x},
            {{"dim", int64_t{0}}, {"axes", std::vector<std::string>{"part"}}},
-           lastBlock}};
+           kLastBlock}};
 }
 
 static Calls maskPadding(const char *name, const TensorType &x) {
@@ -205,21 +205,21 @@ static Calls maskPadding(const char *name, const TensorType &x) {
             {"axes", std::vector<std::string>{"part"}},
             {"size", 4 * widthOf(x) - 1},
             {"value", "zero"}},
-           lastBlock}};
+           kLastBlock}};
 }
 
 /// Of caches here: of a sequence, the kernels touch but one.
-static constexpr int64_t cachedPositions = 4;
+static constexpr int64_t kCachedPositions = 4;
 
 /// A token for each sequence, into a cache and out of it.
 static Calls cacheUpdate(const char *name, const TensorType &x) {
-  TensorType cache = like(x, {rowsOf(x), cachedPositions, widthOf(x)}),
+  TensorType cache = like(x, {rowsOf(x), kCachedPositions, widthOf(x)}),
              row = like(x, {rowsOf(x), 1, widthOf(x)});
   return {{name, {cache, row, {DType::I32, {rowsOf(x)}}}, {cache}, {}, {}}};
 }
 
 static Calls selectRow(const char *name, const TensorType &x) {
-  TensorType from = like(x, {rowsOf(x), cachedPositions, widthOf(x)}),
+  TensorType from = like(x, {rowsOf(x), kCachedPositions, widthOf(x)}),
              row = like(x, {rowsOf(x), 1, widthOf(x)});
   return {{name, {from, {DType::I32, {rowsOf(x)}}}, {row}, {}, {}}};
 }
@@ -236,8 +236,8 @@ std::span<const KernelCase> movementCases() {
       {"reduce", reduce, true},
       {"shard_slice", shardSlice, true},
       {"mask_padding", maskPadding},
-      {"cache_update", cacheUpdate, false, true, cachedPositions},
-      {"select_row", selectRow, false, true, cachedPositions},
+      {"cache_update", cacheUpdate, false, true, kCachedPositions},
+      {"select_row", selectRow, false, true, kCachedPositions},
   };
   return cases;
 }

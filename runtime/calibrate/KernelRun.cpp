@@ -17,7 +17,7 @@
 
 namespace dtc::runtime {
 
-static constexpr size_t maxSets = 1024;
+static constexpr size_t kMaxSets = 1024;
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -79,7 +79,7 @@ Expected<KernelRun> KernelRun::create(const Backend &backend, const KernelSignat
     for (const TensorType &type : *types)
       run.operandBytes += static_cast<int64_t>(type.numBytes());
   size_t sets =
-      std::clamp<size_t>(options.workingSetBytes / std::max<size_t>(setBytes, 1), 1, maxSets);
+      std::clamp<size_t>(options.workingSetBytes / std::max<size_t>(setBytes, 1), 1, kMaxSets);
 
   run.memory = options.memory ? options.memory : std::make_shared<OperandMemory>();
   Expected<std::byte *> memory = run.memory->take(sets * setBytes + run.kernel->workspaceBytes());

@@ -14,7 +14,7 @@ namespace dtc::runtime {
 
 /// Calls with larger operands are left out: of kernels that touch but few of the bytes of an
 /// operand they would take most of the time and of the memory.
-static constexpr size_t largestOperands = size_t{256} << 20;
+static constexpr size_t kLargestOperands = size_t{256} << 20;
 
 static size_t operandBytes(const std::vector<KernelSignature> &calls) {
   size_t bytes = 0;
@@ -57,7 +57,7 @@ public:
 private:
   /// All threads together do not fill the memory.
   size_t mostOperands() const {
-    return std::min<size_t>(largestOperands, memoryLimit().bytes / 4 / context.cores.size());
+    return std::min<size_t>(kLargestOperands, memoryLimit().bytes / 4 / context.cores.size());
   }
 
   CalibrationContext &context;

@@ -19,7 +19,7 @@ namespace {
 /// One task that adds scalars, `count` times, on `devices` devices.
 std::shared_ptr<const plan::Plan> additions(int64_t devices, int count) {
   auto plan = std::make_shared<plan::Plan>();
-  plan->set_version(planVersion);
+  plan->set_version(kPlanVersion);
   plan->set_producer("dtc-run --calibrate");
   plan->add_sources("unknown");
   plan->add_reasons();

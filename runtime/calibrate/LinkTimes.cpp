@@ -20,7 +20,7 @@ namespace dtc::runtime {
 using Clock = std::chrono::steady_clock;
 
 /// Results that are larger are left out: of an all_gather of many members.
-static constexpr size_t largestResult = size_t{64} << 20;
+static constexpr size_t kLargestResult = size_t{64} << 20;
 
 namespace {
 
@@ -293,16 +293,16 @@ MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
   for (int64_t members : options.members)
     if (members <= options.devices)
       groups.push_back(members);
-  context.announce("collectives and messages", (allCollectiveKinds.size() + 1) * groups.size() *
+  context.announce("collectives and messages", (kAllCollectiveKinds.size() + 1) * groups.size() *
                                                    options.collectiveBytes.size());
-  for (CollectiveKind kind : allCollectiveKinds)
+  for (CollectiveKind kind : kAllCollectiveKinds)
     for (int64_t members : groups) {
       cluster::CollectiveTable *table = link.add_collectives();
       table->set_kind(name(kind));
       table->set_members(members);
       for (int64_t bytes : options.collectiveBytes) {
         CollectiveSpec spec = specOf(kind, members, bytes);
-        if (spec.output().numBytes() > largestResult)
+        if (spec.output().numBytes() > kLargestResult)
           continue;
         Expected<double> seconds =
             collectiveSeconds(context.speed, watch, spec, options.secondsPerPoint);

@@ -11,11 +11,11 @@
 namespace dtc::runtime {
 
 /// Only pages that are touched take memory.
-static constexpr size_t chunkBytes = size_t{256} << 20;
+static constexpr size_t kChunkBytes = size_t{256} << 20;
 
 Expected<std::byte *> OperandMemory::take(size_t bytes) {
   if (chunks.empty() || chunks.back().size() - used < bytes) {
-    Expected<PageMemory> chunk = PageMemory::allocate(std::max(bytes, chunkBytes));
+    Expected<PageMemory> chunk = PageMemory::allocate(std::max(bytes, kChunkBytes));
     if (!chunk)
       return chunk.error();
     chunks.push_back(std::move(*chunk));

@@ -14,7 +14,7 @@ namespace dtc::runtime {
 
 /// Products with more multiplications are measured in one way alone: the ways then differ little,
 /// and take long.
-static constexpr int64_t manyMultiplications = int64_t{1} << 29;
+static constexpr int64_t kManyMultiplications = int64_t{1} << 29;
 
 /// The einsums of a linear layer: the product with its weights and that of its gradient with the
 /// weights for its input, or, if `ofWeights`, that of both activations for the gradient of the
@@ -44,7 +44,7 @@ static std::vector<KernelSignature> productCalls(DType dtype, int64_t rows, int6
                          {{"equation", left + "," + right + "->" + out}},
                          {}};
     calls.push_back(std::move(call));
-    if (rows * columns * depth > manyMultiplications)
+    if (rows * columns * depth > kManyMultiplications)
       break;
   }
   return calls;

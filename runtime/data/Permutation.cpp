@@ -16,7 +16,7 @@ namespace dtc::runtime {
 
 /// With 12 rounds all orders of 2 to 7 numbers come up equally often in 10^6 epochs, as far as a
 /// chi-squared test tells; with 10 those of 7 do not.
-static constexpr uint32_t rounds = 12;
+static constexpr uint32_t kRounds = 12;
 
 uint64_t permuted(uint64_t seed, uint64_t epoch, uint64_t index, uint64_t count) {
   assert(index < count && count <= uint64_t{1} << 62);
@@ -32,10 +32,10 @@ uint64_t permuted(uint64_t seed, uint64_t epoch, uint64_t index, uint64_t count)
   // The network alone makes even permutations only, from halves of two bits on, which would make
   // half of the orders of few numbers rare. Every other epoch, at random, begins with a swap.
   if (index < 2 && count > 1)
-    index ^= random(0, rounds) & 1;
+    index ^= random(0, kRounds) & 1;
   do {
     uint64_t left = index >> halfBits, right = index & mask;
-    for (uint32_t round = 0; round < rounds; ++round) {
+    for (uint32_t round = 0; round < kRounds; ++round) {
       uint64_t mixed = left ^ (random(right, round) & mask);
       left = right;
       right = mixed;

@@ -21,9 +21,9 @@ namespace dtc::runtime {
 using Json = nlohmann::json;
 
 /// The format's own limit.
-static constexpr uint64_t maxHeaderBytes = 100'000'000;
+static constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 /// Of a tensor, what is converted at once: few system calls, and little memory beside the result.
-static constexpr int64_t maxReadBytes = int64_t{1} << 20;
+static constexpr int64_t kMaxReadBytes = int64_t{1} << 20;
 
 std::string SafetensorsEntry::str() const { return dtype + formatShape(shape); }
 
@@ -91,7 +91,7 @@ MaybeError SafetensorsFile::readHeader() {
     return Error{fmt::format("{}: is no safetensors file: it has {} bytes", path(), file.size())};
   if (MaybeError error = file.read(0, std::as_writable_bytes(std::span(&headerBytes, 1))))
     return error;
-  if (headerBytes > maxHeaderBytes || headerBytes > file.size() - sizeof(headerBytes))
+  if (headerBytes > kMaxHeaderBytes || headerBytes > file.size() - sizeof(headerBytes))
     return Error{fmt::format("{}: is no safetensors file, or truncated: its header claims {} "
                              "bytes, the file has {}",
                              path(), headerBytes, file.size())};
@@ -160,10 +160,10 @@ MaybeError SafetensorsFile::read(const std::string &name, int64_t begin, int64_t
     return Error{fmt::format("{}: tensor \"{}\" has {} elements; elements {} to {} were asked for",
                              path(), name, entry.numElements(), begin, begin + count)};
   auto width = static_cast<int64_t>(fileElementWidth(entry.dtype));
-  std::vector<std::byte> source(static_cast<size_t>(std::min(count * width, maxReadBytes)));
+  std::vector<std::byte> source(static_cast<size_t>(std::min(count * width, kMaxReadBytes)));
   int64_t done = 0;
   do {
-    int64_t part = std::min(count - done, maxReadBytes / width);
+    int64_t part = std::min(count - done, kMaxReadBytes / width);
     std::span<std::byte> bytes = std::span(source).first(static_cast<size_t>(part * width));
     uint64_t offset = dataBegin + entry.begin + static_cast<uint64_t>((begin + done) * width);
     if (MaybeError error = file.read(offset, bytes))

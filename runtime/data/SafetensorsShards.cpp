@@ -20,19 +20,19 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 /// In the order in which transformers looks for them, and PEFT's.
-static constexpr const char *weightsNames[] = {"model.safetensors", "model.safetensors.index.json",
-                                               "adapter_model.safetensors"};
+static constexpr const char *kWeightsNames[] = {"model.safetensors", "model.safetensors.index.json",
+                                                "adapter_model.safetensors"};
 
 /// The file that a path stands for.
 static Expected<std::string> findWeights(const std::string &path) {
   std::error_code code;
   if (!fs::is_directory(path, code))
     return path;
-  for (const char *name : weightsNames)
+  for (const char *name : kWeightsNames)
     if (fs::path file = fs::path(path) / name; fs::exists(file, code))
       return file.string();
   return Error{fmt::format("{}: the folder has no weights; expected one of {}", path,
-                           fmt::join(weightsNames, ", "))};
+                           fmt::join(kWeightsNames, ", "))};
 }
 
 static bool isIndex(const std::string &path) { return path.ends_with(".json"); }

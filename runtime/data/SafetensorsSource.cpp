@@ -14,7 +14,7 @@
 
 namespace dtc::runtime {
 
-static constexpr int64_t elementsCheckedAtOnce = int64_t{1} << 20;
+static constexpr int64_t kElementsCheckedAtOnce = int64_t{1} << 20;
 
 MaybeError SafetensorsSource::checkInputs() {
   if (inputs.empty())
@@ -120,7 +120,7 @@ MaybeError SafetensorsSource::checkRows(const SafetensorsFile &file, const DataI
   if (elements == 0)
     return std::nullopt;
   int64_t count = file.tensors().at(input.name).shape[0];
-  int64_t rowsAtOnce = std::max<int64_t>(elementsCheckedAtOnce / elements, 1);
+  int64_t rowsAtOnce = std::max<int64_t>(kElementsCheckedAtOnce / elements, 1);
   std::vector<int32_t> part;
   for (int64_t row = 0; row < count; row += rowsAtOnce) {
     if (!goesOn(static_cast<uint64_t>(row * elements)))

@@ -15,7 +15,7 @@
 namespace dtc::runtime {
 
 // llm.c: 256 numbers of 32 bits (magic, version, number of tokens), then the tokens.
-static constexpr size_t llmcHeaderBytes = 1024;
+static constexpr size_t kLlmcHeaderBytes = 1024;
 
 namespace {
 struct LlmcFormat {
@@ -26,8 +26,8 @@ struct LlmcFormat {
 } // namespace
 
 /// For GPT-2's vocabulary, and for that of Llama 3.
-static constexpr LlmcFormat llmcFormats[] = {{20240520, 1, 2, "16-bit tokens (llm.c)"},
-                                             {20240801, 7, 4, "32-bit tokens (llm.c)"}};
+static constexpr LlmcFormat kLlmcFormats[] = {{20240520, 1, 2, "16-bit tokens (llm.c)"},
+                                              {20240801, 7, 4, "32-bit tokens (llm.c)"}};
 
 MaybeError TokenFile::readLayout(const std::array<int32_t, 3> &header) {
   uint64_t bytes = file.size();
@@ -39,9 +39,9 @@ MaybeError TokenFile::readLayout(const std::array<int32_t, 3> &header) {
   if (tokenBytes == 1)
     return std::nullopt;
   const auto *llmc =
-      std::find_if(std::begin(llmcFormats), std::end(llmcFormats),
+      std::find_if(std::begin(kLlmcFormats), std::end(kLlmcFormats),
                    [&](const LlmcFormat &each) { return isNarrow && each.magic == header[0]; });
-  if (llmc == std::end(llmcFormats)) {
+  if (llmc == std::end(kLlmcFormats)) {
     format = isNarrow ? "16-bit tokens" : "32-bit tokens";
     mayBeWider = isNarrow;
     if (bytes % tokenBytes != 0)
@@ -56,12 +56,12 @@ MaybeError TokenFile::readLayout(const std::array<int32_t, 3> &header) {
   if (header[1] != llmc->version)
     return Error{
         fmt::format("is an llm.c token file of version {}; expected {}", header[1], llmc->version)};
-  if (bytes < llmcHeaderBytes)
+  if (bytes < kLlmcHeaderBytes)
     return Error{fmt::format("is an llm.c token file, but has {} bytes, fewer than its header of "
                              "{}",
-                             bytes, llmcHeaderBytes)};
-  dataBegin = llmcHeaderBytes;
-  uint64_t dataBytes = bytes - llmcHeaderBytes;
+                             bytes, kLlmcHeaderBytes)};
+  dataBegin = kLlmcHeaderBytes;
+  uint64_t dataBytes = bytes - kLlmcHeaderBytes;
   if (header[2] < 0 || dataBytes != static_cast<uint64_t>(header[2]) * tokenBytes)
     return Error{fmt::format("is an llm.c token file of {} tokens by its header, but holds {} "
                              "bytes of tokens; it is truncated or damaged",

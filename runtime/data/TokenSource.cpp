@@ -13,7 +13,7 @@
 
 namespace dtc::runtime {
 
-static constexpr uint64_t tokensCheckedAtOnce = uint64_t{1} << 20;
+static constexpr uint64_t kTokensCheckedAtOnce = uint64_t{1} << 20;
 
 const DataInput *TokenSource::findInput(const char *name) const {
   auto found = std::find_if(inputs.begin(), inputs.end(),
@@ -145,7 +145,7 @@ MaybeError TokenSource::checkFile(const TokenFile &file, uint64_t before, uint64
   std::vector<int32_t> part;
   for (uint64_t begin = 0; begin < file.size() && progress(before + begin, all);
        begin += part.size()) {
-    part.resize(std::min(file.size() - begin, tokensCheckedAtOnce));
+    part.resize(std::min(file.size() - begin, kTokensCheckedAtOnce));
     if (MaybeError error = file.read(begin, part))
       return error;
     // Nearly always all of them are below all limits.

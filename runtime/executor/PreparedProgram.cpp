@@ -90,7 +90,7 @@ private:
         buffer.has_slot_map()
             ? result->program->slot_maps(static_cast<int>(buffer.slot_map())).slots().data()
             : nullptr;
-    return {buffer.offset(), (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment,
+    return {buffer.offset(), (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment,
             buffer.slots(), slotMap};
   }
 

@@ -143,11 +143,11 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
     ++holder.devices;
     // Programs of at most 2^46 bytes, and at most 2^16 devices of a process: no sum overflows.
     holder.needed += prepared->arenaBytes(program) +
-                     std::min<uint64_t>(prepared->workspaceBytes(program), maxArenaBytes);
+                     std::min<uint64_t>(prepared->workspaceBytes(program), kMaxArenaBytes);
     if (options.traceSteps > 0 && device.isHostMemory())
       holder.traces += std::min(
           DeviceTrace::bytesFor(prepared->programs[program], options.traceSteps, options.batches),
-          maxArenaBytes);
+          kMaxArenaBytes);
   }
   for (const auto &[name, holder] : holders) {
     if (holder.needed > holder.available)

@@ -15,21 +15,21 @@
 namespace dtc::runtime {
 
 /// Seconds from one look to the next, if the timeout is long.
-static constexpr double longestInterval = 1;
+static constexpr double kLongestInterval = 1;
 /// Seconds that devices have to return after a failure, if the timeout is longer.
-static constexpr double longestGrace = 10;
+static constexpr double kLongestGrace = 10;
 
 StallDetector::StallDetector(const PreparedPlan &plan,
                              const std::vector<std::unique_ptr<DeviceExecutor>> &devices,
                              double timeout, std::function<void(const Error &)> onHang)
     : plan(plan), devices(devices), timeout(timeout), onHang(std::move(onHang)) {
-  double interval = std::clamp(timeout / 8, 1e-3, longestInterval);
+  double interval = std::clamp(timeout / 8, 1e-3, kLongestInterval);
   auto looksOf = [&](double seconds) {
     // Timeouts beyond the age of the universe are as good as none.
     return static_cast<int64_t>(std::ceil(std::min(seconds / interval, 1e18)));
   };
   looksOfTimeout = looksOf(timeout);
-  looksOfGrace = looksOf(std::min(timeout, longestGrace));
+  looksOfGrace = looksOf(std::min(timeout, kLongestGrace));
   watch.interval =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(interval));
   watch.look = [this](const MaybeError &failure) { return look(failure); };

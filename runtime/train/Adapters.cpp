@@ -16,8 +16,8 @@
 
 namespace dtc::runtime {
 
-static constexpr const char *tensorsName = "adapter_model.safetensors";
-static constexpr const char *configName = "adapter_config.json";
+static constexpr const char *kTensorsName = "adapter_model.safetensors";
+static constexpr const char *kConfigName = "adapter_config.json";
 
 /// The fields of PEFT's LoraConfig that have no fitting default.
 static std::string formatConfig(const plan::Lora &lora) {
@@ -46,13 +46,13 @@ Expected<AdapterFolder> AdapterFolder::create(const plan::Plan &plan, const std:
   // What a file of adapters is named; nobody names a folder so.
   if (path.ends_with(".safetensors"))
     return Error{fmt::format("--save-adapters is {}, expected a folder; it gets {}{}", path,
-                             tensorsName,
-                             plan.has_lora() ? fmt::format(" and {}", configName) : "")};
+                             kTensorsName,
+                             plan.has_lora() ? fmt::format(" and {}", kConfigName) : "")};
   SavedWeights weights(plan, isAdapterName);
-  std::vector<std::string> names = {tensorsName};
+  std::vector<std::string> names = {kTensorsName};
   std::string config;
   if (plan.has_lora()) {
-    names.push_back(configName);
+    names.push_back(kConfigName);
     config = formatConfig(plan.lora());
   }
   Expected<AtomicFolder> folder = AtomicFolder::create(path, names);

@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int computeThread = 0, collectivesThread = 1, transfersThread = 2; // and those after
+constexpr int kComputeThread = 0, kCollectivesThread = 1, kTransfersThread = 2; // and those after
 
 class TraceWriter {
 public:
@@ -69,18 +69,18 @@ private:
          {"ph", "M"},
          {"pid", device.index()},
          {"args", {{"sort_index", device.index()}}}});
-    name(device, "thread_name", computeThread, "compute");
-    name(device, "thread_name", collectivesThread, "collectives");
-    name(device, "thread_name", transfersThread, "transfers");
+    name(device, "thread_name", kComputeThread, "compute");
+    name(device, "thread_name", kCollectivesThread, "collectives");
+    name(device, "thread_name", kTransfersThread, "transfers");
     if (!device.getTrace())
       return std::nullopt;
     lanes.clear();
     int64_t number = 0;
     for (const DeviceTrace::Step *step : device.getTrace()->steps()) {
       for (const TraceEvent &event : (*step)[static_cast<size_t>(TraceRow::Compute)])
-        addSpan(device, event, computeThread);
+        addSpan(device, event, kComputeThread);
       for (const TraceEvent &event : (*step)[static_cast<size_t>(TraceRow::Collectives)])
-        addSpan(device, event, collectivesThread);
+        addSpan(device, event, kCollectivesThread);
       std::vector<TraceEvent> transfers = (*step)[static_cast<size_t>(TraceRow::Transfers)];
       std::stable_sort(transfers.begin(), transfers.end(),
                        [](const TraceEvent &a, const TraceEvent &b) { return a.begin < b.begin; });
@@ -99,7 +99,7 @@ private:
     size_t lane = 0;
     while (lane < lanes.size() && lanes[lane] > event.begin)
       ++lane;
-    int thread = transfersThread + static_cast<int>(lane);
+    int thread = kTransfersThread + static_cast<int>(lane);
     if (lane == lanes.size()) {
       lanes.push_back(event.end);
       if (lane > 0)

@@ -135,7 +135,7 @@ MaybeError TrainingRun::finish() {
             formatCollectiveTime(session->collectiveTime()),
             formatTransferTime(session->transferTime()));
     CommunicatorBytes sent = session->communicatorBytes();
-    for (CollectiveKind kind : allCollectiveKinds)
+    for (CollectiveKind kind : kAllCollectiveKinds)
       if (sent.of(kind) > 0)
         printTo(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
     if (sent.transfers > 0)

@@ -47,7 +47,7 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
     return loader.error();
   evaluation->loader = std::move(*loader);
   evaluation->every = options.evalEvery.value_or(
-      std::max<int64_t>(options.steps.value_or(defaultTrainSteps) / 10, 1));
+      std::max<int64_t>(options.steps.value_or(kDefaultTrainSteps) / 10, 1));
   return evaluation;
 }
 

@@ -28,7 +28,7 @@ namespace dtc::runtime {
 
 /// Finds where the run begins, and how many steps it has.
 MaybeError TrainingRun::openCheckpoints() {
-  steps = options.steps.value_or(trains() ? defaultTrainSteps : 1);
+  steps = options.steps.value_or(trains() ? kDefaultTrainSteps : 1);
   auto opened =
       CheckpointedRun::open(*plan, options, [this](const std::string &text) { note(text); });
   if (!opened)

@@ -27,7 +27,7 @@
 namespace dtc::runtime {
 
 /// The steps of a training run that says nothing else.
-inline constexpr int64_t defaultTrainSteps = 100;
+inline constexpr int64_t kDefaultTrainSteps = 100;
 
 /// After so many steps, or after the first step that ends so many seconds after the last checkpoint
 /// was begun. One of the two is 0.

@@ -20,11 +20,11 @@
 namespace dtc::runtime {
 
 /// Prefixes that Hugging Face's files have or lack, depending on the class that wrote them.
-static constexpr std::string_view prefixes[] = {"transformer.", "model."};
+static constexpr std::string_view kPrefixes[] = {"transformer.", "model."};
 
 static std::vector<std::string> otherSpellings(const std::string &name) {
   std::vector<std::string> result;
-  for (std::string_view prefix : prefixes) {
+  for (std::string_view prefix : kPrefixes) {
     if (name.starts_with(prefix))
       result.push_back(name.substr(prefix.size()));
     result.push_back(std::string(prefix) + name);

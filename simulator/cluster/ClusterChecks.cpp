@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// No two elements of a list have the same key. `key` gives the words of an element that must
 /// differ, as the message has them.
@@ -127,10 +127,10 @@ static MaybeError checkGroups(const cluster::Cluster &cluster) {
     const cluster::NodeGroup &group = cluster.nodes(i);
     nodes += group.count();
     devices += group.count() * cluster.node_kinds(kinds[group.node()]).devices();
-    if (devices > largestCount)
+    if (devices > kLargestCount)
       return Error{fmt::format("nodes[{}].count is {}, with which the cluster has {} devices; "
                                "expected at most {}",
-                               i, group.count(), devices, largestCount)};
+                               i, group.count(), devices, kLargestCount)};
   }
   if (nodes < 2)
     return std::nullopt;
@@ -172,4 +172,4 @@ MaybeError checkCluster(const cluster::Cluster &cluster) {
   return checkGroups(cluster);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
@@ -203,18 +203,18 @@ private:
   MaybeError checkCount(int64_t value, const FieldDescriptor &field, const std::string &path) {
     if (const char *expected = outOfRange(static_cast<double>(value), rangeOf(field)))
       return Error{fmt::format("{} is {}, expected {}", path, value, expected)};
-    if (value > largestCount)
-      return Error{fmt::format("{} is {}, expected at most {}", path, value, largestCount)};
+    if (value > kLargestCount)
+      return Error{fmt::format("{} is {}, expected at most {}", path, value, kLargestCount)};
     return std::nullopt;
   }
 
   MaybeError checkNumber(double value, const FieldDescriptor &field, const std::string &path) {
     if (const char *expected = outOfRange(value, rangeOf(field)))
       return Error{fmt::format("{} is {}, expected {}", path, value, expected)};
-    if (value > largestNumber)
-      return Error{fmt::format("{} is {}, expected at most {}", path, value, largestNumber)};
-    if (value != 0 && value < smallestNumber)
-      return Error{fmt::format("{} is {}, expected at least {}", path, value, smallestNumber)};
+    if (value > kLargestNumber)
+      return Error{fmt::format("{} is {}, expected at most {}", path, value, kLargestNumber)};
+    if (value != 0 && value < kSmallestNumber)
+      return Error{fmt::format("{} is {}, expected at least {}", path, value, kSmallestNumber)};
     return std::nullopt;
   }
 
@@ -237,4 +237,4 @@ MaybeError checkFields(const cluster::Cluster &cluster) {
   return FieldChecker().check(cluster, "");
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

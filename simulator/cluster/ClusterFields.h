@@ -10,19 +10,19 @@
 #include "simulator/cluster/cluster.pb.h"
 #include "support/Error.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Numbers are 0 or of a size within these, so that no sum or product of a few of them overflows:
 /// what lies beyond is a mistake of units. Whole numbers are at most `largestCount`.
-inline constexpr double smallestNumber = 1e-18;
-inline constexpr double largestNumber = 1e18;
-inline constexpr int64_t largestCount = int64_t{1} << 31;
+inline constexpr double kSmallestNumber = 1e-18;
+inline constexpr double kLargestNumber = 1e18;
+inline constexpr int64_t kLargestCount = int64_t{1} << 31;
 
 /// The first field whose value makes no sense by itself, whatever the others are: numbers out of
 /// their range, names that are empty, words that are none of those there are, lists that are empty
 /// or do not rise.
 MaybeError checkFields(const cluster::Cluster &cluster);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_CLUSTERFIELDS_H

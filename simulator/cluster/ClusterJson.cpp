@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
@@ -254,4 +254,4 @@ Expected<cluster::Cluster> parseClusterJson(const std::string &text) {
   return Error{walk.wantedLine() ? fmt::format("line {}: {}", *walk.wantedLine(), words) : words};
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

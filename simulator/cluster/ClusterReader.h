@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The cluster that a text describes: JSON where its first character that is no white space is '{',
 /// else Protobuf's text format. The error names the line, or the field by its path
@@ -36,6 +36,6 @@ MaybeError extendCluster(cluster::Cluster &cluster, int64_t devices);
 /// The text form, as parseCluster() reads it.
 std::string formatCluster(const cluster::Cluster &cluster);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_CLUSTERREADER_H

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
@@ -122,4 +122,4 @@ std::string formatCluster(const cluster::Cluster &cluster) {
   return text;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -14,7 +14,7 @@
 #include <google/protobuf/message.h>
 #include <string>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Reads a message of any kind in Protobuf's text format. The error begins with the line and the
 /// column of what is wrong, and is the first one; without a place it says that the text is no
@@ -33,6 +33,6 @@ Expected<cluster::Cluster> parseClusterJson(const std::string &text);
 /// What to say of a field that a message does not have: "a Device has no field "speed"; ...".
 std::string unknownField(const google::protobuf::Descriptor &message, const std::string &field);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_CLUSTERTEXT_H

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace dtc::runtime {
+namespace dtc {
 
 namespace {
 
@@ -170,4 +170,4 @@ MovingTime messageTime(double bytes, const GroupShape &pair) {
   return time;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -10,7 +10,7 @@
 #include "simulator/cluster/GroupShape.h"
 #include "support/Collective.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// How the bytes of a collective go.
 enum class CollectiveAlgorithm { None, Ring, Tree, Hierarchical, Measured };
@@ -63,6 +63,6 @@ double waitForLast(double work, const GroupShape &group);
 /// send at the same time.
 MovingTime messageTime(double bytes, const GroupShape &pair);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_COLLECTIVETIME_H

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
@@ -152,4 +152,4 @@ double kernelSeconds(const cluster::Device &device, const KernelWork &work) {
   return std::max(bytes, flops);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// `batch` products of [rows x depth] by [depth x columns], of which the result's columns are
 /// innermost in memory.
@@ -60,6 +60,6 @@ const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::st
 /// bytes and, of kernels that are products inside (attention), its FLOPs take.
 double kernelSeconds(const cluster::Device &device, const KernelWork &work);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_DEVICETIME_H

@@ -17,7 +17,7 @@ namespace dtc::cluster {
 class Link;
 } // namespace dtc::cluster
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// One of the mesh axes that a group spans, where all that is known are the links along it.
 struct GroupAxis {
@@ -52,6 +52,6 @@ struct GroupShape {
   bool operator==(const GroupShape &) const = default;
 };
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_GROUPSHAPE_H

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace dtc::runtime {
+namespace dtc {
 
 double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
                        double bytes) {
@@ -74,4 +74,4 @@ double interpolateRate(const cluster::MatrixTable &table, double rows, double co
   return std::exp(logRate);
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

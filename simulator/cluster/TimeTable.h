@@ -9,7 +9,7 @@
 
 #include "simulator/cluster/cluster.pb.h"
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// Seconds for a number of bytes: between two points in proportion to the bytes, below the first
 /// point as there, beyond the last one at the rate of the last two, which is not less than 0 (if
@@ -23,6 +23,6 @@ double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoi
 double interpolateRate(const cluster::MatrixTable &table, double rows, double columns,
                        double depth);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_TIMETABLE_H

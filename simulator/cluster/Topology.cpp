@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-namespace dtc::runtime {
+namespace dtc {
 
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
@@ -221,4 +221,4 @@ std::vector<const cluster::Device *> Topology::kindsOf(int64_t program) const {
   return kinds;
 }
 
-} // namespace dtc::runtime
+} // namespace dtc

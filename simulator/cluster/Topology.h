@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace dtc::runtime {
+namespace dtc {
 
 /// The devices of a mesh on a cluster: device d of the mesh is device d of the cluster, whose nodes
 /// are numbered through their groups in order. The cluster outlives the topology.
@@ -79,6 +79,6 @@ std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t de
 /// How many devices a cluster has.
 int64_t countDevices(const cluster::Cluster &cluster);
 
-} // namespace dtc::runtime
+} // namespace dtc
 
 #endif // DTC_SIMULATOR_CLUSTER_TOPOLOGY_H

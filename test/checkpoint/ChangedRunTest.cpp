@@ -76,8 +76,7 @@ protected:
     for (const auto &[name, entry] : before->tensors())
       if (after->tensors().count(name)) {
         ++found;
-        auto a = before->read(name, runtime::DType::F32),
-             b = after->read(name, runtime::DType::F32);
+        auto a = before->read(name, DType::F32), b = after->read(name, DType::F32);
         ASSERT_OK(a);
         ASSERT_OK(b);
         EXPECT_TRUE(a->bytes == b->bytes) << name;

@@ -23,7 +23,6 @@
 
 using namespace dtc;
 using namespace dtc::test;
-using runtime::HostTensor;
 namespace fs = std::filesystem;
 
 /// A text of bytes below kWords, each of which often follows the one below it.
@@ -70,7 +69,7 @@ bool SavedTraining::compile(const SavedModel &model, const std::string &text) {
   EXPECT_TRUE(plan) << text << ": " << compiler.diagnostics();
   if (!plan)
     return false;
-  runtime::MaybeError error = runtime::writePlan(*plan, options.planPath);
+  MaybeError error = writePlan(*plan, options.planPath);
   EXPECT_OK(error);
   return !error;
 }
@@ -95,8 +94,8 @@ struct WatchedFile {
 
 } // namespace
 
-static runtime::Expected<runtime::TrainResult> runWatched(const SavedTraining &training,
-                                                          const std::string &text) {
+static Expected<runtime::TrainResult> runWatched(const SavedTraining &training,
+                                                 const std::string &text) {
   std::FILE *notes = std::fopen(training.dir.path("notes.log").c_str(), "w");
   WatchedFile watched{std::fopen(training.dir.path("out.log").c_str(), "w"), text};
   std::FILE *out = fopencookie(&watched, "w", {nullptr, &WatchedFile::write, nullptr, nullptr});
@@ -107,9 +106,9 @@ static runtime::Expected<runtime::TrainResult> runWatched(const SavedTraining &t
   return result;
 }
 
-runtime::Expected<runtime::TrainResult> SavedTraining::run() { return runWatched(*this, ""); }
+Expected<runtime::TrainResult> SavedTraining::run() { return runWatched(*this, ""); }
 
-runtime::Expected<runtime::TrainResult> SavedTraining::runUntil(int64_t step) {
+Expected<runtime::TrainResult> SavedTraining::runUntil(int64_t step) {
   return runWatched(*this, "step " + std::to_string(step) + "/");
 }
 
@@ -133,7 +132,7 @@ std::vector<double> SavedTraining::losses(int64_t first, int64_t last) const {
   return losses;
 }
 
-runtime::Expected<runtime::Checkpoint> SavedTraining::checkpointOf(int64_t step) const {
+Expected<runtime::Checkpoint> SavedTraining::checkpointOf(int64_t step) const {
   return runtime::Checkpoint::open(dir.path("ckpt/" + runtime::checkpointName(step)));
 }
 
@@ -155,8 +154,8 @@ void SavedTraining::expectSameCheckpoint(const SavedTraining &other, int64_t ste
 }
 
 /// The tensor in another type of floats.
-static HostTensor rounded(const HostTensor &tensor, runtime::DType dtype) {
-  HostTensor result(runtime::TensorType{dtype, tensor.type.shape});
+static HostTensor rounded(const HostTensor &tensor, DType dtype) {
+  HostTensor result(TensorType{dtype, tensor.type.shape});
   for (int64_t i = 0, n = tensor.type.numElements(); i < n; ++i)
     setElement(result, i, elementAt(tensor, i));
   return result;
@@ -165,7 +164,7 @@ static HostTensor rounded(const HostTensor &tensor, runtime::DType dtype) {
 void SavedTraining::expectLoadedAsSaved(int64_t step) {
   auto checkpoint = checkpointOf(step);
   ASSERT_OK(checkpoint);
-  auto plan = runtime::readPlan(options.planPath);
+  auto plan = readPlan(options.planPath);
   ASSERT_OK(plan);
   auto opened = runtime::openSession(*plan, runtime::createCpuBackend(), options);
   ASSERT_OK(opened);

@@ -48,9 +48,9 @@ public:
   runtime::TrainOptions options;
   runtime::testing::TempDir dir;
 
-  runtime::Expected<runtime::TrainResult> run();
+  Expected<runtime::TrainResult> run();
   /// Runs until the step is done, as one that a signal ends.
-  runtime::Expected<runtime::TrainResult> runUntil(int64_t step);
+  Expected<runtime::TrainResult> runUntil(int64_t step);
   /// What the last run noted, and what it printed.
   std::string notes() const { return dir.read("notes.log"); }
   std::string output() const { return dir.read("out.log"); }
@@ -60,7 +60,7 @@ public:
   /// The losses of the steps from `first` to `last`.
   std::vector<double> losses(int64_t first, int64_t last) const;
 
-  runtime::Expected<runtime::Checkpoint> checkpointOf(int64_t step) const;
+  Expected<runtime::Checkpoint> checkpointOf(int64_t step) const;
   /// Expects the files of two checkpoints of a step to have the same bytes and the same position.
   void expectSameCheckpoint(const SavedTraining &other, int64_t step) const;
   /// Loads the checkpoint of the step into the plan, and expects each state of the session to have

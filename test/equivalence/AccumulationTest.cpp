@@ -46,12 +46,12 @@ const Case kLlama = {"Llama",
                      false};
 
 /// Inputs of a step over all samples.
-std::map<std::string, runtime::HostTensor> samplesOf(const Case &example, int step) {
-  runtime::TensorType type{runtime::DType::I32, {kBatches * kBatch, kSeq}};
-  std::map<std::string, runtime::HostTensor> inputs;
+std::map<std::string, HostTensor> samplesOf(const Case &example, int step) {
+  TensorType type{DType::I32, {kBatches * kBatch, kSeq}};
+  std::map<std::string, HostTensor> inputs;
   inputs.emplace("tokens", randomTensor(type, step, "tokens", 64));
-  runtime::HostTensor labels = randomTensor(type, step, "labels", 64);
-  runtime::HostTensor chances = randomTensor(type, step, "counts", type.shape[0]);
+  HostTensor labels = randomTensor(type, step, "labels", 64);
+  HostTensor chances = randomTensor(type, step, "counts", type.shape[0]);
   if (example.ignoresLabels)
     for (int64_t i = 0; i < type.numElements(); ++i)
       if (chances.as<int32_t>()[i] > i / kSeq)
@@ -76,7 +76,7 @@ TrainingRun run(const Case &example, const CompileOptions &options, int64_t batc
   for (int step = 1; step <= kStepsHere; ++step) {
     for (const auto &[name, all] : samplesOf(example, step))
       for (int64_t index = 0; index < batches; ++index) {
-        runtime::HostTensor part(runtime::TensorType{runtime::DType::I32, {batch, kSeq}});
+        HostTensor part(TensorType{DType::I32, {batch, kSeq}});
         std::memcpy(part.bytes.data(), all.as<int32_t>() + index * batch * kSeq, part.bytes.size());
         EXPECT_FALSE(session->setInput(name, std::move(part), index));
       }
@@ -87,7 +87,7 @@ TrainingRun run(const Case &example, const CompileOptions &options, int64_t batc
     result.losses.push_back(element(*session->getOutput("loss")));
     result.norms.push_back(element(*session->getOutput("grad_norm")));
   }
-  for (const plan::State *state : runtime::distinctStates(session->plan()))
+  for (const plan::State *state : distinctStates(session->plan()))
     if (state->kind() == plan::State::PARAMETER)
       result.parameters.emplace(state->name(), *session->getState(state->name()));
   return result;

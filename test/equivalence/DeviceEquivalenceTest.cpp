@@ -99,7 +99,7 @@ std::shared_ptr<const plan::Plan> compile(const Case &which) {
 /// The numbers of a training run: losses and norms of the steps, and the states after them.
 struct Training {
   std::vector<double> numbers;
-  std::map<std::string, runtime::HostTensor> states;
+  std::map<std::string, HostTensor> states;
 
   std::string bytes() const {
     std::string all(reinterpret_cast<const char *>(numbers.data()),
@@ -124,14 +124,14 @@ Training train(const std::shared_ptr<const plan::Plan> &plan,
   EXPECT_FALSE(setLossScale(**session, 1024));
   for (int step = 1; step <= steps; ++step) {
     EXPECT_FALSE(setRandomInputs(**session, 1));
-    runtime::MaybeError error = trainStep(**session, 1e-2);
+    MaybeError error = trainStep(**session, 1e-2);
     EXPECT_FALSE(error) << error->message;
     if (error)
       return run;
     for (const char *output : {"loss", "grad_norm"})
       run.numbers.push_back(element(*(*session)->getOutput(output)));
   }
-  for (const plan::State *state : runtime::distinctStates(*plan))
+  for (const plan::State *state : distinctStates(*plan))
     run.states.emplace(state->name(), *(*session)->getState(state->name()));
   return run;
 }
@@ -244,17 +244,17 @@ static std::unique_ptr<runtime::Session> openForSteps(const std::shared_ptr<cons
 /// Runs the steps with as many in flight as there may be, and calls finished() after each. The
 /// error of the first that fails.
 template <typename Finished>
-static runtime::MaybeError runSteps(runtime::Session &session, int steps, size_t stepsInFlight,
-                                    const Finished &finished) {
+static MaybeError runSteps(runtime::Session &session, int steps, size_t stepsInFlight,
+                           const Finished &finished) {
   for (int step = 1; step <= steps || session.stepsInFlight() > 0; ++step) {
     if (step <= steps) {
       EXPECT_FALSE(setRandomInputs(session, step));
-      if (runtime::MaybeError error = session.startStep())
+      if (MaybeError error = session.startStep())
         return error;
       if (session.stepsInFlight() < stepsInFlight)
         continue;
     }
-    if (runtime::MaybeError error = session.finishStep())
+    if (MaybeError error = session.finishStep())
       return error;
     finished();
   }
@@ -266,13 +266,13 @@ static Training trainOnCuda(const std::shared_ptr<const plan::Plan> &plan, int s
   Training run;
   auto session = openForSteps(plan, steps, stepsInFlight);
   EXPECT_TRUE(session);
-  runtime::MaybeError error = runSteps(*session, steps, stepsInFlight, [&] {
+  MaybeError error = runSteps(*session, steps, stepsInFlight, [&] {
     for (const char *output : {"loss", "grad_norm"})
       run.numbers.push_back(element(*session->getOutput(output)));
     run.numbers.push_back(*stepStateOf(*session, plan::State::APPLIED_STEPS));
   });
   EXPECT_FALSE(error) << error->message;
-  for (const plan::State *state : runtime::distinctStates(*plan))
+  for (const plan::State *state : distinctStates(*plan))
     run.states.emplace(state->name(), *session->getState(state->name()));
   return run;
 }
@@ -318,7 +318,7 @@ TEST(DeviceFaults, ALostDeviceFailsTheStepThatItIsIn) {
       auto session = openForSteps(plan, kNumSteps, 2);
       ASSERT_TRUE(session);
       int finished = 0;
-      runtime::MaybeError error = runSteps(*session, kNumSteps, 2, [&] { ++finished; });
+      MaybeError error = runSteps(*session, kNumSteps, 2, [&] { ++finished; });
       ASSERT_TRUE(error) << "work " << i;
       EXPECT_NE(error->message.find("cuda 0"), std::string::npos) << error->message;
       EXPECT_EQ(finished, failing - 1) << "work " << i << " of steps that end at " << end;
@@ -328,7 +328,7 @@ TEST(DeviceFaults, ALostDeviceFailsTheStepThatItIsIn) {
 }
 
 /// What becomes of two steps, on a GPU that may fail.
-static runtime::MaybeError trainTwoSteps(const std::shared_ptr<const plan::Plan> &plan) {
+static MaybeError trainTwoSteps(const std::shared_ptr<const plan::Plan> &plan) {
   auto session = runtime::Session::create(plan, runtime::createCudaBackend(), {.stallTimeout = 0});
   if (!session)
     return session.error();
@@ -355,7 +355,7 @@ TEST(DeviceFaults, ALostDeviceEndsTheRunWithAnError) {
   for (uint64_t i = 0; i < work; i += 7) {
     standin::reset();
     standin::failWork(i, cudaErrorIllegalAddress);
-    runtime::MaybeError error = trainTwoSteps(plan);
+    MaybeError error = trainTwoSteps(plan);
     ASSERT_TRUE(error) << "work " << i;
     EXPECT_NE(error->message.find("cuda 0"), std::string::npos) << error->message;
   }
@@ -373,7 +373,7 @@ TEST(DeviceFaults, ACallThatFailsLeavesNothingBehind) {
   for (uint64_t i = 0; i < calls; i += 5) {
     standin::reset();
     standin::failCall(i, cudaErrorMemoryAllocation);
-    runtime::MaybeError error = trainTwoSteps(plan);
+    MaybeError error = trainTwoSteps(plan);
     errors += error.has_value();
     if (error)
       EXPECT_TRUE(error->message.find("out of memory") != std::string::npos ||

@@ -235,7 +235,7 @@ void expectMasksInGradients(const std::string &text, int threads) {
   auto session = openModel(kSmall, layout(text), /*withLoss=*/true, threads);
   ASSERT_TRUE(session);
   setParameters(*session, kSmall, /*oneHot=*/false);
-  runtime::HostTensor places(runtime::TensorType{runtime::DType::F64, {kSmall.batch}});
+  HostTensor places(TensorType{DType::F64, {kSmall.batch}});
   for (int64_t b = 0; b < kSmall.batch; ++b)
     setElement(places, b, std::pow(16, b));
   ASSERT_FALSE(session->setInput("c", places));

@@ -35,18 +35,18 @@ const Model kLlama = {"Llama",
 
 class Evaluation : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 
-using States = std::map<std::string, runtime::HostTensor>;
+using States = std::map<std::string, HostTensor>;
 
 States statesOf(const runtime::Session &session) {
   States states;
-  for (const plan::State *state : runtime::distinctStates(session.plan()))
+  for (const plan::State *state : distinctStates(session.plan()))
     states.emplace(state->name(), *session.getState(state->name()));
   return states;
 }
 
 /// Other plans may not know which indices labels can be.
 void setBatch(const Model &model, runtime::Session &session, uint64_t seed) {
-  runtime::TensorType type{runtime::DType::I32, {model.batch, model.seq}};
+  TensorType type{DType::I32, {model.batch, model.seq}};
   for (const char *name : {"tokens", "labels"})
     EXPECT_FALSE(session.setInput(name, randomTensor(type, seed, name, 64)));
 }
@@ -60,7 +60,7 @@ double forwardLoss(const Model &model, const States &states, uint64_t seed) {
   import.dropout = false;
   auto session = compiler.importAndOpen(model.config, model.batch, model.seq, options, import);
   EXPECT_TRUE(session) << compiler.diagnostics();
-  for (const plan::State *state : runtime::distinctStates(session->plan()))
+  for (const plan::State *state : distinctStates(session->plan()))
     EXPECT_FALSE(session->setState(state->name(), states.at(state->name())));
   setBatch(model, *session, seed);
   EXPECT_FALSE(trainStep(*session, 0));

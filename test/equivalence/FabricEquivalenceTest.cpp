@@ -49,8 +49,8 @@ std::shared_ptr<const plan::Plan> compile(const char *text) {
 }
 
 /// The bytes of losses, norms and states of three steps, or the error.
-runtime::Expected<std::string> train(const std::shared_ptr<const plan::Plan> &plan,
-                                     const runtime::OpenFabric &fabric, double stallTimeout = 60) {
+Expected<std::string> train(const std::shared_ptr<const plan::Plan> &plan,
+                            const runtime::OpenFabric &fabric, double stallTimeout = 60) {
   auto session = runtime::Session::create(plan, runtime::createCpuBackend(),
                                           {.openFabric = fabric, .stallTimeout = stallTimeout});
   if (!session)
@@ -58,7 +58,7 @@ runtime::Expected<std::string> train(const std::shared_ptr<const plan::Plan> &pl
   if (auto error = (*session)->initializeStates(3))
     return *error;
   std::string bytes;
-  auto append = [&](const runtime::HostTensor &tensor) {
+  auto append = [&](const HostTensor &tensor) {
     bytes.append(reinterpret_cast<const char *>(tensor.bytes.data()), tensor.bytes.size());
   };
   for (int step = 1; step <= 3; ++step) {
@@ -69,7 +69,7 @@ runtime::Expected<std::string> train(const std::shared_ptr<const plan::Plan> &pl
     for (const char *name : {"loss", "grad_norm"})
       append(*(*session)->getOutput(name));
   }
-  for (const plan::State *state : runtime::distinctStates(*plan))
+  for (const plan::State *state : distinctStates(*plan))
     append(*(*session)->getState(state->name()));
   return bytes;
 }

@@ -45,7 +45,7 @@ using Tokens = std::vector<std::vector<int32_t>>;
 Tokens promptsOf(const Model &model) {
   Tokens prompts;
   for (int64_t length : {1, 5, 12, 3, 20, 8}) {
-    auto drawn = randomTensor({runtime::DType::I32, {length}}, length, model.name, 64);
+    auto drawn = randomTensor({DType::I32, {length}}, length, model.name, 64);
     prompts.emplace_back(drawn.as<int32_t>(), drawn.as<int32_t>() + length);
   }
   return prompts;
@@ -92,8 +92,8 @@ Tokens generateAgainAndAgain(const Model &model, const Tokens &prompts) {
   for (const std::vector<int32_t> &prompt : prompts) {
     std::vector<int32_t> tokens = prompt;
     for (int64_t i = 0; i < kNewTokens; ++i) {
-      runtime::HostTensor all(runtime::TensorType{runtime::DType::I32, {model.batch, model.seq}});
-      runtime::HostTensor last(runtime::TensorType{runtime::DType::I32, {model.batch}});
+      HostTensor all(TensorType{DType::I32, {model.batch, model.seq}});
+      HostTensor last(TensorType{DType::I32, {model.batch}});
       std::copy(tokens.begin(), tokens.end(), all.as<int32_t>());
       last.as<int32_t>()[0] = int32_t(tokens.size()) - 1;
       EXPECT_FALSE(session->setInput("tokens", std::move(all)));

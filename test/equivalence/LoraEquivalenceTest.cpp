@@ -89,8 +89,8 @@ TEST(Lora, AdaptersAloneTrain) {
       auto session = open(compiler, model, mesh);
       ASSERT_TRUE(session);
       ASSERT_FALSE(session->initializeStates(/*seed=*/7));
-      std::map<std::string, runtime::HostTensor> before;
-      for (const plan::State *state : runtime::distinctStates(session->plan()))
+      std::map<std::string, HostTensor> before;
+      for (const plan::State *state : distinctStates(session->plan()))
         if (state->kind() == plan::State::PARAMETER)
           before.emplace(state->name(), *session->getState(state->name()));
       // The same batch each time, which even a few steps learn.
@@ -104,8 +104,7 @@ TEST(Lora, AdaptersAloneTrain) {
       }
       EXPECT_LT(losses.back(), losses.front() - 0.05);
       for (const auto &[name, tensor] : before)
-        EXPECT_EQ(tensor.bytes == session->getState(name)->bytes, !runtime::isAdapterName(name))
-            << name;
+        EXPECT_EQ(tensor.bytes == session->getState(name)->bytes, !isAdapterName(name)) << name;
     }
 }
 
@@ -129,14 +128,14 @@ TEST(Lora, StateIsThatOfTheAdapters) {
       auto session = open(compiler, model, dtype == std::string("bf16") ? "dtype=bf16" : "");
       ASSERT_TRUE(session);
       int64_t adapters = 0, base = 0, moments = 0, masters = 0;
-      for (const plan::State *state : runtime::distinctStates(session->plan())) {
-        int64_t elements = runtime::typeOf(*state).numElements();
+      for (const plan::State *state : distinctStates(session->plan())) {
+        int64_t elements = typeOf(*state).numElements();
         if (state->parameter().empty())
-          (runtime::isAdapterName(state->name()) ? adapters : base) += elements;
+          (isAdapterName(state->name()) ? adapters : base) += elements;
         else
           (state->kind() == plan::State::MASTER_WEIGHTS ? masters : moments) += elements;
         if (!state->parameter().empty()) {
-          EXPECT_TRUE(runtime::isAdapterName(state->parameter())) << state->name();
+          EXPECT_TRUE(isAdapterName(state->parameter())) << state->name();
           EXPECT_EQ(state->dtype(), plan::F32);
         }
       }
@@ -149,7 +148,7 @@ TEST(Lora, StateIsThatOfTheAdapters) {
       const plan::Program &program = session->plan().programs(0);
       for (const plan::State &state : program.states())
         if (state.kind() == plan::State::OPTIMIZER) {
-          bytes += runtime::typeOf(program.buffers(state.buffer())).numBytes();
+          bytes += typeOf(program.buffers(state.buffer())).numBytes();
           ++buffers;
           EXPECT_EQ(program.buffers(state.buffer()).kind(), plan::Buffer::OPTIMIZER_STATE);
         }

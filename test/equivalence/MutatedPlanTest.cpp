@@ -31,7 +31,6 @@
 
 using namespace dtc;
 using namespace dtc::test;
-using runtime::storageOf;
 
 namespace {
 
@@ -82,12 +81,12 @@ std::optional<Results> execute(std::shared_ptr<const plan::Plan> plan, int64_t b
   if (!session || (*session)->initializeStates(7))
     return std::nullopt;
   Results results;
-  auto keep = [&](const std::string &name, const runtime::HostTensor &tensor) {
+  auto keep = [&](const std::string &name, const HostTensor &tensor) {
     auto *begin = reinterpret_cast<const std::byte *>(tensor.bytes.data());
     results[name].assign(begin, begin + tensor.bytes.size());
   };
   for (int step = 1; step <= 2; ++step) {
-    runtime::TensorType type{runtime::DType::I32, {kBatch, kSeq}};
+    TensorType type{DType::I32, {kBatch, kSeq}};
     for (const char *name : {"tokens", "labels"})
       for (int64_t batch = 0; batch < batches; ++batch)
         if ((*session)->setInput(name, randomTensor(type, uint64_t(10 * step + batch), name, 8),
@@ -95,10 +94,10 @@ std::optional<Results> execute(std::shared_ptr<const plan::Plan> plan, int64_t b
           return std::nullopt;
     if (trainStep(**session, 1e-2))
       return std::nullopt;
-    for (const plan::Output *output : runtime::distinctOutputs(*plan))
+    for (const plan::Output *output : distinctOutputs(*plan))
       keep(output->name() + std::to_string(step), *(*session)->getOutput(output->name()));
   }
-  for (const plan::State *state : runtime::distinctStates(*plan))
+  for (const plan::State *state : distinctStates(*plan))
     keep(state->name(), *(*session)->getState(state->name()));
   return results;
 }
@@ -134,7 +133,7 @@ private:
   plan::Task &anyTask() { return *program.mutable_tasks(below(program.tasks_size())); }
 
   uint64_t bytesOf(uint32_t storage) {
-    uint64_t copy = (runtime::typeOf(buffer(storage)).numBytes() + 63) / 64 * 64;
+    uint64_t copy = (typeOf(buffer(storage)).numBytes() + 63) / 64 * 64;
     return copy * std::max(buffer(storage).slots(), 1u);
   }
 
@@ -159,8 +158,8 @@ private:
         continue;
       int i = below(call.inputs_size()), o = below(call.outputs_size());
       uint32_t from = storageOf(program, call.inputs(i)), to = storageOf(program, call.outputs(o));
-      if (from == to || !runtime::mayRunInPlace(call.kernel(), i, o) ||
-          runtime::typeOf(buffer(call.inputs(i))) != runtime::typeOf(buffer(call.outputs(o))))
+      if (from == to || !mayRunInPlace(call.kernel(), i, o) ||
+          typeOf(buffer(call.inputs(i))) != typeOf(buffer(call.outputs(o))))
         continue;
       place(to, plan::Buffer(buffer(from)));
       return "output " + std::to_string(o) + " of " + call.kernel() + " in task " + task.name() +
@@ -297,7 +296,7 @@ std::vector<Original> compileAll() {
     if (!plan)
       continue;
     plan->clear_companions();
-    auto error = runtime::validatePlan(*plan, each.batches > 1);
+    auto error = validatePlan(*plan, each.batches > 1);
     EXPECT_FALSE(error) << error->message;
     auto results = execute(plan, each.batches);
     EXPECT_TRUE(results);
@@ -323,7 +322,7 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
     if (change.empty())
       continue;
     ++i;
-    auto error = runtime::validatePlan(*plan, original.layout.batches > 1);
+    auto error = validatePlan(*plan, original.layout.batches > 1);
     // Many that are refused hang.
     std::optional<Results> results = execute(plan, original.layout.batches, error ? 0.1 : 60);
     bool same = results && *results == original.results;

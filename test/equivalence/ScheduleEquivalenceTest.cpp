@@ -58,7 +58,7 @@ struct Case {
 
 struct Results {
   std::vector<double> losses, norms;
-  std::map<std::string, runtime::HostTensor> states;
+  std::map<std::string, HostTensor> states;
 };
 
 /// Trains on the same samples, in steps of so many batches.
@@ -79,11 +79,11 @@ Results train(const Case &example) {
     return results;
   EXPECT_FALSE(session->initializeStates(7));
   for (int step = 1; step <= kStepsHere; ++step) {
-    runtime::TensorType all{runtime::DType::I32, {kSamples, kSeq}};
+    TensorType all{DType::I32, {kSamples, kSeq}};
     for (const char *name : {"tokens", "labels"}) {
-      runtime::HostTensor samples = randomTensor(all, uint64_t(step), name, 16);
+      HostTensor samples = randomTensor(all, uint64_t(step), name, 16);
       for (int64_t index = 0; index < example.batches; ++index) {
-        runtime::HostTensor part(runtime::TensorType{runtime::DType::I32, {batch, kSeq}});
+        HostTensor part(TensorType{DType::I32, {batch, kSeq}});
         std::memcpy(part.bytes.data(), samples.as<int32_t>() + index * batch * kSeq,
                     part.bytes.size());
         EXPECT_FALSE(session->setInput(name, std::move(part), index));
@@ -96,7 +96,7 @@ Results train(const Case &example) {
     results.losses.push_back(element(*session->getOutput("loss")));
     results.norms.push_back(element(*session->getOutput("grad_norm")));
   }
-  for (const plan::State *state : runtime::distinctStates(session->plan()))
+  for (const plan::State *state : distinctStates(session->plan()))
     results.states.emplace(state->name(), *session->getState(state->name()));
   return results;
 }

@@ -70,16 +70,16 @@ Snapshot takeSnapshot(const runtime::Session &session, bool withStepState = fals
     const runtime::DeviceExecutor &device = session.device(d);
     const plan::Program &program = *device.getProgram().program;
     for (const plan::State &state : program.states())
-      if (withStepState || !runtime::isStepState(state.kind()))
+      if (withStepState || !isStepState(state.kind()))
         bytes.emplace_back(reinterpret_cast<const char *>(device.buffer(state.buffer())),
-                           runtime::typeOf(program.buffers(int(state.buffer()))).numBytes());
+                           typeOf(program.buffers(int(state.buffer()))).numBytes());
   }
   return bytes;
 }
 
 /// Every two devices that hold the same shard of a state, or the step state, hold the same bytes.
 void expectEqualReplicas(const runtime::Session &session) {
-  const runtime::Mesh &mesh = session.getPrepared().mesh;
+  const Mesh &mesh = session.getPrepared().mesh;
   std::map<std::pair<std::string, int64_t>, std::string> shards;
   int64_t copies = 0;
   Snapshot snapshot = takeSnapshot(session, /*withStepState=*/true);

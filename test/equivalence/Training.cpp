@@ -21,10 +21,10 @@ using namespace dtc::test;
 void dtc::test::PrintTo(const Model &model, std::ostream *os) { *os << model.name; }
 
 /// Labels below 32 of which sample i has about i / batch that count.
-static runtime::HostTensor unevenLabels(const Model &model, int step) {
-  runtime::TensorType type{runtime::DType::I32, {model.batch, model.seq}};
-  runtime::HostTensor labels = randomTensor(type, step, "labels", 32);
-  runtime::HostTensor chances = randomTensor(type, step, "counts", model.batch);
+static HostTensor unevenLabels(const Model &model, int step) {
+  TensorType type{DType::I32, {model.batch, model.seq}};
+  HostTensor labels = randomTensor(type, step, "labels", 32);
+  HostTensor chances = randomTensor(type, step, "counts", model.batch);
   for (int64_t i = 0; i < type.numElements(); ++i)
     if (chances.as<int32_t>()[i] >= i / model.seq)
       labels.as<int32_t>()[i] = -100;
@@ -66,7 +66,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
     run.losses.push_back(element(*session->getOutput("loss")));
     run.norms.push_back(element(*session->getOutput("grad_norm")));
   }
-  for (const plan::State *state : runtime::distinctStates(session->plan()))
+  for (const plan::State *state : distinctStates(session->plan()))
     if (state->kind() == plan::State::PARAMETER)
       run.parameters.emplace(state->name(), *session->getState(state->name()));
   return run;
@@ -93,7 +93,7 @@ void dtc::test::expectClose(const TrainingRun &expected, const TrainingRun &actu
   // all rounding: the bound is on the tensor's largest difference against its largest element.
   for (const auto &[name, tensor] : expected.parameters) {
     ASSERT_TRUE(actual.parameters.count(name)) << name;
-    runtime::HostTensor a = tensor, b = actual.parameters.at(name);
+    HostTensor a = tensor, b = actual.parameters.at(name);
     // The softmax does not see the key bias: its gradient is rounding and nothing else, and AdamW
     // makes full steps of it.
     if (llvm::StringRef(name).ends_with("attn.c_attn.bias"))
@@ -122,7 +122,7 @@ void dtc::test::expectSameBits(const TrainingRun &expected, const TrainingRun &a
   ASSERT_EQ(actual.parameters.size(), expected.parameters.size());
   for (const auto &[name, tensor] : expected.parameters) {
     ASSERT_TRUE(actual.parameters.count(name)) << name;
-    const runtime::HostTensor &other = actual.parameters.at(name);
+    const HostTensor &other = actual.parameters.at(name);
     EXPECT_TRUE(tensor.bytes == other.bytes)
         << name << ": relative difference " << relativeDifference(tensor, other);
   }

@@ -62,7 +62,7 @@ void PrintTo(const Model &model, std::ostream *os);
 
 struct TrainingRun {
   std::vector<double> losses, norms;
-  std::map<std::string, runtime::HostTensor> parameters;
+  std::map<std::string, HostTensor> parameters;
 };
 
 /// Trains for kSteps steps on tokens and from parameters that do not depend on the layout; an

@@ -65,8 +65,8 @@ TEST_P(GenerationParity, Tokens) {
 
 TEST_P(GenerationParity, FirstLogits) {
   ASSERT_LE(prompts.size(), size_t(kBatch));
-  runtime::HostTensor tokens(runtime::TensorType{runtime::DType::I32, {kBatch, kSeq}});
-  runtime::HostTensor positions(runtime::TensorType{runtime::DType::I32, {kBatch}});
+  HostTensor tokens(TensorType{DType::I32, {kBatch, kSeq}});
+  HostTensor positions(TensorType{DType::I32, {kBatch}});
   for (size_t i = 0; i < prompts.size(); ++i) {
     std::copy(prompts[i].begin(), prompts[i].end(), tokens.as<int32_t>() + int64_t(i) * kSeq);
     positions.as<int32_t>()[i] = int32_t(prompts[i].size()) - 1;

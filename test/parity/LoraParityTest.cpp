@@ -71,8 +71,7 @@ protected:
     return session;
   }
 
-  runtime::HostTensor load(const std::string &path, const std::string &name,
-                           runtime::DType dtype = runtime::DType::F32) {
+  HostTensor load(const std::string &path, const std::string &name, DType dtype = DType::F32) {
     auto opened = runtime::SafetensorsFile::open(path);
     EXPECT_TRUE(bool(opened)) << opened.error().message;
     auto tensor = opened->read(name, dtype);
@@ -84,8 +83,8 @@ protected:
   void setBatch(runtime::Session &session, int step) {
     int64_t batch = expected["batch"], seq = expected["seq"];
     for (const char *name : {"tokens", "labels"}) {
-      auto all = load(base + "samples.safetensors", name, runtime::DType::I32);
-      runtime::HostTensor rows(runtime::TensorType{runtime::DType::I32, {batch, seq}});
+      auto all = load(base + "samples.safetensors", name, DType::I32);
+      HostTensor rows(TensorType{DType::I32, {batch, seq}});
       std::memcpy(rows.bytes.data(), all.as<int32_t>() + (step - 1) * batch * seq,
                   rows.bytes.size());
       auto problem = session.setInput(name, rows);
@@ -122,7 +121,7 @@ TEST_P(LoraParity, Gradients) {
   auto reference = runtime::SafetensorsFile::open(folder + "gradients.safetensors");
   ASSERT_TRUE(bool(reference));
   size_t count = 0;
-  for (const plan::Output *output : runtime::distinctOutputs(session->plan())) {
+  for (const plan::Output *output : distinctOutputs(session->plan())) {
     if (!output->name().starts_with("grad:"))
       continue;
     std::string name = output->name().substr(5);
@@ -141,12 +140,12 @@ TEST_P(LoraParity, ThreeStepsOfAdamw) {
   auto session = open();
   ASSERT_TRUE(session);
   train(*session);
-  for (const plan::State *state : runtime::distinctStates(session->plan())) {
+  for (const plan::State *state : distinctStates(session->plan())) {
     if (state->kind() != plan::State::PARAMETER)
       continue;
     const std::string &name = state->name();
     auto actual = *session->getState(name);
-    if (runtime::isAdapterName(name))
+    if (isAdapterName(name))
       EXPECT_LT(relativeDifference(load(folder + "parameters.safetensors", name), actual),
                 kTolerance)
           << name;
@@ -175,7 +174,7 @@ TEST_P(LoraParity, FilesAreThoseOfPeft) {
   for (const auto &[name, entry] : theirs->tensors()) {
     ASSERT_TRUE(ours->tensors().count(name)) << name;
     EXPECT_EQ(ours->tensors().at(name).str(), entry.str()) << name;
-    EXPECT_TRUE(ours->read(name, runtime::DType::F32)->bytes == session->getState(name)->bytes);
+    EXPECT_TRUE(ours->read(name, DType::F32)->bytes == session->getState(name)->bytes);
   }
   nlohmann::json config;
   std::ifstream(saved / "adapter_config.json") >> config;

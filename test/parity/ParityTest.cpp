@@ -75,7 +75,7 @@ TEST_P(GradientParity, Gradients) {
   ASSERT_FALSE(trainStep(*session, 0));
   expectOutput(*session, "loss", reference.expected["loss"][0]);
   int trained = 0, frozen = 0;
-  for (const plan::State *state : runtime::distinctStates(session->plan())) {
+  for (const plan::State *state : distinctStates(session->plan())) {
     const std::string &name = state->name(), output = "grad:" + name;
     if (!reference.hasTensor("gradients.safetensors", name)) {
       EXPECT_FALSE(session->findOutput(output)) << name << " should not train";
@@ -105,15 +105,15 @@ TEST_P(Parity, Training) {
     expectOutput(*session, "loss", expected["loss"][step - 1]);
     expectOutput(*session, "grad_norm", expected["grad_norm"][step - 1]);
   }
-  for (const plan::State *each : runtime::distinctStates(session->plan())) {
+  for (const plan::State *each : distinctStates(session->plan())) {
     const plan::State &state = *each;
     if (state.kind() != plan::State::PARAMETER)
       continue;
-    runtime::HostTensor wanted = reference.tensor("parameters.safetensors", state.name());
-    runtime::HostTensor actual = *session->getState(state.name());
+    HostTensor wanted = reference.tensor("parameters.safetensors", state.name());
+    HostTensor actual = *session->getState(state.name());
     // What has no gradient but rounding (GPT-2's key biases) moves by AdamW as the rounding has it.
     if (reference.hasTensor("gradients.safetensors", state.name())) {
-      runtime::HostTensor gradient = reference.tensor("gradients.safetensors", state.name());
+      HostTensor gradient = reference.tensor("gradients.safetensors", state.name());
       for (int64_t i = 0; i < gradient.type.numElements(); ++i)
         if (double g = std::abs(element(gradient, i)); g > 0 && g < expected["rounding"]) {
           setElement(wanted, i, 0);
@@ -160,13 +160,12 @@ TEST_P(ExactParity, GradientsAndTraining) {
   ASSERT_FALSE(trainStep(*session, 0));
   expectOutput(*session, "loss", expected["loss"][0]);
   double worst = 0;
-  for (const plan::State *state : runtime::distinctStates(session->plan())) {
+  for (const plan::State *state : distinctStates(session->plan())) {
     auto gradient = session->getOutput("grad:" + state->name());
     ASSERT_TRUE(bool(gradient)) << gradient.error().message;
     gradient->type.shape.assign(state->file_shape().begin(), state->file_shape().end());
     double difference = relativeDifference(
-        reference.tensor("gradients.safetensors", state->name(), runtime::DType::F64), *gradient,
-        1e-6);
+        reference.tensor("gradients.safetensors", state->name(), DType::F64), *gradient, 1e-6);
     EXPECT_LT(difference, kExact) << state->name();
     worst = std::max(worst, difference);
   }

@@ -65,8 +65,7 @@ bool Reference::hasTensor(const std::string &file, const std::string &name) cons
   return opened->tensors().count(name) > 0;
 }
 
-runtime::HostTensor Reference::tensor(const std::string &file, const std::string &name,
-                                      runtime::DType dtype) const {
+HostTensor Reference::tensor(const std::string &file, const std::string &name, DType dtype) const {
   auto opened = runtime::SafetensorsFile::open(path(file));
   EXPECT_TRUE(bool(opened)) << opened.error().message;
   auto tensor = opened->read(name, dtype);
@@ -117,8 +116,8 @@ void Reference::setWeights(runtime::Session &session, const std::string &file) c
 void Reference::setBatch(runtime::Session &session, const std::string &file, int64_t index) const {
   int64_t batch = expected["batch"], seq = expected["seq"];
   for (const char *name : {"tokens", "labels"}) {
-    runtime::HostTensor all = tensor(file, name, runtime::DType::I32);
-    runtime::HostTensor rows(runtime::TensorType{runtime::DType::I32, {batch, seq}});
+    HostTensor all = tensor(file, name, DType::I32);
+    HostTensor rows(TensorType{DType::I32, {batch, seq}});
     ASSERT_LE((index + 1) * rows.type.numElements(), all.type.numElements()) << path(file);
     std::memcpy(rows.bytes.data(), all.as<int32_t>() + index * rows.type.numElements(),
                 rows.bytes.size());

@@ -33,8 +33,8 @@ public:
   std::string path(const std::string &file) const;
   nlohmann::json json(const std::string &file) const;
   bool hasTensor(const std::string &file, const std::string &name) const;
-  runtime::HostTensor tensor(const std::string &file, const std::string &name,
-                             runtime::DType dtype = runtime::DType::F32) const;
+  HostTensor tensor(const std::string &file, const std::string &name,
+                    DType dtype = DType::F32) const;
 
   /// The content of expected.json; empty where neither the case nor its model has one.
   nlohmann::json expected;

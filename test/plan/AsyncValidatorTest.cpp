@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 

@@ -13,7 +13,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

@@ -17,13 +17,13 @@
 
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
 namespace {
 
-constexpr const char *tooLong = "more than are followed to prove";
+constexpr const char *kTooLong = "more than are followed to prove";
 
 /// Two programs, of which the first sends and the second receives.
 struct TwoPrograms : PlanBuilder {
@@ -56,7 +56,7 @@ TEST(MalformedPlan, OperandsWithoutBytesAreFollowedToo) {
   for (uint32_t i = 0; i < 8000; ++i)
     builder.schedule(i % 2);
   EXPECT_LT(builder.plan.ByteSizeLong(), 100000u);
-  EXPECT_ERROR(validatePlan(*builder.build()), tooLong);
+  EXPECT_ERROR(validatePlan(*builder.build()), kTooLong);
 }
 
 TEST(MalformedPlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
@@ -73,7 +73,7 @@ TEST(MalformedPlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
     builder.wait(started);
   }
   EXPECT_LT(builder.plan.ByteSizeLong(), 800000u);
-  EXPECT_ERROR(validatePlan(*builder.build()), tooLong);
+  EXPECT_ERROR(validatePlan(*builder.build()), kTooLong);
 }
 
 TEST(MalformedPlan, StartedTransfersCountForWhatIsRememberedOfThem) {
@@ -92,13 +92,13 @@ TEST(MalformedPlan, StartedTransfersCountForWhatIsRememberedOfThem) {
       builder.schedule(0, m);
   }
   EXPECT_LT(builder.plan.ByteSizeLong(), 2000000u);
-  EXPECT_ERROR(validatePlan(*builder.build()), tooLong);
+  EXPECT_ERROR(validatePlan(*builder.build()), kTooLong);
 }
 
 TEST(MalformedPlan, ProgramsHaveStepsOfTheirOwn) {
   // Each program takes less than one may, both of them more.
   constexpr int64_t tensors = 20000, tasks = 5000;
-  static_assert(tensors * tasks < maxDataflowSteps && 2 * tensors * tasks > maxDataflowSteps);
+  static_assert(tensors * tasks < kMaxDataflowSteps && 2 * tensors * tasks > kMaxDataflowSteps);
   TwoPrograms builder;
   builder.channel(0, tensors);
   for (int program : {0, 1}) {
@@ -145,7 +145,7 @@ TEST(MalformedPlan, RepetitionsThatChangeNothingAreCheap) {
 
 TEST(MalformedPlan, AxesOfOneDevice) {
   PlanBuilder builder;
-  for (int i = 0; i < maxMeshAxes; ++i)
+  for (int i = 0; i < kMaxMeshAxes; ++i)
     builder.axis("a" + std::to_string(i), 1);
   EXPECT_OK(validatePlan(*builder.build()));
   builder.axis("last", 1);

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 

@@ -15,7 +15,7 @@
 #include <iostream>
 #include <random>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 

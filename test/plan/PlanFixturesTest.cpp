@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static std::vector<std::filesystem::path> filesIn(const char *folder, const char *extension) {
@@ -39,7 +39,7 @@ static std::vector<std::filesystem::path> filesIn(const char *folder, const char
 
 TEST(PlanFixtures, ThisVersionsPlanIsRead) {
   std::string path =
-      dtc::test::sourcePath(fmt::format("test/plan/fixtures/version-{}.plan", planVersion));
+      dtc::test::sourcePath(fmt::format("test/plan/fixtures/version-{}.plan", kPlanVersion));
   PlanFacts facts;
   auto plan = readPlan(path, &facts);
   ASSERT_OK(plan);
@@ -52,7 +52,7 @@ TEST(PlanFixtures, PlansOfOtherVersionsAreRefused) {
   std::vector<std::filesystem::path> plans = filesIn("test/plan/fixtures", ".plan");
   EXPECT_FALSE(plans.empty());
   for (const std::filesystem::path &path : plans)
-    if (path.stem() != fmt::format("version-{}", planVersion))
+    if (path.stem() != fmt::format("version-{}", kPlanVersion))
       EXPECT_ERROR(readPlan(path), "is older than this runtime reads") << path;
 }
 
@@ -69,7 +69,7 @@ TEST(PlanFixtures, InvalidPlansAreRefusedWithTheirErrors) {
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
         std::string(std::istreambuf_iterator<char>(file), {}), &plan));
     if (!path.stem().string().starts_with("version-"))
-      plan.set_version(planVersion);
+      plan.set_version(kPlanVersion);
     std::string bytes = serializePlan(plan);
     EXPECT_EQ(messageOf(parsePlan(bytes.data(), bytes.size())), first.substr(mark.size()));
   }

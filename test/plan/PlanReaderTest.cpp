@@ -13,7 +13,7 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
@@ -78,7 +78,7 @@ TEST(PlanReader, NamesANewerVersionThatItCannotParse) {
 TEST(PlanReader, RefusesHugeFilesBeforeParsing) {
   TempDir dir;
   std::string path = dir.write("huge.plan", "x");
-  std::filesystem::resize_file(path, maxPlanFileBytes + 1);
+  std::filesystem::resize_file(path, kMaxPlanFileBytes + 1);
   EXPECT_ERROR(readPlan(path), "the largest plan that is read has 256.0 MiB");
 }
 

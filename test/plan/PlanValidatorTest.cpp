@@ -15,7 +15,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
@@ -151,7 +151,7 @@ TEST(PlanValidator, Buffers) {
   EXPECT_ERROR_AFTER("reach beyond the arena",
                      program.mutable_buffers(1)->set_offset(UINT64_MAX - 63));
   EXPECT_ERROR_AFTER("reach beyond the arena of 0 bytes", program.set_arena_bytes(0));
-  EXPECT_ERROR_AFTER("the arena has", program.set_arena_bytes(maxArenaBytes + 1));
+  EXPECT_ERROR_AFTER("the arena has", program.set_arena_bytes(kMaxArenaBytes + 1));
   EXPECT_ERROR_AFTER("fewer than its lower bound",
                      program.set_arena_lower_bound(program.arena_bytes() + 1));
 }
@@ -472,7 +472,7 @@ TEST(PlanValidator, LearningRatesAreOnEveryDeviceAndGoWithCounters) {
   EXPECT_TRUE(
       contains(errorOf([](PlanBuilder &b) {
                  b.program().mutable_inputs(0)->mutable_sharding()->mutable_dims(0)->add_axes("a");
-                 b.program().mutable_buffers(0)->set_shape(0, numTestRates / 2);
+                 b.program().mutable_buffers(0)->set_shape(0, kNumTestRates / 2);
                }),
                "input \"learning_rates\": is split over devices; expected all of it"));
   for (plan::State::Kind kind : {plan::State::APPLIED_STEPS, plan::State::SKIPPED_STEPS})

@@ -48,8 +48,8 @@ static void compare(const RandomGraph &graph, const std::string &plainText,
   }
   auto results = resultsOf(*expected), others = resultsOf(*actual);
   ASSERT_EQ(results.size(), others.size());
-  size_t outputs = runtime::distinctOutputs(expected->plan()).size();
-  ASSERT_EQ(results.size(), outputs + runtime::distinctStates(expected->plan()).size());
+  size_t outputs = distinctOutputs(expected->plan()).size();
+  ASSERT_EQ(results.size(), outputs + distinctStates(expected->plan()).size());
   ASSERT_GT(outputs, 0u);
   // A gradient may be the small difference of large terms: rounding is measured against the
   // program's largest value.
@@ -64,7 +64,7 @@ static void compare(const RandomGraph &graph, const std::string &plainText,
   }
   for (auto &[name, value] : results) {
     ASSERT_TRUE(others.count(name)) << name;
-    runtime::HostTensor &other = others.at(name);
+    HostTensor &other = others.at(name);
     if (mode == CompileMode::Gradients) {
       // A parameter that is reshaped has its gradient in that shape.
       ASSERT_EQ(value.type.numElements(), other.type.numElements()) << name;

@@ -48,7 +48,7 @@ private:
   void compareSingleBatch(runtime::Session &actual);
   void compareTwoBatches(runtime::Session &actual);
   /// The results of a step on one device over batch `batch`.
-  std::map<std::string, runtime::HostTensor> stepAlone(Mode mode, int64_t batch);
+  std::map<std::string, HostTensor> stepAlone(Mode mode, int64_t batch);
   void noteRefusal(const std::string &diagnostics);
 
   uint64_t seed;
@@ -82,7 +82,7 @@ void ModelCase::noteRefusal(const std::string &diagnostics) {
   ADD_FAILURE() << "refused: " << diagnostics << model.loss;
 }
 
-std::map<std::string, runtime::HostTensor> ModelCase::stepAlone(Mode mode, int64_t batch) {
+std::map<std::string, HostTensor> ModelCase::stepAlone(Mode mode, int64_t batch) {
   CompileOptions options = plain;
   options.mode = mode;
   auto session = compiler.open(*module, options);
@@ -95,7 +95,7 @@ std::map<std::string, runtime::HostTensor> ModelCase::stepAlone(Mode mode, int64
   if (!problem)
     problem = trainStep(*session, 0.1);
   EXPECT_FALSE(problem) << problem->message << model.loss;
-  return problem ? std::map<std::string, runtime::HostTensor>() : resultsOf(*session);
+  return problem ? std::map<std::string, HostTensor>() : resultsOf(*session);
 }
 
 void ModelCase::compareSingleBatch(runtime::Session &actual) {

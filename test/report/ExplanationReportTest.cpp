@@ -20,7 +20,7 @@
 #include <sstream>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static PlanExplanation someExplanation() {

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 TEST(PipelineReport, Summary) {

@@ -18,7 +18,7 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static const ExplainedCollective &find(const PlanExplanation &explanation, const char *task,

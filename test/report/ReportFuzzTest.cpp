@@ -31,7 +31,7 @@
 #include <set>
 #include <sys/resource.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 namespace cluster = dtc::cluster;
@@ -93,14 +93,14 @@ void report(const plan::Plan &plan, const PlanFacts &facts) {
       if (facts.programs[p].entries > 0)
         EXPECT_EQ(static_cast<int64_t>(timeline->programs[p].back().execution) + 1,
                   facts.programs[p].entries);
-    for (size_t columns : {fewestTimelineColumns, defaultTimelineColumns, size_t{10000}})
+    for (size_t columns : {kFewestTimelineColumns, kDefaultTimelineColumns, size_t{10000}})
       EXPECT_TRUE(formatTimeline(*timeline, columns).ends_with("\n"));
     EXPECT_TRUE(timelineToSvg(*timeline).ends_with("</svg>\n"));
     EXPECT_TRUE(nlohmann::json::accept(summaryToJson(summary, &*timeline)));
   }
 
   PlanExplanation explanation = explainPlan(plan);
-  for (size_t top : {size_t{0}, size_t{1}, defaultExplainedGroups})
+  for (size_t top : {size_t{0}, size_t{1}, kDefaultExplainedGroups})
     EXPECT_TRUE(formatExplanation(explanation, top).ends_with("\n"));
   EXPECT_TRUE(nlohmann::json::accept(explanationToJson(explanation)));
   if (MaybeError error = checkCommunicationBudget(explanation, 0))
@@ -146,7 +146,7 @@ void fuzz(const plan::Plan &plan) {
 
 /// What a name may hold that is to deceive: a color, a line that looks like the tool's own, and the
 /// other direction of writing.
-constexpr const char *deceit = "\x1B[31m\r\nerror: fake\x7F\xC2\x9B\xE2\x80\xAE";
+constexpr const char *kDeceit = "\x1B[31m\r\nerror: fake\x7F\xC2\x9B\xE2\x80\xAE";
 
 /// Adds it to all texts of a message, but to those of the messages of these types, which the
 /// runtime looks up in tables of its own.
@@ -168,9 +168,9 @@ void deceive(google::protobuf::Message &message, const std::set<std::string> &sp
         continue;
       if (field->is_repeated())
         reflection->SetRepeatedString(&message, field, i,
-                                      reflection->GetRepeatedString(message, field, i) + deceit);
+                                      reflection->GetRepeatedString(message, field, i) + kDeceit);
       else
-        reflection->SetString(&message, field, reflection->GetString(message, field) + deceit);
+        reflection->SetString(&message, field, reflection->GetString(message, field) + kDeceit);
     }
   }
 }

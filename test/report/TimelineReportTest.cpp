@@ -15,7 +15,7 @@
 #include <sstream>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
 

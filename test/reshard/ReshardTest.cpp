@@ -28,16 +28,16 @@ using namespace dtc::test;
 
 namespace {
 
-runtime::HostTensor integers(const std::vector<int64_t> &shape, bool f64, std::mt19937_64 &engine) {
-  runtime::HostTensor tensor({f64 ? runtime::DType::F64 : runtime::DType::F32, shape});
+HostTensor integers(const std::vector<int64_t> &shape, bool f64, std::mt19937_64 &engine) {
+  HostTensor tensor({f64 ? DType::F64 : DType::F32, shape});
   for (int64_t i = 0, n = tensor.type.numElements(); i < n; ++i)
     setElement(tensor, i, double(engine() % 2001) - 1000);
   return tensor;
 }
 
 /// What the value is, from its definition alone.
-std::vector<double> expectedElements(const ReshardedValue &value, const runtime::HostTensor &input,
-                                     const runtime::HostTensor &weights) {
+std::vector<double> expectedElements(const ReshardedValue &value, const HostTensor &input,
+                                     const HostTensor &weights) {
   int64_t count = 1, terms = 1;
   for (int64_t size : value.shape)
     count *= size;
@@ -95,7 +95,7 @@ static void runCase(uint64_t seed, bool verbose, std::map<int, int> &kinds) {
   for (const ReshardedValue &value : program.values) {
     std::vector<int64_t> whole = value.summed;
     whole.insert(whole.end(), value.shape.begin(), value.shape.end());
-    runtime::HostTensor input = integers(whole, value.f64, engine), weights;
+    HostTensor input = integers(whole, value.f64, engine), weights;
     auto problem = session->setInput(value.input, input);
     if (!problem && value.source == Source::Weighted) {
       weights = integers(value.summed, value.f64, engine);

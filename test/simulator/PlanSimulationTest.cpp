@@ -14,7 +14,7 @@
 #include <tuple>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
 

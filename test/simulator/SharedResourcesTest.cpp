@@ -16,7 +16,7 @@
 #include <random>
 #include <string>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 namespace {
 

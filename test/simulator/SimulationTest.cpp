@@ -24,7 +24,7 @@
 #include <set>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {
@@ -232,7 +232,7 @@ TEST(Simulation, TooFewDevices) {
 TEST(Simulation, ClustersOfAllSorts) {
   const uint64_t count = test::randomCases(3000), seed = test::randomSeed();
   std::mt19937_64 random(seed);
-  Expected<cluster::Cluster> full = parseCluster(fullClusterText);
+  Expected<cluster::Cluster> full = parseCluster(kFullClusterText);
   ASSERT_OK(full);
   auto plans = allPlans();
   uint64_t accepted = 0;

@@ -17,7 +17,7 @@
 #include <numeric>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
 

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace fs = std::filesystem;
 

@@ -16,11 +16,11 @@
 #include <limits>
 #include <random>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::kInfinity();
 
 /// A format, described by its numbers of bits alone.
 template <typename T> struct Format;
@@ -40,7 +40,7 @@ template <typename T> double decode(int bits) {
   int exponent = bits >> fractionBits & highest, fraction = bits & ((1 << fractionBits) - 1);
   double magnitude;
   if (exponent == highest)
-    magnitude = fraction == 0 ? infinity : std::nan("");
+    magnitude = fraction == 0 ? kInfinity : std::nan("");
   else if (exponent == 0)
     magnitude = std::ldexp(fraction, 1 - bias - fractionBits);
   else
@@ -99,14 +99,14 @@ TYPED_TEST(Float16Test, TiesGoToEven) {
       double signedTie = sign ? -tie : tie;
       float single = static_cast<float>(signedTie);
       ASSERT_EQ(single, signedTie); // a float holds every tie
-      auto outward = static_cast<float>(sign ? -infinity : infinity);
+      auto outward = static_cast<float>(sign ? -kInfinity : kInfinity);
       ASSERT_EQ(TypeParam(single).bits, sign | even) << bits;
       ASSERT_EQ(TypeParam(std::nextafter(single, 0.0f)).bits, sign | bits) << bits;
       ASSERT_EQ(TypeParam(std::nextafter(single, outward)).bits, sign | (bits + 1)) << bits;
       // Beside a tie a double rounds to it as a float, and is rounded once all the same.
       ASSERT_EQ(TypeParam(signedTie).bits, sign | even) << bits;
       ASSERT_EQ(TypeParam(std::nextafter(signedTie, 0.0)).bits, sign | bits) << bits;
-      ASSERT_EQ(TypeParam(std::nextafter(signedTie, sign ? -infinity : infinity)).bits,
+      ASSERT_EQ(TypeParam(std::nextafter(signedTie, sign ? -kInfinity : kInfinity)).bits,
                 sign | (bits + 1))
           << bits;
     }
@@ -115,9 +115,9 @@ TYPED_TEST(Float16Test, TiesGoToEven) {
 
 TYPED_TEST(Float16Test, SpecialValues) {
   int last = infinityBits<TypeParam>();
-  EXPECT_EQ(TypeParam(infinity).bits, last);
-  EXPECT_EQ(TypeParam(-infinity).bits, last | 0x8000);
-  EXPECT_EQ(TypeParam(static_cast<float>(infinity)).bits, last);
+  EXPECT_EQ(TypeParam(kInfinity).bits, last);
+  EXPECT_EQ(TypeParam(-kInfinity).bits, last | 0x8000);
+  EXPECT_EQ(TypeParam(static_cast<float>(kInfinity)).bits, last);
   EXPECT_EQ(TypeParam(1e300).bits, last);
   EXPECT_EQ(TypeParam(-1e300).bits, last | 0x8000);
   EXPECT_EQ(TypeParam(std::numeric_limits<float>::max()).bits, last);
@@ -153,8 +153,8 @@ TEST(RoundToOdd, KeepsWhatIsExactAndMarksTheRest) {
       continue;
     ASSERT_EQ(std::bit_cast<uint32_t>(odd) & 1, 1u) << value;
     // No float lies between them.
-    float next = std::nextafter(odd, value > odd ? std::numeric_limits<float>::infinity()
-                                                 : -std::numeric_limits<float>::infinity());
+    float next = std::nextafter(odd, value > odd ? std::numeric_limits<float>::kInfinity()
+                                                 : -std::numeric_limits<float>::kInfinity());
     ASSERT_TRUE(value > odd ? value < next : value > next) << value << ' ' << odd;
   }
 }

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 TEST(Format, Bytes) {
   EXPECT_EQ(formatBytes(0), "0 B");

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static LinkSpeed speedOf(const char *text) {

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 TEST(LockedFile, IsOfOneWriter) {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

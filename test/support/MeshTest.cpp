@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 static Mesh exampleMesh() {
   return Mesh({{"a", 2, false}, {"micro", 4, true}, {"b", 3, false}, {"c", 2, false}});

@@ -9,25 +9,25 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
-static const std::vector<std::string> names = {"show", "shows", "explain", "memory_bandwidth"};
+static const std::vector<std::string> kNames = {"show", "shows", "explain", "memory_bandwidth"};
 
 TEST(NearestName, FindsTheNearest) {
-  EXPECT_EQ(nearestName("shoe", names), "show");
-  EXPECT_EQ(nearestName("shows", names), "shows");
-  EXPECT_EQ(nearestName("shosw", names), "show"); // one letter added; also one from "shows"
-  EXPECT_EQ(nearestName("shwo", names), "show");
+  EXPECT_EQ(nearestName("shoe", kNames), "show");
+  EXPECT_EQ(nearestName("shows", kNames), "shows");
+  EXPECT_EQ(nearestName("shosw", kNames), "show"); // one letter added; also one from "shows"
+  EXPECT_EQ(nearestName("shwo", kNames), "show");
   EXPECT_EQ(nearestName("bf61", std::vector<std::string>{"f64", "bf16"}), "bf16");
-  EXPECT_EQ(nearestName("xplain", names), "explain");
-  EXPECT_EQ(nearestName("memory_bandwith", names), "memory_bandwidth");
-  EXPECT_EQ(nearestName("mem_bandwidth", names), "memory_bandwidth");
+  EXPECT_EQ(nearestName("xplain", kNames), "explain");
+  EXPECT_EQ(nearestName("memory_bandwith", kNames), "memory_bandwidth");
+  EXPECT_EQ(nearestName("mem_bandwidth", kNames), "memory_bandwidth");
 }
 
 TEST(NearestName, FindsNothingFarAway) {
-  EXPECT_EQ(nearestName("verify", names), "");
-  EXPECT_EQ(nearestName("bandwidth", names), "");
-  EXPECT_EQ(nearestName("", names), "");
+  EXPECT_EQ(nearestName("verify", kNames), "");
+  EXPECT_EQ(nearestName("bandwidth", kNames), "");
+  EXPECT_EQ(nearestName("", kNames), "");
   EXPECT_EQ(nearestName("a", std::vector<std::string>{"b", "cd"}), "");
   EXPECT_EQ(nearestName("a", {}), "");
   // Too long to be compared.
@@ -35,8 +35,8 @@ TEST(NearestName, FindsNothingFarAway) {
 }
 
 TEST(NearestName, IsPartOfASentence) {
-  EXPECT_EQ(didYouMean("shoe", names), "; did you mean \"show\"?");
-  EXPECT_EQ(didYouMean("verify", names), "");
+  EXPECT_EQ(didYouMean("shoe", kNames), "; did you mean \"show\"?");
+  EXPECT_EQ(didYouMean("verify", kNames), "");
 }
 
 TEST(NearestName, QuotesLists) {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 // The known answers for "philox4x32 10" of Random123's kat_vectors.
 TEST(Philox, KnownAnswers) {

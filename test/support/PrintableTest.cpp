@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 TEST(Printable, OrdinaryTextStays) {
   for (const char *text : {"", "model.layers.0.self_attn.q_proj.weight", R"(C:\x "quoted")",

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static uint64_t bytesOf(const char *text) {

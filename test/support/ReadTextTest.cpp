@@ -15,7 +15,7 @@
 #include <thread>
 #include <unistd.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 TEST(ReadText, FilesAreReadWhole) {
@@ -53,7 +53,7 @@ TEST(ReadText, APipeWithoutAnEndIsRefused) {
   ASSERT_EQ(pipe(ends), 0);
   std::thread writer([&] {
     std::string part(1 << 20, 'y');
-    for (size_t i = 0; i <= maxStreamedBytes >> 20; ++i)
+    for (size_t i = 0; i <= kMaxStreamedBytes >> 20; ++i)
       for (size_t done = 0; done < part.size();) {
         ssize_t count = write(ends[1], part.data() + done, part.size() - done);
         if (count < 0)

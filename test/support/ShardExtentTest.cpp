@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 TEST(WaitBriefly, SeesWhatOthersDo) {
   std::mutex mutex;

@@ -109,14 +109,14 @@ TEST_P(ZeroStates, AreSplitAsTheStageSays) {
   const plan::Program &program = session->plan().programs(0);
   for (const plan::State &state : program.states()) {
     const plan::Buffer &buffer = program.buffers(int(state.buffer()));
-    if (!runtime::isStepState(state.kind()))
+    if (!isStepState(state.kind()))
       (state.parameter().empty() ? parameters : optimizerState) +=
-          double(runtime::typeOf(buffer).numBytes());
+          double(typeOf(buffer).numBytes());
   }
   EXPECT_EQ(parameters, expected.parameters);
   EXPECT_EQ(optimizerState, expected.optimizerState);
   // The report's kinds at the peak: no state is missing, and all moments are states.
-  runtime::PlanSummary summary = runtime::summarizePlan(session->plan());
+  PlanSummary summary = summarizePlan(session->plan());
   EXPECT_GE(double(summary.peak.parameters), expected.parameters);
   EXPECT_EQ(double(summary.peak.optimizerState), expected.optimizerState);
   EXPECT_EQ(summary.peak.total(), summary.arenaLowerBound);
@@ -133,7 +133,7 @@ TEST_P(ZeroMemory, IsWhatTheFormulaSays) {
   ASSERT_TRUE(session);
   double expected = formula(model, c).total(), stated = statedBuffers(model, c);
   double peak = double(session->peakBytes());
-  runtime::PeakMemory kinds = runtime::summarizePlan(session->plan()).peak;
+  PeakMemory kinds = summarizePlan(session->plan()).peak;
   std::string found = "of " + std::to_string(4 * model.psi()) +
                       " bytes of parameters: " + std::to_string(kinds.parameters) +
                       " parameters, " + std::to_string(kinds.gradients) + " gradients, " +

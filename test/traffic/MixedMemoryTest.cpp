@@ -46,7 +46,7 @@ struct Case {
 
 class MixedMemory : public testing::TestWithParam<Case> {};
 
-runtime::PeakMemory peakOf(const Case &c, int64_t bucketBytes) {
+PeakMemory peakOf(const Case &c, int64_t bucketBytes) {
   Compiler compiler;
   auto plan =
       compiler.importAndCompile(kConfig, /*batch=*/16, /*seq=*/2,
@@ -56,7 +56,7 @@ runtime::PeakMemory peakOf(const Case &c, int64_t bucketBytes) {
   EXPECT_TRUE(plan) << compiler.diagnostics();
   if (!plan)
     return {};
-  runtime::PlanSummary summary = runtime::summarizePlan(*plan);
+  PlanSummary summary = summarizePlan(*plan);
   EXPECT_EQ(double(summary.parameterElements), kPsi);
   EXPECT_EQ(summary.peak.total(), summary.arenaLowerBound);
   return summary.peak;
@@ -70,7 +70,7 @@ void expectBytes(uint64_t found, double expected, const char *kind) {
 
 TEST_P(MixedMemory, IsWhatTheFormulaSays) {
   const Case &c = GetParam();
-  runtime::PeakMemory peak = peakOf(c, kBucketBytes);
+  PeakMemory peak = peakOf(c, kBucketBytes);
   double n = double(c.n);
   expectBytes(peak.parameters, 2 * kPsi / (c.stage >= 3 ? n : 1), "parameters");
   expectBytes(peak.masterWeights, 4 * kPsi / (c.stage >= 1 ? n : 1), "master weights");

@@ -142,10 +142,10 @@ TEST_P(PipelineTraffic, IsWhatTheFormulaSays) {
   ASSERT_TRUE(runStep(*session));
   EXPECT_EQ(session->communicatorBytes().transfers, expectedTransfers(c));
   // The memory of each device: what is alive at the peak, by kind, is all that the arena holds.
-  runtime::PlanSummary summary = runtime::summarizePlan(session->plan());
+  PlanSummary summary = summarizePlan(session->plan());
   ASSERT_EQ(int64_t(summary.programs.size()), c.p);
   uint64_t largest = 0;
-  for (const runtime::ProgramSummary &program : summary.programs) {
+  for (const ProgramSummary &program : summary.programs) {
     EXPECT_EQ(program.peak.total(), program.arenaLowerBound);
     EXPECT_GE(program.arenaBytes, program.arenaLowerBound);
     EXPECT_LE(double(program.arenaBytes), 1.1 * double(program.arenaLowerBound));
@@ -163,9 +163,9 @@ TEST(PipelineMemory, IsWhatTheScheduleKeeps) {
   const int64_t m = 12;
   auto peaks = [&](const char *schedule) {
     auto session = openSession(llamaSizes(), Case{"llama", 4, m, schedule}.options());
-    std::vector<runtime::ProgramSummary> programs;
+    std::vector<ProgramSummary> programs;
     if (session)
-      programs = runtime::summarizePlan(session->plan()).programs;
+      programs = summarizePlan(session->plan()).programs;
     return programs;
   };
   auto naive = peaks("naive"), gpipe = peaks("gpipe"), oneF = peaks("1f1b");

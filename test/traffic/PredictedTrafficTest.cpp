@@ -20,24 +20,24 @@ using namespace dtc::test;
 namespace {
 
 void expectPrediction(runtime::Session &session) {
-  runtime::PlanSummary summary = runtime::summarizePlan(session.plan());
-  runtime::PlanExplanation explanation = runtime::explainPlan(session.plan());
+  PlanSummary summary = summarizePlan(session.plan());
+  PlanExplanation explanation = explainPlan(session.plan());
   // Of a pipeline, the figures are of one device for each program.
   uint64_t devices = uint64_t(summary.devicesPerProgram());
-  runtime::CommunicatorBytes counted = session.communicatorBytes();
+  CommunicatorBytes counted = session.communicatorBytes();
   EXPECT_GT(counted.total(), 0u) << "this layout does not communicate";
-  for (runtime::CollectiveKind kind : runtime::allCollectiveKinds)
+  for (CollectiveKind kind : runtime::kAllCollectiveKinds)
     EXPECT_EQ(devices * summary.sentBytes.of(kind), counted.of(kind)) << runtime::name(kind);
   EXPECT_EQ(devices * summary.transfers.bytes, counted.transfers);
   EXPECT_EQ(devices * explanation.total.bytes, counted.total());
   // Every way to add up the collectives comes to the same.
   uint64_t byTensor = 0, byAxes = 0, byKind = 0;
-  for (const runtime::ExplainedCollective &collective : explanation.collectives)
-    for (const runtime::ExplainedTensor &tensor : collective.tensors)
+  for (const ExplainedCollective &collective : explanation.collectives)
+    for (const ExplainedTensor &tensor : collective.tensors)
       byTensor += collective.calls * tensor.bytes;
-  for (const runtime::CommunicationTotal &total : explanation.byAxes)
+  for (const CommunicationTotal &total : explanation.byAxes)
     byAxes += total.bytes;
-  for (const runtime::CommunicationTotal &total : explanation.byKind)
+  for (const CommunicationTotal &total : explanation.byKind)
     byKind += total.bytes;
   EXPECT_EQ(byTensor, explanation.total.bytes);
   EXPECT_EQ(byAxes, explanation.total.bytes);
@@ -122,10 +122,10 @@ TEST(Prediction, CountsPermutesAndAllToAlls) {
   auto session = compiler.open(*module, options);
   ASSERT_TRUE(session) << compiler.diagnostics();
   ASSERT_TRUE(runStep(*session));
-  runtime::CommunicatorBytes counted = session->communicatorBytes();
+  CommunicatorBytes counted = session->communicatorBytes();
   // Each of the six devices has 36 of the elements. All send them to permute, those included that
   // keep theirs; to swap dimensions each sends all but a sixth.
-  EXPECT_EQ(counted.of(runtime::CollectiveKind::Permute), 6u * 36 * 4);
-  EXPECT_EQ(counted.of(runtime::CollectiveKind::AllToAll), 6u * 30 * 4);
+  EXPECT_EQ(counted.of(CollectiveKind::Permute), 6u * 36 * 4);
+  EXPECT_EQ(counted.of(CollectiveKind::AllToAll), 6u * 30 * 4);
   expectPrediction(*session);
 }

@@ -24,7 +24,7 @@ namespace {
 void expectTraffic(const ModelSizes &model, const CompileOptions &options, Traffic expected) {
   auto session = openSession(model, options);
   ASSERT_TRUE(session);
-  runtime::PlanSummary summary = runtime::summarizePlan(session->plan());
+  PlanSummary summary = summarizePlan(session->plan());
   ASSERT_EQ(int64_t(summary.parameterElements), model.psi())
       << "the sizes here are not the model's";
   ASSERT_TRUE(runStep(*session));

@@ -37,9 +37,6 @@
 #include <chrono>
 
 using namespace dtc;
-using runtime::Error;
-using runtime::Expected;
-using runtime::MaybeError;
 
 //===----------------------------------------------------------------------===//
 // Flags and files
@@ -66,11 +63,11 @@ MaybeError CompileCommand::readFiles() {
       return error->inContext("--strategy");
   if (planning.cluster.empty())
     return std::nullopt;
-  Expected<cluster::Cluster> read = runtime::readCluster(planning.cluster);
+  Expected<cluster::Cluster> read = readCluster(planning.cluster);
   if (!read)
     return read.error().inContext("--cluster");
   cluster = std::move(*read);
-  if (MaybeError error = runtime::extendCluster(*cluster, planning.devices))
+  if (MaybeError error = extendCluster(*cluster, planning.devices))
     return error->inContext("--devices");
   return std::nullopt;
 }
@@ -91,16 +88,16 @@ MaybeError CompileCommand::nameOutputs() {
   auto nameOf = [&](const std::string &flag) {
     return isGiven(flag) ? flag : "the default of " + flag;
   };
-  runtime::CommandFiles files;
+  CommandFiles files;
   files.reads("the model", input == "-" ? "/dev/stdin" : input);
   files.reads("--cluster", planning.cluster);
   files.reads("--strategy", planning.strategy);
   files.writes(nameOf("-o"), output);
   files.writes(nameOf("--strategy-output"), planning.strategyOutput);
-  files.writesInto("--report", planning.report, runtime::pageFileName);
+  files.writesInto("--report", planning.report, kPageFileName);
   if (MaybeError error = files.check())
     return error;
-  return runtime::checkWritable(output);
+  return checkWritable(output);
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,7 +159,7 @@ static void showProgress(const PlannerProgress &progress) {
   llvm::errs() << llvm::formatv("\r{0} strategies estimated from {1} probes, {2} simulated",
                                 progress.estimated, progress.probes, progress.simulated);
   if (progress.bestSeconds > 0)
-    llvm::errs() << ", best " << runtime::formatDuration(progress.bestSeconds);
+    llvm::errs() << ", best " << formatDuration(progress.bestSeconds);
   llvm::errs() << "\x1b[K";
 }
 
@@ -184,12 +181,11 @@ Expected<PlanChoice> CompileCommand::search(mlir::ModuleOp module) {
   std::string text = formatChoice(*choice, *knobs, planning.alternatives);
   if (choice->ranked.empty())
     return asError(text);
-  llvm::outs() << runtime::printableLines(text);
+  llvm::outs() << printableLines(text);
   page = pageOptions(*choice, *knobs, planning.alternatives);
-  if (MaybeError error =
-          runtime::writeTextFile(planning.strategyOutput, formatStrategy(choice->options)))
+  if (MaybeError error = writeTextFile(planning.strategyOutput, formatStrategy(choice->options)))
     return error->inContext("--strategy-output");
-  llvm::outs() << "strategy written to " << runtime::printable(planning.strategyOutput) << "\n";
+  llvm::outs() << "strategy written to " << printable(planning.strategyOutput) << "\n";
   return choice;
 }
 
@@ -214,14 +210,14 @@ MaybeError CompileCommand::compileModule(mlir::ModuleOp module, plan::Plan &plan
 MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {
   if (!isGiven("--comm-budget"))
     return std::nullopt;
-  Expected<uint64_t> budget = runtime::parseByteSize(budgetText);
+  Expected<uint64_t> budget = parseByteSize(budgetText);
   if (!budget)
     return budget.error().inContext("--comm-budget");
-  runtime::PlanExplanation explanation = runtime::explainPlan(plan);
-  MaybeError error = runtime::checkCommunicationBudget(explanation, *budget);
+  PlanExplanation explanation = explainPlan(plan);
+  MaybeError error = checkCommunicationBudget(explanation, *budget);
   if (!error)
     return std::nullopt;
-  llvm::errs() << runtime::formatExplanation(explanation);
+  llvm::errs() << formatExplanation(explanation);
   return error->inContext("--comm-budget");
 }
 
@@ -229,19 +225,19 @@ MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {
 MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
   if (!cluster || (searches && planning.report.empty()))
     return std::nullopt;
-  runtime::ClusterSimulationOptions settings;
+  ClusterSimulationOptions settings;
   settings.keepCollectives = !planning.report.empty();
-  auto simulation = runtime::simulateOnCluster(plan, *cluster, settings);
+  auto simulation = simulateOnCluster(plan, *cluster, settings);
   if (!simulation)
     return simulation.error().inContext("--cluster");
   if (!searches)
-    llvm::outs() << runtime::formatSimulation(*simulation);
+    llvm::outs() << formatSimulation(*simulation);
   if (planning.report.empty())
     return std::nullopt;
-  auto text = runtime::simulationToHtml(plan, *cluster, *simulation, page);
+  auto text = simulationToHtml(plan, *cluster, *simulation, page);
   if (!text)
     return text.error().inContext("--report");
-  if (MaybeError error = runtime::writePage(planning.report, *text))
+  if (MaybeError error = writePage(planning.report, *text))
     return error->inContext("--report");
   return std::nullopt;
 }
@@ -262,7 +258,7 @@ MaybeError CompileCommand::run() {
   context.printOpOnDiagnostic(false); // the op may be the whole model
   llvm::SourceMgr sources;
   DiagnosticPrinter printer(sources, context, printsRemarks);
-  Expected<std::string> text = runtime::readText(input);
+  Expected<std::string> text = readText(input);
   if (!text)
     return text.error();
   sources.AddNewSourceBuffer(
@@ -279,13 +275,13 @@ MaybeError CompileCommand::run() {
   if (printsIr)
     module->print(llvm::outs(), mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
   // What no runtime would take, such as an arena of exabytes, is not written.
-  if (MaybeError error = runtime::validatePlan(plan))
+  if (MaybeError error = validatePlan(plan))
     return error->inContext("the plan of " + input + " cannot be run");
   if (MaybeError error = checkBudget(plan))
     return error;
   if (MaybeError error = reportOnCluster(plan))
     return error;
-  if (MaybeError error = runtime::writePlan(plan, output))
+  if (MaybeError error = writePlan(plan, output))
     return error;
   if (printsTiming) {
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

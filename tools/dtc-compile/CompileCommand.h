@@ -30,18 +30,18 @@ public:
   /// Adds the flags, which set what run() works with.
   explicit CompileCommand(CLI::App &app);
 
-  runtime::MaybeError run();
+  MaybeError run();
 
 private:
   bool isGiven(const std::string &flag) const { return app.count(flag) > 0; }
-  runtime::MaybeError readFiles();
-  runtime::MaybeError nameOutputs();
-  runtime::MaybeError checkOptions(mlir::ModuleOp module) const;
-  runtime::MaybeError checkDevices() const;
-  runtime::Expected<PlanChoice> search(mlir::ModuleOp module);
-  runtime::MaybeError compileModule(mlir::ModuleOp module, plan::Plan &plan);
-  runtime::MaybeError checkBudget(const plan::Plan &plan) const;
-  runtime::MaybeError reportOnCluster(const plan::Plan &plan) const;
+  MaybeError readFiles();
+  MaybeError nameOutputs();
+  MaybeError checkOptions(mlir::ModuleOp module) const;
+  MaybeError checkDevices() const;
+  Expected<PlanChoice> search(mlir::ModuleOp module);
+  MaybeError compileModule(mlir::ModuleOp module, plan::Plan &plan);
+  MaybeError checkBudget(const plan::Plan &plan) const;
+  MaybeError reportOnCluster(const plan::Plan &plan) const;
 
   CLI::App &app;
   std::string input, output, budgetText;
@@ -50,7 +50,7 @@ private:
   PlanningArguments planning;
   bool searches = false; // a strategy
   std::optional<cluster::Cluster> cluster;
-  runtime::SimulationPageOptions page;
+  SimulationPageOptions page;
 };
 
 } // namespace dtc

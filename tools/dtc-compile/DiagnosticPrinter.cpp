@@ -18,7 +18,7 @@ static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> 
   for (mlir::DiagnosticArgument &argument : diagnostic.getArguments())
     if (argument.getKind() == Kind::String)
       argument = mlir::DiagnosticArgument(
-          llvm::StringRef(texts.emplace_back(runtime::printable(argument.getAsString()))));
+          llvm::StringRef(texts.emplace_back(printable(argument.getAsString()))));
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     makePrintable(note, texts);
 }
@@ -27,7 +27,7 @@ static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> 
 /// h.0.attn: ...", or without a place where it has none.
 static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler &handler,
                                                 mlir::Diagnostic &diagnostic) {
-  std::string name = runtime::printable(nameOf(diagnostic.getLocation()).str());
+  std::string name = printable(nameOf(diagnostic.getLocation()).str());
   if (name.empty())
     return llvm::failure();
   std::string message = diagnostic.str();

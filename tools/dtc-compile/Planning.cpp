@@ -15,9 +15,6 @@
 #include <fmt/format.h>
 
 using namespace dtc;
-using runtime::Error;
-using runtime::Expected;
-using runtime::MaybeError;
 
 void dtc::addPlanningOptions(CLI::App &app, PlanningArguments &args) {
   app.add_option("--cluster", args.cluster,
@@ -103,7 +100,7 @@ static MaybeError setKnob(llvm::StringRef text, PlannerOptions &options) {
       if (each.isSearched)
         knobs.push_back(each.name.str());
     return Error{fmt::format("there is no searched option \"{}\"{}; the searched options are {}",
-                             name, runtime::didYouMean(name, knobs), runtime::quoteNames(knobs))};
+                             name, didYouMean(name, knobs), quoteNames(knobs))};
   }
   if (auto error = setOption(*option, value, options.base, OptionSpelling::Field, /*isFixed=*/true))
     return error;

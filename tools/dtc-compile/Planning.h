@@ -33,15 +33,14 @@ struct PlanningArguments {
 void addPlanningOptions(CLI::App &app, PlanningArguments &args);
 
 /// Checks flags that exclude each other.
-runtime::MaybeError checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
-                                       const CompileOptions &options);
+MaybeError checkPlanningFlags(const CLI::App &app, const PlanningArguments &args,
+                              const CompileOptions &options);
 
 /// What is searched: knobs that --set or a flag of their own gives are fixed. The error names the
 /// flag.
-runtime::Expected<PlannerOptions> readPlannerOptions(const CLI::App &app,
-                                                     const PlanningArguments &args,
-                                                     const CompileOptions &options,
-                                                     const cluster::Cluster &cluster);
+Expected<PlannerOptions> readPlannerOptions(const CLI::App &app, const PlanningArguments &args,
+                                            const CompileOptions &options,
+                                            const cluster::Cluster &cluster);
 
 } // namespace dtc
 

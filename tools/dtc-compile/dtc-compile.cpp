@@ -16,7 +16,7 @@ static int runMain(int argc, char **argv) {
   CompileCommand command(app);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
-  runtime::MaybeError error = command.run();
+  MaybeError error = command.run();
   return error ? fail(error->message) : 0;
 }
 

@@ -22,13 +22,13 @@
 using namespace dtc;
 
 /// Writes the text to a file, whole or not at all, or to the standard output where the path is "-".
-static runtime::MaybeError writeText(const std::string &path, const std::string &text) {
+static MaybeError writeText(const std::string &path, const std::string &text) {
   if (path == "-") {
     if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
       return std::nullopt;
-    return runtime::Error{std::string("standard output: cannot write: ") + std::strerror(errno)};
+    return Error{std::string("standard output: cannot write: ") + std::strerror(errno)};
   }
-  auto file = runtime::AtomicFile::create(path);
+  auto file = AtomicFile::create(path);
   if (!file)
     return file.error();
   if (auto problem = file->write(text))
@@ -53,7 +53,7 @@ static CLI::Validator numberBetween(double least, double most) {
 static CLI::Validator loraInto(std::optional<LoraOptions> &lora) {
   return CLI::Validator(
       [&](std::string &text) -> std::string {
-        runtime::Expected<LoraOptions> parsed = parseLora(text);
+        Expected<LoraOptions> parsed = parseLora(text);
         if (!parsed)
           return parsed.error().message;
         lora = std::move(*parsed);
@@ -108,13 +108,13 @@ int ImportCommand::run() {
   options.attention = attention == "decomposed" ? AttentionForm::Decomposed : AttentionForm::Fused;
   options.dropout = !noDropout;
 
-  runtime::CommandFiles files;
+  CommandFiles files;
   files.reads("the configuration", input == "-" ? "/dev/stdin" : input);
   files.writes("-o", output == "-" ? "/dev/stdout" : output);
   if (auto problem = files.check())
     return fail(problem->message);
 
-  auto config = runtime::readText(input);
+  auto config = readText(input);
   if (!config)
     return fail(config.error().message);
 
@@ -123,7 +123,7 @@ int ImportCommand::run() {
   llvm::StringRef fileName = input == "-" ? llvm::StringRef("<stdin>") : llvm::StringRef(input);
   auto module = importModel(context, *config, fileName, options, log);
   for (const std::string &warning : log.warnings)
-    llvm::errs() << "warning: " << runtime::printableMessage(warning) << "\n";
+    llvm::errs() << "warning: " << printableMessage(warning) << "\n";
   for (const std::string &error : log.errors)
     fail(error);
   if (!module)

@@ -21,7 +21,7 @@
 #endif
 
 static int fail(const std::string &message) {
-  llvm::errs() << "error: " << dtc::runtime::printableMessage(message) << "\n";
+  llvm::errs() << "error: " << dtc::printableMessage(message) << "\n";
   return 1;
 }
 
@@ -45,19 +45,19 @@ int main(int argc, char **argv) {
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
 
-  dtc::runtime::CommandFiles files;
+  dtc::CommandFiles files;
   files.reads("the input", input == "-" ? "/dev/stdin" : input);
   files.writes("-o", output == "-" ? "/dev/stdout" : output);
   if (auto problem = files.check())
     return fail(problem->message);
-  auto read = dtc::runtime::readText(input);
+  auto read = dtc::readText(input);
   if (!read)
     return fail(read.error().message);
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(*read, input == "-" ? "<stdin>" : input);
   if (output == "-")
     return mlir::asMainReturnCode(
         mlir::MlirOptMain(llvm::outs(), std::move(buffer), registry, config));
-  auto file = dtc::runtime::AtomicFile::create(output);
+  auto file = dtc::AtomicFile::create(output);
   if (!file)
     return fail(file.error().message);
   std::string text;

@@ -74,7 +74,7 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
       "Draw who would work when instead, on the cluster or else by the plan's own estimates; JSON "
       "has both");
   showCommand->add_option("--width", args.width, "The columns of the drawing; JSON has none")
-      ->check(CLI::Range(fewestTimelineColumns, size_t{10000}))
+      ->check(CLI::Range(kFewestTimelineColumns, size_t{10000}))
       ->capture_default_str()
       ->needs(schedule)
       ->excludes(showCommand->get_option("--json"));

@@ -23,14 +23,14 @@ public:
 
   /// Checks what stands before the subcommand, and the subcommand itself, where CLI11 would not say
   /// what is wrong.
-  runtime::MaybeError check(int argc, char **argv) const;
+  MaybeError check(int argc, char **argv) const;
 
   /// Of the subcommand that has run.
   int status = 0;
 
 private:
-  runtime::MaybeError checkSubcommand(const std::string &word) const;
-  runtime::MaybeError checkFlag(const std::string &text) const;
+  MaybeError checkSubcommand(const std::string &word) const;
+  MaybeError checkFlag(const std::string &text) const;
 
   CLI::App &app;
   PlanArguments args;

@@ -47,7 +47,7 @@ static MaybeError checkFiles(const PlanArguments &args) {
   files.reads("--cluster", args.cluster);
   files.writes("--schedule-svg", args.scheduleSvg);
   files.writes("--trace", args.trace);
-  files.writesInto("--report", args.report, pageFileName);
+  files.writesInto("--report", args.report, kPageFileName);
   return files.check();
 }
 
@@ -80,7 +80,7 @@ static Expected<cluster::Cluster> readMachines(const PlanArguments &args) {
 /// Who works when: on the cluster, or without one by the plan's own estimates.
 static Expected<Timeline> drawnTimeline(const dtc::plan::Plan &plan, const PlanArguments &args) {
   if (args.cluster.empty()) {
-    Expected<Timeline> timeline = runtime::simulatePlan(plan);
+    Expected<Timeline> timeline = simulatePlan(plan);
     if (!timeline)
       return timeline.error().inContext(args.path);
     return timeline;
@@ -142,7 +142,7 @@ int dtc::explainPlan(const PlanArguments &args) {
     return fail(plan.error().message);
   if (MaybeError error = checkLinks(**plan, links))
     return fail("--link: " + error->message);
-  PlanExplanation explanation = runtime::explainPlan(**plan, links);
+  PlanExplanation explanation = explainPlan(**plan, links);
   return print(args.json ? explanationToJson(explanation)
                          : formatExplanation(explanation, args.top));
 }

@@ -23,9 +23,9 @@ struct PlanArguments {
   bool json = false;
   bool schedule = false;
   std::string scheduleSvg;
-  size_t width = runtime::defaultTimelineColumns;
+  size_t width = kDefaultTimelineColumns;
   std::vector<std::string> links;
-  size_t top = runtime::defaultExplainedGroups;
+  size_t top = kDefaultExplainedGroups;
   std::string entry; // empty: the plan's own
   std::string cluster;
   int64_t devices = 0;

@@ -14,8 +14,8 @@ using namespace dtc;
 
 static int runMain(int argc, char **argv) {
   CLI::App app{"Says what is in a plan of dtc-compile.", "dtc-plan"};
-  app.set_version_flag(
-      "--version", fmt::format("dtc-plan {} (plan version {})", DTC_VERSION, runtime::planVersion));
+  app.set_version_flag("--version",
+                       fmt::format("dtc-plan {} (plan version {})", DTC_VERSION, kPlanVersion));
   PlanCommand command(app);
   if (auto error = command.check(argc, argv))
     return fail(error->message);

@@ -24,6 +24,7 @@
 
 namespace dtc {
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 #ifndef DTC_HAS_CUDA

@@ -24,15 +24,14 @@ std::vector<std::string> listDevices();
 
 /// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU. An error
 /// says why there is no such device.
-runtime::Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device);
+Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device);
 
 /// The network of --fabric: "local", "nccl", or "auto", which is NCCL where every device of the
 /// plan has a GPU of its own; `notes` is told where that cannot be. Several processes have their
 /// own. An error says why there is no NCCL.
-runtime::Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric,
-                                                    const runtime::Backend &backend,
-                                                    const runtime::Processes &processes,
-                                                    std::FILE *notes);
+Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric,
+                                           const runtime::Backend &backend,
+                                           const runtime::Processes &processes, std::FILE *notes);
 
 } // namespace dtc
 

@@ -18,6 +18,7 @@
 
 namespace dtc {
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 /// "tokens i32[8, 16]": the same for all plans of a run.

@@ -24,8 +24,8 @@ struct ElasticPlan {
 
 /// The plans of a folder (*.plan) for fewer devices than the one at `planPath` has, the largest
 /// first. The error names a plan that has another batch, so that the run would be another one.
-runtime::Expected<std::vector<ElasticPlan>> findElasticPlans(const std::string &folder,
-                                                             const std::string &planPath);
+Expected<std::vector<ElasticPlan>> findElasticPlans(const std::string &folder,
+                                                    const std::string &planPath);
 
 /// The first one that has at most so many devices.
 std::optional<ElasticPlan> planFor(const std::vector<ElasticPlan> &plans, int64_t devices);

@@ -19,6 +19,7 @@
 
 namespace dtc {
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 static constexpr std::string_view kErrorPrefix = "error: ";

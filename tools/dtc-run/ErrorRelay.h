@@ -19,7 +19,7 @@ namespace dtc {
 /// A pipe for the standard error of a program, whose bytes go on to that of this one, on a thread.
 class ErrorRelay {
 public:
-  static runtime::Expected<std::unique_ptr<ErrorRelay>> open();
+  static Expected<std::unique_ptr<ErrorRelay>> open();
   ~ErrorRelay();
   ErrorRelay(const ErrorRelay &) = delete;
   ErrorRelay &operator=(const ErrorRelay &) = delete;

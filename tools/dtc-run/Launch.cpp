@@ -29,6 +29,7 @@
 
 namespace dtc {
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {

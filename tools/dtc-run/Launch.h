@@ -35,15 +35,15 @@ public:
   /// Where the others have not come within `startTimeout`, one says so, and the process ends.
   /// From now on the processes watch each other: where the run cannot go on, one of them prints
   /// why, with what the others were at, and all end.
-  static runtime::Expected<std::unique_ptr<Launch>> start(const runtime::ControlOptions &control,
-                                                          std::chrono::milliseconds startTimeout,
-                                                          LaunchHooks hooks);
+  static Expected<std::unique_ptr<Launch>> start(const runtime::ControlOptions &control,
+                                                 std::chrono::milliseconds startTimeout,
+                                                 LaunchHooks hooks);
   virtual ~Launch() = default;
 
   virtual runtime::Processes processes() const = 0;
   /// Ends this process, which has found an error, and with it all others. The first cause is what
   /// is printed.
-  [[noreturn]] virtual void fail(const runtime::Error &error) = 0;
+  [[noreturn]] virtual void fail(const Error &error) = 0;
 };
 
 } // namespace dtc

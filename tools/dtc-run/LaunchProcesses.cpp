@@ -28,6 +28,7 @@
 
 namespace dtc {
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 /// In the environment of the processes: whether the output of the one that started them, to which

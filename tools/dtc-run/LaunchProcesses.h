@@ -37,8 +37,8 @@ struct LaunchedRun {
 /// them: as its own children, which find each other by RANK, WORLD_SIZE, MASTER_ADDR and
 /// MASTER_PORT, or by mpirun. A signal that asks this one to stop asks all of them. The status is
 /// that of the first one that fails; those that do not end after it are killed.
-runtime::Expected<LaunchedRun> launchProcesses(int64_t processes, bool byMpirun,
-                                               const std::vector<std::string> &arguments);
+Expected<LaunchedRun> launchProcesses(int64_t processes, bool byMpirun,
+                                      const std::vector<std::string> &arguments);
 
 /// Whether the output of a process that a launcher has started comes to a terminal, as far as is
 /// known: launchers give their processes terminals of their own.

@@ -20,6 +20,7 @@
 
 namespace dtc {
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 static const char *variable(const char *name) {

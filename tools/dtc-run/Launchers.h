@@ -43,7 +43,7 @@ int64_t launchedRank();
 
 /// What the variables say of a process that is LaunchedBy::Variables. The error says which one is
 /// missing or is no number.
-runtime::Expected<runtime::RendezvousOptions> rendezvousOfVariables();
+Expected<runtime::RendezvousOptions> rendezvousOfVariables();
 
 /// Ends this process with the one that has started it, which has told its number; called first.
 void endWithParent();

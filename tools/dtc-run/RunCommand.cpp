@@ -42,7 +42,7 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
           ->type_name("FILE");
   app.add_option("--devices", calibration.devices,
                  "The virtual devices of the cluster that --calibrate writes")
-      ->check(CLI::Range(int64_t{1}, maxLocalDevices))
+      ->check(CLI::Range(int64_t{1}, kMaxLocalDevices))
       ->needs(calibrate)
       ->capture_default_str();
   app.add_option("--device", device,

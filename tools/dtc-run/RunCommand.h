@@ -40,21 +40,21 @@ public:
 private:
   void addProcessFlags();
   int calibrate();
-  runtime::MaybeError findProcesses();
+  MaybeError findProcesses();
   int printPlacement();
   int checkFabric();
   /// Starts the processes, and starts them again where one was lost.
   int launch();
-  runtime::MaybeError shrink(const std::vector<ElasticPlan> &plans, int64_t devices);
+  MaybeError shrink(const std::vector<ElasticPlan> &plans, int64_t devices);
   /// Alone, or as one of several processes.
   int runPlan();
   int runTogether();
-  runtime::Expected<std::unique_ptr<Launch>> meetOthers();
+  Expected<std::unique_ptr<Launch>> meetOthers();
   std::function<void()> recordFlight(int64_t process, const runtime::RunEnd &end) const;
-  runtime::MaybeError checkSame();
-  runtime::Expected<bool> doRun(std::FILE *out, std::FILE *notes);
-  runtime::MaybeError findFiles();
-  runtime::MaybeError checkFiles() const;
+  MaybeError checkSame();
+  Expected<bool> doRun(std::FILE *out, std::FILE *notes);
+  MaybeError findFiles();
+  MaybeError checkFiles() const;
   bool isGiven(const char *flag) const { return app.get_option(flag)->count() > 0; }
 
   CLI::App &app;

@@ -22,13 +22,13 @@
 using namespace dtc;
 using namespace dtc::runtime;
 
-static const std::map<std::string, LearningRateDecay> decays = {
+static const std::map<std::string, LearningRateDecay> kDecays = {
     {"constant", LearningRateDecay::Constant},
     {"linear", LearningRateDecay::Linear},
     {"cosine", LearningRateDecay::Cosine}};
 
-static const std::map<std::string, Sampling> samplings = {{"random", Sampling::Random},
-                                                          {"epochs", Sampling::Epochs}};
+static const std::map<std::string, Sampling> kSamplings = {{"random", Sampling::Random},
+                                                           {"epochs", Sampling::Epochs}};
 
 /// CLI11 takes -1 for the largest unsigned number, and what is larger than the largest one for it;
 /// its own check of a range lets NaN pass.
@@ -151,7 +151,7 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
          "pattern, 'shards/*.bin'; may be given again: all files are one data set")
       ->allow_extra_args(false);
   app.add_option_function<std::string>(
-         "--sampling", [&](const std::string &name) { options.sampling = samplings.at(name); },
+         "--sampling", [&](const std::string &name) { options.sampling = kSamplings.at(name); },
          "How the samples of batches are drawn: each for itself (random), or each once in an "
          "epoch, "
          "in another order each time (epochs)")
@@ -183,7 +183,7 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
                  "100)")
       ->check(wholeNumber<int64_t>());
   app.add_option_function<std::string>(
-         "--lr-schedule", [&](const std::string &name) { options.decay = decays.at(name); },
+         "--lr-schedule", [&](const std::string &name) { options.decay = kDecays.at(name); },
          "How the learning rate falls to its minimum")
       ->check(CLI::IsMember({"constant", "linear", "cosine"}))
       ->default_str("cosine");

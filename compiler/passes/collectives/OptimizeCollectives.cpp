@@ -172,7 +172,7 @@ struct OptimizeCollectivesPass : dtc::impl::OptimizeCollectivesPassBase<Optimize
   void runOnOperation() override {
     if (failed(checkOption(getOperation(), "bucket-bytes", bucketBytes, 0)))
       return signalPassFailure();
-    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &) {
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &) {
           auto optimize = [&](Block &block) {
             startEarly(block);
             Bucketing(block, bucketBytes).run();

@@ -173,7 +173,7 @@ struct RegatherParametersPass : dtc::impl::RegatherParametersPassBase<RegatherPa
     if (failed(checkOption(getOperation(), "bucket-bytes", bucketBytes, 0)) ||
         failed(checkOption(getOperation(), "prefetch", prefetch, 0)))
       return signalPassFailure();
-    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &mesh) {
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
           // An axis that was split stands for all its sub-axes.
           std::vector<std::string> names;
           for (const std::string &name : axes)

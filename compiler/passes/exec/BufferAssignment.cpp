@@ -54,7 +54,7 @@ bool BufferAssignment::readsStorage(Operation &op, unsigned storage) const {
 }
 
 Value BufferAssignment::allocateResult(Operation &op, unsigned index,
-                                       ArrayRef<runtime::InPlacePair> inPlacePairs) {
+                                       ArrayRef<InPlacePair> inPlacePairs) {
   Value result = op.getResult(index);
   BlockArgument state = uses.updatedArgument(result);
   // The storage of an earlier result is taken, also where an operand's buffer is used twice.

@@ -46,7 +46,7 @@ public:
   /// where nothing needs the operand any more, or that of the state which the result updates where
   /// nothing reads the old value, else a new one.
   mlir::Value allocateResult(mlir::Operation &op, unsigned index,
-                             llvm::ArrayRef<runtime::InPlacePair> inPlacePairs);
+                             llvm::ArrayRef<InPlacePair> inPlacePairs);
   /// Gives a value the buffer of another one, or a view of it.
   void share(mlir::Value value, mlir::Value with, mlir::Value buffer);
   void share(mlir::Value value, mlir::Value with) { share(value, with, bufferOf(with)); }

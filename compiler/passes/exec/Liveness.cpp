@@ -73,8 +73,7 @@ int Liveness::findUses() {
           users.push_back(index);
       }
       // The running sum is there from one microbatch to the next.
-      if (auto kernel = dyn_cast<exec::KernelOp>(op);
-          kernel && runtime::readsOwnOutput(kernel.getKernel()))
+      if (auto kernel = dyn_cast<exec::KernelOp>(op); kernel && readsOwnOutput(kernel.getKernel()))
         sums.insert(exec::getRoot(kernel.getOutputs()[0]));
       ++now;
     }

@@ -33,7 +33,7 @@ LogicalResult Lowering::lowerKernel(Operation &op) {
                      operand.get().getDefiningOp<BroadcastOp>().getDimsAttr());
     inputs.push_back(buffers.bufferOf(value));
   }
-  const runtime::KernelInfo &info = runtime::findKernel(kernelOp.getKernelName());
+  const KernelInfo &info = findKernel(kernelOp.getKernelName());
   for (unsigned index = 0; index < op.getNumResults(); ++index)
     outputs.push_back(buffers.allocateResult(op, index, info.inPlace));
   double flops = 0;
@@ -51,8 +51,8 @@ void Lowering::lowerCollectives(ArrayRef<Operation *> ops) {
   SmallVector<Value> inputs, outputs;
   SmallVector<int64_t> dims, splitDims;
   SmallVector<Attribute> reasons;
-  static constexpr runtime::InPlacePair kInPlace = {0, 0};
-  ArrayRef<runtime::InPlacePair> inPlace;
+  static constexpr InPlacePair kInPlace = {0, 0};
+  ArrayRef<InPlacePair> inPlace;
   if (collective.getCollectiveKind() == dist::CollectiveKind::AllReduce)
     inPlace = kInPlace;
   for (Operation *op : ops) {
@@ -148,7 +148,7 @@ struct LowerToExecPass : dtc::impl::LowerToExecPassBase<LowerToExecPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const Mesh &mesh) {
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
           if (failed(checkProgram(function, mesh.name)))
             return failure();
           for (auto loop : function.getOps<dist::MicrobatchLoopOp>())

@@ -22,7 +22,7 @@ namespace dtc {
 class Lowering {
 public:
   /// Pipelines are ordered as scheduled.
-  Lowering(mlir::func::FuncOp function, const Mesh &mesh, bool keepSums)
+  Lowering(mlir::func::FuncOp function, const LinkedMesh &mesh, bool keepSums)
       : function(function), mesh(mesh), uses(function, mesh, keepSums),
         program(function, mesh.name,
                 function.getOps<dist::MicrobatchLoopOp>().empty() ? "step" : "prepare"),
@@ -53,7 +53,7 @@ private:
   void finishSends();
 
   mlir::func::FuncOp function;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   const ValueUses uses;
   ProgramBuilder program;
   BufferAssignment buffers;

@@ -21,7 +21,7 @@ Value dtc::foldedSource(OpOperand &operand) {
   return broadcast && isFolded(broadcast) ? broadcast.getOperand() : operand.get();
 }
 
-ValueUses::ValueUses(func::FuncOp function, const Mesh &mesh, bool keepSums)
+ValueUses::ValueUses(func::FuncOp function, const LinkedMesh &mesh, bool keepSums)
     : mesh(mesh), keepSums(keepSums) {
   int next = 0;
   function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { numbers[op] = next++; });

@@ -26,7 +26,7 @@ mlir::Value foldedSource(mlir::OpOperand &operand);
 class ValueUses {
 public:
   /// With `keepSums` a loop over one microbatch makes sums as any other does.
-  ValueUses(mlir::func::FuncOp function, const Mesh &mesh, bool keepSums);
+  ValueUses(mlir::func::FuncOp function, const LinkedMesh &mesh, bool keepSums);
 
   int64_t microbatchesOf(dist::MicrobatchLoopOp loop) const;
   /// Whether what the loop yields is added up, and not handed on as the only value of its kind.
@@ -51,7 +51,7 @@ private:
   void findReturned(mlir::func::FuncOp function);
   void findGradients(mlir::func::FuncOp function);
 
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   bool keepSums;
   llvm::DenseMap<mlir::Operation *, int> numbers;
   llvm::DenseMap<mlir::Value, int> lastUse;

@@ -23,8 +23,8 @@ static UnitRole roleOf(const Fragment &fragment) {
   return {kind, int(fragment.stage)};
 }
 
-static std::vector<StageSeconds> stageSeconds(const Mesh &mesh, const PipelineProgram &program,
-                                              int stages) {
+static std::vector<StageSeconds> stageSeconds(const LinkedMesh &mesh,
+                                              const PipelineProgram &program, int stages) {
   std::vector<StageSeconds> all(stages, StageSeconds{0, 0, 0});
   for (const Fragment &fragment : program.fragments) {
     StageSeconds &of = all[fragment.stage];
@@ -38,7 +38,8 @@ static std::vector<StageSeconds> stageSeconds(const Mesh &mesh, const PipelinePr
 }
 
 /// The messages, and what the fragments of a device hand on to each other.
-static std::vector<PipelineChannel> channelsOf(const Mesh &mesh, const PipelineProgram &program) {
+static std::vector<PipelineChannel> channelsOf(const LinkedMesh &mesh,
+                                               const PipelineProgram &program) {
   std::vector<PipelineChannel> channels;
   for (const Message &message : program.messages) {
     double bytes = 0;
@@ -56,7 +57,7 @@ static std::vector<PipelineChannel> channelsOf(const Mesh &mesh, const PipelineP
   return channels;
 }
 
-std::vector<std::vector<int64_t>> dtc::scheduleFragments(const Mesh &mesh,
+std::vector<std::vector<int64_t>> dtc::scheduleFragments(const LinkedMesh &mesh,
                                                          const PipelineProgram &program,
                                                          const PipelineSchedule &schedule) {
   std::vector<PipelineChannel> channels = channelsOf(mesh, program);

@@ -16,7 +16,7 @@ namespace dtc {
 /// For each device pairs of an op of its body (see bodyOf) and a microbatch: when fragments run,
 /// when receives start and when sends must be over. Times are estimated (localSeconds); see
 /// postReceives for why the order cannot deadlock whatever they are.
-std::vector<std::vector<int64_t>> scheduleFragments(const Mesh &mesh,
+std::vector<std::vector<int64_t>> scheduleFragments(const LinkedMesh &mesh,
                                                     const PipelineProgram &program,
                                                     const PipelineSchedule &schedule);
 

@@ -31,7 +31,7 @@ namespace {
 
 class StageCutter {
 public:
-  StageCutter(func::FuncOp function, const Mesh &mesh, int64_t stages, StringRef pins,
+  StageCutter(func::FuncOp function, const LinkedMesh &mesh, int64_t stages, StringRef pins,
               ArrayRef<int64_t> starts)
       : function(function), mesh(mesh), planner(mesh), stages(stages), pins(pins), starts(starts) {}
   LogicalResult run();
@@ -52,7 +52,7 @@ private:
   Layout layoutOf(Value value) { return getLayout(mesh, dist::getSharding(value)); }
 
   func::FuncOp function;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   ReshardPlanner planner;
   int64_t stages;
   StringRef pins;
@@ -402,7 +402,7 @@ struct PartitionStagesPass : dtc::impl::PartitionStagesPassBase<PartitionStagesP
     if (failed(checkOption(getOperation(), "chunks", chunks, 1, kMaxChunks)))
       return signalPassFailure();
     if (failed(forEachFunction(
-            getOperation(), [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
+            getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
               std::optional<unsigned> axis = mesh.pipelineAxis();
               if (!axis && (!stages.empty() || !starts.empty() || chunks > 1))
                 return function.emitError() << "stages are asked for, and the mesh has no pipeline "

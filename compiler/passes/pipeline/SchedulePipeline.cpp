@@ -17,7 +17,7 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-static LogicalResult schedulePipeline(func::FuncOp function, const Mesh &mesh,
+static LogicalResult schedulePipeline(func::FuncOp function, const LinkedMesh &mesh,
                                       const PipelineShape &shape, const ScheduleRule &rule) {
   FailureOr<dist::MicrobatchLoopOp> found =
       findMicrobatchLoop(function, mesh, "dtc-spmd-partition");
@@ -63,7 +63,7 @@ struct SchedulePipelinePass : dtc::impl::SchedulePipelinePassBase<SchedulePipeli
                            kMaxChunks)))
       return signalPassFailure();
     if (failed(forEachFunction(
-            getOperation(), [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
+            getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
               std::optional<unsigned> axis = mesh.pipelineAxis(), time = mesh.temporalAxis();
               if (!axis)
                 return success();

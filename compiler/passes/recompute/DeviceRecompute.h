@@ -21,8 +21,9 @@ enum class RecomputeMode { None, Selective, Full, Auto };
 /// Chooses and recomputes for one device: a coordinate on the pipeline axis, or the only one.
 class DeviceRecompute {
 public:
-  DeviceRecompute(dist::MicrobatchLoopOp loop, const Mesh &mesh, const StageAssignment &assignment,
-                  std::vector<int> microbatchesInFlight, llvm::DenseSet<int64_t> stages)
+  DeviceRecompute(dist::MicrobatchLoopOp loop, const LinkedMesh &mesh,
+                  const StageAssignment &assignment, std::vector<int> microbatchesInFlight,
+                  llvm::DenseSet<int64_t> stages)
       : body(loop.getBody().front()), mesh(mesh), assignment(assignment),
         inFlight(std::move(microbatchesInFlight)), stages(std::move(stages)) {
     buildProblem();
@@ -51,7 +52,7 @@ private:
   }
 
   mlir::Block &body;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   const StageAssignment &assignment;
   std::vector<int> inFlight; ///< by stage
   llvm::DenseSet<int64_t> stages;

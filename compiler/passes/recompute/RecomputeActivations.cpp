@@ -35,8 +35,8 @@ static void inlineLoop(dist::MicrobatchLoopOp loop) {
 }
 
 static FailureOr<std::vector<DeviceKeeps>>
-recompute(func::FuncOp function, const Mesh &mesh, RecomputeMode mode, const ScheduleRule &rule,
-          const RecomputeActivationsPassOptions &options) {
+recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
+          const ScheduleRule &rule, const RecomputeActivationsPassOptions &options) {
   FailureOr<dist::MicrobatchLoopOp> found =
       findMicrobatchLoop(function, mesh, "dtc-partition-stages and dtc-spmd-partition");
   if (failed(found))
@@ -113,7 +113,7 @@ dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions
     if (failed(checkOption(module, "keep-bytes", bytes, 0)))
       return failure();
   std::vector<DeviceKeeps> all;
-  auto work = [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
+  auto work = [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
     auto keeps = recompute(function, mesh, *mode, *rule, options);
     if (succeeded(keeps))
       llvm::append_range(all, *keeps);

@@ -17,8 +17,6 @@
 
 using namespace mlir;
 using namespace dtc;
-using runtime::Error;
-using runtime::Expected;
 
 StringRef dtc::argumentName(func::FuncOp function, unsigned argument) {
   for (StringRef kind : {DtcDialect::kParamAttrName, DtcDialect::kInputAttrName})
@@ -78,9 +76,9 @@ static Error unknownName(func::FuncOp function, StringRef key, StringRef pattern
   }
   llvm::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  std::string meant = runtime::didYouMean(pattern, names);
+  std::string meant = didYouMean(pattern, names);
   return Error{llvm::formatv("'{0}': the model has no parameter or input '{1}'{2}", key, pattern,
-                             meant.empty() ? "; it has " + runtime::quoteNames(names) : meant)};
+                             meant.empty() ? "; it has " + quoteNames(names) : meant)};
 }
 
 Expected<std::vector<ArgumentDim>> dtc::findArgumentDims(func::FuncOp function, StringRef key) {

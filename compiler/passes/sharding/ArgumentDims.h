@@ -44,8 +44,8 @@ bool matchesArgument(llvm::StringRef pattern, llvm::StringRef name);
 /// has another shape than files have (`dtc.file_shape`), it is the first of those that the file's
 /// dimension was split into. At least one; an error is such as "'x#1': the model has no
 /// parameter or input 'x'".
-runtime::Expected<std::vector<ArgumentDim>> findArgumentDims(mlir::func::FuncOp function,
-                                                             llvm::StringRef key);
+Expected<std::vector<ArgumentDim>> findArgumentDims(mlir::func::FuncOp function,
+                                                    llvm::StringRef key);
 
 } // namespace dtc
 

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace dtc;
 
-std::optional<FactorAxes> dtc::decidedAxes(Operation *op, const Mesh &mesh,
+std::optional<FactorAxes> dtc::decidedAxes(Operation *op, const LinkedMesh &mesh,
                                            const ShardingRule &rule) {
   auto attr = op->getAttrOfType<ArrayAttr>(dist::kFactorsAttrName);
   if (!attr || attr.size() != rule.factors.size())

@@ -15,7 +15,7 @@ namespace dtc {
 
 /// The axes of each factor of an op that its dist.factors names; nullopt where that is absent or
 /// does not fit the rule or the mesh.
-std::optional<FactorAxes> decidedAxes(mlir::Operation *op, const Mesh &mesh,
+std::optional<FactorAxes> decidedAxes(mlir::Operation *op, const LinkedMesh &mesh,
                                       const ShardingRule &rule);
 
 } // namespace dtc

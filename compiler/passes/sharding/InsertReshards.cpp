@@ -33,7 +33,7 @@ namespace {
 
 class ReshardInserter {
 public:
-  ReshardInserter(func::FuncOp function, const Mesh &mesh)
+  ReshardInserter(func::FuncOp function, const LinkedMesh &mesh)
       : function(function), mesh(mesh), planner(mesh) {}
   LogicalResult run();
 
@@ -70,7 +70,7 @@ private:
   bool joinsStages(Operation *op, ArrayRef<unsigned> operands) const;
 
   func::FuncOp function;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   ReshardPlanner planner;
   RuleCache rules;
   llvm::DenseMap<Value, Layout> layouts;
@@ -168,7 +168,7 @@ static ArrayRef<unsigned> partialSet(const ShardingRule &rule, ArrayRef<Layout> 
 }
 
 /// The layouts in which an op of decided axes takes its operands.
-static SmallVector<Layout> requiredLayouts(const Mesh &mesh, const ShardingRule &rule,
+static SmallVector<Layout> requiredLayouts(const LinkedMesh &mesh, const ShardingRule &rule,
                                            FactorAxes axes) {
   SmallVector<FactorTensor> tensors;
   for (const TensorFactors &factors : rule.operands)
@@ -453,7 +453,7 @@ struct InsertReshardsPass : dtc::impl::InsertReshardsPassBase<InsertReshardsPass
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const Mesh &mesh) {
+    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const LinkedMesh &mesh) {
           return ReshardInserter(function, mesh).run();
         })))
       signalPassFailure();

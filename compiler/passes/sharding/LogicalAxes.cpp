@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace dtc;
 
-static LogicalResult parseEntry(Location loc, const Mesh &mesh, StringRef entry,
+static LogicalResult parseEntry(Location loc, const LinkedMesh &mesh, StringRef entry,
                                 LogicalAxis &result) {
   auto [axes, priority] = entry.split('=').second.split('@');
   bool hasPriority = entry.contains('@');
@@ -35,7 +35,7 @@ static LogicalResult parseEntry(Location loc, const Mesh &mesh, StringRef entry,
       if (mesh.axes.empty())
         return diagnostic << "no axes; give it some with --mesh";
       llvm::interleaveComma(mesh.axes, diagnostic,
-                            [&](const MeshAxis &a) { diagnostic << a.name; });
+                            [&](const LinkedAxis &a) { diagnostic << a.name; });
       return diagnostic;
     }
     for (unsigned axis : found) {
@@ -50,8 +50,9 @@ static LogicalResult parseEntry(Location loc, const Mesh &mesh, StringRef entry,
   return success();
 }
 
-LogicalResult dtc::parseLogicalAxes(Location loc, const Mesh &mesh, ArrayRef<std::string> entries,
-                                    bool asked, LogicalAxisMap &map) {
+LogicalResult dtc::parseLogicalAxes(Location loc, const LinkedMesh &mesh,
+                                    ArrayRef<std::string> entries, bool asked,
+                                    LogicalAxisMap &map) {
   for (StringRef entry : entries) {
     StringRef logical = entry.split('=').first;
     if (logical.empty() || !entry.contains('='))
@@ -72,7 +73,7 @@ LogicalResult dtc::parseLogicalAxes(Location loc, const Mesh &mesh, ArrayRef<std
   return success();
 }
 
-LogicalResult dtc::completeBatch(ModuleOp module, Location loc, const Mesh &mesh,
+LogicalResult dtc::completeBatch(ModuleOp module, Location loc, const LinkedMesh &mesh,
                                  ArrayRef<std::string> axes, LogicalAxisMap &map) {
   if (auto it = map.find(kBatchAxisName); it != map.end())
     it->second.isBatch = true;

@@ -32,14 +32,14 @@ using LogicalAxisMap = llvm::StringMap<LogicalAxis>;
 /// Parses entries of the form "logical=axis+axis" or "logical=axis@priority" into `map`. A name
 /// that stands for several axes of the mesh (see dtc-split-mesh-axes) is all of them. With `asked`
 /// a logical axis that is in the map is an error; without, what the map has stays.
-mlir::LogicalResult parseLogicalAxes(mlir::Location loc, const Mesh &mesh,
+mlir::LogicalResult parseLogicalAxes(mlir::Location loc, const LinkedMesh &mesh,
                                      llvm::ArrayRef<std::string> entries, bool asked,
                                      LogicalAxisMap &map);
 
 /// Marks what is the batch: the logical axis of that name, and first dimensions of inputs that the
 /// map names by their arguments. It is split over `axes` of the mesh as well, after those that the
 /// map says; `map` has what the user asks for.
-mlir::LogicalResult completeBatch(mlir::ModuleOp module, mlir::Location loc, const Mesh &mesh,
+mlir::LogicalResult completeBatch(mlir::ModuleOp module, mlir::Location loc, const LinkedMesh &mesh,
                                   llvm::ArrayRef<std::string> axes, LogicalAxisMap &map);
 
 /// Emits an error where the user maps a logical axis that no tensor of the module has: it would do

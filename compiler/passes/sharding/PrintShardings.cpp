@@ -68,7 +68,7 @@ struct Total {
 
 class Printer {
 public:
-  Printer(func::FuncOp function, const Mesh &mesh, raw_ostream &os)
+  Printer(func::FuncOp function, const LinkedMesh &mesh, raw_ostream &os)
       : function(function), mesh(mesh), os(os) {}
   void run();
 
@@ -90,7 +90,7 @@ private:
   }
 
   func::FuncOp function;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   raw_ostream &os;
 };
 
@@ -195,7 +195,7 @@ void Printer::printMesh() {
   os << "@" << function.getName() << " on mesh ";
   int64_t devices = 1;
   bool temporal = false;
-  llvm::interleaveComma(mesh.axes, os, [&](const MeshAxis &axis) {
+  llvm::interleaveComma(mesh.axes, os, [&](const LinkedAxis &axis) {
     os << axis.name << "=" << axis.size;
     if (!axis.partOf.empty())
       os << " (of " << axis.partOf << ")";
@@ -342,7 +342,7 @@ struct PrintShardingsPass : dtc::impl::PrintShardingsPassBase<PrintShardingsPass
 
   void runOnOperation() override {
     bool any = false;
-    auto print = [&](func::FuncOp function, const Mesh &mesh) -> LogicalResult {
+    auto print = [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
       for (unsigned index = 0; index < function.getNumArguments(); ++index)
         if (function.getArgAttr(index, "dtc.global_shape"))
           return function.emitOpError() << "is partitioned already; run dtc-print-shardings before "

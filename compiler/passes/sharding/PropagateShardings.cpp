@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace dtc;
 
 /// Emits a warning for each axis that splits no value of the module.
-static void warnOfUnusedAxes(ModuleOp module, Location loc, const Mesh &mesh) {
+static void warnOfUnusedAxes(ModuleOp module, Location loc, const LinkedMesh &mesh) {
   llvm::StringSet<> used;
   auto collect = [&](Value value) {
     if (auto sharding = dist::getSharding(value))
@@ -32,7 +32,7 @@ static void warnOfUnusedAxes(ModuleOp module, Location loc, const Mesh &mesh) {
     if (auto function = dyn_cast<func::FuncOp>(op); function && !function.isExternal())
       llvm::for_each(function.getArguments(), collect);
   });
-  for (const MeshAxis &axis : mesh.axes) {
+  for (const LinkedAxis &axis : mesh.axes) {
     if (axis.size == 1 || axis.pipeline || used.contains(axis.name))
       continue;
     // A user knows the axis that this one may be a part of.
@@ -53,7 +53,7 @@ namespace {
 struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateShardingsPass> {
   using Base::Base;
 
-  LogicalResult readZero(Location loc, const Mesh &mesh, ZeroOptions &zero) {
+  LogicalResult readZero(Location loc, const LinkedMesh &mesh, ZeroOptions &zero) {
     zero.stage = zeroStage;
     if (zero.stage < 0 || zero.stage > 3)
       return emitError(loc) << "zero-stage is " << zero.stage << ", expected 0 to 3";
@@ -85,7 +85,7 @@ struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateS
     FailureOr<dist::MeshOp> meshOp = findMesh(getOperation());
     if (failed(meshOp))
       return signalPassFailure();
-    Mesh mesh = getMesh(*meshOp);
+    LinkedMesh mesh = getMesh(*meshOp);
     LogicalAxisMap map;
     ZeroOptions zero;
     Location loc = meshOp->getLoc();

@@ -86,7 +86,7 @@ static std::string describeFactor(const ShardingRule &rule, unsigned factor) {
   return text.empty() ? find(rule.operands, "operand") : text;
 }
 
-static void describeFactorAxes(Diagnostic &os, const Mesh &mesh, const ShardingRule &rule,
+static void describeFactorAxes(Diagnostic &os, const LinkedMesh &mesh, const ShardingRule &rule,
                                const FactorAxes &axes) {
   bool first = true;
   for (auto [factor, list] : llvm::enumerate(axes)) {

@@ -34,7 +34,8 @@ namespace dtc {
 
 class Propagation {
 public:
-  Propagation(mlir::func::FuncOp function, const Mesh &mesh, const LogicalAxisMap &logicalAxes)
+  Propagation(mlir::func::FuncOp function, const LinkedMesh &mesh,
+              const LogicalAxisMap &logicalAxes)
       : function(function), mesh(mesh), logicalAxes(logicalAxes), planner(mesh) {}
 
   /// Enters what the user requests and propagates it until it reaches a fixpoint.
@@ -62,7 +63,7 @@ public:
   void revisit(mlir::Operation *op) { enqueue(op); }
 
   mlir::func::FuncOp getFunction() const { return function; }
-  const Mesh &getMesh() const { return mesh; }
+  const LinkedMesh &getMesh() const { return mesh; }
 
 private:
   /// A request that enters with its priority.
@@ -101,7 +102,7 @@ private:
   std::vector<mlir::Value> tensorsOf(mlir::Operation *op) const;
 
   mlir::func::FuncOp function;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   const LogicalAxisMap &logicalAxes;
   ReshardPlanner planner;
   RuleCache rules;

@@ -95,7 +95,7 @@ void Propagation::constrainExplicitResults() {
 //===----------------------------------------------------------------------===//
 
 /// How many of `axes` make the parts of a dimension of `size` elements smaller.
-static size_t usefulAxes(const Mesh &mesh, int64_t size, ArrayRef<unsigned> axes) {
+static size_t usefulAxes(const LinkedMesh &mesh, int64_t size, ArrayRef<unsigned> axes) {
   for (auto [index, axis] : llvm::enumerate(axes)) {
     if (size == 1 && mesh.axes[axis].size > 1)
       return index;

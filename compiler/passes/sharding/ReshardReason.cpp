@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace dtc;
 
-DictionaryAttr dtc::describeReason(const Mesh &mesh, Value value, const Layout &from,
+DictionaryAttr dtc::describeReason(const LinkedMesh &mesh, Value value, const Layout &from,
                                    const Layout &to, Operation *user) {
   Builder b(user->getContext());
   // Whose sum it is says more.

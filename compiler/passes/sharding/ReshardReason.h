@@ -13,7 +13,7 @@ namespace dtc {
 
 /// What moves, for whom, and what would keep it in place: the dist.reason of a reshard of `value`
 /// before `user`.
-mlir::DictionaryAttr describeReason(const Mesh &mesh, mlir::Value value, const Layout &from,
+mlir::DictionaryAttr describeReason(const LinkedMesh &mesh, mlir::Value value, const Layout &from,
                                     const Layout &to, mlir::Operation *user);
 
 } // namespace dtc

@@ -34,14 +34,15 @@ struct SplitMeshAxesPass : dtc::impl::SplitMeshAxesPassBase<SplitMeshAxesPass> {
 
 private:
   /// Notes where the axes of a value's dimensions would have to be cut.
-  void collect(Type type, ArrayAttr names, const Mesh &mesh, const LogicalAxisMap &map, Cuts &cuts);
+  void collect(Type type, ArrayAttr names, const LinkedMesh &mesh, const LogicalAxisMap &map,
+               Cuts &cuts);
   SmallVector<int64_t> partSizes(int64_t size, const std::set<int64_t> &cuts);
-  void replace(dist::MeshOp meshOp, const Mesh &mesh, const Cuts &cuts);
+  void replace(dist::MeshOp meshOp, const LinkedMesh &mesh, const Cuts &cuts);
 };
 
 } // namespace
 
-void SplitMeshAxesPass::collect(Type type, ArrayAttr names, const Mesh &mesh,
+void SplitMeshAxesPass::collect(Type type, ArrayAttr names, const LinkedMesh &mesh,
                                 const LogicalAxisMap &map, Cuts &cuts) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!names || !tensor || int64_t(names.size()) != tensor.getRank())
@@ -77,7 +78,7 @@ SmallVector<int64_t> SplitMeshAxesPass::partSizes(int64_t size, const std::set<i
   return parts;
 }
 
-void SplitMeshAxesPass::replace(dist::MeshOp meshOp, const Mesh &mesh, const Cuts &cuts) {
+void SplitMeshAxesPass::replace(dist::MeshOp meshOp, const LinkedMesh &mesh, const Cuts &cuts) {
   Builder b(&getContext());
   SmallVector<Attribute> axes;
   llvm::StringMap<SmallVector<Attribute>> partsOf; // names
@@ -127,7 +128,7 @@ void SplitMeshAxesPass::runOnOperation() {
   FailureOr<dist::MeshOp> meshOp = findMesh(getOperation());
   if (failed(meshOp))
     return signalPassFailure();
-  Mesh mesh = getMesh(*meshOp);
+  LinkedMesh mesh = getMesh(*meshOp);
   LogicalAxisMap map;
   Location loc = meshOp->getLoc();
   if (failed(parseLogicalAxes(loc, mesh, shard, /*asked=*/true, map)) ||

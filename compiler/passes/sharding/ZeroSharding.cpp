@@ -78,7 +78,7 @@ public:
 
   /// Warns where what stays whole is no small addition to a device's part of the rest.
   void warn() const {
-    const Mesh &mesh = propagation.getMesh();
+    const LinkedMesh &mesh = propagation.getMesh();
     int64_t shards = mesh.product(options.axes), part = llvm::divideCeil(splitBytes, shards);
     if (shards == 1 || wholeBytes <= part / 10)
       return;
@@ -90,11 +90,10 @@ public:
     warning << "ZeRO stage " << options.stage << " over " << mesh.str(options.axes) << " leaves "
             << what[options.stage] << " " << whole << " of " << parameters
             << (parameters == 1 ? " parameter" : " parameters")
-            << " whole: " << runtime::formatBytes(wholeBytes) << " on every device, besides "
-            << runtime::formatBytes(part)
-            << " for its part of the others; no dimension of the largest, '" << name.getValue()
-            << "' (" << largest.getType() << "), can be split so that each of " << shards
-            << " devices has a part; take a number of devices that divides one";
+            << " whole: " << formatBytes(wholeBytes) << " on every device, besides "
+            << formatBytes(part) << " for its part of the others; no dimension of the largest, '"
+            << name.getValue() << "' (" << largest.getType() << "), can be split so that each of "
+            << shards << " devices has a part; take a number of devices that divides one";
   }
 
 private:
@@ -107,7 +106,7 @@ private:
 } // namespace
 
 /// The bytes of a value on a device if it lies as `layout`.
-static int64_t localBytes(const Mesh &mesh, Value value, const Layout &layout) {
+static int64_t localBytes(const LinkedMesh &mesh, Value value, const Layout &layout) {
   int64_t bytes = elementBytes(value.getType());
   for (int64_t size : layout.localShape(mesh, cast<RankedTensorType>(value.getType()).getShape()))
     bytes *= size;
@@ -172,7 +171,7 @@ static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpO
 /// Splits what the stage splits of a parameter that an optimizer updates.
 static void splitTrained(Propagation &propagation, const ZeroOptions &options,
                          OptimizerOpInterface op, BlockArgument parameter, WholeTensors &tensors) {
-  const Mesh &mesh = propagation.getMesh();
+  const LinkedMesh &mesh = propagation.getMesh();
   Layout layout = propagation.layoutOf(parameter);
   AxisList axes = freeAxes(layout, options.axes);
   auto type = cast<RankedTensorType>(parameter.getType());

@@ -24,7 +24,7 @@ enum class Phase { Before, Loop, After };
 
 class Partitioner {
 public:
-  Partitioner(mlir::func::FuncOp function, const Mesh &mesh)
+  Partitioner(mlir::func::FuncOp function, const LinkedMesh &mesh)
       : function(function), mesh(mesh), time(mesh.temporalAxis()), planner(mesh) {}
   mlir::LogicalResult run();
 
@@ -73,7 +73,7 @@ private:
   mlir::ArrayAttr axisNames(llvm::ArrayRef<unsigned> axes);
 
   mlir::func::FuncOp function;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   std::optional<unsigned> time;
   ReshardPlanner planner;
   llvm::DenseMap<mlir::Operation *, Phase> phases;

@@ -332,7 +332,7 @@ struct SpmdPartitionPass : dtc::impl::SpmdPartitionPassBase<SpmdPartitionPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const Mesh &mesh) {
+    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const LinkedMesh &mesh) {
           return Partitioner(function, mesh).run();
         })))
       signalPassFailure();

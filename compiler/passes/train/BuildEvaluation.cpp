@@ -40,7 +40,7 @@ static void dropUnusedSums(dist::MicrobatchLoopOp loop) {
   eraseDeadOps(fewer.getBody().front());
 }
 
-static LogicalResult keepLoss(func::FuncOp function, const Mesh &mesh) {
+static LogicalResult keepLoss(func::FuncOp function, const LinkedMesh &mesh) {
   if (failed(checkProgram(function, mesh.name)))
     return failure();
   std::optional<unsigned> loss;

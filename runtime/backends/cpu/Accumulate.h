@@ -22,7 +22,7 @@
 namespace dtc::runtime::cpu {
 
 /// Elements that are summed without going to double.
-inline constexpr int64_t sumBlock = 1024;
+inline constexpr int64_t kSumBlock = 1024;
 
 // Functions of contiguous elements. They are meant to be called in simd().
 
@@ -65,18 +65,18 @@ template <typename F> inline F minOf(const F *x, int64_t count) {
   return nan ? std::numeric_limits<F>::quiet_NaN() : smallest;
 }
 
-/// The sum over [begin, end) of block(first, count), each at most sumBlock elements long.
+/// The sum over [begin, end) of block(first, count), each at most kSumBlock elements long.
 template <typename Block>
 inline double sumInBlocks(int64_t begin, int64_t end, const Block &block) {
   double sum = 0;
-  for (int64_t first = begin; first < end; first += sumBlock)
-    sum += static_cast<double>(block(first, std::min(sumBlock, end - first)));
+  for (int64_t first = begin; first < end; first += kSumBlock)
+    sum += static_cast<double>(block(first, std::min(kSumBlock, end - first)));
   return sum;
 }
 
 /// Elements whose partial result one thread computes at a time in reduceInChunks.
-inline constexpr int64_t reduceChunk = 16 * sumBlock;
-inline int64_t numReduceChunks(int64_t count) { return (count + reduceChunk - 1) / reduceChunk; }
+inline constexpr int64_t kReduceChunk = 16 * kSumBlock;
+inline int64_t numReduceChunks(int64_t count) { return (count + kReduceChunk - 1) / kReduceChunk; }
 
 /// Combines chunk(begin, end) over [0, count) in order, the chunks computed in parallel. `partials`
 /// has room for numReduceChunks(count) results.
@@ -86,7 +86,7 @@ R reduceInChunks(int threads, int64_t count, R identity, R *partials, const Chun
   int64_t chunks = numReduceChunks(count);
   parallelFor(threads, chunks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i)
-      partials[i] = chunk(i * reduceChunk, std::min((i + 1) * reduceChunk, count));
+      partials[i] = chunk(i * kReduceChunk, std::min((i + 1) * kReduceChunk, count));
   });
   R result = identity;
   for (int64_t i = 0; i < chunks; ++i)

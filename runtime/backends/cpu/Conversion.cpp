@@ -45,7 +45,7 @@ template <typename To, typename From> std::unique_ptr<CpuKernel> makeConvert(int
   return makeKernel([count](const CpuArguments &args) {
     const From *x = input<From>(args, 0);
     To *y = output<To>(args, 0);
-    parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, count, kElementGrain, [=](int64_t begin, int64_t end, int) {
       simd([=] {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i)

@@ -16,7 +16,7 @@ namespace dtc::runtime::cpu {
 namespace {
 
 template <typename T> void fillElements(T *out, int64_t count, T value, int threads) {
-  parallelFor(threads, count, elementGrain,
+  parallelFor(threads, count, kElementGrain,
               [=](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, value); });
 }
 
@@ -49,7 +49,7 @@ PrepareResult prepareCopy(const KernelSignature &signature) {
   return makeKernel([bytes = *bytes](const CpuArguments &args) {
     const char *from = input<char>(args, 0);
     char *to = output<char>(args, 0);
-    parallelFor(args.threads, bytes, 4 * elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, bytes, 4 * kElementGrain, [=](int64_t begin, int64_t end, int) {
       std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
     });
   });

@@ -19,7 +19,7 @@ template <typename F> std::unique_ptr<CpuKernel> makeDropout(RandomMask mask, in
     LocalMask local = mask.at(args.position, input<int32_t>(args, 1));
     Wide<F> scale = static_cast<Wide<F>>(mask.scale());
     // An element takes some 20 operations on words.
-    parallelFor(args.threads, count, elementGrain / 8, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, count, kElementGrain / 8, [=](int64_t begin, int64_t end, int) {
       simd([=] {
         KeepBuffer buffer;
         forKeeps(local, begin, end, buffer,

@@ -141,7 +141,7 @@ private:
 
   void runProduct(const F *lhs, const F *rhs, R *out, int threads) const {
     const LoopNest<3> *loops = &plan.loops;
-    parallelFor(threads, plan.outElements, elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(threads, plan.outElements, kElementGrain, [=](int64_t begin, int64_t end, int) {
       simd([=] {
         const auto strides = loops->inner().strides;
         R *y = out + begin;

@@ -134,7 +134,7 @@ template <typename Op, typename T> std::unique_ptr<CpuKernel> makeBinary(LoopNes
     const T *rhs = input<T>(args, 1);
     T *out = output<T>(args, 0);
     const LoopNest<2> *loops = &nest;
-    parallelFor(args.threads, nest.elements(), elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, nest.elements(), kElementGrain, [=](int64_t begin, int64_t end, int) {
       if constexpr (isWide<T>) {
         applyBinary<Op>(loops, lhs, rhs, out, begin, end);
       } else {
@@ -178,7 +178,7 @@ template <typename Op, typename T> std::unique_ptr<CpuKernel> makeCompare(int64_
     const T *lhs = input<T>(args, 0);
     const T *rhs = input<T>(args, 1);
     uint8_t *out = output<uint8_t>(args, 0);
-    parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, count, kElementGrain, [=](int64_t begin, int64_t end, int) {
       WideArray<T> lhsArray, rhsArray;
       forWideBlocks<T>(begin, end, 1, [&](int64_t first, int64_t last) {
         int64_t length = last - first;
@@ -225,7 +225,7 @@ template <typename T> std::unique_ptr<CpuKernel> makeSelect(int64_t count) {
     const T *whenTrue = input<T>(args, 1);
     const T *whenFalse = input<T>(args, 2);
     T *out = output<T>(args, 0);
-    parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, count, kElementGrain, [=](int64_t begin, int64_t end, int) {
       simd([=] {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) {

@@ -124,15 +124,16 @@ template <typename Op, typename F> std::unique_ptr<CpuKernel> makeUnary(int64_t 
   return makeKernel([count](const CpuArguments &args) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
-    parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
-      WideArray<F> array;
-      forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
-        int64_t length = last - first;
-        Wide<F> *to = wideOutput(y + first, array.elements);
-        applyUnary<Op>(wideInput(x + first, length, array.elements), to, length);
-        storeWide(to, y + first, length);
-      });
-    });
+    parallelFor(args.threads, count, kElementGrain / Op::cost,
+                [=](int64_t begin, int64_t end, int) {
+                  WideArray<F> array;
+                  forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
+                    int64_t length = last - first;
+                    Wide<F> *to = wideOutput(y + first, array.elements);
+                    applyUnary<Op>(wideInput(x + first, length, array.elements), to, length);
+                    storeWide(to, y + first, length);
+                  });
+                });
   });
 }
 
@@ -141,16 +142,17 @@ template <typename Op, typename F> std::unique_ptr<CpuKernel> makeGradient(int64
     const F *x = input<F>(args, 0);
     const F *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
-    parallelFor(args.threads, count, elementGrain / Op::cost, [=](int64_t begin, int64_t end, int) {
-      WideArray<F> wideX, wideDy;
-      forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
-        int64_t length = last - first;
-        Wide<F> *to = wideOutput(dx + first, wideDy.elements);
-        applyGradient<Op>(wideInput(x + first, length, wideX.elements),
-                          wideInput(dy + first, length, wideDy.elements), to, length);
-        storeWide(to, dx + first, length);
-      });
-    });
+    parallelFor(args.threads, count, kElementGrain / Op::cost,
+                [=](int64_t begin, int64_t end, int) {
+                  WideArray<F> wideX, wideDy;
+                  forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
+                    int64_t length = last - first;
+                    Wide<F> *to = wideOutput(dx + first, wideDy.elements);
+                    applyGradient<Op>(wideInput(x + first, length, wideX.elements),
+                                      wideInput(dy + first, length, wideDy.elements), to, length);
+                    storeWide(to, dx + first, length);
+                  });
+                });
   });
 }
 

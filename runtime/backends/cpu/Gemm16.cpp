@@ -17,18 +17,18 @@ namespace dtc::runtime::cpu {
 namespace {
 
 /// Below so many multiplications a call of the library costs more than widening does.
-constexpr int64_t smallWork = 16384;
+constexpr int64_t kSmallWork = 16384;
 
 /// A product whose operands are widened this many rows and columns at a time: so much that an
 /// element that is widened takes part in hundreds of multiplications, and so little that the blocks
 /// are small against the operands.
-constexpr int64_t blockSize = 512;
+constexpr int64_t kBlockSize = 512;
 
 struct BlockSizes {
   int64_t m, n, k;
   explicit BlockSizes(const GemmShape &shape)
-      : m(std::min(shape.m, blockSize)), n(std::min(shape.n, blockSize)),
-        k(std::min(shape.k, blockSize)) {}
+      : m(std::min(shape.m, kBlockSize)), n(std::min(shape.n, kBlockSize)),
+        k(std::min(shape.k, kBlockSize)) {}
 };
 
 /// Widens a block of a matrix; the result has the strides of the copy.
@@ -128,7 +128,7 @@ Gemm16<F, R>::Gemm16(const GemmShape &given, int threads)
               block.row * whole.c.row + block.column * whole.c.column, nullptr};
     part.shape.m = block.rows;
     part.shape.n = block.columns;
-    if (byLibrary && part.shape.m * part.shape.n >= smallWork / part.shape.k) {
+    if (byLibrary && part.shape.m * part.shape.n >= kSmallWork / part.shape.k) {
       part.matmul = findMatmul(parts, part.shape);
       if (!part.matmul)
         part.matmul = Bf16Matmul::create(part.shape, std::is_same_v<R, float>);

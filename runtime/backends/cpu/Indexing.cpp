@@ -48,7 +48,7 @@ std::unique_ptr<CpuKernel> makeEmbeddingGrad(int64_t vocabulary, int64_t width, 
     const int32_t *ids = input<int32_t>(args, 0);
     const F *dy = input<F>(args, 1);
     W *out = output<W>(args, 0);
-    parallelFor(args.threads, vocabulary * width, elementGrain,
+    parallelFor(args.threads, vocabulary * width, kElementGrain,
                 [=](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, W(0)); });
     // Each thread adds its own columns of all rows: the order of a sum is that of the indices, and
     // the threads share the work evenly however the indices fall.
@@ -83,7 +83,7 @@ template <typename T> std::unique_ptr<CpuKernel> makePick(int64_t rows, int64_t 
     const T *x = input<T>(args, 0);
     const int32_t *ids = input<int32_t>(args, 1);
     T *out = output<T>(args, 0);
-    parallelFor(args.threads, rows, elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, rows, kElementGrain, [=](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
         out[i] = inRange(ids[i], width) ? x[i * width + ids[i]] : T(0);
     });

@@ -124,7 +124,7 @@ std::unique_ptr<CpuKernel> makeOptimizer(const OptimizerConstants &constants, in
     constexpr size_t last = index.numMoments - 1;
     const F *m = input<F>(args, index.firstMoment), *v = input<F>(args, index.firstMoment + last);
     F *mOut = output<F>(args, 1), *vOut = output<F>(args, 1 + last);
-    parallelFor(args.threads, count, elementGrain / Rule::cost,
+    parallelFor(args.threads, count, kElementGrain / Rule::cost,
                 [=](int64_t begin, int64_t end, int) {
                   simd([=] {
 #pragma omp simd

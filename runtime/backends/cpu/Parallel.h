@@ -20,12 +20,12 @@
 namespace dtc::runtime::cpu {
 
 /// Elements of cheap work (a few reads and operations each) that are worth a thread of their own.
-inline constexpr int64_t elementGrain = 16384;
+inline constexpr int64_t kElementGrain = 16384;
 
 /// How many units of `elements` elements each are worth a thread. `weight` compares the work of an
 /// element with a cheap one.
 inline int64_t grainFor(int64_t elements, int64_t weight = 1) {
-  return std::max<int64_t>(1, elementGrain / weight / std::max<int64_t>(1, elements));
+  return std::max<int64_t>(1, kElementGrain / weight / std::max<int64_t>(1, elements));
 }
 
 /// The number of parts that parallelFor cuts `count` units into.

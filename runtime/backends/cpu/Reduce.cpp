@@ -42,11 +42,11 @@ template <typename Op, typename F> double reduceSpan(const F *x, int64_t count) 
   if constexpr (isWide<F>) {
     return Op::span(x, count);
   } else {
-    static_assert(wideBlock == sumBlock);
-    Wide<F> block[wideBlock];
+    static_assert(kWideBlock == kSumBlock);
+    Wide<F> block[kWideBlock];
     double result = Op::identity;
-    for (int64_t first = 0; first < count; first += wideBlock) {
-      int64_t length = std::min(wideBlock, count - first);
+    for (int64_t first = 0; first < count; first += kWideBlock) {
+      int64_t length = std::min(kWideBlock, count - first);
 #pragma omp simd
       for (int64_t i = 0; i < length; ++i)
         block[i] = static_cast<Wide<F>>(x[first + i]);

@@ -18,7 +18,7 @@ namespace {
 /// them, shared by the threads.
 template <typename Body>
 void forStretches(int threads, int64_t rows, int64_t length, const Body &body) {
-  parallelFor(threads, rows * length, elementGrain, [&](int64_t begin, int64_t end, int) {
+  parallelFor(threads, rows * length, kElementGrain, [&](int64_t begin, int64_t end, int) {
     int64_t row = begin / length, first = begin % length;
     while (begin < end) {
       int64_t last = std::min(length, first + (end - begin));
@@ -108,7 +108,7 @@ template <typename F> std::unique_ptr<CpuKernel> makeAccumulate(const Accumulate
     const F *in = input<F>(args, 0);
     F *out = output<F>(args, 0);
     bool first = call.isFirst(args.position);
-    parallelFor(args.threads, count, elementGrain, [=](int64_t begin, int64_t end, int) {
+    parallelFor(args.threads, count, kElementGrain, [=](int64_t begin, int64_t end, int) {
       if (first) {
         std::copy(in + begin, in + end, out + begin);
         return;

@@ -56,7 +56,7 @@ private:
   }
 
   template <typename T> void runRows(T *to, const T *from, int threads) const {
-    parallelFor(threads, nest.elements(), elementGrain, [&](int64_t begin, int64_t end, int) {
+    parallelFor(threads, nest.elements(), kElementGrain, [&](int64_t begin, int64_t end, int) {
       const auto [toStride, fromStride] = nest.inner().strides;
       nest.forSegments(begin, end, [&](const auto &offsets, int64_t length) {
         T *out = to + offsets[0];

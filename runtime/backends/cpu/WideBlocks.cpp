@@ -23,7 +23,7 @@ static void convertBlock(const From *from, To *to, int64_t count) {
     for (; i + line <= count; i += line) {
       // The memory is read for the next block while the kernel computes with this one.
       if constexpr (isWide<To>)
-        __builtin_prefetch(from + i + wideBlock);
+        __builtin_prefetch(from + i + kWideBlock);
         // Not `omp simd`, which would give the temporary object an array of its own.
 #pragma GCC ivdep
       for (int64_t k = i; k < i + line; ++k)
@@ -42,7 +42,7 @@ static void convertBlock(const From *from, To *to, int64_t count) {
                                                          int64_t count) {
   int64_t i = 0;
   for (; i + 16 <= count; i += 16) {
-    __builtin_prefetch(from + i + wideBlock);
+    __builtin_prefetch(from + i + kWideBlock);
     __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from + i));
     _mm512_storeu_ps(to + i, _mm512_maskz_cvtph_ps(0xFFFF, half));
   }
@@ -52,7 +52,7 @@ static void convertBlock(const From *from, To *to, int64_t count) {
                                                          int64_t count) {
   int64_t i = 0;
   for (; i + 8 <= count; i += 8) {
-    __builtin_prefetch(from + i + wideBlock);
+    __builtin_prefetch(from + i + kWideBlock);
     __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i));
     _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
   }

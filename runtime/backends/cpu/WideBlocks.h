@@ -34,10 +34,12 @@ void narrow(const float *from, BFloat16 *to, int64_t count);
 void narrow(const float *from, Float16 *to, int64_t count);
 
 /// Elements of a block: three such arrays of float take a quarter of a first cache of 48 KiB.
-inline constexpr int64_t wideBlock = 1024;
+inline constexpr int64_t kWideBlock = 1024;
 
 /// An array of a block on the stack; empty where nothing is widened.
-template <typename F> struct WideArray { alignas(64) Wide<F> elements[isWide<F> ? 1 : wideBlock]; };
+template <typename F> struct WideArray {
+  alignas(64) Wide<F> elements[isWide<F> ? 1 : kWideBlock];
+};
 
 /// Calls body(begin, end) for consecutive ranges that cover [begin, end): one range if F is wide,
 /// otherwise ranges of at most wideBlock / unitElements units, and at least one.
@@ -46,7 +48,7 @@ inline void forWideBlocks(int64_t begin, int64_t end, int64_t unitElements, cons
   if constexpr (isWide<F>) {
     body(begin, end);
   } else {
-    int64_t step = std::max<int64_t>(1, wideBlock / std::max<int64_t>(1, unitElements));
+    int64_t step = std::max<int64_t>(1, kWideBlock / std::max<int64_t>(1, unitElements));
     for (int64_t first = begin; first < end; first += step)
       body(first, std::min(first + step, end));
   }
@@ -82,7 +84,7 @@ public:
   WideArrays(int64_t unitElements, int arrays)
       : arrayElements(isWide<F> ? 0
                                 : static_cast<int64_t>(
-                                      arrayBytes<Wide<F>>(std::max(wideBlock, unitElements))) /
+                                      arrayBytes<Wide<F>>(std::max(kWideBlock, unitElements))) /
                                       static_cast<int64_t>(sizeof(Wide<F>))),
         arrays(arrays) {}
 

@@ -69,7 +69,7 @@ template <typename T, int D> struct RowState {
 /// A block has a tile of queries of a head and walks the keys that these see, a tile at a time. The
 /// last tiles of all heads come first: where it is causal, they take longest.
 template <typename T, int D, bool IsBounded, typename F = typename T::Element>
-__global__ void __launch_bounds__(T::threads, leastBlocks)
+__global__ void __launch_bounds__(T::threads, kLeastBlocks)
     attentionKernel(const DeviceAttention shape, const DeviceDropout dropout,
                     const Operands<F> operands, Wide<F> scale) {
   using W = Wide<F>;

@@ -24,25 +24,25 @@ template <typename F> struct Operands {
   Wide<F> *dots;
 };
 
-inline constexpr unsigned dotThreads = 256;
+inline constexpr unsigned kDotThreads = 256;
 
 /// dots; a warp for each row of out and dout.
 template <typename F>
-__global__ void __launch_bounds__(dotThreads)
+__global__ void __launch_bounds__(kDotThreads)
     attentionDotsKernel(const DeviceAttention shape, const Operands<F> operands) {
   using W = Wide<F>;
   int64_t rows = shape.batch * shape.queries * shape.heads;
-  int64_t step = int64_t{gridDim.x} * (blockDim.x / warpThreads);
-  int64_t row = int64_t{blockIdx.x} * (blockDim.x / warpThreads) + threadIdx.x / warpThreads;
+  int64_t step = int64_t{gridDim.x} * (blockDim.x / kWarpThreads);
+  int64_t row = int64_t{blockIdx.x} * (blockDim.x / kWarpThreads) + threadIdx.x / kWarpThreads;
   for (; row < rows; row += step) {
     W sum = 0;
-    for (int64_t d = threadIdx.x % warpThreads; d < shape.headSize; d += warpThreads)
+    for (int64_t d = threadIdx.x % kWarpThreads; d < shape.headSize; d += kWarpThreads)
       sum += widen(operands.out[row * shape.headSize + d]) *
              widen(operands.dout[row * shape.headSize + d]);
     sum = reduceWarp<SumOf>(sum);
     int64_t head = row % shape.heads, query = row / shape.heads % shape.queries;
     int64_t b = row / shape.heads / shape.queries;
-    if (threadIdx.x % warpThreads == 0)
+    if (threadIdx.x % kWarpThreads == 0)
       operands.dots[(b * shape.heads + head) * shape.queries + query] = sum;
   }
 }
@@ -62,7 +62,7 @@ __device__ __forceinline__ void weighGradient(const DeviceAttention &shape, bool
 
 /// A block has a tile of queries of a head and walks the keys that these see.
 template <typename T, int D, bool IsBounded, typename F = typename T::Element>
-__global__ void __launch_bounds__(T::threads, leastBlocks)
+__global__ void __launch_bounds__(T::threads, kLeastBlocks)
     attentionQueryGradKernel(const DeviceAttention shape, const DeviceDropout dropout,
                              const Operands<F> operands, Wide<F> scale) {
   using W = Wide<F>;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(T::threads, leastBlocks)
 /// A block has a tile of keys of a key-value head and walks the queries that see some of them, head
 /// by head of its group. Rows of tiles are keys, columns are queries.
 template <typename T, int D, bool IsBounded, typename F = typename T::Element>
-__global__ void __launch_bounds__(T::threads, leastBlocks)
+__global__ void __launch_bounds__(T::threads, kLeastBlocks)
     attentionKeyGradKernel(const DeviceAttention shape, const DeviceDropout dropout,
                            const Operands<F> operands, Wide<F> scale) {
   using W = Wide<F>;
@@ -178,7 +178,7 @@ MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
                           output<F>(args, 0), output<F>(args, 1),
                           output<F>(args, 2), static_cast<W *>(args.workspace)};
   int64_t rows = shape.batch * shape.queries * shape.heads;
-  if (MaybeError error = launch(queue, gridStride(queue, rows * warpThreads, dotThreads),
+  if (MaybeError error = launch(queue, gridStride(queue, rows * kWarpThreads, kDotThreads),
                                 attentionDotsKernel<F>, device, operands))
     return error;
   if (MaybeError error =

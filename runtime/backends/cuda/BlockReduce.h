@@ -33,7 +33,7 @@ struct MinOf {
 
 template <typename Op, typename T> __device__ __forceinline__ T reduceWarp(T value) {
 #pragma unroll
-  for (int distance = warpThreads / 2; distance > 0; distance /= 2)
+  for (int distance = kWarpThreads / 2; distance > 0; distance /= 2)
     value = Op::combine(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
   return value;
 }
@@ -41,16 +41,16 @@ template <typename Op, typename T> __device__ __forceinline__ T reduceWarp(T val
 /// The values of all threads combined, in an order that depends on the number of threads alone; all
 /// threads of the block call it and get the result.
 template <typename Op, typename T> __device__ T reduceBlock(T value) {
-  __shared__ T ofWarp[maxBlockThreads / warpThreads];
-  unsigned warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
+  __shared__ T ofWarp[kMaxBlockThreads / kWarpThreads];
+  unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
   value = reduceWarp<Op>(value);
-  if (blockDim.x == warpThreads)
+  if (blockDim.x == kWarpThreads)
     return value;
   __syncthreads(); // the results of a call before have been read
   if (lane == 0)
     ofWarp[warp] = value;
   __syncthreads();
-  T result = lane < blockDim.x / warpThreads ? ofWarp[lane] : Op::template identity<T>();
+  T result = lane < blockDim.x / kWarpThreads ? ofWarp[lane] : Op::template identity<T>();
   return reduceWarp<Op>(result);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 /// A block for each row that comes.
 template <typename T>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     cacheUpdateKernel(const T *from, const int32_t *positions, T *cache, int64_t samples,
                       int64_t places, int64_t rows, int64_t width) {
   for (int64_t i = blockIdx.x; i < samples * rows; i += gridDim.x) {
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(maxBlockThreads)
 
 /// A block for each sample.
 template <typename T>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     selectRowKernel(const T *x, const int32_t *chosen, T *out, int64_t samples, int64_t places,
                     int64_t width) {
   for (int64_t n = blockIdx.x; n < samples; n += gridDim.x) {

@@ -14,7 +14,7 @@ namespace dtc::runtime::cuda {
 namespace {
 
 template <typename T>
-inline constexpr bool hasHalfWidth = std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, __half>;
+inline constexpr bool kHasHalfWidth = std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, __half>;
 
 /// The float next to `value` on the side of zero, with its last bit set if it is not `value`
 /// itself, so that rounding again gives what rounding once would (support/Float16.h).
@@ -39,9 +39,9 @@ template <typename To, typename From> __device__ __forceinline__ To convertWide(
     wide = wide < -2147483648.0 ? -2147483648.0 : wide;
     wide = wide > 2147483647.0 ? 2147483647.0 : wide;
     return wide == wide ? static_cast<int32_t>(wide) : 0;
-  } else if constexpr (hasHalfWidth<To> && std::is_same_v<From, float>) {
+  } else if constexpr (kHasHalfWidth<To> && std::is_same_v<From, float>) {
     return narrow<To>(value);
-  } else if constexpr (hasHalfWidth<To>) {
+  } else if constexpr (kHasHalfWidth<To>) {
     return narrow<To>(roundToOdd(static_cast<double>(value)));
   } else {
     return static_cast<To>(value);

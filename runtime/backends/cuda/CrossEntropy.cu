@@ -15,7 +15,7 @@ namespace {
 
 /// A block for each row: lse = log(sum(exp(x))) and the loss.
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     crossEntropyKernel(const F *logits, const int32_t *labels, Wide<F> *loss, Wide<F> *lse,
                        int64_t rows, int64_t width, Wide<F> smoothing) {
   using W = Wide<F>;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(maxBlockThreads)
 /// dx = (exp(x - lse) - share) * dloss, where every class has the share `everyClass` and the label
 /// `onLabel` more; dx may be x.
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     crossEntropyGradKernel(const F *logits, const int32_t *labels, const Wide<F> *lse,
                            const Wide<F> *dloss, F *dlogits, int64_t rows, int64_t width,
                            Wide<F> everyClass, Wide<F> onLabel) {

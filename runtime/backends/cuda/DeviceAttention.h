@@ -27,7 +27,7 @@
 namespace dtc::runtime::cuda {
 
 /// Of attention, on a multiprocessor. Left to choose, ptxas spills registers to make place for two.
-inline constexpr int leastBlocks = 1;
+inline constexpr int kLeastBlocks = 1;
 
 /// An AttentionShape as a parameter of kernels. Whether there is a window or a soft cap is a
 /// parameter of their templates: without, no registers are spent on it.

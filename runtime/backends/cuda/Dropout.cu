@@ -15,7 +15,7 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-inline constexpr int elementsPerThread = 4;
+inline constexpr int kElementsPerThread = 4;
 
 /// A thread has neighbouring elements, which mostly have one block of words. `loops` lead from the
 /// elements of the device's block to those of the whole tensor, whose first is `origin`. y may be
@@ -25,11 +25,11 @@ __global__ void __launch_bounds__(256)
     dropoutKernel(const __grid_constant__ DeviceLoops<1> loops, MaskWords mask, int64_t origin,
                   const int32_t *key, const F *x, F *y, Wide<F> scale) {
   MaskReader reader(mask, key);
-  int64_t step = int64_t{gridDim.x} * blockDim.x * elementsPerThread;
-  int64_t first = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elementsPerThread;
+  int64_t step = int64_t{gridDim.x} * blockDim.x * kElementsPerThread;
+  int64_t first = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kElementsPerThread;
   for (; first < loops.count; first += step) {
     int64_t last =
-        first + elementsPerThread < loops.count ? first + elementsPerThread : loops.count;
+        first + kElementsPerThread < loops.count ? first + kElementsPerThread : loops.count;
     for (int64_t i = first; i < last; ++i) {
       int64_t offset[1];
       loops.offsetsAt(i, offset);
@@ -53,7 +53,7 @@ PrepareResult prepareDropout(const KernelSignature &signature) {
     return makeKernel([mask = std::move(checked->mask),
                        loops = *loops](CudaQueue &queue, const KernelArguments &args) {
       LocalMask local = mask.at(args.position, noKey);
-      int64_t threads = (loops.count + elementsPerThread - 1) / elementsPerThread;
+      int64_t threads = (loops.count + kElementsPerThread - 1) / kElementsPerThread;
       return launch(queue, gridStride(queue, threads), dropoutKernel<F>, loops, local.words,
                     local.origin, input<int32_t>(args, 1), input<F>(args, 0), output<F>(args, 0),
                     static_cast<Wide<F>>(mask.scale()));

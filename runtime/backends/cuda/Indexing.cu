@@ -19,7 +19,7 @@ __device__ __forceinline__ bool inRange(int32_t id, int64_t size) { return id >=
 
 /// A block for each index.
 template <typename T>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     embeddingKernel(const T *table, const int32_t *ids, T *out, int64_t vocabulary, int64_t width,
                     int64_t count) {
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
@@ -30,42 +30,42 @@ __global__ void __launch_bounds__(maxBlockThreads)
   }
 }
 
-inline constexpr unsigned gradThreads = 256;
-inline constexpr unsigned gradColumns = 4; // of a thread
+inline constexpr unsigned kGradThreads = 256;
+inline constexpr unsigned kGradColumns = 4; // of a thread
 
 /// A block for each row of the table and `gradThreads * gradColumns` columns. It reads all indices,
 /// a tile at a time, and adds the rows of dy that have its own, in the order of the indices; so the
 /// result does not depend on timing. For `count` indices that is vocabulary * count / 256 steps.
 template <typename F>
-__global__ void __launch_bounds__(gradThreads)
+__global__ void __launch_bounds__(kGradThreads)
     embeddingGradKernel(const int32_t *ids, const F *dy, Wide<F> *out, int64_t vocabulary,
                         int64_t width, int64_t count) {
   using W = Wide<F>;
-  __shared__ unsigned hits[gradThreads / warpThreads];
-  int64_t firstColumn = int64_t{blockIdx.y} * gradThreads * gradColumns + threadIdx.x;
+  __shared__ unsigned hits[kGradThreads / kWarpThreads];
+  int64_t firstColumn = int64_t{blockIdx.y} * kGradThreads * kGradColumns + threadIdx.x;
   for (int64_t row = blockIdx.x; row < vocabulary; row += gridDim.x) {
-    W sums[gradColumns] = {};
-    for (int64_t begin = 0; begin < count; begin += gradThreads) {
+    W sums[kGradColumns] = {};
+    for (int64_t begin = 0; begin < count; begin += kGradThreads) {
       int64_t i = begin + threadIdx.x;
       unsigned mask = __ballot_sync(0xFFFFFFFFu, i < count && ids[i] == row);
       __syncthreads(); // the tile before has been added
-      if (threadIdx.x % warpThreads == 0)
-        hits[threadIdx.x / warpThreads] = mask;
+      if (threadIdx.x % kWarpThreads == 0)
+        hits[threadIdx.x / kWarpThreads] = mask;
       __syncthreads();
-      for (unsigned warp = 0; warp < gradThreads / warpThreads; ++warp)
+      for (unsigned warp = 0; warp < kGradThreads / kWarpThreads; ++warp)
         for (unsigned rest = hits[warp]; rest != 0; rest &= rest - 1) {
-          int64_t found = begin + warp * warpThreads + static_cast<unsigned>(__ffs(rest)) - 1;
+          int64_t found = begin + warp * kWarpThreads + static_cast<unsigned>(__ffs(rest)) - 1;
 #pragma unroll
-          for (unsigned c = 0; c < gradColumns; ++c) {
-            int64_t column = firstColumn + c * gradThreads;
+          for (unsigned c = 0; c < kGradColumns; ++c) {
+            int64_t column = firstColumn + c * kGradThreads;
             if (column < width)
               sums[c] += widen(dy[found * width + column]);
           }
         }
     }
 #pragma unroll
-    for (unsigned c = 0; c < gradColumns; ++c) {
-      int64_t column = firstColumn + c * gradThreads;
+    for (unsigned c = 0; c < kGradColumns; ++c) {
+      int64_t column = firstColumn + c * kGradThreads;
       if (column < width)
         out[row * width + column] = sums[c];
     }
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(256)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     pickGradKernel(const int32_t *ids, const T *dy, T *out, int64_t rows, int64_t width) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     int64_t id = ids[row];
@@ -112,11 +112,11 @@ PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
   return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      int64_t tile = gradThreads * gradColumns;
+      int64_t tile = kGradThreads * kGradColumns;
       LaunchShape shape;
       shape.blocksX = static_cast<unsigned>(std::min<int64_t>(call.vocabulary, 1 << 20));
       shape.blocksY = static_cast<unsigned>((call.width + tile - 1) / tile);
-      shape.threads = gradThreads;
+      shape.threads = kGradThreads;
       return launch(queue, shape, embeddingGradKernel<F>, input<int32_t>(args, 0),
                     input<F>(args, 1), output<Wide<F>>(args, 0), call.vocabulary, call.width,
                     call.count);

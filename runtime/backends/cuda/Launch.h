@@ -25,9 +25,9 @@ struct LaunchShape {
   unsigned blocksX = 0, blocksY = 1, threads = 256;
 };
 
-inline constexpr unsigned warpThreads = 32;
+inline constexpr unsigned kWarpThreads = 32;
 /// The most threads of a block of these kernels.
-inline constexpr unsigned maxBlockThreads = 512;
+inline constexpr unsigned kMaxBlockThreads = 512;
 
 /// The blocks of `threads` threads for `units` units of work, one a thread, in a grid-stride loop:
 /// no more than the GPU holds at a time. Results must not depend on this number.
@@ -38,8 +38,8 @@ inline LaunchShape gridStride(const CudaQueue &queue, int64_t units, unsigned th
 
 /// A block for each of `rows` rows, in a grid-stride loop, with threads for `units` units of each.
 inline LaunchShape blockPerRow(int64_t rows, int64_t units) {
-  int64_t threads = std::clamp<int64_t>((units + warpThreads - 1) / warpThreads * warpThreads,
-                                        warpThreads, maxBlockThreads);
+  int64_t threads = std::clamp<int64_t>((units + kWarpThreads - 1) / kWarpThreads * kWarpThreads,
+                                        kWarpThreads, kMaxBlockThreads);
   return {static_cast<unsigned>(std::min<int64_t>(rows, 65535)), 1, static_cast<unsigned>(threads)};
 }
 

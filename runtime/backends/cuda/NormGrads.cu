@@ -22,7 +22,7 @@ namespace {
 /// dx of a row for each block. An RMS norm has no means (null), which stand for zeros. With one
 /// block of a multiprocessor promised, not more, that of doubles has enough registers.
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads, 1)
+__global__ void __launch_bounds__(kMaxBlockThreads, 1)
     normInputGradKernel(const F *allX, const F *gamma, const Wide<F> *means, const Wide<F> *rstds,
                         const F *allDy, F *allDx, int64_t rows, int64_t width) {
   using W = Wide<F>;

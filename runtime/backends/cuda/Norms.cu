@@ -14,7 +14,7 @@ namespace dtc::runtime::cuda {
 namespace {
 
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     layerNormKernel(const F *allX, const F *gamma, const F *beta, F *allY, Wide<F> *means,
                     Wide<F> *rstds, int64_t rows, int64_t width, Wide<F> eps) {
   using W = Wide<F>;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(maxBlockThreads)
 }
 
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     rmsNormKernel(const F *allX, const F *gamma, F *allY, Wide<F> *rstds, int64_t rows,
                   int64_t width, Wide<F> eps) {
   using W = Wide<F>;

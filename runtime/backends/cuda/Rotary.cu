@@ -16,9 +16,9 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-inline constexpr int rotaryVector = 4; // pairs of a thread, where sizes and addresses allow it
+inline constexpr int kRotaryVector = 4; // pairs of a thread, where sizes and addresses allow it
 
-inline constexpr int mostPairs =
+inline constexpr int kMostPairs =
     256; // of each head that one launch rotates; a multiple of rotaryVector
 
 /// The call as a parameter of kernels, for `count` pairs of each head from `begin` on: their
@@ -28,12 +28,12 @@ struct DeviceRotary {
   int64_t begin, count;
   double factor;
   bool inverse;
-  double frequencies[mostPairs];
+  double frequencies[kMostPairs];
 
   DeviceRotary(const RotaryCall &call, int64_t begin)
       : batch(call.batch), sequence(call.sequence), heads(call.heads), headSize(call.headSize),
         pairs(call.pairs()), begin(begin),
-        count(std::min<int64_t>(call.pairs() - begin, mostPairs)), factor(call.factor),
+        count(std::min<int64_t>(call.pairs() - begin, kMostPairs)), factor(call.factor),
         inverse(call.inverse), frequencies() {
     std::copy_n(call.frequencies.begin() + begin, count, frequencies);
   }
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(256) rotaryRestKernel(const F *x, F *y, const 
 template <typename F>
 MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const F *x, F *y,
                          const int32_t *positions) {
-  constexpr int V = rotaryVector;
+  constexpr int V = kRotaryVector;
   int64_t rows = call.batch * call.sequence, rest = call.headSize - 2 * call.pairs();
   if (x != y && rest != 0)
     if (MaybeError error = launch(queue, gridStride(queue, rows * call.heads * rest),
@@ -104,7 +104,7 @@ MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const F *x, F
     return reinterpret_cast<uintptr_t>(at) % (V * sizeof(F)) == 0;
   };
   bool inVectors = call.pairs() % V == 0 && call.headSize % V == 0 && isAligned(x) && isAligned(y);
-  for (int64_t begin = 0; begin < call.pairs(); begin += mostPairs) {
+  for (int64_t begin = 0; begin < call.pairs(); begin += kMostPairs) {
     DeviceRotary device(call, begin);
     MaybeError error = inVectors ? launch(queue, gridStride(queue, rows * device.count / V),
                                           rotaryKernel<V, F>, x, y, positions, device)

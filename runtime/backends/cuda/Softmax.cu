@@ -16,7 +16,7 @@ namespace {
 /// y = softmax(scale * x), a block for each row. y may be x: a thread reads and writes the same
 /// elements of its row.
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     softmaxKernel(const F *allX, F *allY, int64_t rows, int64_t width, Wide<F> scale, bool causal,
                   int64_t matrixRows) {
   using W = Wide<F>;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(maxBlockThreads)
 
 /// dx = scale * y * (dy - sum(y * dy)); dx may be dy.
 template <typename F>
-__global__ void __launch_bounds__(maxBlockThreads)
+__global__ void __launch_bounds__(kMaxBlockThreads)
     softmaxGradKernel(const F *allY, const F *allDy, F *allDx, int64_t rows, int64_t width,
                       Wide<F> scale) {
   using W = Wide<F>;

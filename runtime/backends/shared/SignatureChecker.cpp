@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-static const TensorType missingOperand;
+static const TensorType kMissingOperand;
 
 /// "a float", as the messages name the alternatives of AttributeValue.
 static const char *typeName(const AttributeValue &value) {
@@ -44,11 +44,11 @@ SignatureChecker::SignatureChecker(const KernelSignature &signature, size_t numI
 }
 
 const TensorType &SignatureChecker::input(size_t index) const {
-  return index < signature.inputs.size() ? signature.inputs[index] : missingOperand;
+  return index < signature.inputs.size() ? signature.inputs[index] : kMissingOperand;
 }
 
 const TensorType &SignatureChecker::output(size_t index) const {
-  return index < signature.outputs.size() ? signature.outputs[index] : missingOperand;
+  return index < signature.outputs.size() ? signature.outputs[index] : kMissingOperand;
 }
 
 const TensorType &SignatureChecker::floatInput(size_t index, int64_t minRank) {

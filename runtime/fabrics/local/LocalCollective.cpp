@@ -13,15 +13,15 @@ namespace dtc::runtime {
 
 /// All members' operands of a small collective together. One thread passes over so much in less
 /// time than a sleeping thread takes to wake.
-static constexpr uint64_t smallBytes = 64 * 1024;
+static constexpr uint64_t kSmallBytes = 64 * 1024;
 
 /// A member's operands of this size do not stay in the caches until they are used again.
-static constexpr uint64_t streamingBytes = 4 * 1024 * 1024;
+static constexpr uint64_t kStreamingBytes = 4 * 1024 * 1024;
 
-static constexpr size_t lineBytes = 64;
+static constexpr size_t kLineBytes = 64;
 
 static size_t linesOf(const CollectiveSpec &spec) {
-  return (spec.input.numBytes() + lineBytes - 1) / lineBytes;
+  return (spec.input.numBytes() + kLineBytes - 1) / kLineBytes;
 }
 
 static int64_t product(const std::vector<int64_t> &shape, size_t begin, size_t end) {
@@ -38,11 +38,11 @@ LocalCollective::LocalCollective(const LocalGroup &group, std::span<const Collec
     bytesOfMember += spec.input.numBytes();
   if (specs.front().kind == CollectiveKind::AllGather)
     bytesOfMember *= members;
-  if (bytesOfMember >= streamingBytes)
+  if (bytesOfMember >= kStreamingBytes)
     store = Store::Streaming;
 }
 
-bool LocalCollective::isSmall() const { return bytesOfMember <= smallBytes / members; }
+bool LocalCollective::isSmall() const { return bytesOfMember <= kSmallBytes / members; }
 
 void LocalCollective::run(size_t begin, size_t end) {
   if (specs.front().kind == CollectiveKind::AllReduce) {
@@ -88,8 +88,8 @@ void LocalCollective::allReduce(size_t begin, size_t end) {
     size_t next = first + linesOf(spec);
     size_t from = std::max(first, blockBegin), to = std::min(next, blockEnd);
     if (from < to) {
-      size_t offset = (from - first) * lineBytes;
-      size_t bytes = std::min((to - first) * lineBytes, spec.input.numBytes()) - offset;
+      size_t offset = (from - first) * kLineBytes;
+      size_t bytes = std::min((to - first) * kLineBytes, spec.input.numBytes()) - offset;
       for (size_t rank = 0; rank < members; ++rank) {
         scratch.inputs[rank] = input(tensor, rank) + offset;
         scratch.outputs[rank] = output(tensor, rank) + offset;

@@ -51,9 +51,9 @@ private:
 } // namespace
 
 Expected<std::shared_ptr<Fabric>> openLocalFabric(const Mesh &mesh) {
-  if (mesh.numDevices() > maxLocalDevices)
+  if (mesh.numDevices() > kMaxLocalDevices)
     return Error{fmt::format("the plan is for {} devices; at most {} run in one process",
-                             mesh.numDevices(), maxLocalDevices)};
+                             mesh.numDevices(), kMaxLocalDevices)};
   std::vector<int64_t> devices(static_cast<size_t>(mesh.numDevices()));
   std::iota(devices.begin(), devices.end(), int64_t{0});
   return std::shared_ptr<Fabric>(std::make_shared<LocalFabric>(mesh, std::move(devices)));

@@ -14,7 +14,7 @@
 namespace dtc::runtime {
 
 /// Most devices that run as threads of one process.
-inline constexpr int64_t maxLocalDevices = 1024;
+inline constexpr int64_t kMaxLocalDevices = 1024;
 
 /// A fabric whose devices are all in this process, each a thread. They exchange tensors in the
 /// memory of the host; what lies in another memory is copied there and back (Staged.h).

@@ -40,7 +40,7 @@ struct Minimum {
 };
 
 /// A chunk of this size stays in the first cache level beside what is read meanwhile.
-constexpr size_t chunkBytes = 8192;
+constexpr size_t kChunkBytes = 8192;
 
 /// memcpy with streaming stores.
 void streamBytes(std::byte *to, const std::byte *from, size_t bytes) {
@@ -83,7 +83,7 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
   // The result of a chunk is complete before it is written, because outputs may be inputs. It is
   // computed in W and rounded when all operands are in.
   using W = Wide<T>;
-  constexpr size_t chunkElements = chunkBytes / sizeof(W);
+  constexpr size_t chunkElements = kChunkBytes / sizeof(W);
   alignas(64) W chunk[chunkElements];
   alignas(64) Result rounded[std::is_same_v<Result, W> ? 1 : chunkElements];
   for (size_t begin = 0; begin < count; begin += chunkElements) {
@@ -157,7 +157,7 @@ void reduceElements(Reduction reduction, DType inputType, DType outputType,
 void copyToAll(const std::byte *input, std::span<std::byte *const> outputs, size_t bytes,
                Store store) {
   // Several outputs take a piece each while it is in the cache, so that the input is read once.
-  size_t piece = outputs.size() > 1 ? chunkBytes : bytes;
+  size_t piece = outputs.size() > 1 ? kChunkBytes : bytes;
   for (size_t begin = 0; begin < bytes; begin += piece)
     for (std::byte *output : outputs)
       storeBytes(output + begin, input + begin, std::min(piece, bytes - begin), store);

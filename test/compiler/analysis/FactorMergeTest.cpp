@@ -13,7 +13,7 @@ using namespace dtc;
 namespace {
 /// bsd,df->bsf with sizes 8, 4, 6, 12, on x=2, y=2, z=3.
 struct FactorMerge : testing::Test {
-  Mesh mesh{"mesh", {{"x", 2}, {"y", 2}, {"z", 3}}};
+  LinkedMesh mesh{"mesh", {{"x", 2}, {"y", 2}, {"z", 3}}};
   ShardingRule rule;
   FactorMerge() {
     unsigned b = rule.addFactor(8), s = rule.addFactor(4),
@@ -73,7 +73,7 @@ TEST_F(FactorMerge, ExtendingOnlyAppends) {
 }
 
 TEST(Layouts, AMinorFactorNeedsItsMajorSplitCompletely) {
-  Mesh mesh{"mesh", {{"x", 2}, {"y", 2}}};
+  LinkedMesh mesh{"mesh", {{"x", 2}, {"y", 2}}};
   ShardingRule rule;
   unsigned g = rule.addFactor(2), r = rule.addFactor(4);
   TensorFactors tensor = {{g, r}};

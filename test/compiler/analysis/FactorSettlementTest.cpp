@@ -17,11 +17,11 @@ namespace {
 /// bi,io->bo with sizes 8, 4, 16, in f32, on x=2, y=2, z=3 and four microbatches. All links move
 /// 1e6 bytes a second after 1 ms.
 struct Product : testing::Test {
-  Mesh mesh{"mesh",
-            {{"x", 2, false, 1e6, 1e-3},
-             {"y", 2, false, 1e6, 1e-3},
-             {"z", 3, false, 1e6, 1e-3},
-             {"t", 4, true}}};
+  LinkedMesh mesh{"mesh",
+                  {{"x", 2, false, 1e6, 1e-3},
+                   {"y", 2, false, 1e6, 1e-3},
+                   {"z", 3, false, 1e6, 1e-3},
+                   {"t", 4, true}}};
   enum { B, I, O };
   ShardingRule rule;
   Product() {
@@ -215,7 +215,7 @@ TEST_F(Product, TiesGoToTheFirstWish) {
 }
 
 TEST(FactorSettlement, TooManyCombinationsAreMergedByWeight) {
-  Mesh mesh{"mesh", {{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}, {"e", 2}, {"f", 2}}};
+  LinkedMesh mesh{"mesh", {{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}, {"e", 2}, {"f", 2}}};
   ShardingRule rule;
   TensorFactors all;
   Layout ordered = Layout::replicated(6), rotated = ordered;
@@ -271,7 +271,7 @@ TEST_F(Product, OneValueIsNotASumAndAMaximum) {
 namespace {
 /// [(g r)] -> [g, r] on x=2, y=2, z=3.
 struct Merged : testing::Test {
-  Mesh mesh{"mesh", {{"x", 2}, {"y", 2}, {"z", 3}}};
+  LinkedMesh mesh{"mesh", {{"x", 2}, {"y", 2}, {"z", 3}}};
   ShardingRule rule;
   FactorAxes drop(int64_t g, int64_t r, FactorAxes axes) {
     rule = {};

@@ -51,7 +51,7 @@ static void forAllShapes(std::vector<int> chunks,
       }
 }
 
-static const StageSeconds someSeconds[] = {{1, 1, 1}, {1, 1, 0}, {2, 1, 3}, {0.5, 1.5, 0.25}};
+static const StageSeconds kSomeSeconds[] = {{1, 1, 1}, {1, 1, 0}, {2, 1, 3}, {0.5, 1.5, 0.25}};
 
 static double sum(const StageSeconds &seconds) {
   return seconds.forward + seconds.backward + seconds.weight;
@@ -63,7 +63,7 @@ static double sum(const StageSeconds &seconds) {
 
 TEST(PipelineBubble, NaiveKeepsOneDeviceBusy) {
   forAllShapes({1}, [](const PipelineShape &shape) {
-    for (const StageSeconds &seconds : someSeconds)
+    for (const StageSeconds &seconds : kSomeSeconds)
       EXPECT_NEAR(run("naive", shape, seconds).simulation.bubbleShare, 1 - 1. / shape.devices,
                   1e-12);
   });
@@ -72,7 +72,7 @@ TEST(PipelineBubble, NaiveKeepsOneDeviceBusy) {
 TEST(PipelineBubble, GpipeAndOneForwardOneBackward) {
   forAllShapes({1}, [](const PipelineShape &shape) {
     double p = shape.devices, m = shape.microbatches;
-    for (const StageSeconds &seconds : someSeconds)
+    for (const StageSeconds &seconds : kSomeSeconds)
       for (const char *name : {"gpipe", "1f1b"})
         EXPECT_NEAR(run(name, shape, seconds).simulation.bubbleShare, (p - 1) / (m + p - 1), 1e-12)
             << name;
@@ -82,7 +82,7 @@ TEST(PipelineBubble, GpipeAndOneForwardOneBackward) {
 TEST(PipelineBubble, InterleavedDividesItByTheChunks) {
   forAllShapes({2, 3, 4}, [](const PipelineShape &shape) {
     double p = shape.devices, v = shape.chunks, m = shape.microbatches;
-    for (const StageSeconds &seconds : someSeconds) {
+    for (const StageSeconds &seconds : kSomeSeconds) {
       PipelineSimulation simulation = run("interleaved", shape, seconds).simulation;
       if (m >= p) {
         EXPECT_NEAR(simulation.bubbleShare, (p - 1) / (v * m + p - 1), 1e-12);

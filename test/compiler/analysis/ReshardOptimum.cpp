@@ -93,7 +93,7 @@ private:
   double permute(const Layout &u, const Layout &v) const;
 
   const ReshardCase &c;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
 };
 
 } // namespace

@@ -11,9 +11,8 @@
 
 using namespace dtc;
 using namespace dtc::testing;
-using runtime::CollectiveKind;
 
-static const Mesh kMesh{"mesh", {{"x", 2}, {"y", 3}, {"z", 2}, {"t", 4, /*temporal=*/true}}};
+static const LinkedMesh kMesh{"mesh", {{"x", 2}, {"y", 3}, {"z", 2}, {"t", 4, /*temporal=*/true}}};
 /// Divides by all axes, and is large enough for bytes to matter.
 static const std::vector<int64_t> kVector{12 << 20}, kMatrix{1200, 2400};
 
@@ -35,12 +34,13 @@ static Kinds kinds(llvm::ArrayRef<int64_t> shape, const Layout &from, const Layo
   return result;
 }
 
-TEST(Mesh, GroupsCostWhatTheirLinksDo) {
-  Mesh mesh{"mesh", {{"a", 2, false, 10., .5}, {"b", 4, false, 5., .25}, {"c", 1, false, 1., 9.}}};
+TEST(LinkedMesh, GroupsCostWhatTheirLinksDo) {
+  LinkedMesh mesh{"mesh",
+                  {{"a", 2, false, 10., .5}, {"b", 4, false, 5., .25}, {"c", 1, false, 1., 9.}}};
   auto cost = [&](CollectiveKind kind, llvm::ArrayRef<unsigned> axes) {
-    runtime::GroupShape group = mesh.groupOver(axes);
-    return std::pair(runtime::sentBytes(kind, 80, group.members),
-                     runtime::collectiveTime(kind, 80, group).seconds);
+    GroupShape group = mesh.groupOver(axes);
+    return std::pair(dtc::sentBytes(kind, 80, group.members),
+                     dtc::collectiveTime(kind, 80, group).seconds);
   };
   EXPECT_EQ(cost(CollectiveKind::AllGather, {1}), std::pair(240., 48.75));
   EXPECT_EQ(cost(CollectiveKind::ReduceScatter, {1}), std::pair(60., 12.75));
@@ -139,15 +139,14 @@ TEST(ReshardPlan, ACommonPrefixIsNotGathered) {
 /// A sum over x of what is the same along z: each device of z sums a half, and they put the halves
 /// together over their faster link.
 TEST(ReshardPlan, CopiesShareTheWork) {
-  Mesh mesh = kMesh;
+  LinkedMesh mesh = kMesh;
   mesh.axes[2].bandwidth *= 10;
   auto plan = planReshard(mesh, kBytes, kVector, {{{}}, {1}}, {{{}}});
   ASSERT_TRUE(plan);
   ASSERT_FALSE(plan->steps.empty());
   EXPECT_EQ(plan->steps.front().kind, ReshardStep::Slice);
   double simple =
-      runtime::collectiveTime(CollectiveKind::AllReduce, 4. * (12 << 20), mesh.groupOver({1}))
-          .seconds;
+      dtc::collectiveTime(CollectiveKind::AllReduce, 4. * (12 << 20), mesh.groupOver({1})).seconds;
   EXPECT_LT(plan->seconds, .7 * simple);
 }
 
@@ -162,7 +161,7 @@ TEST(ReshardPlan, TimeIsOnlySliced) {
 }
 
 TEST(ReshardPlan, AxesOfSizeOneNeedNoStep) {
-  Mesh mesh{"mesh", {{"a", 1}, {"b", 2}}};
+  LinkedMesh mesh{"mesh", {{"a", 1}, {"b", 2}}};
   auto plan = planReshard(mesh, kBytes, kVector, {{{0, 1}}}, {{{1}}, {}});
   ASSERT_TRUE(plan);
   EXPECT_TRUE(plan->steps.empty());
@@ -172,8 +171,7 @@ TEST(ReshardPlan, CostsAddUp) {
   auto plan = planReshard(kMesh, kBytes, kVector, {{{0}}}, {{{}}});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->bytes, 4. * (6 << 20));
-  EXPECT_EQ(plan->seconds,
-            plan->bytes / runtime::kAssumedLink.bandwidth + runtime::kAssumedLink.latency);
+  EXPECT_EQ(plan->seconds, plan->bytes / kAssumedLink.bandwidth + kAssumedLink.latency);
 }
 
 TEST(ReshardPlanner, RemembersPlans) {

@@ -39,7 +39,7 @@ private:
 } // namespace
 
 /// Layouts use each axis once; with `like`, partial axes are some of its.
-static Layout makeLayout(Chooser &choose, const Mesh &mesh, size_t rank, const Layout *like) {
+static Layout makeLayout(Chooser &choose, const LinkedMesh &mesh, size_t rank, const Layout *like) {
   AxisList axes;
   for (unsigned axis = 0; axis < mesh.axes.size(); ++axis)
     axes.insert(axes.begin() + choose.below(axes.size() + 1), axis);
@@ -73,7 +73,7 @@ static ReshardCase makeCase(uint64_t seed, size_t maxAxes, int64_t maxDevices) {
     if (seed % 3 == 0)
       c.mesh.axes.back().latency = choose.of({0., 1e-6, 1e-5});
   }
-  if (MeshAxis &axis = c.mesh.axes[choose.below(count)]; seed % 5 == 0)
+  if (LinkedAxis &axis = c.mesh.axes[choose.below(count)]; seed % 5 == 0)
     axis.temporal = axis.size > 1;
   size_t rank = choose.below(5);
   for (size_t dim = 0; dim < rank; ++dim) {
@@ -87,7 +87,7 @@ static ReshardCase makeCase(uint64_t seed, size_t maxAxes, int64_t maxDevices) {
   return c;
 }
 
-static bool hasTemporal(const Mesh &mesh) { return mesh.temporalAxis().has_value(); }
+static bool hasTemporal(const LinkedMesh &mesh) { return mesh.temporalAxis().has_value(); }
 
 /// Compares with the reference; returns the seconds that planning took.
 static double checkCase(const ReshardCase &c, bool mayCompareOptimum) {

@@ -18,7 +18,7 @@
 namespace dtc::testing {
 
 struct ReshardCase {
-  Mesh mesh;
+  LinkedMesh mesh;
   int64_t elementBytes = 4;
   std::vector<int64_t> shape;
   Layout from, to;

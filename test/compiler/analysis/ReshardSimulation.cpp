@@ -102,7 +102,7 @@ private:
   Block expected(const Layout &layout, const Coordinates &at) const;
 
   const ReshardCase &c;
-  const Mesh &mesh;
+  const LinkedMesh &mesh;
   AxisList allAxes;
   std::vector<Coordinates> coordinates;
   std::vector<Block> blocks;
@@ -231,7 +231,7 @@ std::string dtc::testing::simulate(const ReshardCase &c, llvm::ArrayRef<ReshardS
 std::string ReshardCase::str() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  for (const MeshAxis &axis : mesh.axes)
+  for (const LinkedAxis &axis : mesh.axes)
     os << axis.name << "=" << axis.size << (axis.temporal ? " temporal, " : ", ");
   os << elementBytes << " bytes x ";
   llvm::interleave(shape, os, "x");

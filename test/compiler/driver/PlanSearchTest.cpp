@@ -52,14 +52,14 @@ private:
 } // namespace
 
 static std::vector<DeviceCost> costsOf(const plan::Plan &plan) {
-  runtime::PlanSummary summary = runtime::summarizePlan(plan);
+  PlanSummary summary = summarizePlan(plan);
   std::vector<DeviceCost> costs;
   for (const plan::Program &program : plan.programs()) {
     costs.push_back({int64_t(program.arena_bytes()), 0, 0});
     for (const plan::ScheduleEntry &entry : program.schedule())
       costs.back().seconds += program.tasks(int(entry.task())).seconds();
   }
-  for (const runtime::TaskSummary &task : summary.tasks)
+  for (const TaskSummary &task : summary.tasks)
     costs[task.program].flops += task.flops * double(task.runs);
   return costs;
 }
@@ -228,7 +228,7 @@ TEST(RecomputeAutoLimits, KeepsAllThatFits) {
     plan->clear_companions();
     plan->clear_model_flops();
     plan->clear_masked_flops();
-    EXPECT_EQ(runtime::serializePlan(*plan), runtime::serializePlan(*all));
+    EXPECT_EQ(serializePlan(*plan), serializePlan(*all));
   }
 }
 
@@ -289,7 +289,7 @@ TEST(PlanSearch, HasTheSameBytesTwice) {
     auto first = compileModel(kDeepLlama, searchedLayout(layout));
     auto second = compileModel(kDeepLlama, searchedLayout(layout));
     ASSERT_TRUE(first && second);
-    EXPECT_EQ(runtime::serializePlan(*first), runtime::serializePlan(*second));
+    EXPECT_EQ(serializePlan(*first), serializePlan(*second));
   }
 }
 
@@ -319,9 +319,9 @@ TEST(MemoryLimit, SaysWhatIsTrue) {
       options.memoryLimit = int64_t(share * double(arenaOf(*plan)));
       std::string text;
       ASSERT_FALSE(compileModel(kDeepLlama, options, &text));
-      std::string needs = "the plan needs " + runtime::formatBytes(arenaOf(*plan)) + " on ";
+      std::string needs = "the plan needs " + formatBytes(arenaOf(*plan)) + " on ";
       EXPECT_EQ(linesAfter(text, needs).size(), 1u) << text;
-      EXPECT_NE(text.find("more than the limit of " + runtime::formatBytes(options.memoryLimit)),
+      EXPECT_NE(text.find("more than the limit of " + formatBytes(options.memoryLimit)),
                 std::string::npos)
           << text;
       std::vector<std::string> changes = linesAfter(text, "fits: "),
@@ -359,7 +359,7 @@ TEST(MemoryLimit, SaysWhatIsTrue) {
         auto better = compileModel(kDeepLlama, changed, &why);
         if (better) {
           EXPECT_EQ(arenaOf(*better) <= options.memoryLimit, fits);
-          EXPECT_EQ(bytes.str(), runtime::formatBytes(arenaOf(*better)));
+          EXPECT_EQ(bytes.str(), formatBytes(arenaOf(*better)));
         } else {
           // The search itself says what is the least.
           EXPECT_FALSE(fits) << why;

@@ -31,7 +31,7 @@ constexpr int kSteps = 3;
 
 struct Trained {
   std::vector<double> scalars; ///< the loss and the norm of each step
-  std::map<std::string, runtime::HostTensor> states;
+  std::map<std::string, HostTensor> states;
   uint64_t peak = 0;
 };
 
@@ -41,8 +41,7 @@ class RecomputeBits : public testing::TestWithParam<std::tuple<SearchedModel, co
 
 static Trained train(const plan::Plan &plan) {
   Trained run;
-  auto session =
-      runtime::Session::create(std::make_shared<plan::Plan>(plan), runtime::createCpuBackend());
+  auto session = Session::create(std::make_shared<plan::Plan>(plan), createCpuBackend());
   EXPECT_TRUE(session) << session.error().message;
   if (!session)
     return run;
@@ -58,7 +57,7 @@ static Trained train(const plan::Plan &plan) {
     for (const char *output : {"loss", "grad_norm"})
       run.scalars.push_back(element(*(*session)->getOutput(output)));
   }
-  for (const plan::State *state : runtime::distinctStates(plan))
+  for (const plan::State *state : distinctStates(plan))
     run.states.emplace(state->name(), *(*session)->getState(state->name()));
   return run;
 }
@@ -91,7 +90,7 @@ TEST_P(RecomputeBits, EqualNothingRecomputed) {
     auto plan = compileModel(model, options);
     if (!plan)
       return std::nullopt;
-    auto problem = runtime::validatePlan(*plan);
+    auto problem = validatePlan(*plan);
     EXPECT_FALSE(problem) << problem->message;
     Trained run = train(*plan);
     EXPECT_EQ(run.peak, uint64_t(arenaOf(*plan)));

@@ -100,12 +100,12 @@ int64_t dtc::test::arenaOf(const plan::Plan &plan) {
 }
 
 double dtc::test::secondsOf(const plan::Plan &plan) {
-  auto timeline = runtime::simulatePlan(plan);
+  auto timeline = simulatePlan(plan);
   EXPECT_TRUE(timeline) << timeline.error().message;
   return timeline ? timeline->step().seconds() : 0;
 }
 
-double dtc::test::flopsOf(const plan::Plan &plan) { return runtime::summarizePlan(plan).flops; }
+double dtc::test::flopsOf(const plan::Plan &plan) { return summarizePlan(plan).flops; }
 
 CompileOptions dtc::test::searchedLayout(const std::string &text) {
   std::string rest;

@@ -28,7 +28,7 @@ class PlannerSearch : public testing::Test {
 protected:
   PlannerSearch() { options.cluster = &machines; }
   /// Plans from a model and a context of its own.
-  runtime::Expected<PlanChoice> plan() {
+  Expected<PlanChoice> plan() {
     contexts.push_back(std::make_unique<PlannerContext>());
     modules.push_back(importCase(*contexts.back(), model));
     return Planner(*modules.back(), "test", options).run();
@@ -54,7 +54,7 @@ protected:
 TEST_F(PlannerSearch, IsTheSameEveryTime) {
   PlanChoice once = choose(), again = choose();
   EXPECT_EQ(formatStrategy(once.options), formatStrategy(again.options));
-  EXPECT_EQ(runtime::serializePlan(once.plan), runtime::serializePlan(again.plan));
+  EXPECT_EQ(serializePlan(once.plan), serializePlan(again.plan));
   EXPECT_EQ(formatChoice(once, options, 1000), formatChoice(again, options, 1000));
 }
 
@@ -72,7 +72,7 @@ TEST_F(PlannerSearch, ChoosesThePlanThatItShows) {
     if (entry.simulation)
       EXPECT_GE(entry.seconds(), best.seconds());
   }
-  auto simulation = runtime::simulateOnCluster(choice.plan, machines);
+  auto simulation = simulateOnCluster(choice.plan, machines);
   ASSERT_TRUE(simulation);
   EXPECT_EQ(simulation->stepSeconds, best.seconds());
   EXPECT_GE(choice.progress.layouts, choice.progress.estimated);
@@ -154,7 +154,7 @@ TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
   equal.stages.clear();
   auto candidate = PlanSearch(*module, "test").run(equal);
   ASSERT_TRUE(candidate);
-  auto simulation = runtime::simulateOnCluster(candidate->plan, machines);
+  auto simulation = simulateOnCluster(candidate->plan, machines);
   ASSERT_TRUE(simulation);
   EXPECT_LT(best.seconds(), 0.8 * simulation->stepSeconds);
 }

@@ -27,15 +27,15 @@ TEST(KernelNames, AreThoseOfTheTable) {
   for (mlir::RegisteredOperationName op : context.getRegisteredOperations())
     if (op.hasInterface<dtc::KernelOpInterface>())
       called.insert(op.stripDialect().str());
-  for (const dtc::runtime::KernelInfo &kernel : dtc::runtime::allKernels())
+  for (const dtc::KernelInfo &kernel : dtc::allKernels())
     known.emplace(kernel.name);
   EXPECT_EQ(called, known);
 }
 
 /// The numbers of a collective's kinds are the same in the dialect, in plans and in the runtime.
 TEST(CollectiveKinds, AreThoseOfPlans) {
-  EXPECT_EQ(dtc::dist::getMaxEnumValForCollectiveKind(), dtc::runtime::allCollectiveKinds.size());
-  for (dtc::runtime::CollectiveKind kind : dtc::runtime::allCollectiveKinds) {
+  EXPECT_EQ(dtc::dist::getMaxEnumValForCollectiveKind(), dtc::runtime::kAllCollectiveKinds.size());
+  for (dtc::CollectiveKind kind : dtc::runtime::kAllCollectiveKinds) {
     auto number = static_cast<int>(kind);
     auto inDialect = dtc::dist::symbolizeCollectiveKind(static_cast<uint32_t>(number));
     ASSERT_TRUE(inDialect) << number;

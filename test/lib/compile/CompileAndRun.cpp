@@ -202,8 +202,7 @@ int64_t dtc::test::axisSize(const CompileOptions &options, llvm::StringRef axis)
   return 1;
 }
 
-double dtc::test::relativeDifference(const runtime::HostTensor &a, const runtime::HostTensor &b,
-                                     double floor) {
+double dtc::test::relativeDifference(const HostTensor &a, const HostTensor &b, double floor) {
   if (a.type != b.type)
     return INFINITY;
   double difference = 0, magnitude = floor;
@@ -217,16 +216,16 @@ double dtc::test::relativeDifference(const runtime::HostTensor &a, const runtime
   return difference / magnitude;
 }
 
-runtime::HostTensor dtc::test::randomTensor(const runtime::TensorType &type, uint64_t seed,
-                                            const std::string &name, int64_t limit) {
+HostTensor dtc::test::randomTensor(const TensorType &type, uint64_t seed, const std::string &name,
+                                   int64_t limit) {
   std::seed_seq sequence{uint32_t(seed), uint32_t(seed >> 32),
                          uint32_t(std::hash<std::string>{}(name))};
   std::mt19937_64 engine(sequence);
-  runtime::HostTensor tensor(type);
+  HostTensor tensor(type);
   for (int64_t i = 0, n = type.numElements(); i < n; ++i) {
-    if (type.dtype == runtime::DType::I32)
+    if (type.dtype == DType::I32)
       tensor.as<int32_t>()[i] = int32_t(engine() % uint64_t(limit));
-    else if (type.dtype == runtime::DType::Bool)
+    else if (type.dtype == DType::Bool)
       tensor.as<uint8_t>()[i] = engine() & 1;
     else
       setElement(tensor, i, std::uniform_real_distribution<double>(-1, 1)(engine));
@@ -234,13 +233,13 @@ runtime::HostTensor dtc::test::randomTensor(const runtime::TensorType &type, uin
   return tensor;
 }
 
-runtime::MaybeError dtc::test::setRandomInputs(runtime::Session &session, uint64_t seed) {
-  for (const plan::Input *each : runtime::distinctInputs(session.plan())) {
+MaybeError dtc::test::setRandomInputs(runtime::Session &session, uint64_t seed) {
+  for (const plan::Input *each : distinctInputs(session.plan())) {
     const plan::Input &input = *each;
     if (input.role() != plan::Input::DATA)
       continue;
-    runtime::TensorType type{static_cast<runtime::DType>(input.dtype()),
-                             {input.shape().begin(), input.shape().end()}};
+    TensorType type{static_cast<DType>(input.dtype()),
+                    {input.shape().begin(), input.shape().end()}};
     int64_t limit = input.index_limit() > 0 ? input.index_limit() : 2;
     if (auto problem =
             session.setInput(input.name(), randomTensor(type, seed, input.name(), limit)))

@@ -72,20 +72,19 @@ int64_t axisSize(const CompileOptions &options, llvm::StringRef axis);
 
 /// max |a - b| / max(|a|, floor) in the sense of the whole tensor: the largest difference over the
 /// largest magnitude.
-double relativeDifference(const runtime::HostTensor &a, const runtime::HostTensor &b,
-                          double floor = 1e-8);
+double relativeDifference(const HostTensor &a, const HostTensor &b, double floor = 1e-8);
 
 /// Element `index` of a tensor.
-inline double element(const runtime::HostTensor &tensor, int64_t index = 0) {
-  return runtime::elementAt(tensor, index);
+inline double element(const HostTensor &tensor, int64_t index = 0) {
+  return elementAt(tensor, index);
 }
 
 /// Float tensors uniform in [-1, 1), integer ones in [0, limit), from `seed` and `name` alone.
-runtime::HostTensor randomTensor(const runtime::TensorType &type, uint64_t seed,
-                                 const std::string &name, int64_t limit = 2);
+HostTensor randomTensor(const TensorType &type, uint64_t seed, const std::string &name,
+                        int64_t limit = 2);
 
 /// Sets every data input of the session to random values.
-runtime::MaybeError setRandomInputs(runtime::Session &session, uint64_t seed);
+MaybeError setRandomInputs(runtime::Session &session, uint64_t seed);
 
 } // namespace dtc::test
 

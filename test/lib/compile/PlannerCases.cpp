@@ -24,8 +24,6 @@
 
 using namespace dtc;
 using namespace dtc::test;
-using runtime::Error;
-using runtime::Expected;
 
 PlannerContext::PlannerContext() {
   mlir::DialectRegistry registry;
@@ -250,7 +248,7 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
     std::optional<Candidate> candidate = search.run(optionsOf(layout, options));
     if (!candidate)
       continue;
-    auto simulation = runtime::simulateOnCluster(candidate->plan, planned.cluster);
+    auto simulation = simulateOnCluster(candidate->plan, planned.cluster);
     if (!simulation)
       return simulation.error();
     ++regret.compiled;

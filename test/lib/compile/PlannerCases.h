@@ -80,7 +80,7 @@ struct Regret {
 };
 
 /// Plans a case, and compiles and simulates every layout.
-runtime::Expected<Regret> findRegret(const PlannedCase &planned);
+Expected<Regret> findRegret(const PlannedCase &planned);
 
 } // namespace dtc::test
 

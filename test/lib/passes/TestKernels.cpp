@@ -27,7 +27,7 @@ struct TestPrintKernelsPass : PassWrapper<TestPrintKernelsPass, OperationPass<>>
     getOperation()->walk([](dtc::KernelOpInterface op) {
       InFlightDiagnostic remark = op->emitRemark()
                                   << op.getKernelName() << " " << op.getKernelAttributes();
-      for (auto [operand, result] : dtc::runtime::findKernel(op.getKernelName()).inPlace)
+      for (auto [operand, result] : dtc::findKernel(op.getKernelName()).inPlace)
         remark << " " << operand << "=>" << result;
       if (auto rule = dyn_cast<dtc::ShardingRuleOpInterface>(op.getOperation()))
         remark << " flops " << static_cast<int64_t>(rule.getFlops()) << ".";

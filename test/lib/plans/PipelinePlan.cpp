@@ -12,8 +12,8 @@ namespace dtc::runtime::testing {
 
 namespace {
 
-constexpr int64_t microbatches = 3;
-constexpr uint32_t activationChannel = 0, gradientChannel = 1, sumChannel = 2;
+constexpr int64_t kMicrobatches = 3;
+constexpr uint32_t kActivationChannel = 0, kGradientChannel = 1, kSumChannel = 2;
 
 /// Copies of two microbatches are alive at most in the first stage. The second works on one at a
 /// time and receives the next meanwhile.
@@ -22,7 +22,7 @@ public:
   explicit PipelinePlanBuilder(int64_t dp) : dp(dp) {
     pipelineAxis("pp", 2);
     axis("dp", dp);
-    axis("micro", microbatches, /*temporal=*/true);
+    axis("micro", kMicrobatches, /*temporal=*/true);
     plan.set_model("two products");
     plan.mutable_pipeline()->set_schedule("1f1b");
     plan.mutable_pipeline()->set_stages(2);
@@ -80,15 +80,15 @@ private:
 
   /// h = x * w0; the gradient of w0 is dh * x.
   void addFirst() {
-    uint32_t x = input("x", f32, {microbatches * dp, 4}, {{"dp"}, {}}).buffer();
+    uint32_t x = input("x", f32, {kMicrobatches * dp, 4}, {{"dp"}, {}}).buffer();
     Weights weights = addWeights("w0");
     uint32_t rows = slotted(f32, {1, 4}, 2), h = slotted(f32, {1, 4}, 2);
     uint32_t dh = slotted(f32, {1, 4}, 1, plan::Buffer::GRADIENT), product = buffer(f32, {1, 4});
-    uint32_t send = transfer(plan::Transfer::SEND, 1, activationChannel, {h});
-    uint32_t receive = transfer(plan::Transfer::RECEIVE, 1, gradientChannel, {dh});
+    uint32_t send = transfer(plan::Transfer::SEND, 1, kActivationChannel, {h});
+    uint32_t receive = transfer(plan::Transfer::RECEIVE, 1, kGradientChannel, {dh});
     uint32_t ownSum = buffer(f32, {}), otherSum = buffer(f32, {});
     uint32_t allSum = buffer(f32, {}, plan::Buffer::OUTPUT);
-    uint32_t receiveSum = transfer(plan::Transfer::RECEIVE, 1, sumChannel, {otherSum});
+    uint32_t receiveSum = transfer(plan::Transfer::RECEIVE, 1, kSumChannel, {otherSum});
     output("grad_sum", f32, {}, {}, allSum);
 
     uint32_t forward = task("forward.0", plan::Task::FORWARD, 0);
@@ -136,9 +136,9 @@ private:
     uint32_t square = buffer(f32, {1, 4}), rowLoss = buffer(f32, {});
     uint32_t loss = buffer(f32, {}, plan::Buffer::OUTPUT);
     uint32_t dy = buffer(f32, {1, 4}), product = buffer(f32, {1, 4}), ownSum = buffer(f32, {});
-    uint32_t receive = transfer(plan::Transfer::RECEIVE, 0, activationChannel, {h});
-    uint32_t send = transfer(plan::Transfer::SEND, 0, gradientChannel, {dh});
-    uint32_t sendSum = transfer(plan::Transfer::SEND, 0, sumChannel, {ownSum});
+    uint32_t receive = transfer(plan::Transfer::RECEIVE, 0, kActivationChannel, {h});
+    uint32_t send = transfer(plan::Transfer::SEND, 0, kGradientChannel, {dh});
+    uint32_t sendSum = transfer(plan::Transfer::SEND, 0, kSumChannel, {ownSum});
     output("loss", f32, {}, {}, loss);
 
     uint32_t forward = task("forward.1", plan::Task::FORWARD, 1);

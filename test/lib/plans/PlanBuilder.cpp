@@ -28,7 +28,7 @@ static void addTestKernels() {
 PlanBuilder::PlanBuilder() {
   static std::once_flag added;
   std::call_once(added, addTestKernels);
-  plan.set_version(planVersion);
+  plan.set_version(kPlanVersion);
   plan.set_producer("a test");
   plan.add_sources("unknown");
   plan.add_programs();

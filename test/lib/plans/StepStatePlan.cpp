@@ -20,7 +20,7 @@ uint32_t StepStatePlan::addState(const char *name, DType dtype, plan::State::Kin
 
 StepStatePlan::StepStatePlan(PlanBuilder &builder, bool scalesLoss)
     : builder(builder), scalesLoss(scalesLoss) {
-  plan::Input &given = builder.input("learning_rates", DType::F32, {numTestRates}, {{}});
+  plan::Input &given = builder.input("learning_rates", DType::F32, {kNumTestRates}, {{}});
   given.set_role(plan::Input::LEARNING_RATES);
   rates = given.buffer();
   if (!scalesLoss)

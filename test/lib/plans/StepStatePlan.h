@@ -12,7 +12,7 @@
 namespace dtc::runtime::testing {
 
 /// How many learning rates the plans take at once.
-inline constexpr int64_t numTestRates = 4;
+inline constexpr int64_t kNumTestRates = 4;
 
 /// The step state of a plan that trains, as dtc-build-train-step builds it, of f32.
 class StepStatePlan {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-using namespace dtc::runtime;
+using namespace dtc;
 
 TEST(EscapeXml, LeavesNoMarkup) {
   EXPECT_EQ(escapeXml("</script><script>alert('&')"),

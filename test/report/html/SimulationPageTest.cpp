@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

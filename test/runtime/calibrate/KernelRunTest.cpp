@@ -20,11 +20,12 @@
 #include <mutex>
 #include <set>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {
 
-const TensorType matrix{DType::F32, {8, 16}};
+const TensorType kMatrix{DType::F32, {8, 16}};
 
 /// Notes where the operands of its calls lie.
 class NotingBackend : public Backend {
@@ -59,8 +60,8 @@ public:
 TEST(KernelRun, OperandsTakeTurns) {
   NotingBackend backend;
   KernelRunOptions options;
-  options.workingSetBytes = 4 * 3 * matrix.numBytes();
-  auto run = KernelRun::create(backend, {"add", {matrix, matrix}, {matrix}, {}, {}}, options);
+  options.workingSetBytes = 4 * 3 * kMatrix.numBytes();
+  auto run = KernelRun::create(backend, {"add", {kMatrix, kMatrix}, {kMatrix}, {}, {}}, options);
   ASSERT_OK(run);
   EXPECT_EQ(run->bytes(), 3 * 512);
   for (int i = 0; i < 5; ++i)
@@ -82,7 +83,7 @@ TEST(KernelRun, InPlaceWhereTheContractAllowsIt) {
   for (bool inPlace : {false, true}) {
     options.inPlace = inPlace;
     for (const char *kernel : {"add", "compare", "sgd"}) {
-      std::vector<TensorType> inputs(3, matrix), outputs(2, matrix);
+      std::vector<TensorType> inputs(3, kMatrix), outputs(2, kMatrix);
       auto run = KernelRun::create(backend, {kernel, inputs, outputs, {}, {}}, options);
       ASSERT_OK(run);
       run->run();
@@ -106,7 +107,7 @@ TEST(KernelRun, InPlaceWhereTheContractAllowsIt) {
 }
 
 TEST(KernelRun, ErrorsOfTheBackend) {
-  EXPECT_ERROR(KernelRun::create(*createCpuBackend(), {"addd", {matrix}, {matrix}, {}, {}}),
+  EXPECT_ERROR(KernelRun::create(*createCpuBackend(), {"addd", {kMatrix}, {kMatrix}, {}, {}}),
                "kernel 'addd' is unknown");
 }
 
@@ -166,11 +167,11 @@ TEST(KernelBytes, WholeOperandsButForRows) {
   auto bytes = [](const char *kernel, std::vector<TensorType> inputs,
                   std::vector<TensorType> outputs) { return kernelBytes(kernel, inputs, outputs); };
   TensorType row{DType::F32, {16}}, ids{DType::I32, {2}};
-  EXPECT_EQ(bytes("add", {matrix, row}, {matrix}), 512 + 64 + 512);
-  EXPECT_EQ(bytes("fill", {}, {matrix}), 512);
-  EXPECT_EQ(bytes("slice", {matrix}, {row}), 64 + 64);
+  EXPECT_EQ(bytes("add", {kMatrix, row}, {kMatrix}), 512 + 64 + 512);
+  EXPECT_EQ(bytes("fill", {}, {kMatrix}), 512);
+  EXPECT_EQ(bytes("slice", {kMatrix}, {row}), 64 + 64);
   TensorType rows{DType::F32, {2, 16}};
-  EXPECT_EQ(bytes("embedding", {matrix, ids}, {rows}), 128 + 8 + 128);
+  EXPECT_EQ(bytes("embedding", {kMatrix, ids}, {rows}), 128 + 8 + 128);
   // Of a table that is smaller than the result, rows are read again.
   EXPECT_EQ(bytes("embedding", {row, ids}, {rows}), 128 + 8 + 128);
   TensorType cache{DType::F32, {2, 64, 16}}, tokens{DType::F32, {2, 1, 16}};

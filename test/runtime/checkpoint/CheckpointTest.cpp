@@ -18,6 +18,7 @@
 #include <list>
 #include <random>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace fs = std::filesystem;

@@ -16,6 +16,7 @@
 #include <random>
 
 using namespace dtc::test;
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace std::chrono_literals;
 

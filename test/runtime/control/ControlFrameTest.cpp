@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 TEST(ControlFrame, ComesInPieces) {

@@ -8,12 +8,13 @@
 
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
-static const std::vector<std::string> hosts = {"a", "b", "c"};
+static const std::vector<std::string> kHosts = {"a", "b", "c"};
 
 TEST(Findings, LossBeforeErrorsThatFollow) {
-  Findings findings(hosts);
+  Findings findings(kHosts);
   EXPECT_TRUE(findings.isEmpty());
   findings.fail(0, "the network says no");
   findings.lose(2, "it fell");
@@ -27,7 +28,7 @@ TEST(Findings, LossBeforeErrorsThatFollow) {
 }
 
 TEST(Findings, AllThatAreLost) {
-  Findings findings(hosts);
+  Findings findings(kHosts);
   findings.lose(1, "first");
   findings.lose(2, "second");
   EXPECT_EQ(findings.decide().reason,
@@ -35,7 +36,7 @@ TEST(Findings, AllThatAreLost) {
 }
 
 TEST(Findings, TheFirstError) {
-  Findings findings(hosts);
+  Findings findings(kHosts);
   findings.fail(2, "the disk is full");
   findings.fail(1, "another");
   findings.fail(2, "step 3: the disk is full");
@@ -47,7 +48,7 @@ TEST(Findings, TheFirstError) {
 }
 
 TEST(Findings, AnErrorOfAllNamesNone) {
-  Findings findings(hosts);
+  Findings findings(kHosts);
   findings.fail(1, "no such file");
   findings.fail(0, "no such file");
   EXPECT_EQ(findings.decide().reason, "no such file");
@@ -55,7 +56,7 @@ TEST(Findings, AnErrorOfAllNamesNone) {
 
 /// What comes first in what all do in the same order, whichever is heard of first.
 TEST(Findings, TheEarlierPoint) {
-  Findings findings(hosts);
+  Findings findings(kHosts);
   findings.fail(1, "no such data", 7);
   EXPECT_EQ(findings.firstPoint(), 7);
   findings.fail(2, "no such plan", 3);

@@ -17,12 +17,13 @@
 #include <set>
 #include <stdexcept>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 namespace {
 
-constexpr int64_t noLast = INT64_MAX / 2;
+constexpr int64_t kNoLast = INT64_MAX / 2;
 
 /// A batch that says its number.
 Batch batchOf(int64_t number) {
@@ -39,7 +40,7 @@ int64_t taken(BatchLoader &loader, int64_t number) {
   return batch ? batch->at("n").as<int32_t>()[0] : -1;
 }
 
-std::unique_ptr<BatchLoader> start(BatchLoader::Read read, size_t ahead, int64_t last = noLast) {
+std::unique_ptr<BatchLoader> start(BatchLoader::Read read, size_t ahead, int64_t last = kNoLast) {
   auto loader = BatchLoader::start(std::move(read), ahead, last);
   EXPECT_OK(loader);
   return std::move(*loader);

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -18,6 +18,7 @@
 #include <numeric>
 #include <set>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

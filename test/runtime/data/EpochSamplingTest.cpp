@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -14,6 +14,7 @@
 #include <set>
 #include <vector>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {

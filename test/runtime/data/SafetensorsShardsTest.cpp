@@ -12,14 +12,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 namespace {
 
-constexpr const char *firstShard = "model-00001-of-00002.safetensors";
-constexpr const char *secondShard = "model-00002-of-00002.safetensors";
-constexpr const char *indexName = "model.safetensors.index.json";
+constexpr const char *kFirstShard = "model-00001-of-00002.safetensors";
+constexpr const char *kSecondShard = "model-00002-of-00002.safetensors";
+constexpr const char *kIndexName = "model.safetensors.index.json";
 
 class SafetensorsShardsTest : public ::testing::Test {
 protected:
@@ -34,15 +35,15 @@ protected:
   }
 
   void writeIndex(const nlohmann::json &weightMap) {
-    dir.write(indexName,
+    dir.write(kIndexName,
               nlohmann::json{{"metadata", {{"total_size", 24}}}, {"weight_map", weightMap}}.dump());
   }
 
   /// As Hugging Face writes a model of two shards.
   void writeModel() {
-    write(firstShard, {"a", "b"}, 1);
-    write(secondShard, {"c"}, 3);
-    writeIndex({{"a", firstShard}, {"b", firstShard}, {"c", secondShard}});
+    write(kFirstShard, {"a", "b"}, 1);
+    write(kSecondShard, {"c"}, 3);
+    writeIndex({{"a", kFirstShard}, {"b", kFirstShard}, {"c", kSecondShard}});
   }
 
   std::string errorOf(const std::string &path) {
@@ -61,7 +62,7 @@ protected:
 TEST_F(SafetensorsShardsTest, AFolderAndItsIndexAreTheModel) {
   writeModel();
   std::string folder = dir.path("").substr(0, dir.path("").size() - 1);
-  for (const std::string &path : {folder, folder + "/", dir.path(indexName)}) {
+  for (const std::string &path : {folder, folder + "/", dir.path(kIndexName)}) {
     auto shards = SafetensorsShards::open(path);
     ASSERT_OK(shards);
     EXPECT_EQ(shards->path(), path);
@@ -109,13 +110,13 @@ TEST_F(SafetensorsShardsTest, WhatIsMissingIsNamed) {
             ": the folder has no weights; expected one of model.safetensors, "
             "model.safetensors.index.json, adapter_model.safetensors");
   writeModel();
-  std::filesystem::remove(dir.path(firstShard));
+  std::filesystem::remove(dir.path(kFirstShard));
   EXPECT_EQ(errorOf(dir.path("")),
             "model.safetensors.index.json: the shard of \"a\" and 1 more tensors: "
             "model-00001-of-00002.safetensors: cannot open: No such file or directory");
   writeModel();
-  write(firstShard, {"a"}, 1);
-  EXPECT_EQ(errorOf(dir.path(indexName)),
+  write(kFirstShard, {"a"}, 1);
+  EXPECT_EQ(errorOf(dir.path(kIndexName)),
             "model.safetensors.index.json: tensor \"b\" should be in "
             "model-00001-of-00002.safetensors, which does not have it");
   EXPECT_EQ(errorOf(dir.path("none")), "none: cannot open: No such file or directory");
@@ -123,30 +124,30 @@ TEST_F(SafetensorsShardsTest, WhatIsMissingIsNamed) {
 
 TEST_F(SafetensorsShardsTest, ATensorIsInOneShard) {
   writeModel();
-  write(secondShard, {"b", "c"}, 3);
+  write(kSecondShard, {"b", "c"}, 3);
   EXPECT_EQ(errorOf(dir.path("")),
             "model.safetensors.index.json: tensor \"b\" is in two shards, "
             "model-00001-of-00002.safetensors and model-00002-of-00002.safetensors");
-  dir.write(indexName, R"({"weight_map": {"a": "x.safetensors", "a": "y.safetensors"}})");
+  dir.write(kIndexName, R"({"weight_map": {"a": "x.safetensors", "a": "y.safetensors"}})");
   EXPECT_EQ(errorOf(dir.path("")),
             "model.safetensors.index.json: weight_map names the tensor \"a\" twice");
 }
 
 TEST_F(SafetensorsShardsTest, WhatIsNoIndexIsRefused) {
   for (const char *text : {"", "{", "[]", "{}", R"({"weight_map": ["a"]})", "\xFF"}) {
-    dir.write(indexName, text);
-    EXPECT_EQ(errorOf(dir.path(indexName)),
+    dir.write(kIndexName, text);
+    EXPECT_EQ(errorOf(dir.path(kIndexName)),
               "model.safetensors.index.json: is no index of safetensors files; expected a JSON "
               "object with weight_map");
   }
-  dir.write(indexName, R"({"weight_map": {}})");
-  EXPECT_EQ(errorOf(dir.path(indexName)),
+  dir.write(kIndexName, R"({"weight_map": {}})");
+  EXPECT_EQ(errorOf(dir.path(kIndexName)),
             "model.safetensors.index.json: weight_map names no tensor");
   write("elsewhere.safetensors", {"a"}, 1);
   for (const char *shard : {R"("../x.safetensors")", R"("/etc/passwd")", R"("")", R"("..")", "1",
                             R"(["x.safetensors"])", R"("x\u0000.safetensors")"}) {
-    dir.write(indexName, std::string(R"({"weight_map": {"a": )") + shard + "}}");
-    EXPECT_EQ(errorOf(dir.path(indexName)),
+    dir.write(kIndexName, std::string(R"({"weight_map": {"a": )") + shard + "}}");
+    EXPECT_EQ(errorOf(dir.path(kIndexName)),
               std::string("model.safetensors.index.json: weight_map has ") + shard +
                   " for the tensor \"a\"; expected the name of a file in the folder of the index");
   }

@@ -17,6 +17,7 @@
 #include <limits>
 #include <random>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 TEST(FlightRing, KeepsTheLast) {

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;

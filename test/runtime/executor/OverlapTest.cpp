@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -137,7 +138,7 @@ TEST(Overlap, MeasuresWhatIsHidden) {
   for (const ProfileEntry &entry : session->profile()) {
     EXPECT_NE(entry.name, "collective");
     EXPECT_GT(entry.calls, 0u);
-    for (CollectiveKind kind : allCollectiveKinds)
+    for (CollectiveKind kind : kAllCollectiveKinds)
       if (entry.name == name(kind)) {
         seconds += entry.seconds;
         calls += entry.calls;

@@ -16,13 +16,14 @@
 #include <numeric>
 #include <random>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
 namespace {
 
-constexpr int32_t garbage = -77;
+constexpr int32_t kGarbage = -77;
 
 plan::Sharding shardingOf(const DimAxes &dims) {
   plan::Sharding result;
@@ -53,7 +54,7 @@ std::byte *bytesOf(std::vector<int32_t> &values) {
 std::vector<int32_t> shardOf(const Mesh &mesh, const DimAxes &dims, const Shape &shape,
                              int64_t device) {
   ShardRegion region = ShardRegion::of(mesh, shardingOf(dims), shape, device);
-  std::vector<int32_t> shard(static_cast<size_t>(product(region.local)), garbage);
+  std::vector<int32_t> shard(static_cast<size_t>(product(region.local)), kGarbage);
   copyToShard(region, 4, bytesOf(numbered(shape)), bytesOf(shard));
   return shard;
 }
@@ -156,13 +157,13 @@ TEST(PaddedShard, AllShardsTogetherAreTheWhole) {
     Axes all;
     for (const Axes &axes : layout.dims)
       all.insert(all.end(), axes.begin(), axes.end());
-    std::vector<int32_t> whole(static_cast<size_t>(product(layout.shape)), garbage);
+    std::vector<int32_t> whole(static_cast<size_t>(product(layout.shape)), kGarbage);
     for (int64_t device = 0; device < mesh.numDevices(); ++device) {
       std::vector<int32_t> shard = shardOf(mesh, layout.dims, layout.shape, device);
       ASSERT_EQ(shard, expectedShard(mesh, layout.dims, layout.shape, device))
           << "device " << device;
       // Padding may hold anything later on, and none of it may get out.
-      std::replace(shard.begin(), shard.end(), 0, 2 * garbage);
+      std::replace(shard.begin(), shard.end(), 0, 2 * kGarbage);
       if (mesh.firstReplica(device, all) == device)
         copyFromShard(ShardRegion::of(mesh, shardingOf(layout.dims), layout.shape, device), 4,
                       bytesOf(shard), bytesOf(whole));
@@ -182,7 +183,7 @@ TEST(PaddedShard, InitialValuesDependOnTheElementAlone) {
       state.mutable_init()->set_kind(kind);
       state.mutable_init()->set_scale(0.5);
       auto valuesOn = [&](const ShardRegion &region) {
-        std::vector<int32_t> bits(static_cast<size_t>(product(region.local)), garbage);
+        std::vector<int32_t> bits(static_cast<size_t>(product(region.local)), kGarbage);
         writeInitialValues(state, region, 3, bytesOf(bits));
         return bits;
       };
@@ -191,7 +192,7 @@ TEST(PaddedShard, InitialValuesDependOnTheElementAlone) {
       for (int64_t device = 0; device < layout.mesh.numDevices(); ++device) {
         ShardRegion region =
             ShardRegion::of(layout.mesh, shardingOf(layout.dims), layout.shape, device);
-        std::vector<int32_t> expected(static_cast<size_t>(product(region.local)), garbage);
+        std::vector<int32_t> expected(static_cast<size_t>(product(region.local)), kGarbage);
         copyToShard(region, 4, bytesOf(whole), bytesOf(expected));
         ASSERT_EQ(valuesOn(region), expected);
       }

@@ -19,6 +19,7 @@
 #include <iostream>
 #include <random>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -222,7 +223,7 @@ TEST(Session, RefusesPlansThatNeedMoreMemoryThanThereIs) {
 
 TEST(Session, RefusesMoreDevicesThanThreads) {
   PlanBuilder builder;
-  builder.axis("a", maxLocalDevices + 1);
+  builder.axis("a", kMaxLocalDevices + 1);
   EXPECT_ERROR(Session::create(builder.build(), createFakeBackend()),
                "the plan is for 1025 devices; at most 1024 run in one process");
 }

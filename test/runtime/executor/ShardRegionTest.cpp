@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;

@@ -9,6 +9,7 @@
 
 #include <numeric>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
@@ -76,7 +77,7 @@ TEST_P(BucketConformance, ATensorIsTheSameAloneAndInABucket) {
       if (DTC_SANITIZE_THREAD && !is("Local") && scale > 300 &&
           !(is("Processes") && c.mesh.numDevices() == 2))
         continue;
-      for (CollectiveKind kind : allCollectiveKinds)
+      for (CollectiveKind kind : kAllCollectiveKinds)
         for (bool inPlace : {false, true}) {
           if (inPlace && kind != CollectiveKind::AllReduce)
             continue;

@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <map>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

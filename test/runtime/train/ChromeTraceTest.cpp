@@ -18,6 +18,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace std::chrono_literals;
 

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

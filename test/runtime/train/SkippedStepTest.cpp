@@ -23,6 +23,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;

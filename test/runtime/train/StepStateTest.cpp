@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -89,7 +90,7 @@ TEST(StepState, IsThatOfThePlan) {
 
 TEST(LearningRates, AreThoseOfTheStepsThatTheyAreGivenFor) {
   auto session = makeSession(/*scalesLoss=*/false);
-  EXPECT_EQ(session->numLearningRates(), numTestRates);
+  EXPECT_EQ(session->numLearningRates(), kNumTestRates);
   EXPECT_ERROR(session->step(), "there is no learning rate for the step");
   int64_t step = 0;
   for (int64_t given : {4, 1, 3}) {
@@ -110,7 +111,7 @@ TEST(LearningRates, AreThoseOfTheStepsThatTheyAreGivenFor) {
 
 TEST(LearningRates, ThatDoNotFitAreErrors) {
   auto session = makeSession(/*scalesLoss=*/false);
-  std::vector<double> rates(numTestRates + 1, 0.5);
+  std::vector<double> rates(kNumTestRates + 1, 0.5);
   EXPECT_ERROR(session->setLearningRates(0, rates),
                "5 learning rates are given; the plan takes 1 to 4");
   EXPECT_ERROR(session->setLearningRates(0, {}), "0 learning rates are given");

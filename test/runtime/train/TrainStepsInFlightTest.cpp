@@ -21,6 +21,7 @@
 #include <sstream>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
 
@@ -21,7 +21,7 @@ namespace {
 
 cluster::Cluster full() {
   cluster::Cluster cluster;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(fullClusterText, &cluster));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kFullClusterText, &cluster));
   return cluster;
 }
 

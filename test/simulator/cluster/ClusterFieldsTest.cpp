@@ -17,7 +17,7 @@
 #include <set>
 #include <vector>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
 using google::protobuf::Descriptor;
@@ -28,7 +28,7 @@ namespace {
 
 cluster::Cluster full() {
   cluster::Cluster cluster;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(fullClusterText, &cluster));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kFullClusterText, &cluster));
   return cluster;
 }
 

@@ -23,7 +23,7 @@
 #include <iterator>
 #include <set>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
 using google::protobuf::util::MessageDifferencer;
@@ -56,7 +56,7 @@ std::string presetPath(const std::string &name) {
 } // namespace
 
 TEST(ClusterReader, ReadsText) {
-  auto cluster = parseCluster(fullClusterText);
+  auto cluster = parseCluster(kFullClusterText);
   ASSERT_OK(cluster);
   EXPECT_EQ(cluster->name(), "full");
   ASSERT_EQ(cluster->devices_size(), 2);
@@ -70,7 +70,7 @@ TEST(ClusterReader, ReadsText) {
 }
 
 TEST(ClusterReader, WritesWhatItReads) {
-  auto cluster = parseCluster(fullClusterText);
+  auto cluster = parseCluster(kFullClusterText);
   ASSERT_OK(cluster);
   auto again = parseCluster(formatCluster(*cluster));
   ASSERT_OK(again);
@@ -78,7 +78,7 @@ TEST(ClusterReader, WritesWhatItReads) {
 }
 
 TEST(ClusterReader, ReadsJsonWithEitherFormOfNames) {
-  auto cluster = parseCluster(fullClusterText);
+  auto cluster = parseCluster(kFullClusterText);
   ASSERT_OK(cluster);
   for (bool camelCase : {false, true}) {
     std::string json = toJson(*cluster, camelCase);
@@ -173,7 +173,7 @@ TEST(ClusterReader, RefusesTextsThatAreEmptyOrTooLong) {
 
 TEST(ClusterReader, ReadsFiles) {
   TempDir dir;
-  auto cluster = readCluster(dir.write("a.textproto", fullClusterText));
+  auto cluster = readCluster(dir.write("a.textproto", kFullClusterText));
   ASSERT_OK(cluster);
   EXPECT_OK(readCluster(dir.write("a.json", toJson(*cluster, /*camelCase=*/false))));
 
@@ -238,7 +238,7 @@ TEST(ClusterReader, ReadsTheDocumentation) {
 
 /// Damaged texts are refused with a message, or read as a cluster that can be written and read.
 TEST(ClusterReader, NeverCrashes) {
-  auto original = parseCluster(fullClusterText);
+  auto original = parseCluster(kFullClusterText);
   ASSERT_OK(original);
   std::string json = toJson(*original, /*camelCase=*/true);
   const uint64_t count = dtc::test::randomCases(6000), seed = dtc::test::randomSeed();
@@ -247,7 +247,7 @@ TEST(ClusterReader, NeverCrashes) {
   for (uint64_t i = 0; i < count; ++i) {
     std::string text;
     if (i % 3 == 0) {
-      text = damageBytes(fullClusterText, random);
+      text = damageBytes(kFullClusterText, random);
     } else if (i % 3 == 1) {
       text = damageBytes(json, random);
     } else {

@@ -14,15 +14,15 @@
 #include <gtest/gtest.h>
 #include <random>
 
-using namespace dtc::runtime;
+using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
 
 namespace {
 
-constexpr CollectiveKind kinds[] = {CollectiveKind::AllReduce, CollectiveKind::AllGather,
-                                    CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
-                                    CollectiveKind::Permute};
+constexpr CollectiveKind kKinds[] = {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+                                     CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
+                                     CollectiveKind::Permute};
 
 /// `members` devices of one node: 100 bytes a second, 1 second.
 GroupShape inNode(int64_t members) {
@@ -82,7 +82,7 @@ TEST(CollectiveTime, TorusOfSeveralAxes) {
 /// A node in which all reach each other does what a torus of one axis does, and has trees.
 TEST(CollectiveTime, TorusesHaveRingsAlone) {
   GroupShape node = inNode(8), torus = GroupShape::ofTorus(std::vector<GroupAxis>{{8, {100, 1}}});
-  for (CollectiveKind kind : kinds)
+  for (CollectiveKind kind : kKinds)
     if (kind != CollectiveKind::AllReduce)
       EXPECT_DOUBLE_EQ(collectiveTime(kind, 800, torus).seconds,
                        collectiveTime(kind, 800, node).seconds)
@@ -93,7 +93,7 @@ TEST(CollectiveTime, TorusesHaveRingsAlone) {
 
 /// What is told of a collective's bytes is what a plan's summary counts.
 TEST(CollectiveTime, BytesThatAreSent) {
-  for (CollectiveKind kind : kinds)
+  for (CollectiveKind kind : kKinds)
     for (int64_t members : {2, 3, 8}) {
       CollectiveSpec spec;
       spec.kind = kind;
@@ -105,7 +105,7 @@ TEST(CollectiveTime, BytesThatAreSent) {
 }
 
 TEST(CollectiveTime, OneDeviceTakesNoTime) {
-  for (CollectiveKind kind : kinds) {
+  for (CollectiveKind kind : kKinds) {
     MovingTime time = collectiveTime(kind, 1e9, inNode(1));
     EXPECT_EQ(time.seconds, 0);
     EXPECT_EQ(time.algorithm, CollectiveAlgorithm::None);
@@ -142,7 +142,7 @@ TEST(CollectiveTime, OneMemberInEachNode) {
   // What the link does is nobody's business.
   GroupShape other = four;
   other.linkBandwidth = 1;
-  for (CollectiveKind kind : kinds)
+  for (CollectiveKind kind : kKinds)
     EXPECT_EQ(collectiveTime(kind, 1e6, other).seconds, collectiveTime(kind, 1e6, four).seconds);
 }
 
@@ -207,7 +207,7 @@ TEST(CollectiveTime, GrowsWithBytesAndMembers) {
                                      : 1 + static_cast<int64_t>(random() % 8);
     group.members = group.nodes * group.perNode;
     double bytes = logUniform(1, 1e10), more = bytes * logUniform(1, 100);
-    for (CollectiveKind kind : kinds) {
+    for (CollectiveKind kind : kKinds) {
       double seconds = collectiveTime(kind, bytes, group).seconds;
       ASSERT_GT(seconds, 0);
       ASSERT_LE(seconds, collectiveTime(kind, more, group).seconds) << i;

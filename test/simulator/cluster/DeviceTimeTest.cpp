@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 namespace cluster = dtc::cluster;
 
 namespace {

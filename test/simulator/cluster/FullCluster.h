@@ -11,7 +11,7 @@ namespace dtc::runtime::testing {
 
 /// A text in which every field of the schema is given and is not 0. Two kinds of devices in two
 /// kinds of nodes, 3 nodes in all.
-inline constexpr const char *fullClusterText = R"(
+inline constexpr const char *kFullClusterText = R"(
 # A cluster of 3 nodes.
 name: "full"
 devices {

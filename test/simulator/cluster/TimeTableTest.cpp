@@ -9,7 +9,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-using namespace dtc::runtime;
+using namespace dtc;
 namespace cluster = dtc::cluster;
 
 static double at(const std::vector<std::pair<double, double>> &points, double bytes) {

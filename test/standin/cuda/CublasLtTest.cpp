@@ -16,8 +16,8 @@ namespace {
 
 template <typename T> constexpr cudaDataType_t kType = CUDA_R_32F;
 template <> constexpr cudaDataType_t kType<double> = CUDA_R_64F;
-template <> constexpr cudaDataType_t kType<runtime::Float16> = CUDA_R_16F;
-template <> constexpr cudaDataType_t kType<runtime::BFloat16> = CUDA_R_16BF;
+template <> constexpr cudaDataType_t kType<Float16> = CUDA_R_16F;
+template <> constexpr cudaDataType_t kType<BFloat16> = CUDA_R_16BF;
 
 class CublasLtTest : public StandinFixture {
 protected:
@@ -121,7 +121,7 @@ public:
 };
 
 template <typename T> class CublasLtTypedTest : public CublasLtTest {};
-using Types = ::testing::Types<float, double, runtime::Float16, runtime::BFloat16>;
+using Types = ::testing::Types<float, double, Float16, BFloat16>;
 TYPED_TEST_SUITE(CublasLtTypedTest, Types);
 
 TYPED_TEST(CublasLtTypedTest, RandomProducts) {

@@ -16,9 +16,6 @@ namespace dtc::standin {
 
 namespace {
 
-using runtime::BFloat16;
-using runtime::Float16;
-
 template <typename T> T load(const std::byte *from) {
   T value;
   std::memcpy(&value, from, sizeof(T));

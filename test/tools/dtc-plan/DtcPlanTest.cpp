@@ -227,7 +227,7 @@ TEST_F(DtcPlan, PlansThatCannotBeRead) {
   EXPECT_TRUE(contains(err(), "error: ") && contains(err(), "truncated"));
 
   auto newer = trainingPlan();
-  newer->set_version(planVersion + 1);
+  newer->set_version(kPlanVersion + 1);
   EXPECT_EQ(run({"show", dir.write("newer.plan", serializePlan(*newer))}), 1);
   EXPECT_TRUE(err().starts_with("error: ") && contains(err(), "version"));
   EXPECT_EQ(out(), "");

@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

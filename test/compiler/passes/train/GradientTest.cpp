@@ -219,16 +219,15 @@ TEST_P(Gradient, EqualsFiniteDifferences) {
   auto problem = setRandomInputs(*session, /*seed=*/11);
   ASSERT_FALSE(problem) << problem->message;
 
-  std::map<std::string, runtime::HostTensor> parameters;
-  for (const plan::State *each : runtime::distinctStates(session->plan())) {
+  std::map<std::string, HostTensor> parameters;
+  for (const plan::State *each : distinctStates(session->plan())) {
     const plan::State &state = *each;
-    runtime::TensorType type{runtime::DType::F64,
-                             {state.file_shape().begin(), state.file_shape().end()}};
+    TensorType type{DType::F64, {state.file_shape().begin(), state.file_shape().end()}};
     parameters[state.name()] = randomTensor(type, /*seed=*/5, state.name());
     ASSERT_FALSE(session->setState(state.name(), parameters[state.name()]));
   }
   auto lossAt = [&](const std::string &name, int64_t index, double delta) {
-    runtime::HostTensor moved = parameters[name];
+    HostTensor moved = parameters[name];
     setElement(moved, index, element(moved, index) + delta);
     EXPECT_FALSE(session->setState(name, moved));
     EXPECT_FALSE(trainStep(*session, 0));
@@ -237,7 +236,7 @@ TEST_P(Gradient, EqualsFiniteDifferences) {
   };
   for (auto &[name, value] : parameters) {
     ASSERT_FALSE(trainStep(*session, 0));
-    runtime::HostTensor gradient = *session->getOutput("grad:" + name);
+    HostTensor gradient = *session->getOutput("grad:" + name);
     for (int64_t i = 0; i < value.type.numElements(); ++i) {
       double difference = (lossAt(name, i, h) - lossAt(name, i, -h)) / (2 * h);
       EXPECT_NEAR(element(gradient, i), difference, 1e-7 + 1e-6 * std::abs(difference))

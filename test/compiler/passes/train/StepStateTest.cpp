@@ -31,7 +31,7 @@ func.func @loss(%x: tensor<4x8xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
   return %1 : tensor<f32>
 })";
 
-std::unique_ptr<runtime::Session> openModel(const std::string &text) {
+std::unique_ptr<Session> openModel(const std::string &text) {
   Compiler compiler;
   auto module = compiler.parse(kModel);
   EXPECT_TRUE(module) << compiler.diagnostics();
@@ -44,8 +44,8 @@ std::unique_ptr<runtime::Session> openModel(const std::string &text) {
   return session;
 }
 
-void setData(runtime::Session &session, double value) {
-  runtime::HostTensor x(runtime::TensorType{runtime::DType::F32, {4, 8}});
+void setData(Session &session, double value) {
+  HostTensor x(TensorType{DType::F32, {4, 8}});
   for (int64_t i = 0; i < 32; ++i)
     setElement(x, i, value);
   ASSERT_FALSE(session.setInput("x", std::move(x)));
@@ -75,7 +75,7 @@ class StepStates : public testing::TestWithParam<const char *> {};
 TEST_P(StepStates, FollowTheRules) {
   auto session = openModel(GetParam());
   ASSERT_TRUE(session);
-  bool scales = runtime::findState(session->plan(), plan::State::LOSS_SCALE);
+  bool scales = findState(session->plan(), plan::State::LOSS_SCALE);
   EXPECT_EQ(scales, std::string(GetParam()).find("f16") != std::string::npos &&
                         std::string(GetParam()).find("bf16") == std::string::npos);
   std::mt19937 random(3);
@@ -98,7 +98,7 @@ TEST_P(StepStates, FollowTheRules) {
       ASSERT_FALSE(problem) << problem->message;
       skippedSteps += skipped;
       EXPECT_EQ(session->getState("w")->bytes == before->bytes, skipped) << "step " << step;
-      auto state = runtime::readStepState(*session);
+      auto state = readStepState(*session);
       ASSERT_TRUE(state) << state.error().message;
       EXPECT_EQ(state->skippedSteps, skippedSteps);
       EXPECT_EQ(state->stepsDone(), step);
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, StepStates,
 TEST(StepState, TakesTheRateOfItsStepBitForBit) {
   auto session = openModel("");
   ASSERT_TRUE(session);
-  runtime::LearningRateSchedule schedule{runtime::LearningRateDecay::Cosine, 0.3, 0.01, 10, 200};
+  LearningRateSchedule schedule{LearningRateDecay::Cosine, 0.3, 0.01, 10, 200};
   int64_t most = session->numLearningRates();
   EXPECT_LT(most, 200);
   for (int64_t step = 1; step <= 200; ++step) {
@@ -136,7 +136,7 @@ TEST(StepState, TakesTheRateOfItsStepBitForBit) {
     bool skipped = step % 7 == 0;
     setData(*session, skipped ? NAN : 1);
     ASSERT_FALSE(setStepState(*session, plan::State::LOSS_SCALE, {1}));
-    runtime::HostTensor w(runtime::TensorType{runtime::DType::F32, {8}});
+    HostTensor w(TensorType{DType::F32, {8}});
     ASSERT_FALSE(session->setState("w", w));
     ASSERT_FALSE(session->step());
     float rate = static_cast<float>(schedule.at(step));

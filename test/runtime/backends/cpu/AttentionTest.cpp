@@ -102,7 +102,7 @@ TEST(Attention, Forward) {
   all.push_back({1, 200, 330, 3, 3, 16, true, 0.25, 150, 2.0});
   all.push_back({1, 300, 140, 1, 1, 8, true, 0.25, 65});
   for (const Case &c : all)
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(20);
       HostTensor q = random.floats(dtype, c.query(), -2, 2);
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
@@ -127,7 +127,7 @@ KernelCall gradCall(const Case &c, const HostTensor &q, const HostTensor &k, con
 
 TEST(Attention, Gradient) {
   for (const Case &c : cases())
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(21);
       HostTensor q = random.floats(dtype, c.query(), -2, 2), dout = random.floats(dtype, c.query());
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
@@ -177,7 +177,7 @@ TEST(Attention, Halves) {
   all.push_back({2, 150, 150, 4, 2, 16, true, 0.3, 40, 1.5});
   all.push_back({1, 131, 200, 3, 3, 24, true, 0.25, 7});
   for (const Case &c : all)
-    for (DType dtype : halfTypes) {
+    for (DType dtype : kHalfTypes) {
       Random random(23);
       HostTensor q = random.floats(dtype, c.query(), -2, 2), dout = random.floats(dtype, c.query());
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
@@ -249,7 +249,7 @@ TEST(Attention, Dropout) {
                  {},
                  {0, 0, 0, 0}});
   for (const DropoutCase &d : all)
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       const Case &c = d.shape;
       Random random(24);
       HostTensor q = random.floats(dtype, c.query(), -2, 2);
@@ -294,7 +294,7 @@ TEST(Attention, DropoutGradient) {
                         d.mesh};
     expectKernel(backward, expected, 1e-9);
     // f32 against f64, and 16 bits against f32.
-    for (DType half : halfTypes) {
+    for (DType half : kHalfTypes) {
       KernelCall narrow = backward;
       for (HostTensor &input : narrow.inputs)
         if (input.type.dtype == DType::F64)

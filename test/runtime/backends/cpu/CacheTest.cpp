@@ -69,7 +69,7 @@ TEST(Cache, Attention) {
         Case{1, 150, 8, 1, 130, {149, 20}}, Case{1, 9, 4, 2, 6, {0, 3, 8}, 3},
         Case{3, 7, 2, 1, 5, {2, 4}, 2, 0.5}, Case{70, 200, 2, 1, 16, {100, 7}, 33},
         Case{4, 6, 2, 2, 3, {-2, 5, 90}, 4}, Case{1, 9, 4, 2, 6, {0, 3, 8}, 0, 0.9}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(30);
       HostTensor q = random.floats(dtype, c.query(), -2, 2);
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
@@ -103,7 +103,7 @@ TEST(Cache, AttentionReadsNoFurther) {
 TEST(Cache, AttentionOnHalves) {
   for (const Case &c : {Case{1, 9, 4, 2, 6, {0, 3, 8}}, Case{3, 130, 2, 1, 40, {2, 120}},
                         Case{3, 130, 2, 1, 40, {2, 120}, 9, 1.5}})
-    for (DType dtype : halfTypes) {
+    for (DType dtype : kHalfTypes) {
       Random random(32);
       HostTensor q = random.floats(dtype, c.query(), -2, 2);
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());

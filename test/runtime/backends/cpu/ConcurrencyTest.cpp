@@ -49,7 +49,7 @@ TEST(Concurrency, OneKernelOnManyDevices) {
        {a, row, makeTensor(DType::F32, {150}, Values(150, 0.0)),
         makeTensor(DType::F32, {150}, Values(150, 1.0)), a},
        {a.type, row.type, row.type}}};
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     HostTensor x = random.floats(dtype, {150, 160}), y = random.floats(dtype, {160, 170});
     HostTensor z = random.floats(dtype, {12, 40, 50});
     calls.push_back(

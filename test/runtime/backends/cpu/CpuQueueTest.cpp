@@ -16,6 +16,7 @@
 #include <list>
 #include <stdexcept>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -25,7 +25,7 @@ Values logSumExp(const Values &logits, size_t rows) {
 
 TEST(CrossEntropy, ForwardAndGradient) {
   for (const Shape &shape : {Shape{1}, Shape{5, 7}, Shape{2, 3, 33}, Shape{31, 3001}, Shape{0, 3}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(80);
       Shape rowShape(shape.begin(), shape.end() - 1);
       size_t rows = static_cast<size_t>(count(rowShape)), width = static_cast<size_t>(shape.back());
@@ -59,7 +59,7 @@ TEST(CrossEntropy, ForwardAndGradient) {
 TEST(CrossEntropy, LabelSmoothing) {
   for (const Shape &shape : {Shape{4, 1}, Shape{5, 7}, Shape{2, 3, 33}, Shape{3, 2051}})
     for (double smoothing : {0.0, 0.1, 0.75})
-      for (DType dtype : floatTypes) {
+      for (DType dtype : kFloatTypes) {
         Random random(82);
         Shape rowShape(shape.begin(), shape.end() - 1);
         auto rows = static_cast<size_t>(count(rowShape)), width = static_cast<size_t>(shape.back());
@@ -95,7 +95,7 @@ TEST(CrossEntropy, LabelSmoothing) {
 }
 
 TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     HostTensor logits = makeTensor(dtype, {1, 2}, {2000, 2000});
     double lse = 2000 + std::log(2);
     expectKernel({"cross_entropy",

@@ -13,7 +13,7 @@
 namespace dtc::runtime::test {
 namespace {
 
-constexpr DType allTypes[] = {DType::F32, DType::F64, DType::I32, DType::Bool};
+constexpr DType kAllTypes[] = {DType::F32, DType::F64, DType::I32, DType::Bool};
 
 HostTensor randomTensor(Random &random, DType dtype, const Shape &shape) {
   if (dtype == DType::Bool)
@@ -50,7 +50,7 @@ RawBytes rawBytes(const HostTensor &tensor) {
 }
 
 TEST(DataMovement, Fill) {
-  for (DType dtype : allTypes)
+  for (DType dtype : kAllTypes)
     for (const Shape &shape : {Shape{}, Shape{3, 5}, Shape{70001}, Shape{0}}) {
       double value = dtype == DType::Bool ? 1 : dtype == DType::I32 ? -7 : 0.25;
       expectKernel({"fill", {}, {TensorType{dtype, shape}}, {{"value", value}}},
@@ -62,7 +62,7 @@ TEST(DataMovement, Fill) {
 }
 
 TEST(DataMovement, Constant) {
-  for (DType dtype : allTypes) {
+  for (DType dtype : kAllTypes) {
     Random random(30);
     HostTensor data = randomTensor(random, dtype, {5, 7});
     expectKernel({"constant", {}, {data.type}, {{"data", rawBytes(data)}}}, {valuesOf(data)}, 0);
@@ -70,7 +70,7 @@ TEST(DataMovement, Constant) {
 }
 
 TEST(DataMovement, Copy) {
-  for (DType dtype : allTypes)
+  for (DType dtype : kAllTypes)
     for (const Shape &shape : {Shape{2, 6}, Shape{100, 2002}}) {
       Random random(31);
       HostTensor x = randomTensor(random, dtype, shape);
@@ -86,7 +86,7 @@ TEST(DataMovement, Broadcast) {
   for (const Case &c : {Case{{2, 3, 5}, {1}}, Case{{2, 3, 5}, {0, 2}}, Case{{2, 3, 5}, {}},
                         Case{{2, 3, 5}, {0, 1, 2}}, Case{{301, 203}, {0}}, Case{{301, 203}, {1}},
                         Case{{3, 0}, {0}}, Case{{}, {}}})
-    for (DType dtype : allTypes) {
+    for (DType dtype : kAllTypes) {
       Random random(32);
       Shape shape;
       for (int64_t dim : c.dims)
@@ -137,7 +137,7 @@ TEST(DataMovement, SliceAndPad) {
        {Case{{5, 6, 7}, {1, 2, 3}, {3, 4, 2}}, Case{{5, 6, 7}, {0, 0, 0}, {5, 6, 7}},
         Case{{5, 6, 7}, {4, 0, 0}, {1, 6, 7}}, Case{{5, 6}, {5, 6}, {0, 0}}, Case{{}, {}, {}},
         Case{{400, 301}, {17, 1}, {380, 300}}})
-    for (DType dtype : allTypes) {
+    for (DType dtype : kAllTypes) {
       Random random(34);
       HostTensor whole = randomTensor(random, dtype, c.whole);
       auto shifted = [&](Shape index) {
@@ -159,7 +159,7 @@ TEST(DataMovement, SliceAndPad) {
 }
 
 TEST(DataMovement, Concat) {
-  for (DType dtype : allTypes)
+  for (DType dtype : kAllTypes)
     for (int64_t dim = 0; dim < 3; ++dim)
       for (const Shape &sizes : {Shape{2, 1, 4}, Shape{3}, Shape{0, 5}, Shape{40, 60}}) {
         Random random(35);

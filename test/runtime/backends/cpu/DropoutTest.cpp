@@ -14,22 +14,22 @@
 namespace dtc::runtime::test {
 namespace {
 
-constexpr DType allFloatTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
-constexpr int32_t seed = -77, iteration = 12, op = 9;
+constexpr DType kAllFloatTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
+constexpr int32_t kSeed = -77, kIteration = 12, kOp = 9;
 
 /// Of the element with that index in the whole tensor, as docs/kernels.md says it.
 bool keeps(double rate, int64_t element) {
   auto block = static_cast<uint64_t>(element) / 4;
   PhiloxCounter counter = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-                           static_cast<uint32_t>(iteration), 0};
-  PhiloxKey key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(op)};
+                           static_cast<uint32_t>(kIteration), 0};
+  PhiloxKey key = {static_cast<uint32_t>(kSeed), static_cast<uint32_t>(kOp)};
   return philox4x32(counter, key)[static_cast<size_t>(element % 4)] >=
          static_cast<uint64_t>(std::llround(rate * 0x1p32));
 }
 
 /// Of a step in which the loop over microbatches has run so often before.
 HostTensor key(int64_t repetition = 0) {
-  return makeTensor(DType::I32, {2}, {seed, static_cast<double>(iteration - repetition)});
+  return makeTensor(DType::I32, {2}, {kSeed, static_cast<double>(kIteration - repetition)});
 }
 
 HostTensor randomTensor(DType dtype, const Shape &shape) {
@@ -41,7 +41,8 @@ HostTensor randomTensor(DType dtype, const Shape &shape) {
 }
 
 AttributeMap attributes(double rate, const Shape &whole, std::vector<std::string> sharding) {
-  return {{"rate", rate}, {"op", int64_t{op}}, {"shape", whole}, {"sharding", std::move(sharding)}};
+  return {
+      {"rate", rate}, {"op", int64_t{kOp}}, {"shape", whole}, {"sharding", std::move(sharding)}};
 }
 
 /// x / (1 - rate), rounded as a kernel for the type does.
@@ -58,7 +59,7 @@ TEST(Dropout, KeepsWhatTheMaskKeepsOnEveryDevice) {
   // Rows over a, columns over b and the microbatches: 5 rows in blocks of 3, the last one short.
   const Shape whole{5, 24};
   for (double rate : {0.0, 0.1, 0.75})
-    for (DType dtype : allFloatTypes)
+    for (DType dtype : kAllFloatTypes)
       for (int64_t a = 0; a < 2; ++a)
         for (int64_t b = 0; b < 2; ++b)
           for (int64_t micro = 0; micro < 3; ++micro) {
@@ -91,7 +92,7 @@ TEST(Dropout, KeepsWhatTheMaskKeepsOnEveryDevice) {
 
 TEST(Dropout, DoesNotDependOnThreads) {
   for (const Shape &shape : {Shape{}, Shape{0}, Shape{1}, Shape{123, 457}})
-    for (DType dtype : allFloatTypes) {
+    for (DType dtype : kAllFloatTypes) {
       HostTensor x = randomTensor(dtype, shape);
       KernelCall call{"dropout",
                       {x, key()},
@@ -106,7 +107,7 @@ TEST(Dropout, DoesNotDependOnThreads) {
 }
 
 TEST(Dropout, WhatIsLeftOutIsZeroWhateverItWas) {
-  for (DType dtype : allFloatTypes) {
+  for (DType dtype : kAllFloatTypes) {
     HostTensor x(TensorType{dtype, {64}});
     for (int64_t i = 0; i < 64; ++i)
       setElement(x, i, i % 2 ? std::numeric_limits<double>::quiet_NaN() : -INFINITY);

@@ -79,7 +79,7 @@ void checkHalves(const std::string &equation, const Sizes &sizes, uint64_t seed)
   for (auto [letter, size] : sizes)
     if (terms.out.find(letter) == std::string::npos)
       additions *= static_cast<double>(size);
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     Random random(seed);
     HostTensor lhs = random.floats(dtype, shapeOf(terms.lhs, sizes));
     HostTensor rhs = random.floats(dtype, shapeOf(terms.rhs, sizes));
@@ -115,7 +115,7 @@ void checkEinsum(const std::string &equation, const Sizes &allSizes, uint64_t se
   for (auto [letter, size] : allSizes)
     if (equation.find(letter) != std::string::npos)
       sizes[letter] = size;
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     Random random(seed);
     HostTensor lhs = random.floats(dtype, shapeOf(terms.lhs, sizes));
     HostTensor rhs = random.floats(dtype, shapeOf(terms.rhs, sizes));

@@ -37,7 +37,7 @@ HostTensor otherValues(DType dtype) {
 }
 
 TEST(ElementTypes, UnaryOfEveryValue) {
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     HostTensor x = everyValue(dtype);
     for (const char *kernel : {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid",
                                "softplus", "relu", "silu"})
@@ -48,7 +48,7 @@ TEST(ElementTypes, UnaryOfEveryValue) {
 }
 
 TEST(ElementTypes, Gradients) {
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     HostTensor x = everyValue(dtype), dy = otherValues(dtype);
     for (const char *approximate : {"none", "tanh"})
       expectRounded(
@@ -58,7 +58,7 @@ TEST(ElementTypes, Gradients) {
 }
 
 TEST(ElementTypes, BinaryOfEveryValue) {
-  for (DType dtype : halfTypes)
+  for (DType dtype : kHalfTypes)
     for (const char *kernel : {"add", "sub", "mul", "div", "maximum", "minimum"}) {
       HostTensor a = everyValue(dtype), b = otherValues(dtype);
       expectRounded({kernel, {a, b}, {a.type}, {}, {}, {{0, 0}, {1, 0}}});
@@ -79,7 +79,7 @@ TEST(ElementTypes, BinaryThatRepeats) {
                                             {{3000, 2}, {0, 1}, {1}},
                                             {{1, 7, 1, 6}, {1, 2}, {0, 3}},
                                             {{0, 3}, {0, 1}, {1}}})
-    for (DType dtype : halfTypes) {
+    for (DType dtype : kHalfTypes) {
       Random random(8);
       auto operand = [&](const Shape &operandDims) {
         Shape shape;
@@ -95,7 +95,7 @@ TEST(ElementTypes, BinaryThatRepeats) {
 }
 
 TEST(ElementTypes, CompareAndSelect) {
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     HostTensor a = everyValue(dtype), b = otherValues(dtype);
     for (int i = 0; i < 65536; i += 3)
       b.as<uint16_t>()[i] = a.as<uint16_t>()[i];
@@ -144,7 +144,7 @@ TEST(ElementTypes, ConvertsEveryPair) {
 
 /// Values beside the points halfway between neighbours, which a detour over f32 would move there.
 TEST(ElementTypes, ConvertsDoublesAndIntegersInOneRounding) {
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     // The last place of 1 is worth 2^-7 in bf16 and 2^-10 in f16.
     double place = dtype == DType::BF16 ? 0x1p-7 : 0x1p-10;
     double tie = 1 + place / 2;
@@ -171,7 +171,7 @@ TEST(ElementTypes, Reduce) {
                                          {{4, 5}, {}},
                                          {{4, 0}, {1}},
                                          {{}, {}}})
-    for (DType dtype : halfTypes)
+    for (DType dtype : kHalfTypes)
       for (const char *kind : {"sum", "max", "min"})
         for (DType result : {dtype, DType::F32}) {
           Random random(11);
@@ -187,7 +187,7 @@ TEST(ElementTypes, Reduce) {
 /// 4096 times 1: from 256 on, a sum that is kept in bf16 would stay as it is.
 TEST(ElementTypes, SumsAreNotRoundedInBetween) {
   for (int64_t dim : {0, 1})
-    for (DType dtype : halfTypes)
+    for (DType dtype : kHalfTypes)
       for (DType result : {dtype, DType::F32}) {
         Shape shape = dim == 0 ? Shape{4096, 20} : Shape{20, 4096};
         HostTensor ones = makeTensor(dtype, shape, Values(4096 * 20, 1));
@@ -198,7 +198,7 @@ TEST(ElementTypes, SumsAreNotRoundedInBetween) {
 }
 
 TEST(ElementTypes, Softmax) {
-  for (DType dtype : halfTypes)
+  for (DType dtype : kHalfTypes)
     for (const Shape &shape : {Shape{5, 1}, Shape{300, 3}, Shape{37, 1025}, Shape{3, 5003},
                                Shape{0, 4}, Shape{70, 600}}) {
       Random random(12);
@@ -207,7 +207,7 @@ TEST(ElementTypes, Softmax) {
       expectRounded({"softmax_grad", {x, dy}, {x.type}, {}, {}, {{1, 0}}});
       expectRounded({"softmax_grad", {x, dy}, {x.type}, {{"scale", 0.3}}, {}, {{1, 0}}});
     }
-  for (DType dtype : halfTypes)
+  for (DType dtype : kHalfTypes)
     for (const Shape &shape :
          {Shape{1, 1}, Shape{2, 37, 37}, Shape{3, 5, 5003}, Shape{2, 70, 600}}) {
       Random random(13);
@@ -217,7 +217,7 @@ TEST(ElementTypes, Softmax) {
 }
 
 TEST(ElementTypes, CrossEntropy) {
-  for (DType dtype : halfTypes)
+  for (DType dtype : kHalfTypes)
     for (const Shape &shape : {Shape{5, 1}, Shape{300, 3}, Shape{37, 1025}, Shape{2, 3, 5003},
                                Shape{0, 4}, Shape{70, 600}})
       for (double smoothing : {0.0, 0.1}) {
@@ -235,7 +235,7 @@ TEST(ElementTypes, CrossEntropy) {
 }
 
 TEST(ElementTypes, Norms) {
-  for (DType dtype : halfTypes)
+  for (DType dtype : kHalfTypes)
     for (const Shape &shape : {Shape{5, 1}, Shape{600, 3}, Shape{37, 1025}, Shape{3, 5003},
                                Shape{0, 4}, Shape{70, 600}}) {
       Random random(13);
@@ -254,7 +254,7 @@ TEST(ElementTypes, Norms) {
 }
 
 TEST(ElementTypes, Rotary) {
-  for (DType dtype : halfTypes)
+  for (DType dtype : kHalfTypes)
     for (const Shape &shape : {Shape{2, 300, 3, 8}, Shape{1, 5, 40, 64}, Shape{1, 2, 1, 2050}}) {
       Random random(14);
       HostTensor x = random.floats(dtype, shape);
@@ -265,7 +265,7 @@ TEST(ElementTypes, Rotary) {
 }
 
 TEST(ElementTypes, Indexing) {
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     Random random(15);
     HostTensor ids = random.integers(DType::I32, {50, 40}, -1, 7);
     HostTensor table = random.floats(dtype, {7, 33}), dy = random.floats(dtype, {50, 40, 33});
@@ -279,7 +279,7 @@ TEST(ElementTypes, Indexing) {
 
 /// The bits are moved as they are, those of a NaN too.
 TEST(ElementTypes, DataMovement) {
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     HostTensor x = everyValue(dtype);
     auto bitsAfter = [&](const KernelCall &call) { return call.run(2)[0]; };
     TensorType square = x.type, flat{dtype, {65536}}, wider{dtype, {258, 300}};
@@ -312,7 +312,7 @@ TEST(ElementTypes, DataMovement) {
 TEST(ElementTypes, Sharding) {
   double infinity = std::numeric_limits<double>::infinity();
   using Axes = std::vector<std::string>;
-  for (DType dtype : halfTypes) {
+  for (DType dtype : kHalfTypes) {
     HostTensor x = makeTensor(dtype, {5}, {1, 2, 3, 4, 5});
     std::vector<AxisPosition> mesh = {{"dp", 2, 1, false}};
     AttributeMap slice = {{"dim", int64_t{0}}, {"axes", Axes{"dp"}}};

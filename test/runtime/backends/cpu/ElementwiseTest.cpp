@@ -45,7 +45,7 @@ std::vector<UnaryCase> unaryCases() {
 
 TEST(Elementwise, Unary) {
   for (const UnaryCase &unary : unaryCases())
-    for (DType dtype : floatTypes)
+    for (DType dtype : kFloatTypes)
       for (const Shape &shape : {Shape{}, Shape{1}, Shape{3, 5, 7}, Shape{70001}, Shape{0, 4}}) {
         Random random(1);
         HostTensor x = random.floats(dtype, shape, unary.low, unary.high);
@@ -62,7 +62,7 @@ TEST(Elementwise, UnaryGradients) {
                                   {"gelu_grad", geluNone, -6, 6, {{"approximate", "none"}}},
                                   {"silu_grad", silu, -6, 6}};
   for (const UnaryCase &unary : cases)
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(2);
       HostTensor x = random.floats(dtype, {70, 301}, -6, 6);
       HostTensor dy = random.floats(dtype, {70, 301});
@@ -76,7 +76,7 @@ TEST(Elementwise, UnaryGradients) {
 
 TEST(Elementwise, UnarySpecialValues) {
   double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     auto run = [&](const std::string &kernel, const Values &x, const Values &expected) {
       Shape shape{static_cast<int64_t>(x.size())};
       expectKernel({kernel, {makeTensor(dtype, shape, x)}, {TensorType{dtype, shape}}}, {expected});
@@ -186,7 +186,7 @@ TEST(Elementwise, Binary) {
 
 TEST(Elementwise, BinarySpecialValues) {
   double nan = std::nan("");
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     HostTensor lhs = makeTensor(dtype, {3}, {nan, 1, 1}), rhs = makeTensor(dtype, {3}, {1, nan, 2});
     expectKernel({"maximum", {lhs, rhs}, {lhs.type}}, {{nan, nan, 2}});
     expectKernel({"minimum", {lhs, rhs}, {lhs.type}}, {{nan, nan, 1}});
@@ -221,7 +221,7 @@ TEST(Elementwise, Compare) {
 }
 
 TEST(Elementwise, Select) {
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     Random random(5);
     HostTensor condition = random.integers(DType::Bool, {57, 601}, 0, 1);
     HostTensor a = random.floats(dtype, {57, 601}), b = random.floats(dtype, {57, 601});

@@ -26,8 +26,8 @@ struct Case {
   Shape ids;
   int64_t size, width;
 };
-const Case cases[] = {{{}, 5, 3},        {{7}, 5, 3}, {{2, 3}, 4, 1},     {{0}, 4, 2},
-                      {{2, 90}, 7, 301}, {{9}, 0, 2}, {{300, 5}, 801, 9}, {{3}, 2, 0}};
+const Case kCases[] = {{{}, 5, 3},        {{7}, 5, 3}, {{2, 3}, 4, 1},     {{0}, 4, 2},
+                       {{2, 90}, 7, 301}, {{9}, 0, 2}, {{300, 5}, 801, 9}, {{3}, 2, 0}};
 
 Shape withDim(Shape shape, int64_t dim) {
   shape.push_back(dim);
@@ -44,8 +44,8 @@ void forIds(const HostTensor &ids, int64_t size,
 }
 
 TEST(Indexing, Embedding) {
-  for (const Case &c : cases)
-    for (DType dtype : floatTypes) {
+  for (const Case &c : kCases)
+    for (DType dtype : kFloatTypes) {
       Random random(60);
       HostTensor ids = someIds(random, c.ids, c.size);
       HostTensor table = random.floats(dtype, {c.size, c.width});
@@ -65,8 +65,8 @@ TEST(Indexing, Embedding) {
 }
 
 TEST(Indexing, Pick) {
-  for (const Case &c : cases)
-    for (DType dtype : floatTypes) {
+  for (const Case &c : kCases)
+    for (DType dtype : kFloatTypes) {
       Random random(61);
       HostTensor ids = someIds(random, c.ids, c.size);
       HostTensor x = random.floats(dtype, withDim(c.ids, c.size));

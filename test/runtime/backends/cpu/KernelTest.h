@@ -35,8 +35,8 @@ bool backendUnderTestRoundsOnce(const std::string &kernel);
 using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;
 
-inline constexpr DType floatTypes[] = {DType::F32, DType::F64};
-inline constexpr DType halfTypes[] = {DType::BF16, DType::F16};
+inline constexpr DType kFloatTypes[] = {DType::F32, DType::F64};
+inline constexpr DType kHalfTypes[] = {DType::BF16, DType::F16};
 inline bool is16Bits(DType dtype) { return isFloat(dtype) && byteWidth(dtype) == 2; }
 
 /// Expects equal types and elements; any two NaN are equal. `how` begins messages.

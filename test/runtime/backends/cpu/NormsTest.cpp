@@ -11,7 +11,7 @@
 namespace dtc::runtime::test {
 namespace {
 
-constexpr double eps = 1e-3;
+constexpr double kEps = 1e-3;
 
 struct LayerNormResult {
   Values y, mean, rstd;
@@ -27,7 +27,7 @@ LayerNormResult layerNorm(const Values &x, const Values &gamma, const Values &be
       squares += x[row + i] * x[row + i];
     }
     double n = static_cast<double>(width), mean = sum / n;
-    double rstd = 1 / std::sqrt(squares / n - mean * mean + eps);
+    double rstd = 1 / std::sqrt(squares / n - mean * mean + kEps);
     result.mean.push_back(mean);
     result.rstd.push_back(rstd);
     for (size_t i = 0; i < width; ++i)
@@ -43,7 +43,7 @@ LayerNormResult rmsNorm(const Values &x, const Values &gamma) {
     double squares = 0;
     for (size_t i = 0; i < width; ++i)
       squares += x[row + i] * x[row + i];
-    double rstd = 1 / std::sqrt(squares / static_cast<double>(width) + eps);
+    double rstd = 1 / std::sqrt(squares / static_cast<double>(width) + kEps);
     result.rstd.push_back(rstd);
     for (size_t i = 0; i < width; ++i)
       result.y[row + i] = x[row + i] * rstd * gamma[i];
@@ -55,21 +55,21 @@ Shape rowsOf(const Shape &shape) { return Shape(shape.begin(), shape.end() - 1);
 
 TEST(Norms, LayerNorm) {
   for (const Shape &shape : {Shape{1}, Shape{9}, Shape{3, 7}, Shape{2, 45, 769}, Shape{0, 4}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(90);
       HostTensor x = random.floats(dtype, shape, -2, 3);
       HostTensor gamma = random.floats(dtype, {shape.back()}),
                  beta = random.floats(dtype, {shape.back()});
       LayerNormResult expected = layerNorm(valuesOf(x), valuesOf(gamma), valuesOf(beta));
       TensorType rows{dtype, rowsOf(shape)};
-      expectKernel({"layer_norm", {x, gamma, beta}, {x.type, rows, rows}, {{"eps", eps}}},
+      expectKernel({"layer_norm", {x, gamma, beta}, {x.type, rows, rows}, {{"eps", kEps}}},
                    {expected.y, expected.mean, expected.rstd}, 5e-15);
     }
 }
 
 TEST(Norms, LayerNormGradient) {
   for (const Shape &shape : {Shape{5}, Shape{3, 7}, Shape{4, 2, 33}, Shape{0, 4}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(91);
       HostTensor x = random.floats(dtype, shape, -2, 3), dy = random.floats(dtype, shape);
       HostTensor gamma = random.floats(dtype, {shape.back()});
@@ -91,20 +91,20 @@ TEST(Norms, LayerNormGradient) {
 
 TEST(Norms, RmsNorm) {
   for (const Shape &shape : {Shape{1}, Shape{9}, Shape{3, 7}, Shape{2, 45, 769}, Shape{0, 4}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(92);
       HostTensor x = random.floats(dtype, shape, -2, 3),
                  gamma = random.floats(dtype, {shape.back()});
       LayerNormResult expected = rmsNorm(valuesOf(x), valuesOf(gamma));
       expectKernel(
-          {"rms_norm", {x, gamma}, {x.type, TensorType{dtype, rowsOf(shape)}}, {{"eps", eps}}},
+          {"rms_norm", {x, gamma}, {x.type, TensorType{dtype, rowsOf(shape)}}, {{"eps", kEps}}},
           {expected.y, expected.rstd}, 2e-15);
     }
 }
 
 TEST(Norms, RmsNormGradient) {
   for (const Shape &shape : {Shape{5}, Shape{3, 7}, Shape{4, 2, 33}, Shape{0, 4}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(93);
       HostTensor x = random.floats(dtype, shape, -2, 3), dy = random.floats(dtype, shape);
       HostTensor gamma = random.floats(dtype, {shape.back()});

@@ -14,8 +14,8 @@ namespace {
 HostTensor scalar(DType dtype, double value) { return makeTensor(dtype, {}, {value}); }
 HostTensor flag(bool value) { return makeTensor(DType::Bool, {}, {value ? 1.0 : 0.0}); }
 
-constexpr double b1 = 0.9, b2 = 0.95, eps = 1e-6, weightDecay = 0.1, momentum = 0.8;
-const Shape shapes[] = {{}, {7}, {101, 701}, {0}};
+constexpr double kB1 = 0.9, kB2 = 0.95, kEps = 1e-6, kWeightDecay = 0.1, kMomentum = 0.8;
+const Shape kShapes[] = {{}, {7}, {101, 701}, {0}};
 
 /// The operands of one step.
 struct Step {
@@ -33,7 +33,7 @@ struct Step {
         kernel,
         {p, g, m, v, scalar(dtype, lr), scalar(dtype, number), scalar(dtype, scale), flag(apply)},
         {p.type, p.type, p.type},
-        {{"beta1", b1}, {"beta2", b2}, {"eps", eps}, {"weight_decay", weightDecay}},
+        {{"beta1", kB1}, {"beta2", kB2}, {"eps", kEps}, {"weight_decay", kWeightDecay}},
         {},
         {{0, 0}, {2, 1}, {3, 2}}};
   }
@@ -53,72 +53,72 @@ struct Step {
   double lr = 0.125, scale = 0.5;
 };
 
-const AttributeMap sgdAttributes{{"momentum", momentum}, {"weight_decay", weightDecay}};
-const AttributeMap lionAttributes{{"beta1", b1}, {"beta2", b2}, {"weight_decay", weightDecay}};
+const AttributeMap kSgdAttributes{{"momentum", kMomentum}, {"weight_decay", kWeightDecay}};
+const AttributeMap kLionAttributes{{"beta1", kB1}, {"beta2", kB2}, {"weight_decay", kWeightDecay}};
 
 TEST(Optimizer, AdamWAndAdam) {
-  for (const Shape &shape : shapes)
+  for (const Shape &shape : kShapes)
     for (double number : {1.0, 2.0, 1000.0})
       for (bool decoupled : {true, false})
-        for (DType dtype : floatTypes) {
+        for (DType dtype : kFloatTypes) {
           Step step(dtype, shape, 110);
           Values ps = valuesOf(step.p), gs = valuesOf(step.g);
           Values ms = valuesOf(step.m), vs = valuesOf(step.v);
           for (size_t i = 0; i < ps.size(); ++i) {
-            double gradient = gs[i] * step.scale + (decoupled ? 0 : weightDecay * ps[i]);
-            ms[i] = b1 * ms[i] + (1 - b1) * gradient;
-            vs[i] = b2 * vs[i] + (1 - b2) * gradient * gradient;
-            double mHat = ms[i] / (1 - std::pow(b1, number));
-            double vHat = vs[i] / (1 - std::pow(b2, number));
+            double gradient = gs[i] * step.scale + (decoupled ? 0 : kWeightDecay * ps[i]);
+            ms[i] = kB1 * ms[i] + (1 - kB1) * gradient;
+            vs[i] = kB2 * vs[i] + (1 - kB2) * gradient * gradient;
+            double mHat = ms[i] / (1 - std::pow(kB1, number));
+            double vHat = vs[i] / (1 - std::pow(kB2, number));
             if (decoupled)
-              ps[i] -= step.lr * weightDecay * ps[i];
-            ps[i] -= step.lr * mHat / (std::sqrt(vHat) + eps);
+              ps[i] -= step.lr * kWeightDecay * ps[i];
+            ps[i] -= step.lr * mHat / (std::sqrt(vHat) + kEps);
           }
           expectKernel(step.adam(decoupled ? "adamw" : "adam", number), {ps, ms, vs}, 1e-15);
         }
 }
 
 TEST(Optimizer, Sgd) {
-  for (const Shape &shape : shapes)
-    for (DType dtype : floatTypes) {
+  for (const Shape &shape : kShapes)
+    for (DType dtype : kFloatTypes) {
       Step step(dtype, shape, 111);
       Values ps = valuesOf(step.p), gs = valuesOf(step.g), ms = valuesOf(step.m);
       for (size_t i = 0; i < ps.size(); ++i) {
-        ms[i] = momentum * ms[i] + (gs[i] * step.scale + weightDecay * ps[i]);
+        ms[i] = kMomentum * ms[i] + (gs[i] * step.scale + kWeightDecay * ps[i]);
         ps[i] -= step.lr * ms[i];
       }
-      expectKernel(step.oneMoment("sgd", sgdAttributes), {ps, ms}, 1e-15);
+      expectKernel(step.oneMoment("sgd", kSgdAttributes), {ps, ms}, 1e-15);
     }
 }
 
 TEST(Optimizer, Lion) {
-  for (const Shape &shape : shapes)
-    for (DType dtype : floatTypes) {
+  for (const Shape &shape : kShapes)
+    for (DType dtype : kFloatTypes) {
       Step step(dtype, shape, 112);
       Values ps = valuesOf(step.p), gs = valuesOf(step.g), ms = valuesOf(step.m);
       for (size_t i = 0; i < ps.size(); ++i) {
-        double gradient = gs[i] * step.scale, direction = b1 * ms[i] + (1 - b1) * gradient;
-        ps[i] -= step.lr * ((direction > 0 ? 1 : -1) + weightDecay * ps[i]);
-        ms[i] = b2 * ms[i] + (1 - b2) * gradient;
+        double gradient = gs[i] * step.scale, direction = kB1 * ms[i] + (1 - kB1) * gradient;
+        ps[i] -= step.lr * ((direction > 0 ? 1 : -1) + kWeightDecay * ps[i]);
+        ms[i] = kB2 * ms[i] + (1 - kB2) * gradient;
       }
-      expectKernel(step.oneMoment("lion", lionAttributes), {ps, ms}, 1e-15);
+      expectKernel(step.oneMoment("lion", kLionAttributes), {ps, ms}, 1e-15);
     }
 }
 
 TEST(Optimizer, LionTakesZeroForTheSignOfZero) {
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     Step step(dtype, {3}, 0);
     step.p = makeTensor(dtype, {3}, {4, 4, 4});
     step.g = makeTensor(dtype, {3}, {0, -0.0, NAN});
     step.m = makeTensor(dtype, {3}, {0, 0, 0});
-    expectKernel(step.oneMoment("lion", {{"beta1", b1}, {"beta2", b2}, {"weight_decay", 0.0}}),
+    expectKernel(step.oneMoment("lion", {{"beta1", kB1}, {"beta2", kB2}, {"weight_decay", 0.0}}),
                  {{4, 4, NAN}, {0, 0, NAN}});
   }
 }
 
 TEST(Optimizer, AStepThatIsNotAppliedKeepsEveryBit) {
-  for (const Shape &shape : shapes)
-    for (DType dtype : floatTypes) {
+  for (const Shape &shape : kShapes)
+    for (DType dtype : kFloatTypes) {
       Step step(dtype, shape, 113);
       // What arithmetic would not give back: a gradient that spoils all, a signed zero and a NaN.
       Values gs(valuesOf(step.g).size(), INFINITY), ps = valuesOf(step.p);
@@ -129,8 +129,8 @@ TEST(Optimizer, AStepThatIsNotAppliedKeepsEveryBit) {
       step.g = makeTensor(dtype, shape, gs);
       step.p = makeTensor(dtype, shape, ps);
       for (const KernelCall &call : {step.adam("adamw", 3, false), step.adam("adam", 3, false),
-                                     step.oneMoment("sgd", sgdAttributes, false),
-                                     step.oneMoment("lion", lionAttributes, false)}) {
+                                     step.oneMoment("sgd", kSgdAttributes, false),
+                                     step.oneMoment("lion", kLionAttributes, false)}) {
         std::vector<std::vector<std::pair<size_t, size_t>>> ways{{}, call.inPlace};
         for (const auto &pair : call.inPlace)
           ways.push_back({pair});
@@ -175,13 +175,13 @@ TEST(Optimizer, Refuses) {
                 "attribute 'beta2' is missing");
   expectRefused({"sgd", {p, p, p, s, s, b}, {p, p}, {{"momentum", 0.9}}, {}},
                 "attribute 'weight_decay' is missing");
-  expectRefused({"sgd", {p, p, p, s, p, b}, {p, p}, sgdAttributes, {}},
+  expectRefused({"sgd", {p, p, p, s, p, b}, {p, p}, kSgdAttributes, {}},
                 "input 4 is f32[4], expected f32[]");
-  expectRefused({"sgd", {p, p, p, s, s, s}, {p, p}, sgdAttributes, {}},
+  expectRefused({"sgd", {p, p, p, s, s, s}, {p, p}, kSgdAttributes, {}},
                 "input 5 is f32[], expected bool[]");
-  expectRefused({"lion", {p, p, p, s, s, b}, {p, p}, sgdAttributes, {}},
+  expectRefused({"lion", {p, p, p, s, s, b}, {p, p}, kSgdAttributes, {}},
                 "attribute 'beta1' is missing");
-  AttributeMap lion = lionAttributes;
+  AttributeMap lion = kLionAttributes;
   lion["beta1"] = -1.0;
   expectRefused({"lion", {p, p, p, s, s, b}, {p, p}, lion, {}},
                 "attribute 'beta1' is -1, expected a number from 0 to 1");

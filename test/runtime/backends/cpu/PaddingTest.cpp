@@ -12,8 +12,8 @@ namespace dtc::runtime::test {
 namespace {
 
 using Axes = std::vector<std::string>;
-constexpr DType allTypes[] = {DType::F32, DType::F64, DType::I32, DType::Bool};
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr DType kAllTypes[] = {DType::F32, DType::F64, DType::I32, DType::Bool};
+constexpr double kInfinity = std::numeric_limits<double>::kInfinity();
 
 /// dp=2 and tp=2 at these coordinates.
 std::vector<AxisPosition> mesh(int64_t dp = 0, int64_t tp = 0) {
@@ -73,7 +73,7 @@ struct RandomCase {
     for (int64_t d = 0, rank = 1 + draw(2); d < rank; ++d)
       shape.push_back(draw(11));
     dim = static_cast<size_t>(draw(static_cast<int64_t>(shape.size()) - 1));
-    dtype = allTypes[draw(3)];
+    dtype = kAllTypes[draw(3)];
     block = blockOf(position, axes, shape[dim]);
     local = shape;
     local[dim] = static_cast<int64_t>(block.size());
@@ -182,11 +182,11 @@ TEST(Padding, MaskPadding) {
     expectKernel(mask(x, 1, {"tp"}, 4, value, mesh(1, 1)), {Values(12, 1)}, 0);
     expectKernel(mask(x, 1, {"tp", "dp"}, 5, value, mesh(1, 1)), {Values(12, p)}, 0);
   };
-  for (DType dtype : allTypes)
+  for (DType dtype : kAllTypes)
     check(dtype, "zero", 0);
-  for (DType dtype : floatTypes) {
-    check(dtype, "lowest", -infinity);
-    check(dtype, "highest", infinity);
+  for (DType dtype : kFloatTypes) {
+    check(dtype, "lowest", -kInfinity);
+    check(dtype, "highest", kInfinity);
   }
   check(DType::I32, "lowest", least);
   check(DType::I32, "highest", greatest);
@@ -194,7 +194,7 @@ TEST(Padding, MaskPadding) {
 
 TEST(Padding, MaskPaddingReplacesNaN) {
   double nan = std::numeric_limits<double>::quiet_NaN();
-  for (DType dtype : floatTypes)
+  for (DType dtype : kFloatTypes)
     expectKernel(mask(makeTensor(dtype, {2}, {5, nan}), 0, {"dp"}, 3, "zero", mesh(1)), {{5, 0}},
                  0);
 }

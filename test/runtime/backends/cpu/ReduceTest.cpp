@@ -13,7 +13,7 @@
 namespace dtc::runtime::test {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::kInfinity();
 
 Shape keptShape(const Shape &shape, const Shape &dims) {
   Shape kept;
@@ -25,7 +25,7 @@ Shape keptShape(const Shape &shape, const Shape &dims) {
 
 Values reference(const std::string &kind, const HostTensor &x, const Shape &dims) {
   const Shape &shape = x.type.shape;
-  double identity = kind == "sum" ? 0 : kind == "max" ? -infinity : infinity;
+  double identity = kind == "sum" ? 0 : kind == "max" ? -kInfinity : kInfinity;
   Values result(static_cast<size_t>(count(keptShape(shape, dims))), identity), in = valuesOf(x);
   for (size_t linear = 0; linear < in.size(); ++linear) {
     int64_t rest = static_cast<int64_t>(linear), position = 0, scale = 1;
@@ -70,7 +70,7 @@ TEST(Reduce, AllKinds) {
                         Case{{4, 0}, {1}},
                         Case{{0}, {0}}})
     for (const char *kind : {"sum", "max", "min"})
-      for (DType dtype : floatTypes) {
+      for (DType dtype : kFloatTypes) {
         Random random(40);
         HostTensor x = random.floats(dtype, c.shape);
         expectKernel({"reduce",
@@ -83,7 +83,7 @@ TEST(Reduce, AllKinds) {
 
 TEST(Reduce, ExtremesKeepNaN) {
   double nan = std::nan("");
-  for (DType dtype : floatTypes)
+  for (DType dtype : kFloatTypes)
     for (const char *kind : {"max", "min"})
       for (size_t position : {0, 3, 40}) {
         Values values(41, 1.0);

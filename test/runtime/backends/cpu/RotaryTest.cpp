@@ -36,7 +36,7 @@ TEST(Rotary, BothDirections) {
   for (const Shape &shape : {Shape{2, 5, 3, 4}, Shape{1, 1, 1, 2}, Shape{2, 70, 4, 64},
                              Shape{1, 9, 2, 6}, Shape{0, 5, 3, 4}, Shape{2, 3, 1, 0}})
     for (bool inverse : {false, true})
-      for (DType dtype : floatTypes) {
+      for (DType dtype : kFloatTypes) {
         Random random(100);
         HostTensor x = random.floats(dtype, shape);
         expectKernel(
@@ -62,7 +62,7 @@ TEST(Rotary, Frequencies) {
        {Case{{2, 5, 3, 8}, {1, 0.3, 0.02, 0}, 1}, Case{{2, 5, 3, 8}, {1, 0.3, 0.02}, 1.25},
         Case{{1, 70, 2, 64}, {0.7, 0.01, 0.3, 1.5, 2, 3, 4, 5}, 0.5}, Case{{3, 4, 1, 6}, {0.9}, 1}})
     for (bool inverse : {false, true})
-      for (DType dtype : floatTypes) {
+      for (DType dtype : kFloatTypes) {
         Random random(102);
         HostTensor x = random.floats(dtype, c.shape);
         Values in = valuesOf(x), out = in;
@@ -89,7 +89,7 @@ TEST(Rotary, Frequencies) {
                      dtype == DType::F32 ? 1e-15 : 1e-13);
       }
   Random random(103);
-  for (DType dtype : halfTypes)
+  for (DType dtype : kHalfTypes)
     expectRounded({"rotary",
                    {random.floats(dtype, {2, 9, 3, 10})},
                    {TensorType{dtype, {2, 9, 3, 10}}},

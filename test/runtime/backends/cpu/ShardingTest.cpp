@@ -82,7 +82,7 @@ TEST(Sharding, ShardOffset) {
 }
 
 TEST(Sharding, Accumulate) {
-  for (DType dtype : floatTypes)
+  for (DType dtype : kFloatTypes)
     for (int64_t micro : {0, 1}) {
       Random random(51);
       HostTensor x = random.floats(dtype, {90, 501}), before = random.floats(dtype, {90, 501});

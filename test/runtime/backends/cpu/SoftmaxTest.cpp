@@ -27,7 +27,7 @@ Values reference(const Values &x, size_t width) {
 TEST(Softmax, Forward) {
   for (const Shape &shape :
        {Shape{1}, Shape{3, 7}, Shape{2, 3, 100}, Shape{40, 2003}, Shape{0, 3}, Shape{3, 0}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(70);
       HostTensor x = random.floats(dtype, shape, -10, 10);
       size_t width = std::max<size_t>(1, static_cast<size_t>(shape.back()));
@@ -53,7 +53,7 @@ Values causalReference(const Values &x, size_t rows, size_t width, double scale)
 TEST(Softmax, Causal) {
   for (const Shape &shape :
        {Shape{1, 1}, Shape{3, 3}, Shape{2, 3, 7}, Shape{2, 2, 40, 40}, Shape{300, 301}})
-    for (DType dtype : floatTypes)
+    for (DType dtype : kFloatTypes)
       for (double scale : {1.0, 0.125, -2.0}) {
         Random random(73);
         HostTensor x = random.floats(dtype, shape, -10, 10);
@@ -69,7 +69,7 @@ TEST(Softmax, Causal) {
 TEST(Softmax, WhatIsMaskedDoesNotMatter) {
   double nan = std::numeric_limits<double>::quiet_NaN(),
          inf = std::numeric_limits<double>::infinity();
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     HostTensor x = makeTensor(dtype, {3, 3}, {5, nan, inf, 1, 1, 1e30, 2, 2, 2});
     expectKernel({"softmax", {x}, {x.type}, {{"causal", true}}, {}, {{0, 0}}},
                  {{1, 0, 0, 0.5, 0.5, 0, 1. / 3, 1. / 3, 1. / 3}});
@@ -77,7 +77,7 @@ TEST(Softmax, WhatIsMaskedDoesNotMatter) {
 }
 
 TEST(Softmax, Scaled) {
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     Random random(74);
     HostTensor x = random.floats(dtype, {5, 100}, -10, 10);
     Values scaled = valuesOf(x);
@@ -89,7 +89,7 @@ TEST(Softmax, Scaled) {
 }
 
 TEST(Softmax, LargeInputsDoNotOverflow) {
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     HostTensor x = makeTensor(dtype, {3}, {1e4, 1e4, -1e4});
     expectKernel({"softmax", {x}, {x.type}}, {{0.5, 0.5, 0}});
   }
@@ -97,7 +97,7 @@ TEST(Softmax, LargeInputsDoNotOverflow) {
 
 TEST(Softmax, Gradient) {
   for (const Shape &shape : {Shape{1}, Shape{3, 7}, Shape{2, 2, 19}})
-    for (DType dtype : floatTypes) {
+    for (DType dtype : kFloatTypes) {
       Random random(71);
       Values x = valuesOf(random.floats(DType::F64, shape, -3, 3));
       HostTensor dy = random.floats(dtype, shape);
@@ -111,7 +111,7 @@ TEST(Softmax, Gradient) {
 }
 
 TEST(Softmax, GradientOfCausal) {
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     Random random(75);
     Shape shape{2, 4, 6};
     Values x = valuesOf(random.floats(DType::F64, shape, -3, 3));
@@ -125,7 +125,7 @@ TEST(Softmax, GradientOfCausal) {
 }
 
 TEST(Softmax, LargeGradient) {
-  for (DType dtype : floatTypes) {
+  for (DType dtype : kFloatTypes) {
     Random random(72);
     HostTensor y = random.floats(dtype, {60, 1501}, 0, 0.01), dy = random.floats(dtype, {60, 1501});
     Values ys = valuesOf(y), dys = valuesOf(dy), expected(ys.size());

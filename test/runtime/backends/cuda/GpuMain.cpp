@@ -15,7 +15,7 @@
 
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
-  dtc::runtime::Expected<int> gpus = dtc::runtime::countGpus();
+  dtc::Expected<int> gpus = dtc::runtime::countGpus();
   if (!gpus && !testing::GTEST_FLAG(list_tests)) {
     std::printf("skipped: %s\n", gpus.error().message.c_str());
     return 77;

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+using namespace dtc;
 using namespace dtc::runtime;
 
 TEST(CudaKernelList, IsThatOfThePlans) {

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::cuda;
 using namespace dtc::runtime::testing;

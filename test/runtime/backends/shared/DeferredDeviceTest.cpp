@@ -18,6 +18,7 @@
 #include <future>
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <new>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
@@ -37,7 +38,7 @@ TEST(Allocation, CollectivesAllocateNothing) {
     (void)end->openGroup({"a"});
   auto sources = std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{2, 3, 1, 0});
   for (int64_t size : {4, 4000})
-    for (CollectiveKind kind : allCollectiveKinds) {
+    for (CollectiveKind kind : kAllCollectiveKinds) {
       CollectiveSpec spec = makeSpec(kind, {DType::F32, {size, 4}}, 0, 0);
       spec.members = 4;
       spec.sources = sources;

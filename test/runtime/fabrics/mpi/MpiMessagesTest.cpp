@@ -23,6 +23,7 @@
 #include <numeric>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
@@ -132,7 +133,7 @@ TEST(MpiMessages, CollectivesHaveTheBitsOfTheLocalFabric) {
   for (int64_t rank = 0; rank < count; ++rank)
     sources->push_back((rank + 1) % count);
   for (int64_t size : {1, 100, 9000})
-    for (CollectiveKind kind : allCollectiveKinds)
+    for (CollectiveKind kind : kAllCollectiveKinds)
       for (int64_t dim : {0, 1}) {
         CollectiveSpec spec = makeSpec(kind, {DType::F32, {2 * count, size * count}}, dim, 1 - dim);
         if (kind != CollectiveKind::AllToAll)

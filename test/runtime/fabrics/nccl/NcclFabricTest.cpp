@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 namespace standin = dtc::standin;

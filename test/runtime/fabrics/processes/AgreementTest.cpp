@@ -13,6 +13,7 @@
 #include <future>
 #include <gtest/gtest.h>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 using namespace std::chrono_literals;

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <thread>
 
+using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 

@@ -14,7 +14,7 @@
 #include "support/Float16.h"
 
 struct __nv_bfloat16 {
-  dtc::runtime::BFloat16 value;
+  dtc::BFloat16 value;
 
   __nv_bfloat16() = default;
   __nv_bfloat16(float number) : value(number) {}

@@ -14,7 +14,7 @@
 #include "support/Float16.h"
 
 struct __half {
-  dtc::runtime::Float16 value;
+  dtc::Float16 value;
 
   __half() = default;
   __half(float number) : value(number) {}
