@@ -35,12 +35,12 @@ template <typename F> struct Arrays {
 
 /// The rows of a block from their scores to their weights.
 template <typename W>
-void weigh(const AttentionShape &shape, const AttentionBlock &block,
+void weigh(const AttentionShape &shape, const VisibleKeys &visibleKeys, const AttentionBlock &block,
            const AttentionDropout &dropout, W *scores, W *lse) {
   simd([=] {
     for (int64_t i = 0; i < block.rows; ++i) {
       W *row = scores + i * block.keys;
-      SeenKeys seen(shape, block, i);
+      KeyRange seen = seenByRow(visibleKeys, block, i);
       W *visible = row + seen.begin;
       if (shape.softcap != 0)
         capScores(shape.softcap, visible, seen.count());
@@ -85,10 +85,11 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall cal
       if (positions)
         shape.earlier = positions[task / shape.kvHeads];
       int64_t key = keyOffset(shape, task), stride = shape.queryStride();
-      int64_t seen = shape.visible(shape.queries - 1);
+      VisibleKeys visible(shape);
+      int64_t seen = visible.ofRows(0, shape.queries).end;
       auto ks = loadRows(k + key, shape.keyStride(), seen, headSize, arrays.k);
       auto vs = loadRows(v + key, shape.keyStride(), seen, headSize, arrays.v);
-      forBlocks(shape, task, [=, &shape](const AttentionBlock &block) {
+      forBlocks(shape, visible, task, [=, &shape, &visible](const AttentionBlock &block) {
         F *to = out + block.query;
         W *blockLse = lse ? lse + block.lse : arrays.lse;
         if (block.keys == 0) {
@@ -99,7 +100,7 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall cal
         auto qs = loadRows(q + block.query, stride, block.rows, headSize, arrays.q);
         auto wide = rowsToStore(to, stride, headSize, arrays.out);
         multiplyScores(shape, block, static_cast<W>(shape.scale), qs, ks, arrays.scores);
-        weigh(shape, block, dropout, arrays.scores, blockLse);
+        weigh(shape, visible, block, dropout, arrays.scores, blockLse);
         multiplyByKeys(shape, block, arrays.scores, vs, wide);
         storeRows(wide, to, stride, block.rows, headSize);
       });

@@ -47,14 +47,15 @@ template <typename F> struct Arrays {
 
 /// From scores to weights, and from the gradient of the weights to that of the scores.
 template <typename W>
-void weighGradients(const AttentionShape &shape, const AttentionBlock &block,
-                    const AttentionDropout &dropout, const W *lse, HeadRows<const W> out,
-                    HeadRows<const W> dout, W *weights, W *dweights, W *slopes) {
+void weighGradients(const AttentionShape &shape, const VisibleKeys &visible,
+                    const AttentionBlock &block, const AttentionDropout &dropout, const W *lse,
+                    HeadRows<const W> out, HeadRows<const W> dout, W *weights, W *dweights,
+                    W *slopes) {
   simd([=] {
     W scale = static_cast<W>(shape.scale);
     for (int64_t i = 0; i < block.rows; ++i) {
       W *row = weights + i * block.keys, *drow = dweights + i * block.keys;
-      SeenKeys seen(shape, block, i);
+      KeyRange seen = seenByRow(visible, block, i);
       if (shape.softcap != 0)
         capScores(shape.softcap, row + seen.begin, seen.count(), slopes + seen.begin);
       exponentials(row + seen.begin, row + seen.begin, seen.count(), W(1), lse[i]);
@@ -102,7 +103,8 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
   auto dv = rowsToStore(operands.dv + key, keyStride, headSize, arrays.keys[3]);
   zeroRows(dk, shape.keys, headSize);
   zeroRows(dv, shape.keys, headSize);
-  forBlocks(shape, task, [&](const AttentionBlock &block) {
+  VisibleKeys visible(shape);
+  forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
     F *to = operands.dq + block.query;
     if (block.keys == 0)
       return zeroRows(HeadRows<F>{to, stride}, block.rows, headSize);
@@ -113,8 +115,8 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
     auto dq = rowsToStore(to, stride, headSize, arrays.rows[3]);
     multiplyScores(shape, block, static_cast<W>(shape.scale), q, k, arrays.weights);
     multiplyScores(shape, block, W(1), dout, v, arrays.dweights);
-    weighGradients(shape, block, dropout, operands.lse + block.lse, out, dout, arrays.weights,
-                   arrays.dweights, arrays.slopes);
+    weighGradients(shape, visible, block, dropout, operands.lse + block.lse, out, dout,
+                   arrays.weights, arrays.dweights, arrays.slopes);
     addToKeys(shape, block, arrays.weights, dout, dv);
     multiplyByKeys(shape, block, arrays.dweights, k, dq);
     addToKeys(shape, block, arrays.dweights, q, dk);

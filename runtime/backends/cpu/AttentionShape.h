@@ -18,6 +18,7 @@
 #include "runtime/backends/cpu/Gemm.h"
 #include "runtime/backends/cpu/MaskStretches.h"
 #include "runtime/backends/cpu/VectorMath.h"
+#include "runtime/backends/cpu/VisibleKeys.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 #include "runtime/backends/shared/AttentionCalls.h"
 
@@ -54,32 +55,26 @@ struct AttentionBlock {
 
 /// Calls function(block) for the blocks of a task, in order.
 template <typename Function>
-void forBlocks(const AttentionShape &shape, int64_t task, const Function &function) {
+void forBlocks(const AttentionShape &shape, const VisibleKeys &visible, int64_t task,
+               const Function &function) {
   int64_t b = task / shape.kvHeads, kvHead = task % shape.kvHeads;
   for (int64_t g = 0; g < shape.group(); ++g) {
     int64_t head = kvHead * shape.group() + g;
     for (int64_t begin = 0; begin < shape.queries; begin += blockRows(shape)) {
       int64_t rows = std::min(blockRows(shape), shape.queries - begin);
-      int64_t end = shape.visible(begin + rows - 1),
-              first = std::min(end, shape.firstVisible(begin));
+      KeyRange seen = visible.ofRows(begin, rows);
       function(
-          AttentionBlock{begin, rows, first, end - first,
+          AttentionBlock{begin, rows, seen.begin, seen.count(),
                          (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize,
                          (b * shape.heads + head) * shape.queries + begin});
     }
   }
 }
 
-/// The keys that row `i` of a block sees, counted from the block's first: [begin, end).
-struct SeenKeys {
-  int64_t begin, end;
-
-  SeenKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i)
-      : end(std::max<int64_t>(0, shape.visible(block.begin + i) - block.first)) {
-    begin = std::clamp<int64_t>(shape.firstVisible(block.begin + i) - block.first, 0, end);
-  }
-  int64_t count() const { return end - begin; }
-};
+/// The keys that row `i` of a block sees, counted from the block's first.
+inline KeyRange seenByRow(const VisibleKeys &visible, const AttentionBlock &block, int64_t i) {
+  return visible.of(block.begin + i).within({block.first, block.first + block.keys});
+}
 
 /// Rows of one head; `stride` elements lie between the beginnings of two.
 template <typename T> struct HeadRows {
@@ -182,7 +177,7 @@ struct AttentionDropout {
   /// Calls body(j, count, keeps) for stretches of the keys that row `i` of a block sees; j counts
   /// from the block's first key.
   template <typename Body>
-  void forKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i, SeenKeys seen,
+  void forKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i, KeyRange seen,
                const Body &body) const {
     KeepBuffer buffer;
     int64_t first = (block.lse + i) * shape.keys + block.first;
