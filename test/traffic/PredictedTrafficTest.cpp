@@ -27,7 +27,7 @@ void expectPrediction(runtime::Session &session) {
   CommunicatorBytes counted = session.communicatorBytes();
   EXPECT_GT(counted.total(), 0u) << "this layout does not communicate";
   for (CollectiveKind kind : runtime::kAllCollectiveKinds)
-    EXPECT_EQ(devices * summary.sentBytes.of(kind), counted.of(kind)) << runtime::name(kind);
+    EXPECT_EQ(devices * summary.sentBytes.of(kind), counted.of(kind)) << dtc::name(kind);
   EXPECT_EQ(devices * summary.transfers.bytes, counted.transfers);
   EXPECT_EQ(devices * explanation.total.bytes, counted.total());
   // Every way to add up the collectives comes to the same.

@@ -40,6 +40,6 @@ TEST(CollectiveKinds, AreThoseOfPlans) {
     auto inDialect = dtc::dist::symbolizeCollectiveKind(static_cast<uint32_t>(number));
     ASSERT_TRUE(inDialect) << number;
     EXPECT_EQ(dtc::dist::stringifyCollectiveKind(*inDialect),
-              dtc::runtime::name(static_cast<dtc::plan::Collective::Kind>(number)));
+              dtc::name(static_cast<dtc::plan::Collective::Kind>(number)));
   }
 }
