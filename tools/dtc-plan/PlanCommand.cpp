@@ -16,7 +16,6 @@
 #include <vector>
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 /// CLI11 would only count the arguments that it did not expect.
 MaybeError PlanCommand::checkSubcommand(const std::string &word) const {

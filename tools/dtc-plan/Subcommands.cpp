@@ -32,7 +32,6 @@
 #include <utility>
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 static int print(const std::string &foreign) {
   std::string text = printableLines(foreign);
