@@ -179,6 +179,6 @@ int dtc::simulatePlan(const PlanArguments &args) {
 }
 
 int dtc::showCheckpoints(const PlanArguments &args) {
-  Expected<std::string> listing = listCheckpoints(args.path, args.json);
+  Expected<std::string> listing = runtime::listCheckpoints(args.path, args.json);
   return listing ? print(*listing) : fail(listing.error().message);
 }
