@@ -34,7 +34,7 @@ std::string formatSeconds(double seconds) {
   if (!std::isfinite(seconds))
     return "?";
   // A year of seconds is as good as any larger number.
-  auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 3.2e7) + 0.5);
+  auto whole = std::llround(std::clamp(seconds, 0.0, 3.2e7));
   if (whole < 60)
     return fmt::format("{}s", whole);
   if (whole < 3600)

@@ -70,8 +70,8 @@ private:
     return std::min(input.topology.nodeKindOf(first).devices(), columns * mostRows);
   }
   double heightOf(int64_t first) const {
-    auto rows = static_cast<double>((shownOf(first) + columns - 1) / columns);
-    return 2 * padding + rows * (cellHeight + between) - between;
+    int64_t rows = (shownOf(first) + columns - 1) / columns;
+    return 2 * padding + static_cast<double>(rows) * (cellHeight + between) - between;
   }
 
   void writeNode(int64_t first, double y) {
@@ -90,10 +90,11 @@ private:
     line(44, "f", node.name());
     line(61, "f", fmt::format("{} x {}", node.devices(), topology.deviceKindOf(first).name()));
     double width = (kPictureWidth - label - padding + between) / static_cast<double>(columns);
-    for (int64_t i = 0; i < shownOf(first); ++i)
-      writeDevice(first, i, label + width * static_cast<double>(i % columns),
-                  y + padding + static_cast<double>(i / columns) * (cellHeight + between),
-                  width - between);
+    for (int64_t i = 0; i < shownOf(first); ++i) {
+      int64_t row = i / columns, column = i % columns;
+      writeDevice(first, i, label + width * static_cast<double>(column),
+                  y + padding + static_cast<double>(row) * (cellHeight + between), width - between);
+    }
     if (int64_t more = node.devices() - shownOf(first); more > 0)
       line(78, "f", fmt::format("{} more not drawn", more));
   }

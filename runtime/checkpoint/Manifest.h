@@ -76,7 +76,7 @@ struct CheckpointManifest {
   std::string model;        // for people
   std::string producer;     // "dtc 0.1.0"
   std::string planProducer; // "dtc-compile 0.1.0"
-  uint32_t kPlanVersion = 0;
+  uint32_t planVersion = 0;
   std::vector<CheckpointFile> files;
   std::map<std::string, CheckpointTensor> tensors;
 

@@ -79,7 +79,7 @@ private:
   MaybeError finish();
   template <typename Work> static MaybeError guarded(const Work &work);
   Expected<std::optional<double>> scalarOutput(const std::string &name) const;
-  bool trains() const { return runtime::trains(*plan); }
+  bool trains() const { return dtc::trains(*plan); }
   /// Whether some process was asked to stop; the same in all.
   Expected<bool> stops() const { return options.processes.any(stop); }
   void note(const std::string &text) const {

@@ -60,7 +60,7 @@ struct TrackedIterator {
 class SchemaWalk {
 public:
   /// `wanted`: a path in the form of Protobuf's messages, "devices[0].name".
-  SchemaWalk(const std::string &text, std::string wanted) : text(text), wanted(wanted) {}
+  SchemaWalk(const std::string &text, std::string wanted) : text(text), wanted(std::move(wanted)) {}
 
   MaybeError run() {
     reached = text.data();
@@ -73,7 +73,8 @@ public:
   /// Of the wanted value.
   std::optional<int64_t> wantedLine() const { return lineOfWanted; }
 
-  // What nlohmann::json asks of those who listen to its parser.
+  // What nlohmann::json asks of those who listen to its parser, by its names.
+  // NOLINTBEGIN(readability-identifier-naming)
   using number_integer_t = json::number_integer_t;
   using number_unsigned_t = json::number_unsigned_t;
   using number_float_t = json::number_float_t;
@@ -143,6 +144,7 @@ public:
     error = Error{std::string(words)};
     return false;
   }
+  // NOLINTEND(readability-identifier-naming)
 
 private:
   /// An object, or a list in it.

@@ -26,8 +26,8 @@ void expectPrediction(runtime::Session &session) {
   uint64_t devices = uint64_t(summary.devicesPerProgram());
   CommunicatorBytes counted = session.communicatorBytes();
   EXPECT_GT(counted.total(), 0u) << "this layout does not communicate";
-  for (CollectiveKind kind : runtime::kAllCollectiveKinds)
-    EXPECT_EQ(devices * summary.sentBytes.of(kind), counted.of(kind)) << runtime::name(kind);
+  for (CollectiveKind kind : dtc::kAllCollectiveKinds)
+    EXPECT_EQ(devices * summary.sentBytes.of(kind), counted.of(kind)) << dtc::name(kind);
   EXPECT_EQ(devices * summary.transfers.bytes, counted.transfers);
   EXPECT_EQ(devices * explanation.total.bytes, counted.total());
   // Every way to add up the collectives comes to the same.

@@ -16,7 +16,6 @@
 #include <vector>
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 /// CLI11 would only count the arguments that it did not expect.
 MaybeError PlanCommand::checkSubcommand(const std::string &word) const {
@@ -55,6 +54,27 @@ MaybeError PlanCommand::check(int argc, char **argv) const {
       return error;
   }
   return std::nullopt;
+}
+
+/// The flags of `simulate` alone.
+static void addSimulationFlags(CLI::App &app, PlanArguments &args) {
+  app.add_option("--tokens", args.tokens, "Of a whole training, such as 300e9: its days and cost")
+      ->check(CLI::Validator(
+          [](const std::string &text) {
+            double tokens = 0;
+            // NaN is in no range. With more the cost is no finite number in the end.
+            return CLI::detail::lexical_cast(text, tokens) && tokens >= 1 && tokens <= 1e18
+                       ? std::string()
+                       : fmt::format("found {}, expected a number from 1 to 1e18", text);
+          },
+          ""));
+  app.add_option("--trace", args.trace,
+                 "Write the step as a trace for ui.perfetto.dev, a JSON file");
+  app.add_option("--report", args.report,
+                 "Write all of it as an HTML report, index.html in this folder")
+      ->check([](const std::string &folder) {
+        return std::string(folder.empty() ? "expected the name of a folder" : "");
+      });
 }
 
 PlanCommand::PlanCommand(CLI::App &app) : app(app) {
@@ -114,25 +134,7 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
         ->needs(cluster);
   }
-  simulateCommand
-      ->add_option("--tokens", args.tokens, "Of a whole training, such as 300e9: its days and cost")
-      ->check(CLI::Validator(
-          [](const std::string &text) {
-            double tokens = 0;
-            // NaN is in no range. With more the cost is no finite number in the end.
-            return CLI::detail::lexical_cast(text, tokens) && tokens >= 1 && tokens <= 1e18
-                       ? std::string()
-                       : fmt::format("found {}, expected a number from 1 to 1e18", text);
-          },
-          ""));
-  simulateCommand->add_option("--trace", args.trace,
-                              "Write the step as a trace for ui.perfetto.dev, a JSON file");
-  simulateCommand
-      ->add_option("--report", args.report,
-                   "Write all of it as an HTML report, index.html in this folder")
-      ->check([](const std::string &folder) {
-        return std::string(folder.empty() ? "expected the name of a folder" : "");
-      });
+  addSimulationFlags(*simulateCommand, args);
 
   CLI::App *checkpointCommand = app.add_subcommand(
       "checkpoint",

@@ -32,7 +32,6 @@
 #include <utility>
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 static int print(const std::string &foreign) {
   std::string text = printableLines(foreign);
@@ -180,6 +179,6 @@ int dtc::simulatePlan(const PlanArguments &args) {
 }
 
 int dtc::showCheckpoints(const PlanArguments &args) {
-  Expected<std::string> listing = listCheckpoints(args.path, args.json);
+  Expected<std::string> listing = runtime::listCheckpoints(args.path, args.json);
   return listing ? print(*listing) : fail(listing.error().message);
 }

@@ -20,7 +20,6 @@
 namespace dtc {
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 static constexpr std::string_view kErrorPrefix = "error: ";
 

@@ -142,8 +142,7 @@ static void addMetricsFlags(CLI::App &app, TrainOptions &options) {
       "at ADDRESS:PORT, such as 0.0.0.0:9400, to others too; port 0: any free one");
 }
 
-void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
-  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
+static void addDataFlags(CLI::App &app, TrainOptions &options) {
   app.add_option(
          "--data", options.dataPaths,
          "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
@@ -171,6 +170,9 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--eval-batches", options.evalBatches,
                  "Batches of each evaluation, the first ones of --eval-data (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+}
+
+static void addStepFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--steps", options.steps,
                  "Steps to run (default: 100; 1 for a plan that does not train)")
       ->check(wholeNumber<int64_t>());
@@ -196,6 +198,9 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--seed", options.seed, "Draws the initial weights, the batches and random masks")
       ->check(wholeNumber<uint64_t>())
       ->capture_default_str();
+}
+
+static void addWeightsFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--init", options.initPaths,
                  "Start from the weights of a .safetensors file, of the files of a "
                  "model.safetensors.index.json, or of a folder with either; may be given again, as "
@@ -207,30 +212,9 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
       "Write the adapters of a model with --lora, and nothing else, to this folder at "
       "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
       "and adapter_config.json");
-  addCheckpointFlags(app, options);
-  addMetricsFlags(app, options);
-  app.add_option("--threads", options.threadsPerDevice,
-                 "Threads for each device (default: the cores divided by the devices)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--log-every", options.logEvery,
-                 "Steps from one line to the next, where the output is not a terminal")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
-      ->capture_default_str();
-  app.add_option(
-         "--stall-timeout", options.stallTimeout,
-         "Give up when no device comes to another instruction for so many seconds; 0: never")
-      ->check(nonNegativeNumber())
-      ->capture_default_str();
-  CLI::Option *trace = app.add_option(
-      "--trace", options.tracePath,
-      "Write what the devices did in the last steps to this file, for ui.perfetto.dev");
-  app.add_option("--trace-steps", options.traceSteps, "The steps that --trace shows")
-      ->check(CLI::Range(1, 1000))
-      ->needs(trace)
-      ->capture_default_str();
-  app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
-  app.add_flag("--allow-nonfinite", options.allowNonfinite,
-               "Go on when the loss is not a finite number, and however many steps are skipped");
+}
+
+static void addInjectionFlags(CLI::App &app, TrainOptions &options) {
   app.add_option_function<std::vector<std::string>>(
          "--inject-delay",
          [&](const std::vector<std::string> &texts) {
@@ -259,4 +243,36 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
          "match=-1 (the last such kernel, of the backward pass), microbatch=1, element=7, "
          "value=-inf or nan. May be given several times")
       ->allow_extra_args(false);
+}
+
+void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
+  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
+  addDataFlags(app, options);
+  addStepFlags(app, options);
+  addWeightsFlags(app, options);
+  addCheckpointFlags(app, options);
+  addMetricsFlags(app, options);
+  app.add_option("--threads", options.threadsPerDevice,
+                 "Threads for each device (default: the cores divided by the devices)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--log-every", options.logEvery,
+                 "Steps from one line to the next, where the output is not a terminal")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
+      ->capture_default_str();
+  app.add_option(
+         "--stall-timeout", options.stallTimeout,
+         "Give up when no device comes to another instruction for so many seconds; 0: never")
+      ->check(nonNegativeNumber())
+      ->capture_default_str();
+  CLI::Option *trace = app.add_option(
+      "--trace", options.tracePath,
+      "Write what the devices did in the last steps to this file, for ui.perfetto.dev");
+  app.add_option("--trace-steps", options.traceSteps, "The steps that --trace shows")
+      ->check(CLI::Range(1, 1000))
+      ->needs(trace)
+      ->capture_default_str();
+  app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
+  app.add_flag("--allow-nonfinite", options.allowNonfinite,
+               "Go on when the loss is not a finite number, and however many steps are skipped");
+  addInjectionFlags(app, options);
 }

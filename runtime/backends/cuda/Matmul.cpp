@@ -75,7 +75,7 @@ Expected<std::unique_ptr<Matmul>> Matmul::create(const GemmShape &shape, const M
 
 MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DType in, DType out) {
   shapeText = fmt::format("{} products of {}x{}x{} ({} to {})", batch.count, shape.m, shape.n,
-                          shape.k, dtc::runtime::name(in), dtc::runtime::name(out));
+                          shape.k, dtc::name(in), dtc::name(out));
   isDouble = in == DType::F64;
   workspace = workspaceFor(batch.count * shape.m * shape.n);
   if (MaybeError error = check(

@@ -228,7 +228,7 @@ ncclResult_t NcclCommunicator::Call::sendAndReceive(const Tensor &tensor, ncclCo
 /// all of them, and with it the order of sums.
 MaybeError NcclCommunicator::Call::exchange(cuda::CudaQueue &queue) const {
   CollectiveKind kind = tensors.front().spec->kind;
-  const char *what = dtc::runtime::name(kind);
+  const char *what = dtc::name(kind);
   NcclGroup &group = *membership.group;
   if (kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter) {
     for (const Tensor &tensor : tensors)

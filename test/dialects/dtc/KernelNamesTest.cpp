@@ -34,12 +34,12 @@ TEST(KernelNames, AreThoseOfTheTable) {
 
 /// The numbers of a collective's kinds are the same in the dialect, in plans and in the runtime.
 TEST(CollectiveKinds, AreThoseOfPlans) {
-  EXPECT_EQ(dtc::dist::getMaxEnumValForCollectiveKind(), dtc::runtime::kAllCollectiveKinds.size());
-  for (dtc::CollectiveKind kind : dtc::runtime::kAllCollectiveKinds) {
+  EXPECT_EQ(dtc::dist::getMaxEnumValForCollectiveKind(), dtc::kAllCollectiveKinds.size());
+  for (dtc::CollectiveKind kind : dtc::kAllCollectiveKinds) {
     auto number = static_cast<int>(kind);
     auto inDialect = dtc::dist::symbolizeCollectiveKind(static_cast<uint32_t>(number));
     ASSERT_TRUE(inDialect) << number;
     EXPECT_EQ(dtc::dist::stringifyCollectiveKind(*inDialect),
-              dtc::runtime::name(static_cast<dtc::plan::Collective::Kind>(number)));
+              dtc::name(static_cast<dtc::plan::Collective::Kind>(number)));
   }
 }
