@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/AttentionShape.h"
-#include "runtime/backends/cpu/Softmax.h"
+#include "runtime/backends/cpu/AttentionRows.h"
+#include "runtime/backends/cpu/AttentionTiles.h"
 
 namespace dtc::runtime::cpu {
 
@@ -40,90 +40,9 @@ template <typename F> ThreadArrays<Wide<F>, ArrayCount> arraysFor(const Attentio
   return arrays;
 }
 
-/// Of each row of a block, while its blocks of keys are gone through: the largest score, the sum of
-/// the exponentials of the scores less that, and the sum of the values with these weights.
-template <typename W> struct RowSums {
-  W *largest, *sums;
-  HeadRows<W> out;
-};
-
-/// Makes exponentials of the scores of a block, and moves the sums to its largest scores. Source:
-/// M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (arXiv:1805.02867),
-/// 2018.
-template <typename W>
-void weigh(const AttentionShape &shape, const AttentionBlock &rowBlock, KeyRange range,
-           const AttentionDropout &dropout, W *scores, int64_t stride, RowSums<W> rows) {
-  const AttentionBlock *block = &rowBlock;
-  simd([=] {
-    for (int64_t i = 0; i < block->rows; ++i) {
-      W *row = scores + i * stride;
-      KeyRange seen = block->seen[i].within(range);
-      zeroUnseen(row, range.count(), seen);
-      int64_t count = seen.count();
-      if (count == 0)
-        continue;
-      W *visible = row + seen.begin, scale = static_cast<W>(shape.scale);
-      if (shape.softcap != 0) {
-        capScores(shape.softcap, scale, visible, count);
-        scale = 1;
-      }
-      W before = rows.largest[i];
-      W largest = scale * (scale < 0 ? minOf(visible, count) : maxOf(visible, count));
-      largest = largest < before ? before : largest; // NaN stays
-      W sum = exponentials(visible, visible, count, scale, largest);
-      if (largest != before) {
-        W factor = vmath::exp(before - largest);
-        W *out = rows.out.data + i * rows.out.stride;
-        rows.sums[i] *= factor;
-        rows.largest[i] = largest;
-#pragma omp simd
-        for (int64_t e = 0; e < shape.headSize; ++e)
-          out[e] *= factor;
-      }
-      rows.sums[i] += sum;
-      if (dropout)
-        dropout.forKeys(shape.keys, *block, i, range, seen,
-                        [=](int64_t j, int64_t some, const uint8_t *keep) {
-                          W *weights = row + j;
-#pragma omp simd
-                          for (int64_t e = 0; e < some; ++e)
-                            weights[e] = keep[e] ? weights[e] : W(0);
-                        });
-    }
-  });
-}
-
-/// Divides by the sums, and writes the results.
-template <typename F>
-void finish(const AttentionShape &shape, const AttentionBlock &block, double factor,
-            const RowSums<Wide<F>> &rows, F *out, Wide<F> *lse) {
-  using W = Wide<F>;
-  for (int64_t i = 0; i < block.rows; ++i) {
-    bool none = block.seen[i].count() == 0;
-    W *sums = rows.out.data + i * rows.out.stride;
-    W inverse = none ? W(0) : static_cast<W>(factor) / rows.sums[i];
-    for (int64_t e = 0; e < shape.headSize; ++e)
-      sums[e] *= inverse;
-    F *to = out + block.query + i * shape.queryStride();
-    if constexpr (isWide<F>)
-      std::copy_n(sums, shape.headSize, to);
-    else
-      narrow(sums, to, shape.headSize);
-    if (lse)
-      lse[block.lse + i] = rows.largest[i] + std::log(rows.sums[i]);
-  }
-}
-
-/// The operands of attention; lse may be null.
-template <typename F> struct Operands {
-  const F *q, *k, *v;
-  F *out;
-  Wide<F> *lse;
-};
-
 template <typename F>
 void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
-             const Operands<F> &operands, int64_t task,
+             const AttentionOperands<F> &operands, int64_t task,
              const std::array<Wide<F> *, ArrayCount> &arrays) {
   using W = Wide<F>;
   int64_t headSize = shape.headSize, stride = scoreStride(shape), key = keyOffset(shape, task);
@@ -136,9 +55,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
                             arrays[WideValues], packs ? arrays[Values] : nullptr);
   RowSums<W> rows{arrays[Largest], arrays[Sums], {arrays[Out], headSize}};
   forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
-    std::fill_n(rows.largest, block.rows, -std::numeric_limits<W>::infinity());
-    std::fill_n(rows.sums, block.rows, W(0));
-    std::fill_n(rows.out.data, block.rows * headSize, W(0));
+    rows.clear(block.rows);
     auto q = loadRows(operands.q + block.query, shape.queryStride(), block.rows, headSize,
                       arrays[Queries]);
     forKeyBlocks(block, [&](KeyRange range) {
@@ -155,8 +72,8 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
 template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall call, bool cached) {
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
-    Operands<F> operands{input<F>(args, 0), input<F>(args, 1), input<F>(args, 2),
-                         output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
+    AttentionOperands<F> operands{input<F>(args, 0), input<F>(args, 1), input<F>(args, 2),
+                                  output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
     const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;
     AttentionDropout dropout = dropoutOf(call, args);
     parallelFor(args.threads, countTasks(call.shape), taskGrain(call.shape),
@@ -178,6 +95,8 @@ PrepareResult prepareAttention(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkAttention(signature);
   if (!call)
     return call.error();
+  if (attentionUsesTiles(*call))
+    return makeTileAttention(std::move(*call), false);
   return withFloatType(call->dtype, [&](auto zero) {
     return makeAttention<decltype(zero)>(std::move(*call), false);
   });
@@ -187,6 +106,8 @@ PrepareResult prepareCachedAttention(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkCachedAttention(signature);
   if (!call)
     return call.error();
+  if (attentionUsesTiles(*call))
+    return makeTileAttention(std::move(*call), true);
   return withFloatType(call->dtype, [&](auto zero) {
     return makeAttention<decltype(zero)>(std::move(*call), true);
   });

@@ -4,20 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/AttentionShape.h"
-#include "runtime/backends/cpu/Softmax.h"
+#include "runtime/backends/cpu/AttentionRows.h"
+#include "runtime/backends/cpu/AttentionTiles.h"
 
 namespace dtc::runtime::cpu {
 
 namespace {
-
-/// The operands of attention_grad.
-template <typename F> struct GradOperands {
-  const F *q, *k, *v, *out;
-  const Wide<F> *lse;
-  const F *dout;
-  F *dq, *dk, *dv;
-};
 
 /// The arrays of a thread. The gradients of keys and values of 16 bits are summed in theirs.
 enum ArrayIndex {
@@ -58,73 +50,9 @@ template <typename F> ThreadArrays<Wide<F>, ArrayCount> arraysFor(const Attentio
   return arrays;
 }
 
-/// The scores of a block, their gradients, and what they are computed with.
-template <typename W> struct ScoreGrads {
-  W *weights, *dweights, *slopes;
-  int64_t stride;
-  const W *lse, *deltas;
-};
-
-/// From scores to weights, and from the gradient of the weights to that of the scores: with the
-/// weights p and the mask m, dp is m * dweights, and the sum of p * dp over a row is its delta.
-template <typename W>
-void weighGradients(const AttentionShape &shape, const AttentionBlock &rowBlock, KeyRange range,
-                    const AttentionDropout &dropout, ScoreGrads<W> scores) {
-  const AttentionBlock *block = &rowBlock;
-  simd([=] {
-    W outer = static_cast<W>(shape.scale), kept = static_cast<W>(dropout.scale);
-    for (int64_t i = 0; i < block->rows; ++i) {
-      W *row = scores.weights + i * scores.stride, *drow = scores.dweights + i * scores.stride;
-      W *slopes = scores.slopes, lse = scores.lse[i], delta = scores.deltas[i], scale = outer;
-      KeyRange seen = block->seen[i].within(range);
-      zeroUnseen(row, range.count(), seen);
-      zeroUnseen(drow, range.count(), seen);
-      if (shape.softcap != 0) {
-        capScores(shape.softcap, scale, row + seen.begin, seen.count(), slopes + seen.begin);
-        scale = 1;
-      }
-      if (dropout) {
-        exponentials(row + seen.begin, row + seen.begin, seen.count(), scale, lse);
-        dropout.forKeys(shape.keys, *block, i, range, seen,
-                        [=](int64_t j, int64_t count, const uint8_t *keep) {
-                          W *p = row + j, *dp = drow + j;
-#pragma omp simd
-                          for (int64_t e = 0; e < count; ++e) {
-                            W m = keep[e] ? kept : W(0);
-                            dp[e] = p[e] * (m * dp[e] - delta) * outer;
-                            p[e] *= m;
-                          }
-                        });
-      } else {
-#pragma omp simd
-        for (int64_t j = seen.begin; j < seen.end; ++j) {
-          W p = vmath::exp(scale * row[j] - lse);
-          row[j] = p;
-          drow[j] = p * (drow[j] - delta) * outer;
-        }
-      }
-      if (shape.softcap != 0) {
-#pragma omp simd
-        for (int64_t j = seen.begin; j < seen.end; ++j)
-          drow[j] *= slopes[j];
-      }
-    }
-  });
-}
-
-/// The sum of p * dp over each row: that of out * dout.
-template <typename W>
-void sumProducts(int64_t rows, int64_t headSize, HeadRows<const W> out, HeadRows<const W> dout,
-                 W *deltas) {
-  simd([=] {
-    for (int64_t i = 0; i < rows; ++i)
-      deltas[i] = dotOf(out.data + i * out.stride, dout.data + i * dout.stride, headSize);
-  });
-}
-
 template <typename F>
 void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
-             const GradOperands<F> &operands, int64_t task,
+             const AttentionGradOperands<F> &operands, int64_t task,
              const std::array<Wide<F> *, ArrayCount> &arrays) {
   using W = Wide<F>;
   int64_t key = keyOffset(shape, task), keyStride = shape.keyStride(), keys = shape.keys;
@@ -175,9 +103,10 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
   auto run = [call = std::move(call), arrays](const CpuArguments &args) {
     const AttentionShape &shape = call.shape;
-    GradOperands<F> operands = {input<F>(args, 0),  input<F>(args, 1),       input<F>(args, 2),
-                                input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),
-                                output<F>(args, 0), output<F>(args, 1),      output<F>(args, 2)};
+    AttentionGradOperands<F> operands = {
+        input<F>(args, 0),  input<F>(args, 1),       input<F>(args, 2),
+        input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),
+        output<F>(args, 0), output<F>(args, 1),      output<F>(args, 2)};
     AttentionDropout dropout = dropoutOf(call, args);
     parallelFor(args.threads, countTasks(shape), taskGrain(shape),
                 [&](int64_t begin, int64_t end, int part) {
@@ -196,6 +125,8 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkAttentionGrad(signature);
   if (!call)
     return call.error();
+  if (attentionUsesTiles(*call))
+    return makeTileAttentionGrad(std::move(*call));
   return withFloatType(
       call->dtype, [&](auto zero) { return makeAttentionGrad<decltype(zero)>(std::move(*call)); });
 }
