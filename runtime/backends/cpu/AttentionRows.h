@@ -48,6 +48,20 @@ template <typename W> struct RowSums {
   }
 };
 
+/// Makes exp(scale * x - shift) of scores x; the result is their sum. The exponents are at most 0
+/// but for rounding, and what is less than exp(-87) of the largest weight does not count. To be
+/// called in simd().
+template <typename W> inline W weightsOf(W *scores, int64_t count, W scale, W shift) {
+  W sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < count; ++j) {
+    W weight = vmath::expInBounds(scale * scores[j] - shift);
+    scores[j] = weight;
+    sum += weight;
+  }
+  return sum;
+}
+
 /// Makes exponentials of the scores of a block, and moves the sums to its largest scores. Source:
 /// M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (arXiv:1805.02867),
 /// 2018.
@@ -71,7 +85,7 @@ void weigh(const AttentionShape &shape, const AttentionBlock &rowBlock, KeyRange
       W before = rows.largest[i];
       W largest = scale * (scale < 0 ? minOf(visible, count) : maxOf(visible, count));
       largest = largest < before ? before : largest; // NaN stays
-      W sum = exponentials(visible, visible, count, scale, largest);
+      W sum = weightsOf(visible, count, scale, largest);
       if (largest != before) {
         W factor = vmath::exp(before - largest);
         W *out = rows.out.data + i * rows.out.stride;
@@ -141,7 +155,7 @@ void weighGradients(const AttentionShape &shape, const AttentionBlock &rowBlock,
         scale = 1;
       }
       if (dropout) {
-        exponentials(row + seen.begin, row + seen.begin, seen.count(), scale, lse);
+        weightsOf(row + seen.begin, seen.count(), scale, lse);
         dropout.forKeys(shape.keys, *block, i, range, seen,
                         [=](int64_t j, int64_t count, const uint8_t *keep) {
                           W *p = row + j, *dp = drow + j;
@@ -155,7 +169,7 @@ void weighGradients(const AttentionShape &shape, const AttentionBlock &rowBlock,
       } else {
 #pragma omp simd
         for (int64_t j = seen.begin; j < seen.end; ++j) {
-          W p = vmath::exp(scale * row[j] - lse);
+          W p = vmath::expInBounds(scale * row[j] - lse);
           row[j] = p;
           drow[j] = p * (drow[j] - delta) * outer;
         }
@@ -169,13 +183,19 @@ void weighGradients(const AttentionShape &shape, const AttentionBlock &rowBlock,
   });
 }
 
-/// The sum of p * dp over each row: that of out * dout.
-template <typename W>
-void sumProducts(int64_t rows, int64_t headSize, HeadRows<const W> out, HeadRows<const W> dout,
-                 W *deltas) {
+/// The sum of p * dp over each row: that of out * dout. F is wide, or bf16.
+template <typename F>
+void sumProducts(int64_t rows, int64_t headSize, HeadRows<const F> out, HeadRows<const F> dout,
+                 Wide<F> *deltas) {
   simd([=] {
-    for (int64_t i = 0; i < rows; ++i)
-      deltas[i] = dotOf(out.data + i * out.stride, dout.data + i * dout.stride, headSize);
+    for (int64_t i = 0; i < rows; ++i) {
+      const F *x = out.data + i * out.stride, *y = dout.data + i * dout.stride;
+      Wide<F> sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t e = 0; e < headSize; ++e)
+        sum += Wide<F>(x[e]) * Wide<F>(y[e]);
+      deltas[i] = sum;
+    }
   });
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/backends/cpu/AttentionRows.h"
 #include "runtime/backends/cpu/Tiles.h"
+#include "runtime/backends/cpu/Transpose.h"
 
 namespace dtc::runtime::cpu {
 
@@ -203,7 +204,6 @@ enum GradArrayIndex {
   OutGradRows,
   OutGradColumns,
   WideRows,
-  MoreWideRows,
   QueryGrads,
   Deltas,
   GradArrayCount
@@ -222,7 +222,7 @@ ThreadArrays<float, GradArrayCount> gradArraysFor(const AttentionShape &shape) {
   elements[KeyGrads] = elements[ValueGrads] = rows * padRows(shape.keys);
   elements[QueryRows] = elements[OutGradRows] = halfFloats(kRowBlock * depth);
   elements[QueryColumns] = elements[OutGradColumns] = halfFloats(kRowBlock * rows);
-  elements[WideRows] = elements[MoreWideRows] = kRowBlock * shape.headSize;
+  elements[WideRows] = kRowBlock * shape.headSize;
   elements[QueryGrads] = kRowBlock * rows;
   elements[Deltas] = kRowBlock;
   return arrays;
@@ -254,11 +254,8 @@ void runGradTask(const AttentionShape &shape, const AttentionDropout &dropout,
   VisibleKeys visible(shape);
   forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
     const BFloat16 *qFrom = operands.q + block.query, *doutFrom = operands.dout + block.query;
-    auto wide = [&](const BFloat16 *from, GradArrayIndex array) {
-      return loadRows(from, shape.queryStride(), block.rows, headSize, arrays[array]);
-    };
-    sumProducts<float>(block.rows, headSize, wide(operands.out + block.query, WideRows),
-                       wide(doutFrom, MoreWideRows), arrays[Deltas]);
+    sumProducts<BFloat16>(block.rows, headSize, {operands.out + block.query, shape.queryStride()},
+                          {doutFrom, shape.queryStride()}, arrays[Deltas]);
     const BFloat16 *q = loadTileRows(shape, qFrom, block.rows, arrays[QueryRows]);
     const BFloat16 *dout = loadTileRows(shape, doutFrom, block.rows, arrays[OutGradRows]);
     const BFloat16 *qColumns = loadColumns(shape, qFrom, block.rows, arrays[QueryColumns]);

@@ -66,64 +66,6 @@ TileScope::TileScope() {
 }
 TileScope::~TileScope() { asm volatile("tilerelease"); }
 
-// 4 by 4 words, and 8 by 8 halves of them: instructions that every x86-64 has.
-
-static void transposeBlock(const float *from, int64_t stride, float *to, int64_t toStride) {
-  __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + stride),
-         c = _mm_loadu_ps(from + 2 * stride), d = _mm_loadu_ps(from + 3 * stride);
-  _MM_TRANSPOSE4_PS(a, b, c, d);
-  _mm_storeu_ps(to, a);
-  _mm_storeu_ps(to + toStride, b);
-  _mm_storeu_ps(to + 2 * toStride, c);
-  _mm_storeu_ps(to + 3 * toStride, d);
-}
-
-static void transposeBlock(const BFloat16 *from, int64_t stride, BFloat16 *to, int64_t toStride) {
-  __m128i rows[8], pairs[8], fours[8];
-  for (int i = 0; i < 8; ++i)
-    rows[i] = _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i * stride));
-  for (int i = 0; i < 4; ++i) {
-    pairs[2 * i] = _mm_unpacklo_epi16(rows[2 * i], rows[2 * i + 1]);
-    pairs[2 * i + 1] = _mm_unpackhi_epi16(rows[2 * i], rows[2 * i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int half = 0; half < 2; ++half) {
-      fours[i + 2 * half] = _mm_unpacklo_epi32(pairs[i + half], pairs[i + 2 + half]);
-      fours[i + 2 * half + 1] = _mm_unpackhi_epi32(pairs[i + half], pairs[i + 2 + half]);
-    }
-  for (int i = 0; i < 4; ++i) {
-    auto *low = reinterpret_cast<__m128i *>(to + 2 * i * toStride);
-    auto *high = reinterpret_cast<__m128i *>(to + (2 * i + 1) * toStride);
-    _mm_storeu_si128(low, _mm_unpacklo_epi64(fours[i], fours[i + 4]));
-    _mm_storeu_si128(high, _mm_unpackhi_epi64(fours[i], fours[i + 4]));
-  }
-}
-
-/// In blocks of `size` by `size`, and what is left element by element.
-template <typename T>
-static void transposeInBlocks(const T *from, int64_t stride, int64_t rows, int64_t columns, T *to,
-                              int64_t toStride, int64_t size) {
-  int64_t wholeRows = rows / size * size, wholeColumns = columns / size * size;
-  for (int64_t i = 0; i < wholeRows; i += size)
-    for (int64_t j = 0; j < wholeColumns; j += size)
-      transposeBlock(from + i * stride + j, stride, to + j * toStride + i, toStride);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = i < wholeRows ? wholeColumns : 0; j < columns; ++j)
-      to[j * toStride + i] = from[i * stride + j];
-}
-
-void transpose(const float *from, int64_t stride, int64_t rows, int64_t columns, float *to,
-               int64_t toStride) {
-  transposeInBlocks(from, stride, rows, columns, to, toStride, 4);
-}
-
-void transpose(const BFloat16 *from, int64_t stride, int64_t rows, int64_t columns,
-               int64_t paddedRows, BFloat16 *to) {
-  transposeInBlocks(from, stride, rows, columns, to, paddedRows, 8);
-  for (int64_t j = 0; j < columns; ++j)
-    std::fill(to + j * paddedRows + rows, to + (j + 1) * paddedRows, BFloat16());
-}
-
 void packTileRows(const BFloat16 *from, int64_t stride, int64_t depth, int64_t columns,
                   int64_t paddedDepth, uint32_t *words) {
   int64_t panels = (columns + kTileRows - 1) / kTileRows, panelWords = paddedDepth / 2 * kTileRows;
@@ -143,20 +85,34 @@ void packTileRows(const BFloat16 *from, int64_t stride, int64_t depth, int64_t c
     }
 }
 
+/// 4 rows of 4 pairs become 4 rows of a panel.
+static void transposePairs(const BFloat16 *from, int64_t stride, uint32_t *to) {
+  auto load = [=](int64_t row) {
+    return _mm_castsi128_ps(
+        _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + row * stride)));
+  };
+  __m128 rows[4] = {load(0), load(1), load(2), load(3)};
+  _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+  for (int row = 0; row < 4; ++row)
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(to + row * kTileRows),
+                     _mm_castps_si128(rows[row]));
+}
+
 void packTilesTransposed(const BFloat16 *from, int64_t stride, int64_t depth, int64_t columns,
                          uint32_t *words) {
   int64_t pairs = (depth + kTileDepth - 1) / kTileDepth * (kTileDepth / 2);
   for (int64_t j = 0; j < columns; j += kTileRows, words += pairs * kTileRows) {
     int64_t count = std::min(kTileRows, columns - j);
-    // A pair of elements is a word; the words are moved, whatever they mean.
-    auto *panel = reinterpret_cast<float *>(words);
-    std::memset(panel, 0, static_cast<size_t>(pairs * kTileRows) * sizeof(float));
-    float rows[kTileRows][kTileDepth / 2];
-    for (int64_t l = 0; l < depth; l += kTileDepth) {
-      int64_t some = std::min(kTileDepth, depth - l);
-      for (int64_t e = 0; e < count; ++e)
-        std::memcpy(rows[e], from + (j + e) * stride + l, static_cast<size_t>(some) * 2);
-      transpose(rows[0], kTileDepth / 2, count, some / 2, panel + l / 2 * kTileRows, kTileRows);
+    if (count < kTileRows || pairs * 2 > depth)
+      std::fill_n(words, pairs * kTileRows, 0u);
+    for (int64_t l = 0; l < depth; l += 8) {
+      int64_t e = 0;
+      for (; e + 4 <= count; e += 4)
+        transposePairs(from + (j + e) * stride + l, stride, words + l / 2 * kTileRows + e);
+      for (; e < count; ++e)
+        for (int64_t pair = 0; pair < 4; ++pair)
+          std::memcpy(words + (l / 2 + pair) * kTileRows + e,
+                      from + (j + e) * stride + l + 2 * pair, sizeof(uint32_t));
     }
   }
 }
@@ -239,8 +195,6 @@ TileScope::TileScope() = default;
 TileScope::~TileScope() = default;
 void packTileRows(const BFloat16 *, int64_t, int64_t, int64_t, int64_t, uint32_t *) {}
 void packTilesTransposed(const BFloat16 *, int64_t, int64_t, int64_t, uint32_t *) {}
-void transpose(const BFloat16 *, int64_t, int64_t, int64_t, int64_t, BFloat16 *) {}
-void transpose(const float *, int64_t, int64_t, int64_t, float *, int64_t) {}
 void multiplyTiles(int64_t, int64_t, int64_t, const BFloat16 *, int64_t, TileBlock, bool, float *,
                    int64_t) {}
 

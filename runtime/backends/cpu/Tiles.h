@@ -52,13 +52,6 @@ void packTileRows(const BFloat16 *from, int64_t stride, int64_t depth, int64_t c
 /// Packs the transpose of `columns` contiguous rows of `depth` elements, a multiple of 8.
 void packTilesTransposed(const BFloat16 *from, int64_t stride, int64_t depth, int64_t columns,
                          uint32_t *words);
-/// to = from^T: `rows` contiguous rows of `columns` elements, a multiple of 8, become `columns`
-/// rows of `paddedRows` elements.
-void transpose(const BFloat16 *from, int64_t stride, int64_t rows, int64_t columns,
-               int64_t paddedRows, BFloat16 *to);
-void transpose(const float *from, int64_t stride, int64_t rows, int64_t columns, float *to,
-               int64_t toStride);
-
 /// A block of a right operand: its first word, and the words from one panel to the next.
 struct TileBlock {
   const uint32_t *words;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/Tiles.h"
+#include "runtime/backends/cpu/Transpose.h"
 #include "test/runtime/backends/cpu/EmulatedTiles.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
 

@@ -30,7 +30,7 @@ double relativeError(Approximation approximation, Exact exact, float low, float 
 }
 
 constexpr double kBound = 2e-7;
-constexpr float kInfinity = std::numeric_limits<float>::kInfinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(VectorMath, Exp) {
   Exact exact = [](double x) { return std::exp(x); };
@@ -44,6 +44,17 @@ TEST(VectorMath, Exp) {
   EXPECT_EQ(vmath::exp(89.0f), kInfinity);
   EXPECT_EQ(vmath::exp(-kInfinity), 0.0f);
   EXPECT_TRUE(std::isnan(vmath::exp(std::nanf(""))));
+}
+
+TEST(VectorMath, ExpInBounds) {
+  Exact exact = [](double x) { return std::exp(x); };
+  EXPECT_LT(relativeError(vmath::expInBounds, exact, -87, 88), kBound);
+  EXPECT_LT(relativeError(vmath::expInBounds, exact, -1, 1), kBound);
+  EXPECT_EQ(vmath::expInBounds(0.0f), 1.0f);
+  EXPECT_EQ(vmath::expInBounds(kInfinity), vmath::expInBounds(88.0f));
+  EXPECT_EQ(vmath::expInBounds(-kInfinity), vmath::expInBounds(-87.0f));
+  EXPECT_GT(vmath::expInBounds(-87.0f), 0.0f);
+  EXPECT_TRUE(std::isnan(vmath::expInBounds(std::nanf("1"))));
 }
 
 TEST(VectorMath, Log) {
