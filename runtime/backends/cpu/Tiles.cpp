@@ -12,8 +12,7 @@
 #include <atomic>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) &&       \
-    __GNUC__ >= 12
+#if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 12)
 #define DTC_TILES 1
 #include <immintrin.h>
 #include <sys/syscall.h>

@@ -57,7 +57,7 @@ int64_t registerOf(const ucontext_t *context, int number) {
 
 /// False if it is none of the instructions here.
 bool decode(const ucontext_t *context, Instruction &in) {
-  auto *begin = reinterpret_cast<const uint8_t *>(context->uc_mcontext.gregs[REG_RIP]);
+  const auto *begin = std::bit_cast<const uint8_t *>(context->uc_mcontext.gregs[REG_RIP]);
   if (begin[0] != 0xC4 || (begin[1] & 0x1F) != 2)
     return false;
   int extendReg = begin[1] & 0x80 ? 0 : 8, extendIndex = begin[1] & 0x40 ? 0 : 8,
@@ -97,7 +97,7 @@ bool decode(const ucontext_t *context, Instruction &in) {
   } else if (in.mode == 1) {
     address += static_cast<int8_t>(begin[in.length++]);
   }
-  in.memory = reinterpret_cast<const uint8_t *>(address);
+  in.memory = std::bit_cast<const uint8_t *>(address);
   return true;
 }
 
