@@ -120,7 +120,8 @@ void productSizes(benchmark::internal::Benchmark *b) {
 
 void attentionSizes(benchmark::internal::Benchmark *b) {
   for (DType type : kTypes)
-    b->Args({512, static_cast<int64_t>(type)});
+    for (int64_t positions : {512, 2048})
+      b->Args({positions, static_cast<int64_t>(type)});
   b->ArgNames({"positions", "type"})->Unit(benchmark::kMillisecond);
 }
 

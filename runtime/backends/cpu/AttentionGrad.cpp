@@ -4,144 +4,119 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/AttentionShape.h"
-#include "runtime/backends/cpu/Softmax.h"
+#include "runtime/backends/cpu/AttentionRows.h"
+#include "runtime/backends/cpu/AttentionTiles.h"
 
 namespace dtc::runtime::cpu {
 
 namespace {
 
-/// The operands of attention_grad.
-template <typename F> struct GradOperands {
-  const F *q, *k, *v, *out;
-  const Wide<F> *lse;
-  const F *dout;
-  F *dq, *dk, *dv;
+/// The arrays of a thread. The gradients of keys and values of 16 bits are summed in theirs.
+enum ArrayIndex {
+  Weights,
+  WeightGrads,
+  Slopes,
+  KeysTransposed,
+  ValuesTransposed,
+  KeysByRow,
+  KeyGrads,
+  ValueGrads,
+  Queries,
+  QueriesPacked,
+  OutGrads,
+  OutGradsPacked,
+  Outs,
+  QueryGrads,
+  Deltas,
+  ArrayCount
 };
 
-/// Derivatives of the capped scores of a row.
-int64_t slopeElements(const AttentionShape &shape) { return shape.softcap != 0 ? shape.keys : 0; }
-
-/// The arrays of a thread. The gradients of keys and values are summed in theirs.
-template <typename F> struct Arrays {
-  Wide<F> *weights, *dweights, *slopes, *keys[4], *rows[4];
-
-  static size_t bytes(const AttentionShape &shape) {
-    return arrayBytes<Wide<F>>(slopeElements(shape)) +
-           2 * arrayBytes<Wide<F>>(blockElements(shape)) +
-           4 * arrayBytes<Wide<F>>(rowElements<F>(shape, shape.keys)) +
-           4 * arrayBytes<Wide<F>>(rowElements<F>(shape, blockRows(shape)));
-  }
-  Arrays(const AttentionShape &shape, void *workspace, int part) {
-    WorkspaceCursor cursor(static_cast<std::byte *>(workspace) +
-                           static_cast<size_t>(part) * bytes(shape));
-    weights = cursor.take<Wide<F>>(blockElements(shape));
-    dweights = cursor.take<Wide<F>>(blockElements(shape));
-    slopes = cursor.take<Wide<F>>(slopeElements(shape));
-    for (Wide<F> *&array : keys)
-      array = cursor.take<Wide<F>>(rowElements<F>(shape, shape.keys));
-    for (Wide<F> *&array : rows)
-      array = cursor.take<Wide<F>>(rowElements<F>(shape, blockRows(shape)));
-  }
-};
-
-/// From scores to weights, and from the gradient of the weights to that of the scores.
-template <typename W>
-void weighGradients(const AttentionShape &shape, const AttentionBlock &block,
-                    const AttentionDropout &dropout, const W *lse, HeadRows<const W> out,
-                    HeadRows<const W> dout, W *weights, W *dweights, W *slopes) {
-  simd([=] {
-    W scale = static_cast<W>(shape.scale);
-    for (int64_t i = 0; i < block.rows; ++i) {
-      W *row = weights + i * block.keys, *drow = dweights + i * block.keys;
-      SeenKeys seen(shape, block, i);
-      if (shape.softcap != 0)
-        capScores(shape.softcap, row + seen.begin, seen.count(), slopes + seen.begin);
-      exponentials(row + seen.begin, row + seen.begin, seen.count(), W(1), lse[i]);
-      // The gradient of the softmax p; the sum of p * dp is that of out * dout. With a mask m, out
-      // has the weights p * m, and dp is m * dweights.
-      W sum = dotOf(out.data + i * out.stride, dout.data + i * dout.stride, shape.headSize);
-      if (dropout) {
-        W kept = static_cast<W>(dropout.scale);
-        dropout.forKeys(shape, block, i, seen, [=](int64_t j, int64_t count, const uint8_t *keep) {
-          W *p = row + j, *dp = drow + j;
-#pragma omp simd
-          for (int64_t e = 0; e < count; ++e) {
-            W m = keep[e] ? kept : W(0);
-            dp[e] = p[e] * (m * dp[e] - sum) * scale;
-            p[e] *= m;
-          }
-        });
-      } else {
-#pragma omp simd
-        for (int64_t j = seen.begin; j < seen.end; ++j)
-          drow[j] = row[j] * (drow[j] - sum) * scale;
-      }
-      if (shape.softcap != 0) {
-#pragma omp simd
-        for (int64_t j = seen.begin; j < seen.end; ++j)
-          drow[j] *= slopes[j];
-      }
-      for (W *each : {row, drow}) {
-        std::fill(each, each + seen.begin, W(0));
-        std::fill(each + seen.end, each + block.keys, W(0));
-      }
-    }
-  });
+template <typename F> ThreadArrays<Wide<F>, ArrayCount> arraysFor(const AttentionShape &shape) {
+  using W = Wide<F>;
+  int64_t rows = blockRows(shape), headSize = shape.headSize;
+  int64_t transposed = panelElements<W>(headSize, roundUp(shape.keys, kPanel<float>));
+  ThreadArrays<W, ArrayCount> arrays;
+  auto &elements = arrays.elements;
+  elements[Weights] = elements[WeightGrads] = blockElements(shape);
+  elements[Slopes] = shape.softcap != 0 ? scoreStride(shape) : 0;
+  elements[KeysTransposed] = elements[ValuesTransposed] = transposed;
+  elements[KeysByRow] = panelElements<W>(shape.keys, headSize);
+  // Before the first block they also take the widened keys and values, which are then packed.
+  elements[KeyGrads] = elements[ValueGrads] = rowElements<F>(shape, shape.keys);
+  elements[Queries] = elements[OutGrads] = elements[Outs] = rowElements<F>(shape, rows);
+  elements[QueriesPacked] = elements[OutGradsPacked] = panelElements<W>(rows, headSize);
+  elements[QueryGrads] = rows * headSize;
+  elements[Deltas] = rows;
+  return arrays;
 }
 
 template <typename F>
 void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
-             const GradOperands<F> &operands, int64_t task, const Arrays<F> &arrays) {
+             const AttentionGradOperands<F> &operands, int64_t task,
+             const std::array<Wide<F> *, ArrayCount> &arrays) {
   using W = Wide<F>;
-  int64_t key = keyOffset(shape, task), keyStride = shape.keyStride();
-  int64_t stride = shape.queryStride(), headSize = shape.headSize;
-  auto k = loadRows(operands.k + key, keyStride, shape.keys, headSize, arrays.keys[0]);
-  auto v = loadRows(operands.v + key, keyStride, shape.keys, headSize, arrays.keys[1]);
-  auto dk = rowsToStore(operands.dk + key, keyStride, headSize, arrays.keys[2]);
-  auto dv = rowsToStore(operands.dv + key, keyStride, headSize, arrays.keys[3]);
-  zeroRows(dk, shape.keys, headSize);
-  zeroRows(dv, shape.keys, headSize);
-  forBlocks(shape, task, [&](const AttentionBlock &block) {
-    F *to = operands.dq + block.query;
-    if (block.keys == 0)
-      return zeroRows(HeadRows<F>{to, stride}, block.rows, headSize);
-    auto load = [&](const F *operand, int array) {
-      return loadRows(operand + block.query, stride, block.rows, headSize, arrays.rows[array]);
+  int64_t key = keyOffset(shape, task), keyStride = shape.keyStride(), keys = shape.keys;
+  int64_t stride = shape.queryStride(), headSize = shape.headSize, scores = scoreStride(shape);
+  auto kTransposed = loadOperand(operands.k + key, keyStride, keys, headSize, true,
+                                 arrays[KeyGrads], arrays[KeysTransposed]);
+  auto k = loadOperand(operands.k + key, keyStride, keys, headSize, false, arrays[KeyGrads],
+                       arrays[KeysByRow]);
+  auto vTransposed = loadOperand(operands.v + key, keyStride, keys, headSize, true,
+                                 arrays[ValueGrads], arrays[ValuesTransposed]);
+  auto dk = rowsToStore(operands.dk + key, keyStride, headSize, arrays[KeyGrads]);
+  auto dv = rowsToStore(operands.dv + key, keyStride, headSize, arrays[ValueGrads]);
+  zeroRows(dk, keys, headSize);
+  zeroRows(dv, keys, headSize);
+  VisibleKeys visible(shape);
+  forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
+    auto load = [&](const F *operand, ArrayIndex array) {
+      return loadRows(operand + block.query, stride, block.rows, headSize, arrays[array]);
     };
-    auto q = load(operands.q, 0), out = load(operands.out, 1), dout = load(operands.dout, 2);
-    auto dq = rowsToStore(to, stride, headSize, arrays.rows[3]);
-    multiplyScores(shape, block, static_cast<W>(shape.scale), q, k, arrays.weights);
-    multiplyScores(shape, block, W(1), dout, v, arrays.dweights);
-    weighGradients(shape, block, dropout, operands.lse + block.lse, out, dout, arrays.weights,
-                   arrays.dweights, arrays.slopes);
-    addToKeys(shape, block, arrays.weights, dout, dv);
-    multiplyByKeys(shape, block, arrays.dweights, k, dq);
-    addToKeys(shape, block, arrays.dweights, q, dk);
-    storeRows(dq, to, stride, block.rows, headSize);
+    auto q = load(operands.q, Queries), dout = load(operands.dout, OutGrads);
+    sumProducts<W>(block.rows, headSize, load(operands.out, Outs), dout, arrays[Deltas]);
+    packRows(q.data, q.stride, block.rows, headSize, arrays[QueriesPacked]);
+    packRows(dout.data, dout.stride, block.rows, headSize, arrays[OutGradsPacked]);
+    HeadOperand<W> qPacked{q, block.rows, headSize, arrays[QueriesPacked]};
+    HeadOperand<W> doutPacked{dout, block.rows, headSize, arrays[OutGradsPacked]};
+    HeadRows<W> dq{arrays[QueryGrads], headSize};
+    zeroRows(dq, block.rows, headSize);
+    W *weights = arrays[Weights], *dweights = arrays[WeightGrads];
+    forKeyBlocks(block, [&](KeyRange range) {
+      multiplyScores(block, range, q, kTransposed, weights, scores);
+      multiplyScores(block, range, dout, vTransposed, dweights, scores);
+      weighGradients<W>(
+          shape, block, range, dropout,
+          {weights, dweights, arrays[Slopes], scores, operands.lse + block.lse, arrays[Deltas]});
+      addToKeys<W>(block, range, weights, scores, doutPacked, dv);
+      addToKeys<W>(block, range, dweights, scores, qPacked, dk);
+      addWeighted<W>(block, range, dweights, scores, k, dq);
+    });
+    storeRows(dq, operands.dq + block.query, stride, block.rows, headSize);
   });
-  storeRows(dk, operands.dk + key, keyStride, shape.keys, headSize);
-  storeRows(dv, operands.dv + key, keyStride, shape.keys, headSize);
+  if constexpr (!isWide<F>) {
+    storeRows(dk, operands.dk + key, keyStride, keys, headSize);
+    storeRows(dv, operands.dv + key, keyStride, keys, headSize);
+  }
 }
 
 template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call) {
-  AttentionShape shape = call.shape;
-  auto run = [call = std::move(call)](const CpuArguments &args) {
+  ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
+  auto run = [call = std::move(call), arrays](const CpuArguments &args) {
     const AttentionShape &shape = call.shape;
-    GradOperands<F> operands = {input<F>(args, 0),  input<F>(args, 1),       input<F>(args, 2),
-                                input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),
-                                output<F>(args, 0), output<F>(args, 1),      output<F>(args, 2)};
+    AttentionGradOperands<F> operands = {
+        input<F>(args, 0),  input<F>(args, 1),       input<F>(args, 2),
+        input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),
+        output<F>(args, 0), output<F>(args, 1),      output<F>(args, 2)};
     AttentionDropout dropout = dropoutOf(call, args);
     parallelFor(args.threads, countTasks(shape), taskGrain(shape),
                 [&](int64_t begin, int64_t end, int part) {
-                  Arrays<F> arrays(shape, args.workspace, part);
+                  auto own = arrays.at(args.workspace, part);
                   for (int64_t task = begin; task < end; ++task)
-                    runTask(shape, dropout, operands, task, arrays);
+                    runTask(shape, dropout, operands, task, own);
                 });
   };
-  return makeKernel(std::move(run), [=](int threads) {
-    return static_cast<size_t>(threads) * Arrays<F>::bytes(shape);
-  });
+  return makeKernel(std::move(run),
+                    [=](int threads) { return static_cast<size_t>(threads) * arrays.bytes(); });
 }
 
 } // namespace
@@ -150,6 +125,8 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkAttentionGrad(signature);
   if (!call)
     return call.error();
+  if (attentionUsesTiles(*call))
+    return makeTileAttentionGrad(std::move(*call));
   return withFloatType(
       call->dtype, [&](auto zero) { return makeAttentionGrad<decltype(zero)>(std::move(*call)); });
 }

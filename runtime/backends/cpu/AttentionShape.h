@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A task is a batch element and a key-value head. It walks the query heads of the group, each in
-// blocks of rows, so that the scores of a block fit the cache. Keys that no row of a block sees are
-// left out of its products. Elements of 16 bits are widened: keys and values once for a task,
-// the rows of a block with it.
+// A task is a batch element and a key-value head. It walks the query heads of the group in blocks
+// of rows, and for each block the keys that its rows see in blocks of keys. No more than the scores
+// of a block of rows and a block of keys are there at a time. In a block, products leave out what
+// groups of rows do not see (VisibleKeys). Keys and values are packed once for a task, in panels
+// (PanelProducts.h); elements of 16 bits are widened as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +18,14 @@
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/Gemm.h"
 #include "runtime/backends/cpu/MaskStretches.h"
+#include "runtime/backends/cpu/PanelProducts.h"
 #include "runtime/backends/cpu/VectorMath.h"
+#include "runtime/backends/cpu/VisibleKeys.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 #include "runtime/backends/shared/AttentionCalls.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace dtc::runtime::cpu {
@@ -32,53 +36,101 @@ inline int64_t keyOffset(const AttentionShape &shape, int64_t task) {
   return task / shape.kvHeads * shape.keys * shape.keyStride() +
          task % shape.kvHeads * shape.headSize;
 }
-/// Rows whose scores are computed together.
+/// Rows of a block, and keys of a block: its scores take a part of the second cache.
+inline constexpr int64_t kRowBlock = 64, kKeyBlock = 256;
+/// Rows or keys of a block whose products leave out the same: a whole number of register tiles.
+inline constexpr int64_t kGroup = 24;
+
 inline int64_t blockRows(const AttentionShape &shape) {
-  return std::min<int64_t>(shape.queries, 128);
+  return std::min<int64_t>(shape.queries, kRowBlock);
 }
-/// Elements of the scores of a block.
-inline int64_t blockElements(const AttentionShape &shape) { return blockRows(shape) * shape.keys; }
+/// The scores of a row of a block lie so far from those of the row before.
+inline int64_t scoreStride(const AttentionShape &shape) {
+  return std::min(kKeyBlock, roundUp(shape.keys, kPanel<float>));
+}
+inline int64_t blockElements(const AttentionShape &shape) {
+  return blockRows(shape) * scoreStride(shape);
+}
 /// Tasks that are worth a thread.
 inline int64_t taskGrain(const AttentionShape &shape) {
-  return grainFor(shape.group() * blockElements(shape), 4);
+  return grainFor(shape.group() * blockRows(shape) * shape.keys, 4);
 }
 
 /// A block of rows of one query head.
 struct AttentionBlock {
   int64_t begin, rows;
-  int64_t first; // key that the first row sees
-  int64_t keys;  // from there to the last that the last row sees
+  KeyRange keys; // from the first that a row sees to the last
   int64_t query; // offset of its first row in q and out
   int64_t lse;   // offset of its first row in lse
+  KeyRange seen[kRowBlock];
+
+  /// What rows [first, first + count) see of `block`, from a panel's begin on, counted from the
+  /// block's first key.
+  KeyRange ofRows(int64_t first, int64_t count, KeyRange block) const {
+    KeyRange range = KeyRange{seen[first].begin, seen[first + count - 1].end}.within(block);
+    return {range.begin / kPanel<float> * kPanel<float>, range.end};
+  }
+  /// The rows that see one of `range`.
+  KeyRange rowsSeeing(KeyRange range) const {
+    const KeyRange *end = seen + rows;
+    const KeyRange *first = std::partition_point(
+        seen, end, [=](const KeyRange &row) { return row.end <= range.begin; });
+    const KeyRange *last = std::partition_point(
+        first, end, [=](const KeyRange &row) { return row.begin < range.end; });
+    return {first - seen, last - seen};
+  }
 };
 
 /// Calls function(block) for the blocks of a task, in order.
 template <typename Function>
-void forBlocks(const AttentionShape &shape, int64_t task, const Function &function) {
+void forBlocks(const AttentionShape &shape, const VisibleKeys &visible, int64_t task,
+               const Function &function) {
   int64_t b = task / shape.kvHeads, kvHead = task % shape.kvHeads;
+  AttentionBlock block;
   for (int64_t g = 0; g < shape.group(); ++g) {
     int64_t head = kvHead * shape.group() + g;
-    for (int64_t begin = 0; begin < shape.queries; begin += blockRows(shape)) {
-      int64_t rows = std::min(blockRows(shape), shape.queries - begin);
-      int64_t end = shape.visible(begin + rows - 1),
-              first = std::min(end, shape.firstVisible(begin));
-      function(
-          AttentionBlock{begin, rows, first, end - first,
-                         (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize,
-                         (b * shape.heads + head) * shape.queries + begin});
+    for (int64_t begin = 0; begin < shape.queries; begin += kRowBlock) {
+      block.begin = begin;
+      block.rows = std::min(kRowBlock, shape.queries - begin);
+      block.keys = visible.ofRows(begin, block.rows);
+      block.query = (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize;
+      block.lse = (b * shape.heads + head) * shape.queries + begin;
+      for (int64_t i = 0; i < block.rows; ++i)
+        block.seen[i] = visible.of(begin + i);
+      function(block);
     }
   }
 }
 
-/// The keys that row `i` of a block sees, counted from the block's first: [begin, end).
-struct SeenKeys {
-  int64_t begin, end;
+/// Calls function(keys) for the blocks of keys that a row of a block sees, in order. They begin
+/// with a panel.
+template <typename Function>
+void forKeyBlocks(const AttentionBlock &block, const Function &function) {
+  if (block.keys.count() == 0)
+    return;
+  for (int64_t begin = block.keys.begin / kPanel<float> * kPanel<float>; begin < block.keys.end;
+       begin += kKeyBlock)
+    function(KeyRange{begin, std::min(begin + kKeyBlock, block.keys.end)});
+}
 
-  SeenKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i)
-      : end(std::max<int64_t>(0, shape.visible(block.begin + i) - block.first)) {
-    begin = std::clamp<int64_t>(shape.firstVisible(block.begin + i) - block.first, 0, end);
+/// Arrays of a thread in the workspace.
+template <typename W, size_t Count> struct ThreadArrays {
+  std::array<int64_t, Count> elements;
+
+  size_t bytes() const {
+    size_t all = 0;
+    for (int64_t count : elements)
+      all += arrayBytes<W>(count);
+    return all;
   }
-  int64_t count() const { return end - begin; }
+  std::array<W *, Count> at(void *workspace, int part) const {
+    WorkspaceCursor cursor(static_cast<std::byte *>(workspace) +
+                           static_cast<size_t>(part) * bytes());
+    std::array<W *, Count> arrays;
+    for (size_t i = 0; i < Count; ++i)
+      arrays[i] = cursor.take<W>(elements[i]);
+    return arrays;
+  }
 };
 
 /// Rows of one head; `stride` elements lie between the beginnings of two.
@@ -100,7 +152,7 @@ HeadRows<const Wide<F>> loadRows(const F *from, int64_t stride, int64_t rows, in
   }
 }
 
-/// Where to compute rows, which storeRows then rounds into their place.
+/// Where to compute rows: in their place, or in `array`, from which storeRows rounds them.
 template <typename F>
 HeadRows<Wide<F>> rowsToStore(F *to, int64_t stride, int64_t headSize, Wide<F> *array) {
   if constexpr (isWide<F>)
@@ -110,8 +162,10 @@ HeadRows<Wide<F>> rowsToStore(F *to, int64_t stride, int64_t headSize, Wide<F> *
 }
 template <typename F>
 void storeRows(HeadRows<Wide<F>> wide, F *to, int64_t stride, int64_t rows, int64_t headSize) {
-  if constexpr (!isWide<F>)
-    for (int64_t i = 0; i < rows; ++i)
+  for (int64_t i = 0; i < rows; ++i)
+    if constexpr (isWide<F>)
+      std::copy_n(wide.data + i * wide.stride, headSize, to + i * stride);
+    else
       narrow(wide.data + i * wide.stride, to + i * stride, headSize);
 }
 
@@ -126,40 +180,102 @@ template <typename F> void zeroRows(HeadRows<F> out, int64_t rows, int64_t headS
     std::fill_n(out.data + i * out.stride, headSize, F(0));
 }
 
-/// scores = scale * q k^T: (rows, keys).
-template <typename W>
-void multiplyScores(const AttentionShape &shape, const AttentionBlock &block, W scale,
-                    HeadRows<const W> q, HeadRows<const W> k, W *scores) {
-  gemm({block.rows, block.keys, shape.headSize, {q.stride, 1}, {1, k.stride}, {block.keys, 1}},
-       scale, q.data, k.data + block.first * k.stride, false, scores, 1);
+/// Rows of a head as the right operand of products over rows or, transposed, over their elements.
+template <typename W> struct HeadOperand {
+  HeadRows<const W> rows;
+  int64_t count, headSize;
+  const W *panels; // null: not packed
+
+  PanelBlock<W> from(int64_t row) const { return {panels + row * kPanel<W>, count * kPanel<W>}; }
+  PanelBlock<W> fromTransposed(int64_t row) const {
+    return {panels + row * headSize, headSize * kPanel<W>};
+  }
+};
+
+/// With fewer queries a product does not pay for the packing of its right operand.
+inline bool packsKeys(const AttentionShape &shape) { return shape.queries >= 8; }
+
+/// Elements of 16 bits are widened in `array`. Packs the rows in `panels` if there are any.
+template <typename F>
+HeadOperand<Wide<F>> loadOperand(const F *from, int64_t stride, int64_t rows, int64_t headSize,
+                                 bool transposed, Wide<F> *array, Wide<F> *panels) {
+  HeadRows<const Wide<F>> wide = loadRows(from, stride, rows, headSize, array);
+  if (panels && transposed)
+    packTransposed(wide.data, wide.stride, headSize, rows, panels);
+  else if (panels)
+    packRows(wide.data, wide.stride, rows, headSize, panels);
+  return {wide, rows, headSize, panels};
 }
 
-/// out = weights * values, (rows, keys) by (keys, headSize).
-template <typename W>
-void multiplyByKeys(const AttentionShape &shape, const AttentionBlock &block, const W *weights,
-                    HeadRows<const W> values, HeadRows<W> out) {
-  gemm({block.rows,
-        shape.headSize,
-        block.keys,
-        {block.keys, 1},
-        {values.stride, 1},
-        {out.stride, 1}},
-       W(1), weights, values.data + block.first * values.stride, false, out.data, 1);
+/// Calls function(first, count) for groups of [0, size).
+template <typename Function> void forGroups(int64_t size, const Function &function) {
+  for (int64_t first = 0; first < size; first += kGroup)
+    function(first, std::min(kGroup, size - first));
 }
 
-/// out += weights^T * rows, (keys, rows) by (rows, headSize).
+/// scores = rows * keys^T, where a row sees a key.
 template <typename W>
-void addToKeys(const AttentionShape &shape, const AttentionBlock &block, const W *weights,
-               HeadRows<const W> rows, HeadRows<W> out) {
-  gemm({block.keys, shape.headSize, block.rows, {1, block.keys}, {rows.stride, 1}, {out.stride, 1}},
-       W(1), weights, rows.data, true, out.data + block.first * out.stride, 1);
+void multiplyScores(const AttentionBlock &block, KeyRange range, HeadRows<const W> rows,
+                    const HeadOperand<W> &keys, W *scores, int64_t stride) {
+  if (!keys.panels)
+    return gemm({block.rows,
+                 range.count(),
+                 keys.headSize,
+                 {rows.stride, 1},
+                 {1, keys.rows.stride},
+                 {stride, 1}},
+                W(1), rows.data, keys.rows.data + range.begin * keys.rows.stride, false, scores, 1);
+  forGroups(block.rows, [&](int64_t first, int64_t count) {
+    KeyRange seen = block.ofRows(first, count, range);
+    if (seen.count() > 0)
+      multiplyPanels<W>(count, roundUp(seen.count(), kPanel<float>), keys.headSize,
+                        rows.data + first * rows.stride, {rows.stride, 1},
+                        keys.fromTransposed(range.begin + seen.begin), false,
+                        scores + first * stride + seen.begin, stride);
+  });
 }
 
-/// Bounds scores: x becomes softcap * tanh(x / softcap). Where there are `slopes`, they get the
-/// derivatives. To be called in simd().
+/// out += weights * values.
 template <typename W>
-inline void capScores(double softcap, W *scores, int64_t count, W *slopes = nullptr) {
-  W cap = static_cast<W>(softcap), inverse = static_cast<W>(1 / softcap);
+void addWeighted(const AttentionBlock &block, KeyRange range, const W *weights, int64_t stride,
+                 const HeadOperand<W> &values, HeadRows<W> out) {
+  if (!values.panels)
+    return gemm({block.rows,
+                 values.headSize,
+                 range.count(),
+                 {stride, 1},
+                 {values.rows.stride, 1},
+                 {out.stride, 1}},
+                W(1), weights, values.rows.data + range.begin * values.rows.stride, true, out.data,
+                1);
+  forGroups(block.rows, [&](int64_t first, int64_t count) {
+    KeyRange seen = block.ofRows(first, count, range);
+    if (seen.count() > 0)
+      multiplyPanels<W>(count, values.headSize, seen.count(), weights + first * stride + seen.begin,
+                        {stride, 1}, values.from(range.begin + seen.begin), true,
+                        out.data + first * out.stride, out.stride);
+  });
+}
+
+/// out += weights^T * rows: those of the block.
+template <typename W>
+void addToKeys(const AttentionBlock &block, KeyRange range, const W *weights, int64_t stride,
+               const HeadOperand<W> &rows, HeadRows<W> out) {
+  forGroups(range.count(), [&](int64_t first, int64_t count) {
+    int64_t key = range.begin + first;
+    KeyRange seeing = block.rowsSeeing({key, key + count});
+    if (seeing.count() > 0)
+      multiplyPanels<W>(count, rows.headSize, seeing.count(),
+                        weights + seeing.begin * stride + first, {1, stride},
+                        rows.from(seeing.begin), true, out.data + key * out.stride, out.stride);
+  });
+}
+
+/// Bounds scores: x becomes softcap * tanh(scale * x / softcap). Where there are `slopes`, they get
+/// the derivatives by scale * x. To be called in simd().
+template <typename W>
+inline void capScores(double softcap, W scale, W *scores, int64_t count, W *slopes = nullptr) {
+  W cap = static_cast<W>(softcap), inverse = scale / cap;
 #pragma omp simd
   for (int64_t j = 0; j < count; ++j)
     scores[j] = vmath::tanh(scores[j] * inverse);
@@ -173,19 +289,25 @@ inline void capScores(double softcap, W *scores, int64_t count, W *slopes = null
     scores[j] *= cap;
 }
 
+/// Zeroes what lies outside of `seen` in a row of so many scores.
+template <typename W> inline void zeroUnseen(W *row, int64_t width, KeyRange seen) {
+  std::fill(row, row + seen.begin, W(0));
+  std::fill(row + seen.end, row + width, W(0));
+}
+
 /// Dropout of the attention weights, while a kernel runs.
 struct AttentionDropout {
   LocalMask mask; // without a nest: no dropout
   double scale = 1;
 
   explicit operator bool() const { return mask.nest != nullptr; }
-  /// Calls body(j, count, keeps) for stretches of the keys that row `i` of a block sees; j counts
-  /// from the block's first key.
+  /// Calls body(j, count, keeps) for stretches of the keys that row `i` of a block sees in `range`;
+  /// j counts from its first key.
   template <typename Body>
-  void forKeys(const AttentionShape &shape, const AttentionBlock &block, int64_t i, SeenKeys seen,
+  void forKeys(int64_t keys, const AttentionBlock &block, int64_t i, KeyRange range, KeyRange seen,
                const Body &body) const {
     KeepBuffer buffer;
-    int64_t first = (block.lse + i) * shape.keys + block.first;
+    int64_t first = (block.lse + i) * keys + range.begin;
     forKeeps(mask, first + seen.begin, first + seen.end, buffer,
              [&](int64_t element, int64_t count, const uint8_t *keeps) {
                body(element - first, count, keeps);

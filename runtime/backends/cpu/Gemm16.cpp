@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/Gemm16.h"
 
 #include "runtime/backends/cpu/GemmParts.h"
+#include "runtime/backends/cpu/Transpose.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 
 #include <algorithm>
@@ -102,6 +103,17 @@ void multiplyPlainly(const GemmShape &s, const F *a, const F *b, R *c) {
     }
 }
 
+/// Whether rows of the left operand are turned round first: where an element that is moved takes
+/// part in enough multiplications.
+bool transposesLeft(const GemmShape &shape) {
+  constexpr int64_t enough = 256;
+  return shape.a.column != 1 && shape.m > 1 && shape.k > 1 && shape.n >= enough;
+}
+GemmShape withTransposedLeft(GemmShape shape) {
+  shape.a = {shape.k, 1};
+  return shape;
+}
+
 /// Parts of equal shapes share a product of the library.
 template <typename Parts>
 std::shared_ptr<const Bf16Matmul> findMatmul(const Parts &parts, const GemmShape &shape) {
@@ -124,17 +136,27 @@ Gemm16<F, R>::Gemm16(const GemmShape &given, int threads)
     GemmBlock block = grid.block(i);
     if (block.rows == 0 || block.columns == 0)
       continue;
-    Part part{whole, block.row * whole.a.row, block.column * whole.b.column,
-              block.row * whole.c.row + block.column * whole.c.column, nullptr};
+    Part part{whole,
+              block.row * whole.a.row,
+              block.column * whole.b.column,
+              block.row * whole.c.row + block.column * whole.c.column,
+              nullptr,
+              false};
     part.shape.m = block.rows;
     part.shape.n = block.columns;
     if (byLibrary && part.shape.m * part.shape.n >= kSmallWork / part.shape.k) {
+      part.transposes = transposesLeft(part.shape);
       part.matmul = findMatmul(parts, part.shape);
       if (!part.matmul)
-        part.matmul = Bf16Matmul::create(part.shape, std::is_same_v<R, float>);
+        part.matmul =
+            Bf16Matmul::create(part.transposes ? withTransposedLeft(part.shape) : part.shape,
+                               std::is_same_v<R, float>);
     }
-    partBytes = std::max(partBytes, part.matmul ? roundToLines(part.matmul->workspaceBytes())
-                                                : widenedBytes<F, R>(part.shape));
+    size_t bytes =
+        part.matmul ? roundToLines(part.matmul->workspaceBytes()) : widenedBytes<F, R>(part.shape);
+    if (part.matmul && part.transposes)
+      bytes += arrayBytes<F>(part.shape.m * part.shape.k);
+    partBytes = std::max(partBytes, bytes);
     parts.push_back(std::move(part));
   }
 }
@@ -158,7 +180,14 @@ void Gemm16<F, R>::runPart(const Part &part, const F *a, const F *b, R *c, void 
   c += part.c;
   if constexpr (std::is_same_v<F, BFloat16>)
     if (part.matmul) {
-      if (!part.matmul->run(a, b, c, workspace))
+      WorkspaceCursor cursor(workspace);
+      const BFloat16 *left = a;
+      if (part.transposes) {
+        auto *turned = cursor.take<BFloat16>(part.shape.m * part.shape.k);
+        transpose(a, part.shape.a.column, part.shape.k, part.shape.m, part.shape.k, turned);
+        left = turned;
+      }
+      if (!part.matmul->run(left, b, c, cursor.take<std::byte>(0)))
         multiplyPlainly(part.shape, a, b, c);
       return;
     }

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Sums are those of f32, and an element of the result is rounded once. bf16 goes to the library
-// where that is faster than f32 (Bf16Matmul::isFast). All else is widened, a block at a time, and
-// multiplied in f32.
+// where that is faster than f32 (Bf16Matmul::isFast), with a transposed left operand turned round
+// first, which the library does so slowly that products take twice as long. All else is widened, a
+// block at a time, and multiplied in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +41,7 @@ private:
     GemmShape shape;
     int64_t a, b, c;
     std::shared_ptr<const Bf16Matmul> matmul; // null: widened
+    bool transposes;                          // the left operand, before the library gets it
   };
   void runPart(const Part &part, const F *a, const F *b, R *c, void *workspace) const;
 

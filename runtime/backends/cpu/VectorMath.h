@@ -59,6 +59,29 @@ inline float exp(float x) {
   return result * detail::powerOfTwo(half) * detail::powerOfTwo(n - half);
 }
 
+/// exp(x) for x in [-87, 88], whose results are normal numbers; beyond, that of the bound. Half of
+/// the instructions of exp. A NaN stays one.
+inline double expInBounds(double x) { return std::exp(x); }
+inline float expInBounds(float x) {
+  x = 88.0f < x ? 88.0f : x;
+  x = -87.0f > x ? -87.0f : x;
+  float shifted = x * 1.44269504f + 12582912.0f;
+  float rounded = shifted - 12582912.0f;
+  float r = x - rounded * 0.693359375f;
+  r = r + rounded * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  // The low bits of `shifted` are the exponent.
+  uint32_t bits = (std::bit_cast<uint32_t>(shifted) << 23) + (127u << 23);
+  return p * std::bit_cast<float>(bits);
+}
+
 inline double log(double x) { return std::log(x); }
 inline float log(float x) {
   // Numbers below the normal ones are scaled up first.

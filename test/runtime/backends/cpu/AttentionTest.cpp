@@ -357,6 +357,30 @@ TEST(Attention, WindowHidesKeys) {
   EXPECT_NE(elementAt(before[0], 23 * c.h * c.d), elementAt(after[0], 23 * c.h * c.d));
 }
 
+/// No matrix of scores is held: what a thread needs grows with the keys alone.
+TEST(Attention, WorkspaceGrowsWithKeys) {
+  auto backend = createBackendUnderTest(1);
+  auto bytesOf = [&](const char *kernel, DType dtype, int64_t positions) {
+    TensorType x{dtype, {1, positions, 2, 64}}, lse{wideType(dtype), {1, 2, positions}};
+    bool grad = std::string(kernel) == "attention_grad";
+    KernelSignature signature{kernel, {x, x, x}, {x, lse}, {{"causal", true}, {"scale", 0.1}}, {}};
+    if (grad) {
+      signature.inputs.insert(signature.inputs.end(), {x, lse, x});
+      signature.outputs = {x, x, x};
+    }
+    auto prepared = backend->prepare(signature);
+    EXPECT_TRUE(prepared);
+    return prepared ? (*prepared)->workspaceBytes() : 0;
+  };
+  for (const char *kernel : {"attention", "attention_grad"})
+    for (DType dtype : {DType::F32, DType::BF16}) {
+      size_t some = bytesOf(kernel, dtype, 1 << 12), twice = bytesOf(kernel, dtype, 1 << 13);
+      EXPECT_LE(twice, 2 * some) << kernel;
+      // Six arrays of the keys in f32, and as much again.
+      EXPECT_LE(twice, size_t{12} * (1 << 13) * 64 * sizeof(float)) << kernel;
+    }
+}
+
 TEST(Attention, Empty) {
   for (const Case &c : {Case{0, 4, 4, 2, 2, 3, true, 1}, Case{2, 0, 4, 2, 2, 3, true, 1},
                         Case{2, 4, 0, 2, 2, 3, true, 1}, Case{2, 3, 4, 0, 2, 3, true, 1}}) {

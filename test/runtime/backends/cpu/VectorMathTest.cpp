@@ -46,6 +46,17 @@ TEST(VectorMath, Exp) {
   EXPECT_TRUE(std::isnan(vmath::exp(std::nanf(""))));
 }
 
+TEST(VectorMath, ExpInBounds) {
+  Exact exact = [](double x) { return std::exp(x); };
+  EXPECT_LT(relativeError(vmath::expInBounds, exact, -87, 88), kBound);
+  EXPECT_LT(relativeError(vmath::expInBounds, exact, -1, 1), kBound);
+  EXPECT_EQ(vmath::expInBounds(0.0f), 1.0f);
+  EXPECT_EQ(vmath::expInBounds(kInfinity), vmath::expInBounds(88.0f));
+  EXPECT_EQ(vmath::expInBounds(-kInfinity), vmath::expInBounds(-87.0f));
+  EXPECT_GT(vmath::expInBounds(-87.0f), 0.0f);
+  EXPECT_TRUE(std::isnan(vmath::expInBounds(std::nanf("1"))));
+}
+
 TEST(VectorMath, Log) {
   Exact exact = [](double x) { return std::log(x); };
   EXPECT_LT(relativeError(vmath::log, exact, 1e-30f, 10), kBound);
