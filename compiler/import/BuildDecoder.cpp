@@ -249,7 +249,7 @@ Value DecoderBuilder::embedding() {
   if (!names.positions.empty()) {
     model.beginLayer(names.positions);
     Value rows = model.addParameter("weight", {{config.positions}, {config.embed}}, normal);
-    x = model.addBias(x, model.take(rows, 0, options.seq));
+    x = model.addPositions(x, rows);
   }
   return model.residual(model.dropout(x, config.embeddingDropout));
 }

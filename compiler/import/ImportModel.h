@@ -45,8 +45,12 @@ struct ImportOptions {
   /// How much of the mean squared log of the softmax's denominator is added to the loss (Chowdhery
   /// et al., "PaLM", arXiv:2204.02311, section 5).
   double zLoss = 0;
-  /// The label of tokens that do not count; the loss is the mean over the others.
+  /// The label of tokens that do not count; the loss is the mean over the others. Packed models
+  /// always have one, -100 if none is given: the last token of a document has no next one.
   std::optional<int64_t> ignoreIndex;
+  /// Whether documents share a sequence, and padding may fill it up: the batch also has "segments",
+  /// to which attention keeps, and "positions" of tokens in their documents.
+  bool packed = false;
   /// Adapters beside linear layers, which alone train then.
   std::optional<LoraOptions> lora;
 };
@@ -58,9 +62,9 @@ struct ImportLog {
 };
 
 /// Builds the module of the model that `config`, the text of a Hugging Face config.json, describes:
-/// one function @loss, from the parameters, "tokens" and "labels" to the mean cross entropy, as one
-/// device would compute it (see docs/model-ir.md). Messages call the text `fileName`. Returns null
-/// if the log has an error.
+/// one function @loss, from the parameters, "tokens" and "labels" (and what ImportOptions::packed
+/// adds) to the mean cross entropy, as one device would compute it (see docs/model-ir.md). Messages
+/// call the text `fileName`. Returns null if the log has an error.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, llvm::StringRef config,
                                               llvm::StringRef fileName,
                                               const ImportOptions &options, ImportLog &log);

@@ -26,12 +26,19 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+/// The options with what others of them ask for.
+static ImportOptions complete(ImportOptions options) {
+  if (options.packed && !options.ignoreIndex)
+    options.ignoreIndex = -100; // transformers' own
+  return options;
+}
+
 ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
                            StringRef parameterPrefix)
     : builder(&context), modelPrefix(parameterPrefix.str() + "."),
       loc(NameLoc::get(builder.getStringAttr("model"))),
       loraTargets(options.lora ? options.lora->targets : std::vector<std::string>()),
-      options(options) {
+      options(complete(options)) {
   context.loadDialect<DtcDialect, func::FuncDialect>();
   elementType = options.doublePrecision ? Type(builder.getF64Type()) : builder.getF32Type();
   module = ModuleOp::create(loc);
@@ -43,11 +50,19 @@ ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
   auto indexType = RankedTensorType::get({options.batch, options.seq}, builder.getI32Type());
   tokens = addArgument(0, indexType, DtcDialect::kInputAttrName, "tokens", {"batch", "seq"}, {});
   labels = addArgument(1, indexType, DtcDialect::kInputAttrName, "labels", {"batch", "seq"}, {});
-  if (options.ignoreIndex) {
+  if (this->options.ignoreIndex) {
     NamedAttrList attrs(argumentAttrs[1]);
-    attrs.set(DtcDialect::kIgnoredIndexAttrName, builder.getI64IntegerAttr(*options.ignoreIndex));
+    attrs.set(DtcDialect::kIgnoredIndexAttrName,
+              builder.getI64IntegerAttr(*this->options.ignoreIndex));
     argumentAttrs[1] = attrs.getDictionary(&context);
   }
+  if (!options.packed)
+    return;
+  auto addInput = [&](unsigned index, StringRef name) {
+    return addArgument(index, indexType, DtcDialect::kInputAttrName, name, {"batch", "seq"}, {});
+  };
+  segments = addInput(2, "segments");
+  positions = addInput(3, "positions");
 }
 
 void ModelBuilder::beginLayer(const Twine &name) {
@@ -271,6 +286,12 @@ Value ModelBuilder::adapt(Value y, const Adapter &adapter, std::optional<int64_t
 
 Value ModelBuilder::embed(Value table) { return EmbeddingOp::create(builder, loc, table, tokens); }
 
+Value ModelBuilder::addPositions(Value x, Value table) {
+  if (positions)
+    return add(x, EmbeddingOp::create(builder, loc, table, positions));
+  return addBias(x, take(table, 0, options.seq));
+}
+
 Value ModelBuilder::layerNorm(Value x, double eps) {
   Dim width{shapeOf(x).back(), "embed"};
   Value gamma = addParameter("weight", {{width}}, Init::ones());
@@ -286,13 +307,12 @@ Value ModelBuilder::rmsNorm(Value x, double eps, bool plusOne, StringRef name, S
   return RmsNormOp::create(builder, loc, x, gamma, eps).getY();
 }
 
-Value ModelBuilder::rotary(Value x, const Rotary &positions) {
-  bool hasTable = !positions.frequencies.empty();
+Value ModelBuilder::rotary(Value x, const Rotary &kind) {
+  bool hasTable = !kind.frequencies.empty();
   return RotaryOp::create(
-      builder, loc, x, /*positions=*/Value(),
-      hasTable ? FloatAttr() : builder.getF64FloatAttr(positions.theta),
-      hasTable ? builder.getDenseF64ArrayAttr(positions.frequencies) : DenseF64ArrayAttr(),
-      positions.factor == 1 ? FloatAttr() : builder.getF64FloatAttr(positions.factor),
+      builder, loc, x, positions, hasTable ? FloatAttr() : builder.getF64FloatAttr(kind.theta),
+      hasTable ? builder.getDenseF64ArrayAttr(kind.frequencies) : DenseF64ArrayAttr(),
+      kind.factor == 1 ? FloatAttr() : builder.getF64FloatAttr(kind.factor),
       /*inverse=*/false);
 }
 
@@ -315,6 +335,17 @@ Value ModelBuilder::dropout(Value x, double rate) {
                            ArrayAttr());
 }
 
+Value ModelBuilder::maskScores(Value scores) {
+  SmallVector<int64_t> shape(shapeOf(scores));
+  int64_t rank = shape.size();
+  auto type = RankedTensorType::get(shape, builder.getI32Type());
+  Value ofQuery = BroadcastOp::create(builder, loc, type, segments, ArrayRef<int64_t>{0, rank - 2});
+  Value ofKey = BroadcastOp::create(builder, loc, type, segments, ArrayRef<int64_t>{0, rank - 1});
+  Value isOne = CompareOp::create(builder, loc, ofQuery, ofKey, ComparePredicate::Equal);
+  Value hidden = constant(shape, -1e30);
+  return SelectOp::create(builder, loc, isOne, scores, hidden);
+}
+
 /// Attention as it was written before it was fused, and is in Megatron-LM: with scores, and what
 /// the softmax makes of them, [B, H, S, S].
 Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, const AttentionScores &kind,
@@ -328,10 +359,14 @@ Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, const Attenti
                           getType({shape[0], shape[1], kvHeads, heads / kvHeads, shape[3]}), q);
   Value scores = einsum(grouped ? "bsgre,btge->bgrst" : "bshe,bthe->bhst", q, k);
   double scale = kind.scale;
-  if (kind.softcap != 0) {
-    scores = softcap(this->scale(scores, scale), kind.softcap);
+  if (kind.softcap != 0 || segments) {
+    scores = this->scale(scores, scale);
     scale = 1;
   }
+  if (kind.softcap != 0)
+    scores = softcap(scores, kind.softcap);
+  if (segments)
+    scores = maskScores(scores);
   Value weights = SoftmaxOp::create(builder, loc, scores, /*causal=*/true, scale);
   weights = this->dropout(weights, dropout);
   Value out = einsum(grouped ? "bgrst,btge->bsgre" : "bhst,bthe->bshe", weights, v);
@@ -346,8 +381,8 @@ Value ModelBuilder::causalAttention(Value q, Value k, Value v, const AttentionSc
   Value random = drops ? randomKey() : Value();
   IntegerAttr window = scores.window ? builder.getI64IntegerAttr(*scores.window) : IntegerAttr();
   FloatAttr softcap = scores.softcap != 0 ? builder.getF64FloatAttr(scores.softcap) : FloatAttr();
-  return AttentionOp::create(builder, loc, q, k, v, random, /*causal=*/true, scores.scale, window,
-                             softcap, drops ? dropout : 0, drops ? numRandomOps++ : 0,
+  return AttentionOp::create(builder, loc, q, k, v, segments, random, /*causal=*/true, scores.scale,
+                             window, softcap, drops ? dropout : 0, drops ? numRandomOps++ : 0,
                              DenseI64ArrayAttr(), ArrayAttr())
       .getOut();
 }

@@ -74,8 +74,10 @@ struct Adapter {
 
 class ModelBuilder {
 public:
-  /// Begins a function with the inputs "tokens" and "labels", i32 [B, S]. The names of parameters
-  /// begin with `parameterPrefix` ("transformer").
+  /// Begins a function with the inputs "tokens" and "labels", i32 [B, S], and where the options
+  /// pack documents "segments" and "positions". The names of parameters begin with
+  /// `parameterPrefix`
+  /// ("transformer").
   ModelBuilder(mlir::MLIRContext &context, const ImportOptions &options,
                llvm::StringRef parameterPrefix);
 
@@ -145,6 +147,9 @@ public:
   /// Rows of `table` [V, D] by token: [B, S, D].
   mlir::Value embed(mlir::Value table);
 
+  /// `x` [B, S, D] plus the rows of `table` [positions, D] at the positions of the tokens.
+  mlir::Value addPositions(mlir::Value x, mlir::Value table);
+
   /// Layer normalization over the last dimension, with parameters weight and bias.
   mlir::Value layerNorm(mlir::Value x, double eps);
 
@@ -154,11 +159,12 @@ public:
                       llvm::StringRef name = "weight", llvm::StringRef axis = "embed");
 
   /// Rotary positions of the heads x [B, S, H, E].
-  mlir::Value rotary(mlir::Value x, const Rotary &positions);
+  mlir::Value rotary(mlir::Value x, const Rotary &kind);
 
   /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E], in the form that
-  /// the options ask for. What the softmax gives drops out with probability `dropout`; both forms
-  /// draw the same masks. Decomposed attention has no window.
+  /// the options ask for, and within the segments if there are any. What the softmax gives drops
+  /// out with probability `dropout`; both forms draw the same masks. Decomposed attention has no
+  /// window.
   mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v,
                               const AttentionScores &scores, double dropout = 0);
 
@@ -177,6 +183,9 @@ private:
                           llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,
                           mlir::Attribute init);
   mlir::Attribute getInit(Init init);
+  /// The scores [B, ..., S, S] where query and key are in one segment, and so little elsewhere that
+  /// nothing is left of it after a softmax.
+  mlir::Value maskScores(mlir::Value scores);
   mlir::Value constant(llvm::ArrayRef<int64_t> shape, double value);
   mlir::Value randomKey();
 
@@ -189,7 +198,7 @@ private:
   mlir::Location loc;
   unsigned numParameters = 0;
   llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs;
-  mlir::Value tokens, labels;
+  mlir::Value tokens, labels, segments, positions;
   /// The argument that random ops share, once there is one, and the number of such ops.
   mlir::Value key;
   int64_t numRandomOps = 0;

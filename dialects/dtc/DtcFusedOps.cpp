@@ -49,10 +49,16 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     if (failed(expectFrequencies(location, *frequencies, x)))
       return failure();
   types.push_back(x);
-  if (!adaptor.getPositions())
+  Value positions = adaptor.getPositions();
+  if (!positions)
     return success();
-  auto expected = RankedTensorType::get({x.getDimSize(0)}, IntegerType::get(context, 32));
-  return expectType<RotaryOp>(location, "rotary-c3", "positions", adaptor.getPositions(), expected);
+  Type index = IntegerType::get(context, 32);
+  auto first = RankedTensorType::get({x.getDimSize(0)}, index),
+       each = RankedTensorType::get({x.getDimSize(0), x.getDimSize(1)}, index);
+  if (positions.getType() != first && positions.getType() != each)
+    return inferenceError<RotaryOp>(location, "rotary-c3", "positions has type ",
+                                    positions.getType(), ", expected ", first, " or ", each);
+  return success();
 }
 
 void RotaryOp::build(OpBuilder &builder, OperationState &state, Value operand, double theta,
@@ -72,7 +78,10 @@ LogicalResult RotaryOp::verify() {
 }
 
 ShardingRule RotaryOp::getShardingRule() {
-  ShardingRule rule = makeEquationRule(*this, getPositions() ? "bShD,b->bShD" : "bShD->bShD");
+  StringRef equation = "bShD->bShD";
+  if (getPositions())
+    equation = getPositions().getType().getRank() == 1 ? "bShD,b->bShD" : "bshD,bs->bshD";
+  ShardingRule rule = makeEquationRule(*this, equation);
   rule.linearOperands = {{0}};
   return rule;
 }
@@ -95,7 +104,30 @@ struct AttentionLabels {
   HeadLabels heads;
   StringRef causal, scale, dropout, both, key;
   ScoreLabels scores;
+  StringRef segments, queries;
 };
+
+/// Checks the segments of the keys, of which the queries are the last ones.
+template <typename OpT>
+static LogicalResult expectSegments(std::optional<Location> location, const AttentionLabels &labels,
+                                    typename OpT::Adaptor adaptor) {
+  Value segments = adaptor.getSegments();
+  if (!segments)
+    return success();
+  int64_t queries = getTensorType(adaptor.getQ()).getDimSize(1);
+  RankedTensorType k = getTensorType(adaptor.getK());
+  auto expected = RankedTensorType::get(k.getShape().take_front(2),
+                                        IntegerType::get(segments.getContext(), 32));
+  if (segments.getType() != expected)
+    return inferenceError<OpT>(location, labels.segments, "segments has type ", segments.getType(),
+                               ", expected ", expected);
+  if (k.getDimSize(1) < queries)
+    return inferenceError<OpT>(location, labels.queries, "segments of ", queries, " queries and ",
+                               k.getDimSize(1),
+                               " keys, expected no more queries than keys: each has the segment "
+                               "of its own key");
+  return success();
+}
 
 /// Checks the operands that attention and its gradient share.
 template <typename OpT>
@@ -111,7 +143,8 @@ static LogicalResult expectAttention(std::optional<Location> location,
   if (!std::isfinite(adaptor.getScale()))
     return inferenceError<OpT>(location, labels.scale, "scale is ", adaptor.getScale(),
                                ", expected a finite number");
-  if (failed(expectScores<OpT>(location, labels.scores, adaptor, adaptor.getCausal())))
+  if (failed(expectScores<OpT>(location, labels.scores, adaptor, adaptor.getCausal())) ||
+      failed(expectSegments<OpT>(location, labels, adaptor)))
     return failure();
   double dropout = adaptor.getDropout();
   if (!(dropout >= 0 && dropout < 1))
@@ -128,7 +161,8 @@ static LogicalResult expectAttention(std::optional<Location> location,
 /// The attributes of the kernel of attention or its gradient.
 template <typename OpT> static DictionaryAttr getAttentionKernelAttributes(OpT op) {
   NamedAttrList attributes(inherentAttributes(op));
-  for (StringRef name : {"dropout", "number", "shape", "sharding"})
+  // How many operands there are says which of the optional ones are there.
+  for (StringRef name : {"dropout", "number", "shape", "sharding", "operandSegmentSizes"})
     attributes.erase(name);
   if (op.getKey()) {
     attributes.set("dropout", op.getDropoutAttr());
@@ -139,13 +173,14 @@ template <typename OpT> static DictionaryAttr getAttentionKernelAttributes(OpT o
   return attributes.getDictionary(op.getContext());
 }
 
-/// The rule of attention or its gradient, whose operands before the key the equation names.
+/// The rule of attention or its gradient, whose operands before the optional ones the equation
+/// names.
 template <typename OpT> static ShardingRule getAttentionRule(OpT op, StringRef equation) {
-  if (!op.getKey())
-    return makeEquationRule(op, equation);
   auto [operands, results] = equation.split("->");
-  ShardingRule rule = makeEquationRule(op, (operands + ",K->" + results).str());
-  rule.randomDims = {{0, 0}, {0, 2}, {0, 1}, {1, 1}};
+  StringRef segments = op.getSegments() ? ",bT" : "", key = op.getKey() ? ",K" : "";
+  ShardingRule rule = makeEquationRule(op, (operands + segments + key + "->" + results).str());
+  if (op.getKey())
+    rule.randomDims = {{0, 0}, {0, 2}, {0, 1}, {1, 1}};
   return rule;
 }
 
@@ -163,7 +198,9 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       .dropout = "attention-c7",
       .both = "attention-c8",
       .key = "attention-c9",
-      .scores = {"attention-c10", "attention-c11", "attention-c12"}};
+      .scores = {"attention-c10", "attention-c11", "attention-c12"},
+      .segments = "attention-c13",
+      .queries = "attention-c14"};
   if (failed(expectAttention<AttentionOp>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ());
@@ -179,7 +216,8 @@ DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAtt
 
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
                         bool causal, double scale) {
-  build(builder, state, q, k, v, /*key=*/Value(), causal, scale, /*window=*/IntegerAttr(),
+  build(builder, state, q, k, v, /*segments=*/Value(), /*key=*/Value(), causal, scale,
+        /*window=*/IntegerAttr(),
         /*softcap=*/FloatAttr(), /*dropout=*/0.0, /*number=*/0, /*shape=*/DenseI64ArrayAttr(),
         /*sharding=*/ArrayAttr());
 }
@@ -199,9 +237,9 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
     // No constraint: the op is valid, but has no such gradient.
     return emitOpError() << "a gradient by lse was asked for, expected one by out alone";
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
-                                      cotangents[0], getKey(), getCausal(), getScale(),
-                                      getWindowAttr(), getSoftcapAttr(), getDropout(), getNumber(),
-                                      getShapeAttr(), getShardingAttr());
+                                      cotangents[0], getSegments(), getKey(), getCausal(),
+                                      getScale(), getWindowAttr(), getSoftcapAttr(), getDropout(),
+                                      getNumber(), getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
   return success();
 }
@@ -216,7 +254,9 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
       .dropout = "attention_grad-c7",
       .both = "attention_grad-c8",
       .key = "attention_grad-c9",
-      .scores = {"attention_grad-c13", "attention_grad-c14", "attention_grad-c15"}};
+      .scores = {"attention_grad-c13", "attention_grad-c14", "attention_grad-c15"},
+      .segments = "attention_grad-c16",
+      .queries = "attention_grad-c17"};
   if (failed(expectAttention<Op>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());

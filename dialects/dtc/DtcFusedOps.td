@@ -15,7 +15,8 @@ def Dtc_RotaryOp : Dtc_Op<"rotary", [
   let description = [{
     `x F[b,s,h,d] -> F[b,s,h,d]`, d even. Rotates each pair of elements (i, i + d/2) by the angle
     position * theta^(-2i/d), where the position is the index on s, counted from positions[n] in
-    sample n where there are `positions i32[b]`; `inverse` rotates by the negative angle.
+    sample n where there are `positions i32[b]`, or positions[n,i] at index i of sample n where
+    there are `positions i32[b,s]`; `inverse` rotates by the negative angle.
 
     With `frequencies` instead of `theta`, n of them, it rotates the pairs (i, i + n) by position *
     frequencies[i], and the elements from 2n on stay as they are. What is rotated is multiplied by
@@ -34,7 +35,8 @@ def Dtc_RotaryOp : Dtc_Op<"rotary", [
 
     - [rotary-c1] The operand has rank 4, and its last dimension has an even size.
     - [rotary-c2] `theta` is finite and greater than 0.
-    - [rotary-c3] `positions`, if there are any, have the type i32[b], b as in the operand.
+    - [rotary-c3] `positions`, if there are any, have the type i32[b] or i32[b,s], b and s as in the
+      operand.
     - [rotary-c4] There is either `theta` or `frequencies`.
     - [rotary-c5] There is at least one of the `frequencies`, and no more than pairs of elements.
     - [rotary-c6] The `frequencies` are finite and not negative.
@@ -64,7 +66,7 @@ defvar Dtc_AttentionScores = (ins OptionalAttr<I64Attr>:$window,
 
 def Dtc_AttentionOp : Dtc_Op<"attention", [
     Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
-    Dtc_Differentiable, Dtc_MatrixProducts]> {
+    Dtc_Differentiable, Dtc_MatrixProducts, AttrSizedOperandSegments]> {
   let summary = "Scaled dot-product attention";
   let description = [{
     `q F[b,s,h,d], k F[b,t,g,d], v F[b,t,g,d] -> out F[b,s,h,d], lse W[b,h,s]`, g divides h. Query
@@ -75,13 +77,18 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     With a `window` of w keys, which needs causal, query i sees of these only the last w: j > i + (t
     - s) - w. With a `softcap` c, the scaled scores x become c tanh(x / c) before the softmax.
 
+    With `segments i32[b,t]`, a query sees of these only the keys of its own segment: of the run of
+    equal numbers around its own key, which is i + (t - s) for query i. The segments of a row are
+    documents that are packed into it, and its padding, which is a run as well.
+
     With `dropout`, the probability that an element of the softmax is dropped, and a `key`, as in
     `dtc.dropout`, the softmax is multiplied by the mask of the random op `number` over [b,h,s,t].
 
     Source: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2.1; grouped
     heads: Ainslie et al., "GQA" (arXiv:2305.13245), section 2.2; without the scores in memory: Dao
     et al., "FlashAttention" (arXiv:2205.14135), section 3.1; windows: Beltagy et al., "Longformer"
-    (arXiv:2004.05150), section 3.1; soft caps: Gemma Team, "Gemma 2" (arXiv:2408.00118), section 2.
+    (arXiv:2004.05150), section 3.1; soft caps: Gemma Team, "Gemma 2" (arXiv:2408.00118), section 2;
+    segments: Krell et al., "Efficient Sequence Packing" (arXiv:2107.02027), section 3.2.
 
     ```mlir
     %out, %lse = dtc.attention %q, %k, %v {causal = true, scale = 0.125}
@@ -103,9 +110,12 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     - [attention-c10] `window` is at least 1.
     - [attention-c11] Where there is a `window`, `causal` is true.
     - [attention-c12] `softcap` is finite and greater than 0.
+    - [attention-c13] `segments` have the type i32[b,t], b and t as in `k`.
+    - [attention-c14] Where there are `segments`, there are no more queries than keys.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
-                            Optional<Dtc_IndexTensor>:$key, BoolAttr:$causal, Dtc_F64Attr:$scale),
+                            Optional<Dtc_IndexTensor>:$segments, Optional<Dtc_IndexTensor>:$key,
+                            BoolAttr:$causal, Dtc_F64Attr:$scale),
                        Dtc_AttentionScores, Dtc_AttentionDropout);
   let extraClassDeclaration = Dtc_LowPrecision<>.declaration # [{
     /// The FLOPs of attention to all keys, as if nothing were masked.
@@ -115,13 +125,14 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
   let builders = [OpBuilder<(ins "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v,
                                  "bool":$causal, "double":$scale)>];
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`key` $key^)? attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v (`segments` $segments^)? (`key` $key^)? attr-dict `:`
+    functional-type(operands, results)
   }];
 }
 
 def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
     Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
-    Dtc_MatrixProducts]> {
+    Dtc_MatrixProducts, AttrSizedOperandSegments]> {
   let summary = "The gradient of attention";
   let description = [{
     `q, k, v, out, lse, dout -> dq, dk, dv`, types as those of `attention`. With p = exp(scale q
@@ -148,16 +159,19 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
     - [attention_grad-c13] `window` is at least 1.
     - [attention_grad-c14] Where there is a `window`, `causal` is true.
     - [attention_grad-c15] `softcap` is finite and greater than 0.
+    - [attention_grad-c16] `segments` have the type i32[b,t], b and t as in `k`.
+    - [attention_grad-c17] Where there are `segments`, there are no more queries than keys.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Dtc_FloatTensor:$out, Dtc_WideTensor:$lse, Dtc_FloatTensor:$dout,
-                            Optional<Dtc_IndexTensor>:$key, BoolAttr:$causal, Dtc_F64Attr:$scale),
+                            Optional<Dtc_IndexTensor>:$segments, Optional<Dtc_IndexTensor>:$key,
+                            BoolAttr:$causal, Dtc_F64Attr:$scale),
                        Dtc_AttentionScores, Dtc_AttentionDropout);
   let extraClassDeclaration = Dtc_LowPrecision<"operand == 4">.declaration;
   let results = (outs Dtc_FloatTensor:$dq, Dtc_FloatTensor:$dk, Dtc_FloatTensor:$dv);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`key` $key^)? attr-dict `:`
-    functional-type(operands, results)
+    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`segments` $segments^)? (`key` $key^)?
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 

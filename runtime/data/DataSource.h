@@ -83,8 +83,8 @@ public:
   virtual MaybeError check(const Progress &progress) const = 0;
 
   /// By which the data set is known again, as when a run goes on; see fingerprintOf. It depends on
-  /// the files alone: not on the inputs, nor on the options. Reads up to 64 MiB, or 128 KiB of each
-  /// file where that is more.
+  /// the files that are read alone: not on the options, and on the inputs only as packed documents
+  /// need files of their own. Reads up to 64 MiB, or 128 KiB of each file where that is more.
   virtual Expected<std::string> fingerprint() const = 0;
 
   /// What was found, for people: "input.txt: 1115394 bytes of text", "3 files, a.bin to c.bin:
@@ -119,7 +119,8 @@ private:
 /// the inputs. The format is told by the names and the first bytes, and is the same for all files:
 ///  * *.safetensors: a tensor for each input;
 ///  * any other file is one of tokens; see TokenFile.
-/// Tokens serve the input "tokens" of shape [batch, seq], and "labels", the next token of each.
+/// Tokens serve the input "tokens" of shape [batch, seq], and "labels", the next token of each; for
+/// packed documents also "segments" and "positions" (see TokenSource).
 /// The files are read when a batch needs them, by read(2): see InputFile.
 Expected<std::unique_ptr<DataSource>> openDataSource(const std::vector<std::string> &paths,
                                                      std::vector<DataInput> inputs,

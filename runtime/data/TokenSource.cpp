@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
 
 namespace dtc::runtime {
 
@@ -22,11 +23,14 @@ const DataInput *TokenSource::findInput(const char *name) const {
 }
 
 MaybeError TokenSource::checkInputs() {
+  static constexpr std::string_view kNames[] = {"tokens", "labels", "segments", "positions"};
   for (const DataInput &input : inputs) {
-    if (input.name != "tokens" && input.name != "labels")
-      return Error{fmt::format("holds tokens, which serve the inputs \"tokens\" and \"labels\"; "
-                               "the plan also needs \"{}\" (a .safetensors file can give it)",
-                               input.name)};
+    if (std::ranges::find(kNames, input.name) == std::end(kNames))
+      return Error{
+          fmt::format("holds tokens, which serve the inputs \"tokens\" and \"labels\", and "
+                      "\"segments\" and \"positions\" of packed documents; the plan also "
+                      "needs \"{}\" (a .safetensors file can give it)",
+                      input.name)};
     if (input.type.dtype != DType::I32 || input.type.rank() != 2)
       return Error{fmt::format("holds tokens, but the input \"{}\" of the plan is {}; expected "
                                "i32[batch,seq]",
@@ -35,9 +39,15 @@ MaybeError TokenSource::checkInputs() {
   const DataInput *tokens = findInput("tokens"), *labels = findInput("labels");
   if (!tokens)
     return Error{"holds tokens, but the plan has no input \"tokens\""};
-  if (labels && labels->type != tokens->type)
-    return Error{fmt::format("the inputs \"tokens\" ({}) and \"labels\" ({}) of the plan differ",
-                             tokens->type.str(), labels->type.str())};
+  for (const DataInput &input : inputs)
+    if (input.type != tokens->type)
+      return Error{fmt::format("the inputs \"tokens\" ({}) and \"{}\" ({}) of the plan differ",
+                               tokens->type.str(), input.name, input.type.str())};
+  isPacked = findInput("segments") || findInput("positions");
+  if (isPacked && labels && !labels->ignoredIndex)
+    return Error{
+        "holds tokens, but the plan has packed documents and no label that does not count, "
+        "for the last token of a document; import with dtc-import --packed"};
   samplesOfBatch = tokens->type.shape[0];
   length = tokens->type.shape[1];
   return std::nullopt;
@@ -56,6 +66,12 @@ MaybeError TokenSource::add(TokenFile file) {
                              file.path(), file.size(), window, length)};
   if (MaybeError error = file.checkWidth(findInput("tokens")->indexLimit))
     return error;
+  if (isPacked) {
+    Expected<DocumentFile> found = DocumentFile::open(file.path(), file.size());
+    if (!found)
+      return found.error();
+    documents.push_back(std::move(*found));
+  }
   places.add(file.size() - static_cast<uint64_t>(length));
   windows.add((file.size() - 1) / static_cast<uint64_t>(std::max<int64_t>(length, 1)));
   files.push_back(std::move(file));
@@ -106,18 +122,54 @@ uint64_t TokenSource::disjointSample(uint64_t index) const {
 MaybeError TokenSource::readSample(const DataInput &input, uint64_t sample, std::byte *out) const {
   auto [index, position] = places.find(sample);
   const TokenFile &file = files[index];
-  if (input.name == "labels")
-    ++position;
   std::span<int32_t> values(reinterpret_cast<int32_t *>(out), static_cast<size_t>(length));
-  if (MaybeError error = file.read(position, values))
-    return error;
-  return checkLimit(file, input, position, values);
+  if (input.name == "tokens" || input.name == "labels") {
+    uint64_t first = input.name == "labels" ? position + 1 : position;
+    if (MaybeError error = file.read(first, values))
+      return error;
+    if (MaybeError error = checkLimit(file, input, first, values))
+      return error;
+  }
+  return isPacked ? readPacked(input, index, position, values) : std::nullopt;
 }
 
-/// Whether any input does not take it.
+/// Of the window at a position in a file, what its documents make of the values of an input.
+MaybeError TokenSource::readPacked(const DataInput &input, size_t file, uint64_t position,
+                                   std::span<int32_t> values) const {
+  uint64_t end = position + values.size() + 1; // with the last label
+  Expected<std::vector<uint64_t>> begins = documents[file].beginsWithin(position, end);
+  if (!begins)
+    return begins.error();
+  if (input.name == "labels") {
+    for (uint64_t begin : *begins)
+      values[begin - position - 1] = static_cast<int32_t>(*input.ignoredIndex);
+    return std::nullopt;
+  }
+  if (input.name == "tokens")
+    return std::nullopt;
+  bool counts = input.name == "positions";
+  int32_t value = 0;
+  auto next = begins->begin();
+  for (size_t i = 0; i < values.size(); ++i) {
+    bool begun = next != begins->end() && *next == position + i;
+    if (begun)
+      ++next;
+    if (i != 0)
+      value = counts ? (begun ? 0 : value + 1) : value + begun;
+    values[i] = value;
+  }
+  if (int64_t longest = std::ranges::max(values); counts && longest >= limitOf(input))
+    return Error{fmt::format("{}: has {} tokens of one document in a row from position {} on; the "
+                             "model has {} positions",
+                             files[file].path(), longest + 1, position, limitOf(input))};
+  return std::nullopt;
+}
+
+/// Whether any input for tokens does not take it.
 bool TokenSource::isOutOfRange(uint32_t token) const {
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&](const DataInput &input) { return token >= limitOf(input); });
+  return std::any_of(inputs.begin(), inputs.end(), [&](const DataInput &input) {
+    return (input.name == "tokens" || input.name == "labels") && token >= limitOf(input);
+  });
 }
 
 MaybeError TokenSource::check(const Progress &progress) const {
@@ -175,6 +227,8 @@ Expected<std::string> TokenSource::fingerprint() const {
     opened.push_back(&file.input());
     count += file.size();
   }
+  for (const DocumentFile &file : documents)
+    opened.push_back(&file.input());
   return fingerprintOf(fmt::format("u{}", files[0].tokenBits()), count, opened);
 }
 
@@ -185,7 +239,13 @@ std::string TokenSource::describe() const {
     paths.push_back(file.path());
     count += file.size();
   }
-  return fmt::format("{}: {} {}", describeFiles(paths), count, files[0].formatName());
+  std::string text = fmt::format("{}: {} {}", describeFiles(paths), count, files[0].formatName());
+  if (!isPacked)
+    return text;
+  uint64_t packed = 0;
+  for (const DocumentFile &file : documents)
+    packed += file.documents();
+  return fmt::format("{}, {} documents", text, packed);
 }
 
 } // namespace dtc::runtime

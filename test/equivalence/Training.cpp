@@ -31,6 +31,34 @@ static HostTensor unevenLabels(const Model &model, int step) {
   return labels;
 }
 
+MaybeError dtc::test::setPackedInputs(runtime::Session &session, const Model &model,
+                                      uint64_t seed) {
+  TensorType type{DType::I32, {model.batch, model.seq}};
+  HostTensor labels = randomTensor(type, seed, "labels", 32), segments(type), positions(type);
+  HostTensor lengths = randomTensor(type, seed, "lengths", model.seq / 2);
+  HostTensor padding = randomTensor({DType::I32, {model.batch}}, seed, "padding", model.seq / 3);
+  for (int64_t row = 0; row < model.batch; ++row) {
+    int64_t end = model.seq - (row % 3 ? 1 + padding.as<int32_t>()[row] : 0);
+    int64_t begin = 0, length = 0;
+    for (int32_t number = 0; begin < model.seq; begin += length, ++number) {
+      length = 1 + lengths.as<int32_t>()[row * model.seq + number];
+      length = begin < end ? std::min(length, end - begin) : model.seq - begin;
+      for (int64_t i = 0; i < length; ++i) {
+        int64_t at = row * model.seq + begin + i;
+        segments.as<int32_t>()[at] = begin < end ? number : -1;
+        positions.as<int32_t>()[at] = static_cast<int32_t>(i);
+        if (begin >= end || i < length / 2 || i == length - 1)
+          labels.as<int32_t>()[at] = -100;
+      }
+    }
+  }
+  if (auto problem = session.setInput("labels", std::move(labels)))
+    return problem;
+  if (auto problem = session.setInput("segments", std::move(segments)))
+    return problem;
+  return session.setInput("positions", std::move(positions));
+}
+
 TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   TrainingRun run;
   Compiler compiler;
@@ -40,6 +68,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   ImportOptions import;
   import.lora = model.lora;
   import.attention = model.attention;
+  import.packed = model.packed;
   if (model.losses) {
     import.labelSmoothing = 0.1;
     import.zLoss = 1e-2;
@@ -58,6 +87,8 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
     auto problem = setRandomInputs(*session, /*seed=*/step);
     if (!problem && model.losses)
       problem = session->setInput("labels", unevenLabels(model, step));
+    if (!problem && model.packed)
+      problem = setPackedInputs(*session, model, step);
     if (!problem)
       problem = trainStep(*session, 1e-2);
     EXPECT_FALSE(problem) << problem->message;

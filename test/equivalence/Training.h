@@ -55,6 +55,8 @@ struct Model {
   std::vector<std::string> freeze = {}; ///< patterns of parameters that do not train
   std::optional<LoraOptions> lora = {}; ///< adapters, which alone train
   AttentionForm attention = AttentionForm::Fused;
+  /// Samples of several documents, and most of them with padding; see setPackedInputs().
+  bool packed = false;
 };
 
 /// For messages of GoogleTest, which would print bytes.
@@ -64,6 +66,10 @@ struct TrainingRun {
   std::vector<double> losses, norms;
   std::map<std::string, HostTensor> parameters;
 };
+
+/// Sets the inputs of packed documents: of random lengths, without a label for the last token of
+/// each nor for those of its first half, and padding at the end of all samples but each third.
+MaybeError setPackedInputs(runtime::Session &session, const Model &model, uint64_t seed);
 
 /// Trains for kSteps steps on tokens and from parameters that do not depend on the layout; an
 /// unfinished run, with test failures, if that is impossible.

@@ -108,8 +108,10 @@ TEST(KernelTable, OperandsAreDocumented) {
       continue;
     }
     std::string row = documentedKernels()[name];
-    bool hasMore = row.find("one more input") != row.npos || row.find("last input") != row.npos;
-    EXPECT_EQ(kernel.inputs.most, inputs + hasMore) << name;
+    int optional = 0;
+    for (const char *words : {"one more input", "last input"})
+      optional += row.find(words) != row.npos;
+    EXPECT_EQ(kernel.inputs.most, inputs + optional) << name;
   }
 }
 
@@ -177,9 +179,9 @@ TEST(KernelTable, ChecksCalls) {
   EXPECT_ERROR(checkKernelCall(many), "has 0 inputs, expected 1 or more");
   plan::KernelCall attention;
   attention.set_kernel("attention");
-  for (uint32_t i = 0; i < 5; ++i)
+  for (uint32_t i = 0; i < 6; ++i)
     attention.add_inputs(i);
-  EXPECT_ERROR(checkKernelCall(attention), "has 5 inputs, expected 3 to 4");
+  EXPECT_ERROR(checkKernelCall(attention), "has 6 inputs, expected 3 to 5");
 }
 
 TEST(KernelTable, TakesKernelsOfBackends) {

@@ -259,8 +259,11 @@ void Generator::attention() {
   int64_t b = batch ? batch : pick(1, 4), s = pick(3, 4), g = pick(1, 4), r = pick(1, 3), d = 4;
   Shape q = {b, s, g * r, d}, k = {b, s, g, d}, lse = {b, g * r, s};
   size_t x = valueOf(q), y = valueOf(k), z = valueOf(k);
-  append("dtc.attention " + use(x) + ", " + use(y) + ", " + use(z) +
-             " {causal = true, scale = 5.0e-1 : f64} : (" + type(q) + ", " + type(k) + ", " +
-             type(k) + ") -> (" + type(q) + ", " + type(lse) + ")",
+  bool hasSegments = chance(40), isCausal = !hasSegments || chance(50);
+  std::string segments = hasSegments ? " segments " + indexArgument({b, s}, 2) : "";
+  append("dtc.attention " + use(x) + ", " + use(y) + ", " + use(z) + segments + " {causal = " +
+             (isCausal ? "true" : "false") + ", scale = 5.0e-1 : f64} : (" + type(q) + ", " +
+             type(k) + ", " + type(k) + (hasSegments ? ", " + type({b, s}, "i32") : "") + ") -> (" +
+             type(q) + ", " + type(lse) + ")",
          {q}, 2);
 }

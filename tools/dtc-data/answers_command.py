@@ -1,5 +1,8 @@
 """dtc-data answers: prompts and answers to samples of which the answers alone count in the loss."""
 
+import array
+import bisect
+import collections
 import json
 import struct
 
@@ -7,8 +10,6 @@ import documents
 from problem import Problem
 from token_file import little_endian, write_renamed
 from vocabulary import Vocabulary
-
-import array
 
 # What dtc-import --ignore-index takes.
 IGNORED = -100
@@ -18,8 +19,11 @@ def add_arguments(parser):
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines, each also as .gz; or quoted patterns of a shell")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="a tokenizer.json, or a folder that has one")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.safetensors",
-                        help="the samples: tokens and labels, both i32 [samples, seq]")
+                        help="the samples: tokens and labels, both i32 [samples, seq], and with --packed segments and "
+                             "positions")
     parser.add_argument("--seq", type=int, required=True, metavar="N", help="tokens of a sample")
+    parser.add_argument("--packed", action="store_true",
+                        help="put as many prompts with their answers into a sample as fit, for a model of dtc-import --packed")
     parser.add_argument("--prompt", default="{prompt}", metavar="TEXT",
                         help="the prompt; {NAME} stands for a field of the object (default: {prompt})")
     parser.add_argument("--answer", default="{answer}", metavar="TEXT", help="the answer, likewise (default: {answer})")
@@ -66,12 +70,61 @@ def read_examples(options):
     return prompts, answers, places
 
 
-def make_sample(prompt, answer, seq, padding):
-    """seq tokens, and as the label of each the next token where that is of the answer."""
+def make_example(prompt, answer, seq):
+    """Up to seq tokens, and as the label of each the next token where that is of the answer."""
     tokens = (prompt + answer)[:seq + 1]
     labels = [IGNORED] * (len(prompt) - 1) + tokens[len(prompt):]
-    tokens = tokens[:seq]
-    return tokens + [padding] * (seq - len(tokens)), (labels + [IGNORED] * seq)[:seq]
+    return tokens[:seq], labels[:seq]
+
+
+def pack(examples, seq):
+    """Lists of the examples that share a sample: the longest ones first, each to where it leaves the least room (best fit
+    decreasing)."""
+    samples = []
+    with_room = collections.defaultdict(collections.deque) # samples by the tokens that there is room for
+    rooms = [] # with a sample, ascending
+    for example in sorted(examples, key=lambda example: -len(example[1])):
+        need = len(example[1])
+        at = bisect.bisect_left(rooms, need)
+        if at == len(rooms):
+            number, room = len(samples), seq
+            samples.append([])
+        else:
+            room = rooms[at]
+            number = with_room[room].popleft()
+            if not with_room[room]:
+                del rooms[at]
+        samples[number].append(example)
+        room -= need
+        if not with_room[room]:
+            bisect.insort(rooms, room)
+        with_room[room].append(number)
+    return samples
+
+
+def make_tensors(examples, options, padding):
+    """The tensors by name, each one sample after the other. Without packing an example is a sample."""
+    seq = options.seq
+    names = ("tokens", "labels") + (("segments", "positions") if options.packed else ())
+    tensors = {name: array.array("i") for name in names}
+    for sample in pack(examples, seq) if options.packed else [[example] for example in examples]:
+        rows = {name: [] for name in names}
+        for number, (tokens, labels) in enumerate(sample):
+            if options.packed: # the last token is a label alone
+                tokens = tokens[:len(labels)]
+                rows["segments"] += [number] * len(tokens)
+                rows["positions"] += range(len(tokens))
+            rows["tokens"] += tokens
+            rows["labels"] += labels
+        rest = seq - len(rows["tokens"])
+        rows["tokens"] += [padding] * rest
+        rows["labels"] += [IGNORED] * (seq - len(rows["labels"]))
+        if options.packed:
+            rows["segments"] += [-1] * rest
+            rows["positions"] += range(rest)
+        for name, row in rows.items():
+            tensors[name].extend(row)
+    return tensors
 
 
 def safetensors(tensors, seq):
@@ -94,7 +147,7 @@ def run(options, stop):
     end = vocabulary.end(options.end)
     after = [] if end is None else [end]
     prompts, answers, places = read_examples(options)
-    tokens, labels = array.array("i"), array.array("i")
+    examples = []
     counts = {"cut": 0, "dropped": 0, "empty": 0}
     for prompt, answer, place in zip(vocabulary.encode(prompts), vocabulary.encode(answers), places):
         prompt, answer = before + prompt, answer + after
@@ -107,15 +160,20 @@ def run(options, stop):
             counts["dropped" if options.too_long == "drop" else "cut"] += 1
             if options.too_long == "drop":
                 continue
-        sample, targets = make_sample(prompt, answer, options.seq, after[0] if after else 0)
-        if all(label == IGNORED for label in targets): # cut within the prompt, or an empty answer without an end
+        example = make_example(prompt, answer, options.seq)
+        if all(label == IGNORED for label in example[1]): # cut within the prompt, or an empty answer without an end
             counts["empty"] += 1
             continue
-        tokens.extend(sample)
-        labels.extend(targets)
-    if not tokens:
+        examples.append(example)
+    if not examples:
         raise Problem(f"no sample is left: {counts['dropped']} are too long, {counts['empty']} have no answer")
-    write_renamed(options.output, safetensors({"tokens": tokens, "labels": labels}, options.seq))
-    counted = sum(label != IGNORED for label in labels)
-    print(f"{options.output}: {len(tokens) // options.seq} samples of {options.seq} tokens, {counted} of which count in the "
+    tensors = make_tensors(examples, options, after[0] if after else 0)
+    write_renamed(options.output, safetensors(tensors, options.seq))
+    count = len(tensors["labels"]) // options.seq
+    counted = sum(label != IGNORED for label in tensors["labels"])
+    packed = ""
+    if options.packed:
+        padded = sum(segment < 0 for segment in tensors["segments"]) / len(tensors["segments"])
+        packed = f", packed from {len(examples)}, with {padded:.1%} padding"
+    print(f"{options.output}: {count} samples of {options.seq} tokens{packed}, {counted} of which count in the "
           f"loss; {counts['cut']} cut, {counts['dropped']} dropped as too long, {counts['empty']} left out without an answer")

@@ -94,6 +94,10 @@ ImportCommand::ImportCommand(CLI::App &app) {
          "The label of tokens that do not count, such as -100; the loss is the mean over the "
          "others")
       ->check(CLI::Range(int64_t{INT32_MIN}, int64_t{INT32_MAX}));
+  app.add_flag("--packed", options.packed,
+               "Let documents share a sequence: the batch also has segments, beyond which no token "
+               "attends, and positions, which begin again with each; the label -100, or that of "
+               "--ignore-index, does not count");
   app.add_option("--lora", lora,
                  "Freeze the model, and train low-rank adapters beside the linear layers named: "
                  "rank=8,alpha=16,target=q_proj,v_proj and, if you like, dropout=0.1; the target "

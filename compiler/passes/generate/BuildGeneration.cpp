@@ -16,6 +16,7 @@
 #include "compiler/passes/DeadOps.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/generate/SequenceDims.h"
+#include "compiler/passes/generate/UnpackSequences.h"
 #include "compiler/passes/train/RemoveDropout.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -79,6 +80,7 @@ LogicalResult GenerationBuilder::findLogits() {
     return function.emitOpError() << "has " << losses.size()
                                   << " dtc.cross_entropy, expected one, of the logits of tokens";
   logits = losses.front().getLogits();
+  unpackSequences(function);
   // So that the programs of both phases can be cut into the same stages.
   for (auto [number, op] : llvm::enumerate(function.front().without_terminator()))
     op.setAttr(kOpNumberAttrName, builder.getI64IntegerAttr(number));

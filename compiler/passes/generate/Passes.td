@@ -21,7 +21,8 @@ def BuildGenerationPass : Pass<"dtc-build-generation", "::mlir::ModuleOp"> {
     * `decode`: @decode takes the one token at `positions`, adds its keys and values to the caches and returns its
       logits.
 
-    Dropout is left out. All ops but causal attention must compute each position from that position alone.
+    Dropout is left out, and so are the inputs of packed documents, `segments` and `positions`: a sequence is one
+    document then. All ops but causal attention must compute each position from that position alone.
 
     ```mlir
     // dtc-opt --dtc-build-generation=phase=decode

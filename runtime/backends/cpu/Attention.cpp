@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cpu/AttentionRows.h"
 #include "runtime/backends/cpu/AttentionTiles.h"
+#include "runtime/backends/cpu/Segments.h"
 
 namespace dtc::runtime::cpu {
 
@@ -71,24 +72,27 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
 /// there is no output lse.
 template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall call, bool cached) {
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
+  size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
     AttentionOperands<F> operands{input<F>(args, 0), input<F>(args, 1), input<F>(args, 2),
                                   output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
     const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;
     AttentionDropout dropout = dropoutOf(call, args);
+    SegmentRanges segments(call, args);
     parallelFor(args.threads, countTasks(call.shape), taskGrain(call.shape),
                 [&](int64_t begin, int64_t end, int part) {
-                  auto own = arrays.at(args.workspace, part);
+                  auto own = arrays.at(segments.workspace(), part);
                   for (int64_t task = begin; task < end; ++task) {
-                    AttentionShape shape = call.shape;
+                    AttentionShape shape = segments.of(call.shape, task);
                     if (positions)
                       shape.earlier = positions[task / shape.kvHeads];
                     runTask(shape, dropout, operands, task, own);
                   }
                 });
   };
-  return makeKernel(std::move(run),
-                    [=](int threads) { return static_cast<size_t>(threads) * arrays.bytes(); });
+  return makeKernel(std::move(run), [=](int threads) {
+    return segmentBytes + static_cast<size_t>(threads) * arrays.bytes();
+  });
 }
 
 PrepareResult prepareAttention(const KernelSignature &signature) {

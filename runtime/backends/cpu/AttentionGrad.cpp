@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cpu/AttentionRows.h"
 #include "runtime/backends/cpu/AttentionTiles.h"
+#include "runtime/backends/cpu/Segments.h"
 
 namespace dtc::runtime::cpu {
 
@@ -101,6 +102,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
 
 template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call) {
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
+  size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays](const CpuArguments &args) {
     const AttentionShape &shape = call.shape;
     AttentionGradOperands<F> operands = {
@@ -108,15 +110,17 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall
         input<F>(args, 3),  input<Wide<F>>(args, 4), input<F>(args, 5),
         output<F>(args, 0), output<F>(args, 1),      output<F>(args, 2)};
     AttentionDropout dropout = dropoutOf(call, args);
+    SegmentRanges segments(call, args);
     parallelFor(args.threads, countTasks(shape), taskGrain(shape),
                 [&](int64_t begin, int64_t end, int part) {
-                  auto own = arrays.at(args.workspace, part);
+                  auto own = arrays.at(segments.workspace(), part);
                   for (int64_t task = begin; task < end; ++task)
-                    runTask(shape, dropout, operands, task, own);
+                    runTask(segments.of(shape, task), dropout, operands, task, own);
                 });
   };
-  return makeKernel(std::move(run),
-                    [=](int threads) { return static_cast<size_t>(threads) * arrays.bytes(); });
+  return makeKernel(std::move(run), [=](int threads) {
+    return segmentBytes + static_cast<size_t>(threads) * arrays.bytes();
+  });
 }
 
 } // namespace

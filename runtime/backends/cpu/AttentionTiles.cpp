@@ -13,6 +13,7 @@
 #include "runtime/backends/cpu/AttentionTiles.h"
 
 #include "runtime/backends/cpu/AttentionRows.h"
+#include "runtime/backends/cpu/Segments.h"
 #include "runtime/backends/cpu/Tiles.h"
 #include "runtime/backends/cpu/Transpose.h"
 
@@ -282,14 +283,15 @@ void runGradTask(const AttentionShape &shape, const AttentionDropout &dropout,
   storeKeys(shape, dv, arrays[WideRows], operands.dv + key);
 }
 
-/// Runs body(task, arrays) for all tasks of a call, with the tiles of each thread.
+/// Runs body(task, arrays) for all tasks of a call, with the tiles of each thread and its arrays in
+/// the workspace.
 template <typename Arrays, typename Body>
-void forTileTasks(const AttentionShape &shape, const CpuArguments &args, const Arrays &arrays,
-                  const Body &body) {
+void forTileTasks(const AttentionShape &shape, const CpuArguments &args, void *workspace,
+                  const Arrays &arrays, const Body &body) {
   parallelFor(args.threads, countTasks(shape), taskGrain(shape),
               [&](int64_t begin, int64_t end, int part) {
                 TileScope tiles;
-                auto own = arrays.at(args.workspace, part);
+                auto own = arrays.at(workspace, part);
                 for (int64_t task = begin; task < end; ++task)
                   body(task, own);
               });
@@ -305,37 +307,45 @@ bool attentionUsesTiles(const AttentionCall &call) {
 
 std::unique_ptr<CpuKernel> makeTileAttention(AttentionCall call, bool cached) {
   auto arrays = arraysFor(call.shape);
+  size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
     AttentionOperands<BFloat16> operands{input<BFloat16>(args, 0), input<BFloat16>(args, 1),
                                          input<BFloat16>(args, 2), output<BFloat16>(args, 0),
                                          cached ? nullptr : output<float>(args, 1)};
     const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;
     AttentionDropout dropout = dropoutOf(call, args);
-    forTileTasks(call.shape, args, arrays, [&](int64_t task, const auto &own) {
-      AttentionShape shape = call.shape;
-      if (positions)
-        shape.earlier = positions[task / shape.kvHeads];
-      runTask(shape, dropout, operands, task, own);
-    });
+    SegmentRanges segments(call, args);
+    forTileTasks(call.shape, args, segments.workspace(), arrays,
+                 [&](int64_t task, const auto &own) {
+                   AttentionShape shape = segments.of(call.shape, task);
+                   if (positions)
+                     shape.earlier = positions[task / shape.kvHeads];
+                   runTask(shape, dropout, operands, task, own);
+                 });
   };
-  return makeKernel(std::move(run),
-                    [=](int threads) { return static_cast<size_t>(threads) * arrays.bytes(); });
+  return makeKernel(std::move(run), [=](int threads) {
+    return segmentBytes + static_cast<size_t>(threads) * arrays.bytes();
+  });
 }
 
 std::unique_ptr<CpuKernel> makeTileAttentionGrad(AttentionCall call) {
   auto arrays = gradArraysFor(call.shape);
+  size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays](const CpuArguments &args) {
     AttentionGradOperands<BFloat16> operands = {
         input<BFloat16>(args, 0),  input<BFloat16>(args, 1),  input<BFloat16>(args, 2),
         input<BFloat16>(args, 3),  input<float>(args, 4),     input<BFloat16>(args, 5),
         output<BFloat16>(args, 0), output<BFloat16>(args, 1), output<BFloat16>(args, 2)};
     AttentionDropout dropout = dropoutOf(call, args);
-    forTileTasks(call.shape, args, arrays, [&](int64_t task, const auto &own) {
-      runGradTask(call.shape, dropout, operands, task, own);
-    });
+    SegmentRanges segments(call, args);
+    forTileTasks(call.shape, args, segments.workspace(), arrays,
+                 [&](int64_t task, const auto &own) {
+                   runGradTask(segments.of(call.shape, task), dropout, operands, task, own);
+                 });
   };
-  return makeKernel(std::move(run),
-                    [=](int threads) { return static_cast<size_t>(threads) * arrays.bytes(); });
+  return makeKernel(std::move(run), [=](int threads) {
+    return segmentBytes + static_cast<size_t>(threads) * arrays.bytes();
+  });
 }
 
 } // namespace dtc::runtime::cpu

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cuda/DeviceAttention.h"
+#include "runtime/backends/cuda/Segments.h"
 
 namespace dtc::runtime::cuda {
 
@@ -80,12 +81,12 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
     int64_t begin = (tasks.tiles - 1 - tile) * T::size;
     int64_t kvHead = head / (shape.heads / shape.kvHeads);
     int rows = DeviceAttention::atMost(begin, shape.queries, T::size);
-    DeviceAttention sample = shape;
+    DeviceAttention sample = shape.of<IsBounded>(b);
     if (operands.positions)
       sample.earlier = operands.positions[b];
     HeadRows<F> q = shape.queryRows(operands.q, b, head, begin, rows);
     RowState<T, D> state;
-    int64_t seen = sample.visible(begin + rows - 1);
+    int64_t seen = sample.visible<IsBounded>(begin + rows - 1);
     int64_t unseen = sample.firstVisible<IsBounded>(begin) / T::width * T::width;
     for (int64_t key = unseen; key < seen; key += T::width) {
       int columns = DeviceAttention::atMost(key, seen, T::width);
@@ -94,8 +95,9 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
 #pragma unroll
       for (int i = 0; i < T::rows; ++i) {
         int64_t query = begin + T::rowOf(i);
-        int visible =
-            T::rowOf(i) < rows ? DeviceAttention::atMost(key, sample.visible(query), T::width) : 0;
+        int visible = T::rowOf(i) < rows
+                          ? DeviceAttention::atMost(key, sample.visible<IsBounded>(query), T::width)
+                          : 0;
         int hidden = DeviceAttention::atMost(key, sample.firstVisible<IsBounded>(query), T::width);
         state.template weigh<IsBounded>(shape, i, weights[i], hidden, visible, scale);
         bool kept[T::scoreColumns];
@@ -125,22 +127,26 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
 }
 
 template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall call, bool cached) {
+  size_t workspace = segmentBytes(call);
   auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(tiles)::type;
     return makeKernel(
-        [call = std::move(call), cached](CudaQueue &queue, const KernelArguments &args) {
+        [call, cached](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
           const AttentionShape &shape = call.shape;
           Operands<F> operands = {input<F>(args, 0),  input<F>(args, 1),
                                   input<F>(args, 2),  cached ? input<int32_t>(args, 3) : nullptr,
                                   output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
           constexpr int D = decltype(columns)::value;
           DeviceAttention device(shape);
+          if (MaybeError error = enqueueSegments(queue, call, args, args.workspace, device))
+            return *error;
           return launch(queue, attentionGrid(AttentionTasks<T, D>::ofQueries(device)),
                         attentionKernel<T, D, decltype(isBounded)::value>, device,
                         DeviceDropout(call, args), operands, static_cast<Wide<F>>(shape.scale));
-        });
+        },
+        workspace);
   };
-  return withTiles<F, /*IsGradient=*/false>(call.shape, make);
+  return withTiles<F, /*IsGradient=*/false>(call, make);
 }
 
 PrepareResult prepare(const KernelSignature &signature, Expected<AttentionCall> call, bool cached) {

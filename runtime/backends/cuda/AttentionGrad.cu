@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cuda/DeviceAttention.h"
+#include "runtime/backends/cuda/Segments.h"
 
 namespace dtc::runtime::cuda {
 
@@ -70,14 +71,15 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
   auto tasks = AttentionTasks<T, D>::ofQueries(shape);
   for (int64_t task = blockIdx.x; task < tasks.count(); task += gridDim.x) {
     auto [b, head, tile, column] = tasks[task];
+    DeviceAttention sample = shape.of<IsBounded>(b);
     int64_t begin = (tasks.tiles - 1 - tile) * T::size;
     int64_t kvHead = head / (shape.heads / shape.kvHeads);
     int rows = DeviceAttention::atMost(begin, shape.queries, T::size);
     HeadRows<F> q = shape.queryRows(operands.q, b, head, begin, rows);
     HeadRows<F> dout = shape.queryRows(operands.dout, b, head, begin, rows);
     W sums[T::rows][T::template columns<D>] = {};
-    int64_t seen = shape.visible(begin + rows - 1);
-    int64_t unseen = shape.firstVisible<IsBounded>(begin) / T::width * T::width;
+    int64_t seen = sample.visible<IsBounded>(begin + rows - 1);
+    int64_t unseen = sample.firstVisible<IsBounded>(begin) / T::width * T::width;
     for (int64_t key = unseen; key < seen; key += T::width) {
       int columns = DeviceAttention::atMost(key, seen, T::width);
       HeadRows<F> k = shape.keyRows(operands.k, b, kvHead, key, columns);
@@ -88,8 +90,9 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
       for (int i = 0; i < T::rows; ++i) {
         bool exists = T::rowOf(i) < rows;
         int64_t query = begin + T::rowOf(i);
-        int visible = exists ? DeviceAttention::atMost(key, shape.visible(query), T::width) : 0;
-        int hidden = DeviceAttention::atMost(key, shape.firstVisible<IsBounded>(query), T::width);
+        int visible =
+            exists ? DeviceAttention::atMost(key, sample.visible<IsBounded>(query), T::width) : 0;
+        int hidden = DeviceAttention::atMost(key, sample.firstVisible<IsBounded>(query), T::width);
         int64_t at = (b * shape.heads + head) * shape.queries + query;
         W lse = exists ? operands.lse[at] : W(0), dot = exists ? operands.dots[at] : W(0);
         bool kept[T::scoreColumns];
@@ -121,15 +124,15 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
   int64_t group = shape.heads / shape.kvHeads;
   for (int64_t task = blockIdx.x; task < tasks.count(); task += gridDim.x) {
     auto [b, kvHead, tile, column] = tasks[task];
+    DeviceAttention sample = shape.of<IsBounded>(b);
     int64_t begin = tile * T::size; // the first keys are seen by most queries
     int rows = DeviceAttention::atMost(begin, shape.keys, T::size);
     HeadRows<F> k = shape.keyRows(operands.k, b, kvHead, begin, rows);
     HeadRows<F> v = shape.keyRows(operands.v, b, kvHead, begin, rows);
     W keySums[T::rows][T::template columns<D>] = {};
     W valueSums[T::rows][T::template columns<D>] = {};
-    int64_t first = shape.causal ? begin - shape.earlier : 0; // query that sees a key
-    first = first < 0 ? 0 : first / T::width * T::width;
-    int64_t last = shape.lastQueries<IsBounded>(begin + rows);
+    int64_t first = sample.firstQuery<IsBounded>(begin) / T::width * T::width;
+    int64_t last = sample.lastQueries<IsBounded>(begin + rows);
     for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
       for (int64_t query = first; query < last; query += T::width) {
         int columns = DeviceAttention::atMost(query, shape.queries, T::width);
@@ -142,8 +145,9 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
         for (int j = 0; j < T::scoreColumns; ++j) {
           bool exists = T::columnOf(j) < columns;
           int64_t i = query + T::columnOf(j);
-          int visible = exists ? DeviceAttention::atMost(begin, shape.visible(i), rows) : 0;
-          int hidden = DeviceAttention::atMost(begin, shape.firstVisible<IsBounded>(i), rows);
+          int visible =
+              exists ? DeviceAttention::atMost(begin, sample.visible<IsBounded>(i), rows) : 0;
+          int hidden = DeviceAttention::atMost(begin, sample.firstVisible<IsBounded>(i), rows);
           int64_t at = (b * shape.heads + head) * shape.queries + i;
           W lse = exists ? operands.lse[at] : W(0), dot = exists ? operands.dots[at] : W(0);
           bool kept[T::rows];
@@ -178,6 +182,10 @@ MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
                           output<F>(args, 0), output<F>(args, 1),
                           output<F>(args, 2), static_cast<W *>(args.workspace)};
   int64_t rows = shape.batch * shape.queries * shape.heads;
+  if (MaybeError error =
+          enqueueSegments(queue, call, args,
+                          static_cast<std::byte *>(args.workspace) + arrayBytes<W>(rows), device))
+    return error;
   if (MaybeError error = launch(queue, gridStride(queue, rows * kWarpThreads, kDotThreads),
                                 attentionDotsKernel<F>, device, operands))
     return error;
@@ -197,16 +205,17 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
   int64_t rows = call.shape.batch * call.shape.queries * call.shape.heads;
   return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
+    size_t workspace = arrayBytes<Wide<F>>(rows) + segmentBytes(call);
     auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
       using T = typename decltype(tiles)::type;
       return makeKernel(
-          [call = std::move(call)](CudaQueue &queue, const KernelArguments &args) {
+          [call](CudaQueue &queue, const KernelArguments &args) {
             return enqueueAttentionGrad<T, decltype(columns)::value, decltype(isBounded)::value>(
                 queue, call, args);
           },
-          arrayBytes<Wide<F>>(rows));
+          workspace);
     };
-    return withTiles<F, /*IsGradient=*/true>(call.shape, make);
+    return withTiles<F, /*IsGradient=*/true>(call, make);
   });
 }
 

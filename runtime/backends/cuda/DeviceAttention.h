@@ -29,37 +29,68 @@ namespace dtc::runtime::cuda {
 /// Of attention, on a multiprocessor. Left to choose, ptxas spills registers to make place for two.
 inline constexpr int kLeastBlocks = 1;
 
-/// An AttentionShape as a parameter of kernels. Whether there is a window or a soft cap is a
-/// parameter of their templates: without, no registers are spent on it.
+/// An AttentionShape as a parameter of kernels. Whether there is a window, a soft cap or segments
+/// is a parameter of their templates: without, no registers are spent on it.
 struct DeviceAttention {
   int64_t batch, queries, keys, heads, kvHeads, headSize, earlier, window;
   bool causal;
   double softcap;
+  const SegmentRange *segments = nullptr; ///< of all batch elements, or of the one at work
 
   explicit DeviceAttention(const AttentionShape &shape)
       : batch(shape.batch), queries(shape.queries), keys(shape.keys), heads(shape.heads),
         kvHeads(shape.kvHeads), headSize(shape.headSize), earlier(shape.earlier),
         window(shape.window), causal(shape.causal), softcap(shape.softcap) {}
 
-  __device__ __forceinline__ int64_t visible(int64_t i) const {
-    if (!causal)
-      return keys;
-    int64_t seen = i + 1 + earlier;
-    return seen < 0 ? 0 : seen < keys ? seen : keys;
+  /// The shape with the segments of batch element `b`.
+  template <bool IsBounded> __device__ __forceinline__ DeviceAttention of(int64_t b) const {
+    DeviceAttention element = *this;
+    if (IsBounded && segments)
+      element.segments += b * keys;
+    return element;
+  }
+  /// The segment of query `i`, or of the last key where there is no such query.
+  __device__ __forceinline__ SegmentRange segmentOf(int64_t i) const {
+    int64_t key = i + earlier;
+    return segments[key < keys ? key : keys - 1];
+  }
+  /// The end of the keys that query `i` sees.
+  template <bool IsBounded> __device__ __forceinline__ int64_t visible(int64_t i) const {
+    int64_t seen = causal ? i + 1 + earlier : keys;
+    seen = seen < 0 ? 0 : seen < keys ? seen : keys;
+    if (!IsBounded || !segments)
+      return seen;
+    int64_t end = segmentOf(i).end;
+    return seen < end ? seen : end;
   }
   /// The first key that query `i` sees.
   template <bool IsBounded> __device__ __forceinline__ int64_t firstVisible(int64_t i) const {
-    if (!IsBounded || window == 0)
+    if (!IsBounded)
       return 0;
-    int64_t first = i + 1 + earlier - window;
-    return first < 0 ? 0 : first < keys ? first : keys;
+    int64_t first = window ? i + 1 + earlier - window : 0;
+    first = first < 0 ? 0 : first < keys ? first : keys;
+    if (!segments)
+      return first;
+    int64_t begin = segmentOf(i).begin;
+    return first > begin ? first : begin;
+  }
+  /// The first query that sees one of the keys from `key` on.
+  template <bool IsBounded> __device__ __forceinline__ int64_t firstQuery(int64_t key) const {
+    if (!causal && !(IsBounded && segments))
+      return 0;
+    int64_t first = (causal ? key : segments[key].begin) - earlier;
+    return first < 0 ? 0 : first;
   }
   /// The end of the queries, in order, that see a key before `end`.
   template <bool IsBounded> __device__ __forceinline__ int64_t lastQueries(int64_t end) const {
-    if (!IsBounded || window == 0)
+    if (!IsBounded)
       return queries;
-    int64_t last = end - 1 - earlier + window;
-    return last < 0 ? 0 : last < queries ? last : queries;
+    int64_t last = window ? end - 1 - earlier + window : queries;
+    last = last < 0 ? 0 : last < queries ? last : queries;
+    if (!segments)
+      return last;
+    int64_t segment = segments[end - 1].end - earlier;
+    return segment < last ? segment : last;
   }
   /// From a product to a score; `slope` gets the derivative by the scaled product.
   template <bool IsBounded, typename W>
@@ -193,15 +224,16 @@ template <typename T, int D> LaunchShape attentionGrid(const AttentionTasks<T, D
 
 /// Calls function(tiles, columns, isBounded) with the std::type_identity of how products are
 /// computed, the std::integral_constant of how many elements of a head a block has results for,
-/// which lie in its registers, and the std::bool_constant of whether there is a window or a soft
-/// cap. Where heads have more elements, several blocks share one, and each computes the scores.
-/// Beside the results of a gradient, registers have place for narrow tiles only, and what windows
-/// and caps need takes the place of half of the results.
+/// which lie in its registers, and the std::bool_constant of whether there is a window, a soft cap
+/// or segments. Where heads have more elements, several blocks share one, and each computes the
+/// scores. Beside the results of a gradient, registers have place for narrow tiles only, and what
+/// windows, caps and segments need takes the place of half of the results.
 template <typename F, bool IsGradient, typename Function>
-auto withTiles(const AttentionShape &shape, const Function &function) {
+auto withTiles(const AttentionCall &call, const Function &function) {
+  const AttentionShape &shape = call.shape;
   using Tiles = std::conditional_t<sizeof(F) == 2, MmaTiles<F, IsGradient ? 32 : 64>, FmaTiles<F>>;
   std::type_identity<Tiles> tiles;
-  if (shape.window != 0 || shape.softcap != 0)
+  if (shape.window != 0 || shape.softcap != 0 || call.segments)
     return function(tiles, std::integral_constant<int, 64>(), std::true_type());
   if (shape.headSize <= 64)
     return function(tiles, std::integral_constant<int, 64>(), std::false_type());

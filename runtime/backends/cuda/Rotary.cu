@@ -28,21 +28,22 @@ struct DeviceRotary {
   int64_t begin, count;
   double factor;
   bool inverse;
+  RotaryPositions positions;
   double frequencies[kMostPairs];
 
   DeviceRotary(const RotaryCall &call, int64_t begin)
       : batch(call.batch), sequence(call.sequence), heads(call.heads), headSize(call.headSize),
         pairs(call.pairs()), begin(begin),
         count(std::min<int64_t>(call.pairs() - begin, kMostPairs)), factor(call.factor),
-        inverse(call.inverse), frequencies() {
+        inverse(call.inverse), positions(call.positions), frequencies() {
     std::copy_n(call.frequencies.begin() + begin, count, frequencies);
   }
 };
 
 /// A thread has V neighbouring pairs (i, pairs + i) of a position and turns them in all heads, so
 /// that an angle is computed once. Angles are f64, as on the CPU: those of late positions have no
-/// digits to spare in f32. sincospi() needs fewer registers than sin() and cos(). With `positions`,
-/// the first row of batch element b is at positions[b]. y may be x.
+/// digits to spare in f32. sincospi() needs fewer registers than sin() and cos(). `positions` are
+/// as the call says. y may be x.
 template <int V, typename F>
 __global__ void __launch_bounds__(256)
     rotaryKernel(const F *x, F *y, const int32_t *positions, const DeviceRotary call) {
@@ -53,7 +54,9 @@ __global__ void __launch_bounds__(256)
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count; unit += step) {
     int64_t row = unit / groups, first = unit % groups * V;
-    int64_t position = row % sequence + (positions ? positions[row / sequence] : 0);
+    int64_t position = call.positions == RotaryPositions::OfRows ? positions[row] : row % sequence;
+    if (call.positions == RotaryPositions::OfFirstRows)
+      position += positions[row / sequence];
     W cosines[V], sines[V];
 #pragma unroll
     for (int i = 0; i < V; ++i) {
@@ -124,7 +127,8 @@ PrepareResult prepareRotary(const KernelSignature &signature) {
     using F = typename decltype(identity)::type;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
       return enqueueRotary<F>(queue, call, input<F>(args, 0), output<F>(args, 0),
-                              call.hasPositions ? input<int32_t>(args, 1) : nullptr);
+                              call.positions == RotaryPositions::None ? nullptr
+                                                                      : input<int32_t>(args, 1));
     });
   });
 }

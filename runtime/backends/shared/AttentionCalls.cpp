@@ -11,8 +11,18 @@
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <limits>
 
 namespace dtc::runtime {
+
+void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges) {
+  for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+    while (end < count && numbers[end] == numbers[begin])
+      ++end;
+    std::fill(ranges + begin, ranges + end,
+              SegmentRange{static_cast<int32_t>(begin), static_cast<int32_t>(end)});
+  }
+}
 
 /// Whether the call has the attribute of dropout, and with it one more input.
 static bool hasDropout(const KernelSignature &signature) {
@@ -21,6 +31,13 @@ static bool hasDropout(const KernelSignature &signature) {
     return false;
   const double *rate = std::get_if<double>(&found->second);
   return !rate || *rate != 0;
+}
+
+/// How many inputs a call has, of which the first `operands` are always there. Segments come after
+/// these, a key is the last one.
+static size_t inputsOf(const KernelSignature &signature, size_t operands) {
+  size_t least = operands + (hasDropout(signature) ? 1 : 0);
+  return signature.inputs.size() == least + 1 ? least + 1 : least;
 }
 
 /// The mask of the weights; its key comes after the other `inputs`.
@@ -111,11 +128,30 @@ static TensorType lseType(const TensorType &q) {
   return q.rank() == 4 ? TensorType{wideType(q.dtype), {q.shape[0], q.shape[2], q.shape[1]}} : q;
 }
 
+/// The inputs after the first `operands`.
+static void checkOptionalInputs(SignatureChecker &check, const KernelSignature &signature,
+                                size_t operands, AttentionCall &call) {
+  const AttentionShape &shape = call.shape;
+  size_t key = signature.inputs.size() - (hasDropout(signature) ? 1 : 0);
+  if (key > operands) {
+    call.segments = operands;
+    check.expectInput(operands, TensorType{DType::I32, {shape.batch, shape.keys}});
+    if (shape.queries > shape.keys)
+      check.fail(fmt::format("has {} queries and {} keys with segments, expected no more queries "
+                             "than keys",
+                             shape.queries, shape.keys));
+    if (shape.keys > std::numeric_limits<int32_t>::max())
+      check.fail(fmt::format("has {} keys with segments, expected fewer than 2^31", shape.keys));
+  }
+  if (!check.failed())
+    checkDropout(check, signature, key, call);
+}
+
 Expected<AttentionCall> checkAttention(const KernelSignature &signature) {
-  SignatureChecker check(signature, hasDropout(signature) ? 4 : 3, 2);
+  SignatureChecker check(signature, inputsOf(signature, 3), 2);
   AttentionCall call = checkOperands(check, /*cached=*/false);
   if (!check.failed())
-    checkDropout(check, signature, 3, call);
+    checkOptionalInputs(check, signature, 3, call);
   const TensorType &q = check.input(0);
   check.expectOutput(0, q);
   check.expectOutput(1, lseType(q));
@@ -123,10 +159,10 @@ Expected<AttentionCall> checkAttention(const KernelSignature &signature) {
 }
 
 Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature) {
-  SignatureChecker check(signature, hasDropout(signature) ? 7 : 6, 3);
+  SignatureChecker check(signature, inputsOf(signature, 6), 3);
   AttentionCall call = checkOperands(check, /*cached=*/false);
   if (!check.failed())
-    checkDropout(check, signature, 6, call);
+    checkOptionalInputs(check, signature, 6, call);
   const TensorType &q = check.input(0);
   check.expectInput(3, q);
   check.expectInput(4, lseType(q));
@@ -179,8 +215,13 @@ Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
   bool hasPositions = signature.inputs.size() == 2;
   SignatureChecker check(signature, hasPositions ? 2 : 1, 1);
   const TensorType &x = check.floatInputOfRank(0, 4);
-  if (hasPositions && !check.failed())
-    check.expectInput(1, TensorType{DType::I32, {x.shape[0]}});
+  RotaryPositions positions = RotaryPositions::None;
+  if (hasPositions && !check.failed()) {
+    bool ofRows = check.input(1).rank() == 2;
+    positions = ofRows ? RotaryPositions::OfRows : RotaryPositions::OfFirstRows;
+    std::vector<int64_t> shape(x.shape.begin(), x.shape.begin() + (ofRows ? 2 : 1));
+    check.expectInput(1, TensorType{DType::I32, std::move(shape)});
+  }
   check.expectOutput(0, x);
   double factor = check.hasAttribute("factor") ? check.floatAttribute("factor") : 1;
   if (!(factor > 0))
@@ -194,7 +235,7 @@ Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
     frequencies = frequenciesOf(check, x.shape[3]);
   if (MaybeError error = check.finish())
     return *error;
-  RotaryCall call{x.dtype, 0, 0, 0, 0, inverse, hasPositions, factor, std::move(frequencies)};
+  RotaryCall call{x.dtype, 0, 0, 0, 0, inverse, positions, factor, std::move(frequencies)};
   if (x.numElements() != 0) {
     call.batch = x.shape[0];
     call.sequence = x.shape[1];

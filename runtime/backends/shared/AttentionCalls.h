@@ -23,6 +23,15 @@
 
 namespace dtc::runtime {
 
+/// Keys or queries [begin, end).
+struct SegmentRange {
+  int32_t begin = 0, end = 0;
+};
+
+/// Finds for each of `count` positions of a batch element the range of its segment: the run of
+/// equal numbers around it.
+void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges);
+
 struct AttentionShape {
   int64_t batch = 0, queries = 0, keys = 0, heads = 0, kvHeads = 1, headSize = 1;
   bool causal = false;
@@ -33,6 +42,9 @@ struct AttentionShape {
   int64_t window = 0;
   /// The scaled scores x are softcap * tanh(x / softcap); 0: they are x.
   double softcap = 0;
+  /// While a batch element is at work: for each key the range of its segment. A query is in the
+  /// segment of its own key, and sees no other; null: of all.
+  const SegmentRange *segments = nullptr;
 
   /// Query heads of a key-value head.
   int64_t group() const { return heads / kvHeads; }
@@ -41,11 +53,13 @@ struct AttentionShape {
   int64_t keyStride() const { return kvHeads * headSize; }
   /// The end of the keys that query `i` sees.
   int64_t visible(int64_t i) const {
-    return causal ? std::clamp<int64_t>(i + 1 + earlier, 0, keys) : keys;
+    int64_t end = causal ? std::clamp<int64_t>(i + 1 + earlier, 0, keys) : keys;
+    return segments ? std::min<int64_t>(end, segments[i + earlier].end) : end;
   }
   /// The first of them.
   int64_t firstVisible(int64_t i) const {
-    return window ? std::clamp<int64_t>(i + 1 + earlier - window, 0, keys) : 0;
+    int64_t first = window ? std::clamp<int64_t>(i + 1 + earlier - window, 0, keys) : 0;
+    return segments ? std::max<int64_t>(first, segments[i + earlier].begin) : first;
   }
 };
 
@@ -54,6 +68,8 @@ struct AttentionShape {
 struct AttentionCall {
   DType dtype = DType::F32;
   AttentionShape shape;
+  /// The input that numbers the segments of the keys, if there is one.
+  std::optional<size_t> segments;
   /// Of the weights; none if nothing is dropped.
   std::optional<RandomMask> mask;
   /// Of a batch element, a head and a query in the whole tensor that is masked; that of a key is 1.
@@ -64,13 +80,17 @@ Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature);
 /// Causal, without a mask; `earlier` is an input of the call, a number for each batch element.
 Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature);
 
-/// `rotary`. With positions, input 1 has the position of the first row of each batch element. The
-/// pairs (i, i + n) turn by the n frequencies times the position and are multiplied by `factor`;
-/// the elements from 2n on stay.
+/// Which positions input 1 of `rotary` has: none, as there is no such input; that of the first row
+/// of each batch element; or that of each row.
+enum class RotaryPositions { None, OfFirstRows, OfRows };
+
+/// `rotary`. The pairs (i, i + n) turn by the n frequencies times the position and are multiplied
+/// by `factor`; the elements from 2n on stay.
 struct RotaryCall {
   DType dtype = DType::F32;
   int64_t batch = 0, sequence = 0, heads = 0, headSize = 0; // all 0 without elements
-  bool inverse = false, hasPositions = false;
+  bool inverse = false;
+  RotaryPositions positions = RotaryPositions::None;
   double factor = 1;
   std::vector<double> frequencies;
 

@@ -97,23 +97,23 @@ func.func @attention_softcap(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>)
 // -----
 
 func.func @rotary_positions_size(%x: tensor<2x8x6x16xf32>, %positions: tensor<8xi32>) {
-  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<8xi32>', expected 'tensor<2xi32>' [rotary-c3]}}
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<8xi32>', expected 'tensor<2xi32>' or 'tensor<2x8xi32>' [rotary-c3]}}
   %0 = dtc.rotary %x from %positions : tensor<8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   return
 }
 
 // -----
 
-func.func @rotary_positions_rank(%x: tensor<2x8x6x16xf32>, %positions: tensor<2x8xi32>) {
-  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2x8xi32>', expected 'tensor<2xi32>' [rotary-c3]}}
-  %0 = dtc.rotary %x from %positions : tensor<2x8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+func.func @rotary_positions_each(%x: tensor<2x8x6x16xf32>, %positions: tensor<2x6xi32>) {
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2x6xi32>', expected 'tensor<2xi32>' or 'tensor<2x8xi32>' [rotary-c3]}}
+  %0 = dtc.rotary %x from %positions : tensor<2x6xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   return
 }
 
 // -----
 
 func.func @rotary_positions_type(%x: tensor<2x8x6x16xf32>, %positions: tensor<2xf32>) {
-  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2xf32>', expected 'tensor<2xi32>' [rotary-c3]}}
+  // expected-error@+1 {{'dtc.rotary' op positions has type 'tensor<2xf32>', expected 'tensor<2xi32>' or 'tensor<2x8xi32>' [rotary-c3]}}
   %0 = dtc.rotary %x from %positions : tensor<2xf32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   return
 }
@@ -460,5 +460,45 @@ func.func @attention_grad_window_not_causal(%q: tensor<2x8x6x16xf32>, %k: tensor
 func.func @attention_grad_softcap(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
   // expected-error@+1 {{'dtc.attention_grad' op softcap is -1.000000e+00, expected a finite positive number [attention_grad-c15]}}
   %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, softcap = -1.0} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_segments(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %segments: tensor<2x8xi32>) {
+  // expected-error@+1 {{'dtc.attention' op segments has type 'tensor<2x8xi32>', expected 'tensor<2x9xi32>' [attention-c13]}}
+  %0:2 = dtc.attention %q, %k, %k segments %segments {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_segments_type(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %segments: tensor<9xi32>) {
+  // expected-error@+1 {{'dtc.attention' op segments has type 'tensor<9xi32>', expected 'tensor<2x9xi32>' [attention-c13]}}
+  %0:2 = dtc.attention %q, %k, %k segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<9xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_segments_queries(%q: tensor<2x8x6x16xf32>, %k: tensor<2x7x2x16xf32>, %segments: tensor<2x7xi32>) {
+  // expected-error@+1 {{'dtc.attention' op segments of 8 queries and 7 keys, expected no more queries than keys: each has the segment of its own key [attention-c14]}}
+  %0:2 = dtc.attention %q, %k, %k segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_segments(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>, %segments: tensor<2x8xi32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op segments has type 'tensor<2x8xi32>', expected 'tensor<2x9xi32>' [attention_grad-c16]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q segments %segments {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2x8xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_segments_queries(%q: tensor<2x8x6x16xf32>, %k: tensor<2x7x2x16xf32>, %l: tensor<2x6x8xf32>, %segments: tensor<2x7xi32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op segments of 8 queries and 7 keys, expected no more queries than keys: each has the segment of its own key [attention_grad-c17]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2x7xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>)
   return
 }

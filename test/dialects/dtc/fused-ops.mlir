@@ -27,6 +27,14 @@ func.func @rotary_from(%x: tensor<2x1x12x64xbf16>, %positions: tensor<2xi32>) {
   return
 }
 
+// Positions of each row, as documents that are packed into it have them.
+// CHECK-LABEL: func.func @rotary_from_each
+func.func @rotary_from_each(%x: tensor<2x8x12x64xbf16>, %positions: tensor<2x8xi32>) {
+  // CHECK: dtc.rotary {{%[^ ,]+}} from {{%[^ ,]+}} : tensor<2x8xi32> {inverse = false, theta = 1.000000e+04 : f64} : tensor<2x8x12x64xbf16>
+  %0 = dtc.rotary %x from %positions : tensor<2x8xi32> {inverse = false, theta = 1.000000e+04 : f64} : tensor<2x8x12x64xbf16>
+  return
+}
+
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) {
   // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
@@ -48,6 +56,18 @@ func.func @attention_scores(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) 
   // CHECK: dtc.attention_grad {{.*}} {causal = true, scale = 2.500000e-01 : f64, softcap = 5.000000e+01 : f64, window = 3 : i64}
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25, softcap = 50.0, window = 3} :
       (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  return
+}
+
+// Documents in a row; with a key as well, and where attention is not causal.
+// CHECK-LABEL: func.func @attention_segments
+func.func @attention_segments(%q: tensor<2x8x4x16xf32>, %k: tensor<2x9x2x16xf32>, %segments: tensor<2x9xi32>, %key: tensor<2xi32>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} segments {{%[^ ,]+}} {causal = false, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %out, %lse = dtc.attention %q, %k, %k segments %segments {causal = false, scale = 0.25} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} segments {{%[^ ,]+}} key {{%[^ ,]+}} {causal = true, dropout = 1.000000e-01 : f64, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>, tensor<2xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %0:2 = dtc.attention %q, %k, %k segments %segments key %key {causal = true, dropout = 0.1, scale = 0.25} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>, tensor<2xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention_grad {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} segments {{%[^ ,]+}} {causal = false, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q segments %segments {causal = false, scale = 0.25} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
 

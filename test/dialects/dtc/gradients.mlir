@@ -472,6 +472,15 @@ func.func @rotary(%x: tensor<2x3x2x4xf32>) -> (tensor<2x3x2x4xf32>) {
   return %y : tensor<2x3x2x4xf32>
 }
 
+// CHECK-LABEL: func.func @rotary_from_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x2x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3x2x4xf32>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.rotary %[[ARG2]] from %[[ARG1]] : tensor<2x3xi32> {inverse = true, theta = 1.000000e+02 : f64}
+// CHECK: return %[[V1]]
+func.func @rotary_from(%x: tensor<2x3x2x4xf32>, %positions: tensor<2x3xi32>) -> (tensor<2x3x2x4xf32>) {
+  %y = dtc.rotary %x from %positions : tensor<2x3xi32> {inverse = false, theta = 100.0} : tensor<2x3x2x4xf32>
+  return %y : tensor<2x3x2x4xf32>
+}
+
 // CHECK-LABEL: func.func @attention_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x2x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3x2x2xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4x2xf32>
 // CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG1]], %[[ARG2]] {causal = true, scale = 0.69999999999999996 : f64}
@@ -550,6 +559,17 @@ func.func @dropout(%x: tensor<2x3xf32>, %key: tensor<2xi32>) -> (tensor<2x3xf32>
 // CHECK: return %[[DQ]], %[[SUM]]
 func.func @attention_dropout(%q: tensor<2x3x4x2xf32>, %k: tensor<2x3x2x2xf32>, %key: tensor<2xi32>) -> (tensor<2x3x4x2xf32>) {
   %o, %l = dtc.attention %q, %k, %k key %key {causal = true, scale = 1.0, dropout = 0.25, number = 5} : (tensor<2x3x4x2xf32>, tensor<2x3x2x2xf32>, tensor<2x3x2x2xf32>, tensor<2xi32>) -> (tensor<2x3x4x2xf32>, tensor<2x4x3xf32>)
+  return %o : tensor<2x3x4x2xf32>
+}
+
+// CHECK-LABEL: func.func @attention_segments_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x5x2x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x5xi32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4x2xf32>
+// CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG1]], %[[ARG1]] segments %[[ARG2]] {causal = false, scale = 1.000000e+00 : f64}
+// CHECK: %[[DQ:[^ ,:)]+]], %[[DK:[^ ,:)]+]], %[[DV:[^ ,:)]+]] = dtc.attention_grad %[[ARG0]], %[[ARG1]], %[[ARG1]], %[[OUT]], %[[LSE]], %[[ARG3]] segments %[[ARG2]] {causal = false, scale = 1.000000e+00 : f64}
+// CHECK: %[[SUM:[^ ,:)]+]] = dtc.add %[[DK]], %[[DV]]
+// CHECK: return %[[DQ]], %[[SUM]]
+func.func @attention_segments(%q: tensor<2x3x4x2xf32>, %k: tensor<2x5x2x2xf32>, %segments: tensor<2x5xi32>) -> (tensor<2x3x4x2xf32>) {
+  %o, %l = dtc.attention %q, %k, %k segments %segments {causal = false, scale = 1.0} : (tensor<2x3x4x2xf32>, tensor<2x5x2x2xf32>, tensor<2x5x2x2xf32>, tensor<2x5xi32>) -> (tensor<2x3x4x2xf32>, tensor<2x4x3xf32>)
   return %o : tensor<2x3x4x2xf32>
 }
 

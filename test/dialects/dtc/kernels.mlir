@@ -195,6 +195,17 @@ func.func @random(%x: tensor<4x8xf32>, %key: tensor<2xi32>) {
   return
 }
 
+// Which optional operands there are shows in their number. The number of operations is that of one segment.
+func.func @attention_segments(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %segments: tensor<2x9xi32>, %positions: tensor<2x8xi32>) {
+  // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64} flops 27648.}}
+  %out, %lse = dtc.attention %q, %k, %k segments %segments {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention_grad {causal = true, scale = 2.500000e-01 : f64} flops 69120.}}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q segments %segments {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  // expected-remark@+1 {{rotary {inverse = false, theta = 1.000000e+04 : f64} 0=>0 flops 1536.}}
+  %rotary = dtc.rotary %q from %positions : tensor<2x8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
 // The mask of attention is over [batch, heads, queries, keys]. The number of operations is that without dropout.
 func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
   // expected-remark@+1 {{attention {causal = true, dropout = 5.000000e-01 : f64, op = 7 : i64, scale = 2.500000e-01 : f64, shape = array<i64: 2, 6, 8, 9>, sharding = ["", "", "", ""]} flops 27648.}}

@@ -200,6 +200,19 @@ func.func @random(%x: tensor<4x8xf32>, %key: tensor<2xi32>) {
   return
 }
 
+// Segments lie as the keys do. Positions of each row let rows be apart.
+func.func @attention_segments(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %segments: tensor<2x9xi32>, %key: tensor<2xi32>, %positions: tensor<2x8xi32>) {
+  // expected-remark@+1 {{ab(cd)e,afce,afce,af->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole.}}
+  %out, %lse = dtc.attention %q, %k, %k segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{ab(cd)e,afce,afce,af,g->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole g=2 whole.}}
+  %0:2 = dtc.attention %q, %k, %k segments %segments key %key {causal = true, dropout = 0.5, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e,af->ab(cd)e,afce,afce a=2 b=8 whole c=2 d=3 sum e=16 whole f=9 whole linear {5}.}}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  // expected-remark@+1 {{abcd,ab->abcd a=2 b=8 c=6 d=16 whole linear {0}.}}
+  %rotary = dtc.rotary %q from %positions : tensor<2x8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
 // A key is one more operand of attention, and changes nothing else.
 func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
   // expected-remark@+1 {{ab(cd)e,afce,afce,g->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole g=2 whole.}}

@@ -2,6 +2,7 @@
 
 import array
 import gzip
+import itertools
 import json
 import os
 import pathlib
@@ -238,6 +239,37 @@ class DtcData(unittest.TestCase):
             for position in range(32):
                 inside = len(before) <= position + 1 < len(before) + len(after)
                 self.assertEqual(labels[position], (before + after)[position + 1] if inside else -100)
+
+    def test_packed_answers(self):
+        tokenizer = self.tokenizer()
+        end = tokenizer.token_to_id(END)
+        questions = [("x", " trains"), ("the model", "world! Hello,"), ("a", "b"), ("the model trains", "the world")] * 3
+        self.write_lines("q.jsonl", [{"prompt": prompt, "answer": answer} for prompt, answer in questions])
+        printed = self.run_program("answers", "q.jsonl", "--tokenizer", "tokenizer.json", "--end", END, "-o", "q.safetensors",
+                                   "--seq", "24", "--packed")
+        samples = self.read_samples("q.safetensors")
+        self.assertIn(f"{len(samples['tokens'])} samples of 24 tokens, packed from 12, with ", printed)
+        self.assertEqual(sorted(samples), ["labels", "positions", "segments", "tokens"])
+        found = []
+        for tokens, labels, segments, positions in zip(*(samples[name] for name in ("tokens", "labels", "segments", "positions"))):
+            runs = [list(run) for _, run in itertools.groupby(range(24), key=lambda position: segments[position])]
+            self.assertEqual([segments[run[0]] for run in runs if segments[run[0]] >= 0],
+                             list(range(sum(segments[run[0]] >= 0 for run in runs))))
+            for run in runs:
+                self.assertEqual([positions[at] for at in run], list(range(len(run))))
+                if segments[run[0]] < 0: # padding, at the end
+                    self.assertEqual(run[-1], 23)
+                    self.assertTrue(all(tokens[at] == end and labels[at] == -100 for at in run))
+                else: # the end of an answer is a label alone
+                    found.append(([tokens[at] for at in run], [labels[at] for at in run]))
+        expected = []
+        for prompt, answer in questions:
+            before, after = tokenizer.encode(prompt).ids, tokenizer.encode(answer).ids + [end]
+            expected.append(((before + after)[:-1], [-100] * (len(before) - 1) + after))
+        self.assertEqual(sorted(found), sorted(expected))
+        # No sample has room for all of another one.
+        used = [sum(segment >= 0 for segment in row) for row in samples["segments"]]
+        self.assertGreater(min(used) + sorted(used)[1], 24)
 
     def test_answers_that_are_too_long(self):
         tokenizer = self.tokenizer()

@@ -447,7 +447,7 @@ TEST(Attention, Refuses) {
   expectRefused({"attention_grad", {q, k, k, q, lse, q, q}, {q, k, k}, dropout, {}},
                 "input 6 is f32[2,5,4,8], expected i32[2]");
   expectRefused({"attention", {q, k, k, key}, {q, lse}, attributes, {}},
-                "has 4 inputs, expected 3");
+                "input 3 is i32[2], expected i32[2,6]");
   expectRefused({"attention_grad", {q, k, k, q, lse}, {q, k, k}, attributes, {}},
                 "has 5 inputs, expected 6");
   expectRefused({"attention_grad", {q, k, k, q, lse, k}, {q, k, k}, attributes, {}},

@@ -45,6 +45,42 @@ TEST(Rotary, BothDirections) {
       }
 }
 
+/// Positions that count from those of the first rows, and positions of each row: in documents that
+/// begin again, and beyond the sequence.
+TEST(Rotary, Positions) {
+  Shape shape{3, 6, 2, 8};
+  Values first{0, 40, -3}, each{0, 1, 2, 0, 1, 0, 3, 2, 1, 0, 1, 2, 100, 5, 6, -2, 1 << 20, 0};
+  for (bool ofRows : {false, true})
+    for (bool inverse : {false, true})
+      for (DType dtype : kFloatTypes) {
+        Random random(105);
+        HostTensor x = random.floats(dtype, shape);
+        Values in = valuesOf(x), out = in;
+        for (size_t head = 0; head < in.size() / 8; ++head) {
+          size_t row = head / 2;
+          double position = ofRows ? each[row] : first[row / 6] + static_cast<double>(row % 6);
+          for (size_t i = 0; i < 4; ++i) {
+            double angle = position / std::pow(100.0, static_cast<double>(i) / 4);
+            size_t low = head * 8 + i;
+            std::complex<double> turned = std::complex<double>(in[low], in[low + 4]) *
+                                          std::polar(1.0, inverse ? -angle : angle);
+            out[low] = turned.real();
+            out[low + 4] = turned.imag();
+          }
+        }
+        HostTensor positions =
+            ofRows ? makeTensor(DType::I32, {3, 6}, each) : makeTensor(DType::I32, {3}, first);
+        AttributeMap attributes{{"theta", 100.0}, {"inverse", inverse}};
+        expectKernel({"rotary", {x, positions}, {x.type}, attributes, {}, {{0, 0}}}, {out},
+                     dtype == DType::F32 ? 1e-15 : 1e-9);
+        for (DType half : kHalfTypes)
+          expectRounded({"rotary",
+                         {makeTensor(half, shape, in), positions},
+                         {TensorType{half, shape}},
+                         attributes});
+      }
+}
+
 /// The attribute of a table.
 RawBytes tableOf(const std::vector<double> &frequencies) {
   return {std::string(reinterpret_cast<const char *>(frequencies.data()),
@@ -129,6 +165,9 @@ TEST(Rotary, Refuses) {
     expectRefused({"rotary", {x}, {x}, {{"theta", theta}, {"inverse", false}}, {}},
                   "attribute 'theta'");
   expectRefused({"rotary", {x}, {x}, {{"theta", 10000.0}}, {}}, "attribute 'inverse' is missing");
+  expectRefused({"rotary", {x, {DType::I32, {2}}}, {x}, attributes, {}}, "expected i32[1]");
+  expectRefused({"rotary", {x, {DType::I32, {1, 3}}}, {x}, attributes, {}}, "expected i32[1,2]");
+  expectRefused({"rotary", {x, {DType::F32, {1, 2}}}, {x}, attributes, {}}, "expected i32[1,2]");
   for (const std::vector<double> &table :
        {std::vector<double>{}, {1, 1, 1}, {-1.0}, {std::nan("")}, {1, HUGE_VAL}})
     expectRefused({"rotary", {x}, {x}, {{"frequencies", tableOf(table)}, {"inverse", false}}, {}},

@@ -40,12 +40,41 @@ TEST(VisibleKeys, Ranges) {
   EXPECT_EQ(VisibleKeys(shape).of(3).count(), 1);
 }
 
+TEST(VisibleKeys, Segments) {
+  const int32_t numbers[] = {4, 4, 1, 4, 4, 4, 0, 0};
+  SegmentRange segments[8];
+  findSegments(numbers, 8, segments);
+  AttentionShape shape;
+  shape.queries = 6;
+  shape.keys = 8;
+  shape.earlier = 2;
+  shape.segments = segments;
+  auto expect = [&](int64_t query, int64_t begin, int64_t end) {
+    EXPECT_EQ(VisibleKeys(shape).of(query).begin, begin) << query;
+    EXPECT_EQ(VisibleKeys(shape).of(query).end, end) << query;
+  };
+  expect(0, 2, 3);
+  expect(2, 3, 6);
+  expect(5, 6, 8);
+  shape.causal = true;
+  expect(2, 3, 5);
+  expect(4, 6, 7);
+  shape.window = 2;
+  expect(3, 4, 6);
+  expect(4, 6, 7);
+}
+
 TEST(VisibleKeys, BlocksAgreeWithRows) {
+  const int32_t numbers[] = {0, 0, 1, 1, 1, 2, 3, 3};
+  SegmentRange segments[8];
+  findSegments(numbers, 8, segments);
   for (int64_t queries : {1, 6, 9})
     for (int64_t earlier : {-4, 0, 3})
       for (int64_t window : {0, 1, 4})
         for (bool causal : {false, true}) {
           AttentionShape shape;
+          if (queries == 6 && earlier == 0)
+            shape.segments = segments;
           shape.queries = queries;
           shape.keys = 8;
           shape.causal = causal;

@@ -1,0 +1,53 @@
+//===- Segments.h - The segments that attention keeps to ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CPU_SEGMENTS_H
+#define DTC_RUNTIME_BACKENDS_CPU_SEGMENTS_H
+
+#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/shared/AttentionCalls.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dtc::runtime::cpu {
+
+/// The ranges of the segments of a call that runs, for each key of each batch element. They lie at
+/// the beginning of the workspace.
+class SegmentRanges {
+public:
+  static size_t bytes(const AttentionCall &call) {
+    return call.segments ? arrayBytes<SegmentRange>(call.shape.batch * call.shape.keys) : 0;
+  }
+  /// Finds them; none if the call has no segments.
+  SegmentRanges(const AttentionCall &call, const CpuArguments &args)
+      : after(static_cast<std::byte *>(args.workspace) + bytes(call)) {
+    const AttentionShape &shape = call.shape;
+    if (!call.segments)
+      return;
+    auto *found = static_cast<SegmentRange *>(args.workspace);
+    for (int64_t b = 0; b < shape.batch; ++b)
+      findSegments(input<int32_t>(args, *call.segments) + b * shape.keys, shape.keys,
+                   found + b * shape.keys);
+    ranges = found;
+  }
+  /// The workspace after them.
+  void *workspace() const { return after; }
+  /// The shape for a task: with the segments of its batch element.
+  AttentionShape of(AttentionShape shape, int64_t task) const {
+    if (ranges)
+      shape.segments = ranges + task / shape.kvHeads * shape.keys;
+    return shape;
+  }
+
+private:
+  const SegmentRange *ranges = nullptr;
+  std::byte *after;
+};
+
+} // namespace dtc::runtime::cpu
+
+#endif // DTC_RUNTIME_BACKENDS_CPU_SEGMENTS_H
