@@ -35,12 +35,100 @@ train() { # MODEL DATA TOLERANCE
       --seed 5 --device "$device" --metrics "$results/$model-$device.jsonl"
   done
   paste -d' ' "$results/$model-cpu.jsonl" "$results/$model-cuda.jsonl" |
-    sed -E 's/.*"loss": ?([-0-9.e+]+).*"loss": ?([-0-9.e+]+).*/\1 \2/' |
+    sed -nE 's/.*"loss": ?([-0-9.e+]+).*"loss": ?([-0-9.e+]+).*/\1 \2/p' |
     awk -v tolerance="$tolerance" '
       NF != 2 || $1 == 0 { exit }
       { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > most) most = d; ++steps }
       END { printf "%d steps, largest difference of losses %.3g of the loss, allowed %g\n", steps, most, tolerance
             exit !(steps == 20 && most <= tolerance) }'
+}
+
+# Trains a model with and without CUDA graphs. All losses and norms must have the same bits.
+graphs() { # MODEL DATA
+  local use
+  for use in off on; do
+    "$here/bin/dtc-run" "$here/models/$1.plan" --data "$here/models/$2" --steps 20 --seed 5 --device cuda \
+      --cuda-graphs $use --metrics "$results/$1-graphs-$use.jsonl"
+  done
+  paste -d' ' "$results/$1-graphs-off.jsonl" "$results/$1-graphs-on.jsonl" | awk '
+    function field(text, name) {
+      return match(text, "\"" name "\": ?[-0-9.e+]+") ? substr(text, RSTART, RLENGTH) : "none"
+    }
+    { middle = index($0, "} {"); a = substr($0, 1, middle); b = substr($0, middle + 2); ++steps
+      for (i = split("loss grad_norm", names); i > 0; --i)
+        if (field(a, names[i]) == "none" || field(a, names[i]) != field(b, names[i])) ++different }
+    END { printf "%d steps, %d numbers differ between steps in graphs and eager ones\n", steps, different
+          exit !(steps == 20 && different == 0) }'
+}
+
+# The median of a metric over the second half of the steps.
+median() { # FILE NAME
+  sed -nE "s/.*\"$2\": ?([-0-9.e+]+).*/\1/p" "$1" | awk '{ v[NR] = $1 } END { for (i = int(NR / 2) + 1; i <= NR; ++i) print v[i] }' |
+    sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+
+# Tokens a second of a model in bf16, and the use of the peak by llm.c's formula, (6 N + 6 L C T) FLOP for a token.
+speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
+  local model="$1" steps="$2" layers="$3" width="$4" sequence="$5" log="$results/$1-speed"
+  shift 5
+  # Every token of the text is one of the vocabulary.
+  "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps "$steps" --seed 5 \
+    --device cuda --log-every 10 --metrics "$log.jsonl" "$@" | tee "$log.txt"
+  local parameters rate
+  parameters="$(sed -nE 's/^[^:]*: ([0-9]+) parameters,.*/\1/p' "$log.txt" | head -n 1)"
+  rate="$(median "$log.jsonl" tokens_per_second)"
+  awk -v n="$parameters" -v l="$layers" -v c="$width" -v t="$sequence" -v rate="$rate" -v peak="${DTC_GPU_TFLOPS:-989}" \
+    -v flags="$*" 'BEGIN { printf "%.0f tokens/s, MFU %.1f%% of %g TFLOP/s %s\n", rate,
+      100 * (6 * n + 6 * l * c * t) * rate / (peak * 1e12), peak, flags; exit !(n > 0 && rate > 0) }'
+}
+
+# What the GPU does in a step beside kernels: the time of a step in graphs, and the sum of its kernels' times.
+outside() { # MODEL
+  local model="$1" log="$results/$1-outside"
+  "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
+    --log-every 20 --metrics "$log.jsonl"
+  "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
+    --log-every 20 --profile | tee "$log.txt"
+  awk -v step="$(median "$log.jsonl" step_seconds)" '
+    $4 ~ /^[0-9.]+%$/ { kernels += $3 / 20 / 1000 }
+    END { if (!(kernels > 0)) { print "no kernels in the profile"; exit 1 }
+          printf "a step takes %.4f s, its kernels %.4f s: %.1f%% outside of kernels\n", step, kernels,
+            100 * (step - kernels) / step }' "$log.txt"
+}
+
+# What the plan states beside what the GPU has less of while it runs.
+memory() { # MODEL
+  local used before most=0 child
+  before="$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)"
+  "$here/bin/dtc-run" "$here/models/$1.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
+    --log-every 20 >"$results/$1-memory.txt" &
+  child=$!
+  while kill -0 "$child" 2>/dev/null; do
+    used="$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)"
+    if [[ "$used" -gt "$most" ]]; then most="$used"; fi
+    sleep 0.2
+  done
+  wait "$child"
+  cat "$results/$1-memory.txt"
+  awk -v used="$((most - before))" '
+    function mib(value, unit) { return value * (unit ~ /GiB/ ? 1024 : unit ~ /KiB/ ? 1 / 1024 : 1) }
+    match($0, /, [0-9.]+ [KMG]iB and [0-9.]+ [KMG]iB of workspace/) {
+      split(substr($0, RSTART + 2, RLENGTH), word, " "); stated = mib(word[1], word[2]) + mib(word[4], word[5]) }
+    END { if (!stated) { print "dtc-run states no memory"; exit 1 }
+          printf "%.0f MiB stated, %d MiB taken: %.0f MiB for the context, libraries and graphs\n", stated, used,
+            used - stated }' "$results/$1-memory.txt"
+}
+
+# The GPU trains gpt2-124m as PyTorch does.
+torch() { # MODEL LAYERS HEADS WIDTH BATCH
+  local model="$1" own status=0
+  python3 "$here/gpu-compare-torch.py" --layers "$2" --heads "$3" --width "$4" --batch "$5" | tee "$results/$model-torch.txt" ||
+    status=$?
+  [[ "$status" -eq 0 ]] || return "$status"
+  own="$(median "$results/$model-speed.jsonl" tokens_per_second)"
+  awk -v own="$own" '/tokens\/s$/ { theirs = $1 }
+    END { printf "dtc %.0f tokens/s, PyTorch %.0f: %.2f times as fast\n", own, theirs, own / theirs
+          exit !(own > 0 && theirs > 0) }' "$results/$model-torch.txt"
 }
 
 names=() states=() seconds=() notes=()
@@ -112,7 +200,7 @@ part() {
   begin_part "$name"
   begin=$SECONDS
   if [[ "$(type -t "$1")" == function ]]; then
-    export -f "$1"
+    export -f "$1" median
     export here results
     set -- bash -euo pipefail -c '"$@"' - "$@"
   fi
@@ -153,6 +241,11 @@ part_train() {
   part_with "models/$3.plan" "models/$4" -- "$1" "$2" train "$3" "$4" "$5"
 }
 
+# part_speed NAME LIMIT_SECONDS MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
+part_speed() {
+  part_with "models/$3.plan" models/speed.data.txt -- "$1" "$2" speed "${@:3}"
+}
+
 started="$(date --utc +%Y-%m-%dT%H:%M:%SZ)"
 tests="$here/bin/dtc-cuda-kernel-test"
 part devices 60 "$here/bin/dtc-run" --list-devices
@@ -166,6 +259,22 @@ part_train gpt2 60 gpt2-tiny gpt2-tiny.data.txt 1e-3
 part_train llama 60 llama-tiny llama-tiny.data.txt 1e-3
 part_train gpt2-bf16 60 gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
 part_train llama-bf16 60 llama-tiny-bf16 llama-tiny.data.txt 0.02
+part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- graphs 60 graphs gpt2-tiny-bf16 gpt2-tiny.data.txt
+part_speed speed-124m 90 gpt2-124m 60 12 768 1024
+part_speed eager-124m 60 gpt2-124m 30 12 768 1024 --cuda-graphs off
+part_speed timed-124m 90 gpt2-124m 60 12 768 1024 --matmul-algorithms timed
+part_speed speed-1558m 120 gpt2-1558m 20 48 1600 1024
+part_with models/gpt2-124m.plan models/speed.data.txt -- outside-124m 60 outside gpt2-124m
+if command -v nvidia-smi >/dev/null; then
+  part_with models/gpt2-124m.plan models/speed.data.txt -- memory-124m 60 memory gpt2-124m
+else
+  leave_out memory-124m "no nvidia-smi in PATH"
+fi
+if command -v python3 >/dev/null && [[ -e "$results/gpt2-124m-speed.jsonl" ]]; then
+  part_with gpu-compare-torch.py -- torch-124m 180 torch gpt2-124m 12 12 768 "${DTC_GPU_CHECK_BATCH:-32}"
+else
+  leave_out torch-124m "no python3 in PATH, or no speed to compare"
+fi
 # Four devices of the plan on one GPU.
 part_train gpt2-devices 100 gpt2-tiny-devices gpt2-tiny.data.txt 1e-3
 part_train llama-devices 100 llama-tiny-devices llama-tiny.data.txt 1e-3

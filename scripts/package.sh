@@ -59,7 +59,7 @@ copy_programs() {
     cp "$build/bin/$program" "$package/bin/"
   done
   [[ -n "$gpu_check" ]] || return 0
-  cp "$root/scripts/gpu-check.sh" "$package/"
+  cp "$root/scripts/gpu-check.sh" "$root/scripts/gpu-compare-torch.py" "$package/"
   for program in dtc-cuda-kernel-test GpuKernelBenchmark; do
     if [[ -x "$build/bin/$program" ]]; then
       cp "$build/bin/$program" "$package/bin/"
@@ -131,6 +131,20 @@ make_models() {
     "$compiler/dtc-compile" "$scratch/$model.mlir" -o "$models/$model.plan"
     "$compiler/dtc-compile" "$scratch/$model.mlir" --dtype bf16 -o "$models/$model-bf16.plan"
     "$compiler/dtc-compile" "$scratch/$model.mlir" --mesh dp=2,tp=2 -o "$models/$model-devices.plan"
+  done
+  make_speed_models "$models"
+}
+
+# Models whose speed is measured. Every byte of a text is a token of their vocabularies.
+make_speed_models() { # FOLDER
+  local models="$1"
+  for _ in $(seq 40); do cat "$root/README.md"; done >"$models/speed.data.txt"
+  sed -e 's/"n_embd": 768/"n_embd": 1600/; s/"n_layer": 12/"n_layer": 48/; s/"n_head": 12/"n_head": 25/' \
+    "$root/examples/gpt2-124m/config.json" >"$scratch/gpt2-1558m.json"
+  "$compiler/dtc-import" "$root/examples/gpt2-124m/config.json" --batch 32 --seq 1024 -o "$scratch/gpt2-124m.mlir"
+  "$compiler/dtc-import" "$scratch/gpt2-1558m.json" --batch 8 --seq 1024 -o "$scratch/gpt2-1558m.mlir"
+  for model in gpt2-124m gpt2-1558m; do
+    "$compiler/dtc-compile" "$scratch/$model.mlir" --dtype bf16 -o "$models/$model.plan"
   done
 }
 

@@ -82,6 +82,12 @@ public:
   virtual bool mayWait() const { return false; }
 };
 
+/// Work of queues that was captured, to be enqueued as a whole any number of times.
+class Graph {
+public:
+  virtual ~Graph() = default;
+};
+
 class Queue {
 public:
   virtual ~Queue() = default;
@@ -103,6 +109,19 @@ public:
   virtual MaybeError wait(const Event &event) = 0;
   /// Blocks the calling thread until all that was enqueued is done.
   virtual MaybeError finish() = 0;
+
+  /// Where Device::capturesGraphs(): what the queue gets from now on is not run but becomes a
+  /// graph, together with what other queues get after they have waited for an event of the capture.
+  /// Until endCapture(), which the same thread calls, there are no calls of the host, no waits for
+  /// events of before, and no allocations; in the end the queue has to wait for the others. An
+  /// event that was recorded in a capture has to be recorded again before it can be used outside.
+  virtual MaybeError beginCapture() { return Error{"the device has no graphs"}; }
+  /// Also after an error, which it may return again.
+  virtual Expected<std::unique_ptr<Graph>> endCapture() {
+    return Error{"the device has no graphs"};
+  }
+  /// Enqueues all work of a graph, which the device's queues have made and which outlives it.
+  virtual MaybeError enqueue(const Graph &graph) { return Error{"the device has no graphs"}; }
 };
 
 /// One device, or the part of one that a device of the mesh has (several virtual devices may share
@@ -135,6 +154,8 @@ public:
   virtual Expected<std::unique_ptr<Queue>> openQueue(QueueKind kind) = 0;
   /// `timed`: time() will be asked for.
   virtual Expected<std::unique_ptr<Event>> createEvent(bool timed) = 0;
+  /// Whether queues can capture what they get.
+  virtual bool capturesGraphs() const { return false; }
 };
 
 } // namespace dtc::runtime

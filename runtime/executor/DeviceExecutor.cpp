@@ -23,9 +23,9 @@ namespace dtc::runtime {
 DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
                                const DeviceResources &resources, const DeviceOptions &options)
     : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
-      resources(resources), compute(resources.compute()), arena(resources.arena().data()),
-      batches(options.batches), delay(options.delay), injections(options.injections),
-      layout(program, resources.getDevice(), options.batches),
+      resources(resources), compute(&resources.compute()), lane(resources.lane()),
+      arena(resources.arena().data()), batches(options.batches), delay(options.delay),
+      injections(options.injections), layout(program, resources.getDevice(), options.batches),
       stepTimes(program, options.profile, options.traceSteps, options.batches,
                 options.measureWaits) {
   const Mesh &mesh = this->plan->mesh;
@@ -55,6 +55,9 @@ DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
     return *error;
   if (MaybeError error = device->stageInjections())
     return *error;
+  if (options.graphs)
+    if (MaybeError error = device->openGraphs())
+      return *error;
   if (MaybeError error = device->clearZero())
     return *error;
   return device;
@@ -104,6 +107,17 @@ MaybeError DeviceExecutor::createEvents() {
   return std::nullopt;
 }
 
+/// Where waits are measured, collectives are seen only between stretches.
+MaybeError DeviceExecutor::openGraphs() {
+  auto opened =
+      StepGraphs::create(program, communicator->canBeCaptured() && !stepTimes.measuresWaits(),
+                         resources.getDevice(), resources.lane() != nullptr);
+  if (!opened)
+    return opened.error();
+  graphs = std::move(*opened);
+  return std::nullopt;
+}
+
 /// Puts what is injected where the device can read it while the host goes on.
 MaybeError DeviceExecutor::stageInjections() {
   if (injections.empty())
@@ -126,9 +140,9 @@ MaybeError DeviceExecutor::clearZero() {
   zero = std::move(*memory);
   if (zero->isZeroed())
     return std::nullopt;
-  if (MaybeError error = compute.clear(zero->data(), 1))
+  if (MaybeError error = compute->clear(zero->data(), 1))
     return error;
-  return compute.finish();
+  return compute->finish();
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,8 +163,8 @@ MaybeError DeviceExecutor::enqueueInput(size_t input, int64_t batch) {
   if (!staging)
     return std::nullopt;
   uint32_t index = program.program->inputs(static_cast<int>(input)).buffer();
-  return compute.copy(buffer(index), staging,
-                      typeOf(program.program->buffers(static_cast<int>(index))).numBytes());
+  return compute->copy(buffer(index), staging,
+                       typeOf(program.program->buffers(static_cast<int>(index))).numBytes());
 }
 
 CommunicatorBytes DeviceExecutor::sent() const {
@@ -182,6 +196,8 @@ MaybeError DeviceExecutor::measure(bool wanted, Queue &queue, StepMarks::What wh
 }
 
 MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
+  if (!call.kernel) // the one before has done it
+    return injections.empty() ? std::nullopt : injectAfter(index);
   inputs.clear();
   outputs.clear();
   for (const ArenaRange &range : call.inputs)
@@ -189,8 +205,8 @@ MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
   for (const ArenaRange &range : call.outputs)
     outputs.push_back(arena + range.offsetFor(microbatch));
   if (MaybeError error =
-          measure(stepTimes.measures(), compute, StepMarks::What::Kernel, index, [&] {
-            return compute.enqueue(*call.kernel, {inputs, outputs, axes, resources.workspace()});
+          measure(stepTimes.measures(), *compute, StepMarks::What::Kernel, index, [&] {
+            return compute->enqueue(*call.kernel, {inputs, outputs, axes, resources.workspace()});
           }))
     return error;
   return injections.empty() ? std::nullopt : injectAfter(index);
@@ -201,8 +217,8 @@ MaybeError DeviceExecutor::injectAfter(size_t index) {
     const PreparedInjection &each = injections[i];
     if (each.instruction == index && each.step == begun && each.microbatch == microbatch)
       if (MaybeError error =
-              compute.copy(arena + each.range.offsetFor(microbatch) + each.byteOffset,
-                           injected->data() + i * each.bytes.size(), each.width))
+              compute->copy(arena + each.range.offsetFor(microbatch) + each.byteOffset,
+                            injected->data() + i * each.bytes.size(), each.width))
         return error;
   }
   return std::nullopt;
@@ -230,12 +246,12 @@ MaybeError DeviceExecutor::enqueueCollective(Queue &queue, size_t index) {
 /// On the compute queue, after all collectives that the lane holds: those of a device keep their
 /// order.
 MaybeError DeviceExecutor::runCollective(size_t index, const PreparedCollective &collective) {
-  return measure(stepTimes.measuresWaits(), compute, StepMarks::What::CollectiveWait, index,
+  return measure(stepTimes.measuresWaits(), *compute, StepMarks::What::CollectiveWait, index,
                  [&]() -> MaybeError {
                    if (lastOnLane)
-                     if (MaybeError error = compute.wait(*lastOnLane))
+                     if (MaybeError error = compute->wait(*lastOnLane))
                        return error;
-                   return enqueueCollective(compute, index);
+                   return enqueueCollective(*compute, index);
                  });
 }
 
@@ -244,23 +260,22 @@ MaybeError DeviceExecutor::startCollective(size_t index, const PreparedCollectiv
     placeOperands(collective);
   if (!collective.asyncIndex)
     return runCollective(index, collective);
-  Queue &lane = *resources.lane();
   Event &done = *asyncDone[*collective.asyncIndex];
-  if (MaybeError error = compute.record(*computeDone))
+  if (MaybeError error = compute->record(*computeDone))
     return error;
-  if (MaybeError error = lane.wait(*computeDone))
+  if (MaybeError error = lane->wait(*computeDone))
     return error;
-  if (MaybeError error = enqueueCollective(lane, index))
+  if (MaybeError error = enqueueCollective(*lane, index))
     return error;
   lastOnLane = &done;
-  return lane.record(done);
+  return lane->record(done);
 }
 
 MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
   TransferResult &result = newest().marks.newResult();
   MaybeError error = measure(
-      stepTimes.measuresWaits() || inPipeline, compute, StepMarks::What::TransferWait, index,
-      [&] { return transfers->finish(compute, transfer, microbatch, result); }, &result);
+      stepTimes.measuresWaits() || inPipeline, *compute, StepMarks::What::TransferWait, index,
+      [&] { return transfers->finish(*compute, transfer, microbatch, result); }, &result);
   return error;
 }
 
@@ -279,13 +294,83 @@ MaybeError DeviceExecutor::communicate(size_t index) {
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return startCollective(index, *collective);
   if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
-    return transfers->start(compute, start->transfer, microbatch);
+    return transfers->start(*compute, start->transfer, microbatch);
   if (const auto *finish = std::get_if<PreparedFinishTransfer>(&instruction))
     return finishTransfer(index, finish->transfer);
   size_t collective = std::get<PreparedWait>(instruction).collective;
   size_t async = *std::get<PreparedCollective>(program.instructions[collective]).asyncIndex;
-  return measure(stepTimes.measuresWaits(), compute, StepMarks::What::CollectiveWait, collective,
-                 [&] { return compute.wait(*asyncDone[async]); });
+  return measure(stepTimes.measuresWaits(), *compute, StepMarks::What::CollectiveWait, collective,
+                 [&] { return compute->wait(*asyncDone[async]); });
+}
+
+MaybeError DeviceExecutor::runInstructions(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    progress.at(currentEntry, i);
+    if (MaybeError error = runInstruction(i))
+      return error;
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+MaybeError DeviceExecutor::runStretch(const Stretch &stretch) {
+  // What the lane holds was waited for, and is again at the end.
+  lastOnLane = nullptr;
+  StepGraphs::Run &run = graphs->find(stretch, microbatch, temporal ? temporal->repetition : 0);
+  MaybeError error;
+  if (run.graph) {
+    progress.at(currentEntry, stretch.begin);
+    error = repeatCollectives(stretch);
+  } else if (graphs->shouldCapture(stretch, run)) {
+    error = capture(stretch, run);
+  } else {
+    run.wasEnqueued = true;
+    error = runInstructions(stretch.begin, stretch.end);
+  }
+  lastOnLane = nullptr;
+  if (error || !run.graph)
+    return error;
+  return compute->enqueue(*run.graph);
+}
+
+MaybeError DeviceExecutor::capture(const Stretch &stretch, StepGraphs::Run &run) {
+  if (MaybeError error = graphs->compute().beginCapture())
+    return error;
+  compute = &graphs->compute();
+  lane = graphs->lane();
+  MaybeError error = runInstructions(stretch.begin, stretch.end);
+  Expected<std::unique_ptr<Graph>> graph = compute->endCapture();
+  compute = &resources.compute();
+  lane = resources.lane();
+  if (error || !graph)
+    return error ? *error : graph.error();
+  graphs->keep(stretch, run, std::move(*graph));
+  return std::nullopt;
+}
+
+MaybeError DeviceExecutor::repeatCollectives(const Stretch &stretch) {
+  for (size_t index : stretch.collectives) {
+    const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
+    flight.begin(begun, currentEntry, index);
+    if (MaybeError error = communicator->repeat(groups[collective.group], collective.specs))
+      return error;
+    flight.end();
+  }
+  return std::nullopt;
+}
+
+MaybeError DeviceExecutor::runTask(size_t begin, size_t end) {
+  for (size_t i = begin; i < end;) {
+    const Stretch *stretch = graphs ? graphs->at(i) : nullptr;
+    size_t next = stretch ? stretch->end : i + 1;
+    if (MaybeError error = stretch ? runStretch(*stretch) : runInstructions(i, next))
+      return error;
+    i = next;
+  }
+  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,15 +383,10 @@ MaybeError DeviceExecutor::runEntry(const PreparedProgram::Entry &entry) {
     temporal->coordinate = entry.microbatch;
   inPipeline = program.program->tasks(static_cast<int>(entry.task)).kind() != plan::Task::OTHER;
   MaybeError error = measure(
-      inPipeline || stepTimes.measures(), compute, StepMarks::What::Task, 0, [&]() -> MaybeError {
-        for (size_t i = program.taskBegin[entry.task]; i < program.taskBegin[entry.task + 1]; ++i) {
-          progress.at(currentEntry, i);
-          if (MaybeError failure = runInstruction(i))
-            return failure;
-        }
-        return std::nullopt;
+      inPipeline || stepTimes.measures(), *compute, StepMarks::What::Task, 0, [&]() -> MaybeError {
+        return runTask(program.taskBegin[entry.task], program.taskBegin[entry.task + 1]);
       });
-  return error ? error : newest().recordEntry(compute);
+  return error ? error : newest().recordEntry(*compute);
 }
 
 MaybeError DeviceExecutor::runEntries(size_t begin, size_t end) {
@@ -329,7 +409,7 @@ MaybeError DeviceExecutor::enqueueSchedule(const std::function<MaybeError(int64_
   }
   if (MaybeError error = runEntries(end, program.schedule.size()))
     return error;
-  if (MaybeError error = newest().recordEnd(compute, arena, program, zero->data()))
+  if (MaybeError error = newest().recordEnd(*compute, arena, program, zero->data()))
     return error;
   return transfers->checkAllFinished();
 }
@@ -384,8 +464,8 @@ const std::byte *DeviceExecutor::lastResult(uint32_t buffer) const {
 }
 
 void DeviceExecutor::drain() {
-  // Their errors are those of the failed schedule.
-  (void)compute.finish();
+  // Their errors are those of the failed schedule. What was being captured is not run.
+  (void)compute->finish();
   if (resources.lane())
     (void)resources.lane()->finish();
   transfers->getNetwork().drain();

@@ -15,6 +15,7 @@
 #include "runtime/executor/FlightRing.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
+#include "runtime/executor/StepGraphs.h"
 #include "runtime/executor/StepTimes.h"
 #include "runtime/fabrics/Fabric.h"
 
@@ -33,7 +34,8 @@ struct DeviceOptions {
   size_t stepsInFlight = 1; // the most, at least 1
   std::vector<PreparedInjection> injections = {};
   bool measureWaits = false;
-  double delay = 0; // seconds, at the beginning of each step
+  double delay = 0;    // seconds, at the beginning of each step
+  bool graphs = false; // the device gets stretches of instructions as graphs
 };
 
 /// A device's part of a plan: its place on the mesh, its ends of the network, and what it enqueues
@@ -117,6 +119,8 @@ public:
 
   const FlightRing &getFlight() const { return flight; }
 
+  /// Of the program's: those in stretches, if there are graphs.
+  size_t instructionsInGraphs() const { return graphs ? graphs->instructions() : 0; }
   /// See Session::waitedSeconds().
   double waitedSeconds() const { return stepTimes.waitedSeconds(); }
   /// One entry for each of the program's instructions; empty without profiling.
@@ -135,11 +139,17 @@ private:
   MaybeError createSteps(size_t count);
   MaybeError createEvents();
   MaybeError stageInjections();
+  MaybeError openGraphs();
   MaybeError clearZero();
   MaybeError enqueueSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
   MaybeError await(DeviceStep &step);
   MaybeError runEntries(size_t begin, size_t end);
   MaybeError runEntry(const PreparedProgram::Entry &entry);
+  MaybeError runTask(size_t begin, size_t end);
+  MaybeError runStretch(const Stretch &stretch);
+  MaybeError capture(const Stretch &stretch, StepGraphs::Run &run);
+  MaybeError repeatCollectives(const Stretch &stretch);
+  MaybeError runInstructions(size_t begin, size_t end);
   MaybeError runInstruction(size_t index);
   MaybeError communicate(size_t index);
   MaybeError runKernel(size_t index, const PreparedKernel &call);
@@ -160,7 +170,7 @@ private:
   const PreparedProgram &program;
   int64_t deviceIndex;
   const DeviceResources &resources;
-  Queue &compute; // of `resources`
+  Queue *compute, *lane; // of `resources`, or those that capture; no lane: null
   std::byte *arena;
   int64_t batches;
   double delay; // seconds
@@ -192,6 +202,7 @@ private:
   std::unique_ptr<Event> computeDone;            // before a collective of the lane
   std::vector<std::unique_ptr<Event>> asyncDone; // for each async collective of the running task
   const Event *lastOnLane = nullptr;             // of the step that is being enqueued
+  std::unique_ptr<StepGraphs> graphs;            // null: all is enqueued one by one
 };
 
 } // namespace dtc::runtime

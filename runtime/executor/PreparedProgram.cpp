@@ -6,13 +6,16 @@
 
 #include "runtime/executor/PreparedProgram.h"
 
+#include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
+#include "runtime/executor/ValueReaders.h"
 
 #include <algorithm>
 #include <exception>
 #include <fmt/format.h>
 #include <map>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -60,14 +63,19 @@ public:
     result = &prepared;
     result->isPrepared = true;
     const plan::Program &program = *result->program;
+    readers.emplace(program);
     for (const plan::Transfer &transfer : program.transfers())
       prepareTransfer(transfer);
     for (const plan::Task &task : program.tasks()) {
       result->taskBegin.push_back(result->instructions.size());
       asyncInTask = 0;
-      for (int i = 0; i < task.instructions_size(); ++i)
+      before = nullptr;
+      for (int i = 0; i < task.instructions_size(); ++i) {
         if (MaybeError error = prepare(task.instructions(i)))
           return error->inContext(describeInstruction(*plan.plan, task, i));
+        if (!task.instructions(i).has_kernel())
+          before = nullptr;
+      }
     }
     result->taskBegin.push_back(result->instructions.size());
     for (const plan::ScheduleEntry &entry : program.schedule())
@@ -142,19 +150,29 @@ private:
       }
   }
 
-  MaybeError prepareKernel(const plan::KernelCall &call) {
+  KernelSignature signatureOf(const plan::KernelCall &call) const {
     KernelSignature signature{call.kernel(), {}, {}, {}, position};
-    PreparedKernel prepared;
-    for (uint32_t buffer : call.inputs()) {
+    for (uint32_t buffer : call.inputs())
       signature.inputs.push_back(typeOfBuffer(buffer));
-      prepared.inputs.push_back(rangeOf(buffer));
-    }
-    for (uint32_t buffer : call.outputs()) {
+    for (uint32_t buffer : call.outputs())
       signature.outputs.push_back(typeOfBuffer(buffer));
-      prepared.outputs.push_back(rangeOf(buffer));
-    }
     for (const auto &[name, attribute] : call.attributes())
       signature.attributes.emplace(name, toAttributeValue(attribute));
+    return signature;
+  }
+
+  MaybeError prepareKernel(const plan::KernelCall &call) {
+    KernelSignature signature = signatureOf(call);
+    const plan::KernelCall *first = std::exchange(before, &call);
+    if (first && fuse(*first, call, signature)) {
+      before = nullptr;
+      return std::nullopt;
+    }
+    PreparedKernel prepared;
+    for (uint32_t buffer : call.inputs())
+      prepared.inputs.push_back(rangeOf(buffer));
+    for (uint32_t buffer : call.outputs())
+      prepared.outputs.push_back(rangeOf(buffer));
     std::shared_ptr<const Kernel> &shared = kernels[keyOf(call, signature)];
     if (!shared) {
       Expected<std::unique_ptr<Kernel>> kernel = prepareChecked(signature);
@@ -164,6 +182,7 @@ private:
     }
     result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
     prepared.kernel = shared;
+    prepared.microbatchUse = microbatchUseOf(signature);
     result->instructions.push_back(std::move(prepared));
     return std::nullopt;
   }
@@ -182,6 +201,62 @@ private:
       key += fmt::format("|{}:{}={}:{}", name.size(), name, bytes.size(), bytes);
     }
     return key;
+  }
+
+  /// Lets the instruction before compute this one too, if the backend can and nothing else reads
+  /// what is between them. Its own results may then not lie where its operands do: those of this
+  /// one did not have to.
+  bool fuse(const plan::KernelCall &first, const plan::KernelCall &call,
+            const KernelSignature &signature) {
+    if (first.outputs_size() != 1 || call.inputs_size() == 0 ||
+        call.inputs(0) != first.outputs(0) || !readers->isReadOnce(call.inputs(0)))
+      return false;
+    for (uint32_t output : call.outputs())
+      for (uint32_t input : first.inputs())
+        if (readers->overlap(output, input))
+          return false;
+    KernelSignature firstSignature = signatureOf(first);
+    std::shared_ptr<const Kernel> &shared =
+        kernels[keyOf(first, firstSignature) + "+" + keyOf(call, signature)];
+    if (!shared)
+      shared = backend.prepareFused(firstSignature, signature);
+    if (!shared)
+      return false;
+    auto &prepared = std::get<PreparedKernel>(result->instructions.back());
+    prepared.kernel = shared;
+    prepared.microbatchUse = std::max(prepared.microbatchUse, microbatchUseOf(signature));
+    for (int i = 1; i < call.inputs_size(); ++i)
+      prepared.inputs.push_back(rangeOf(call.inputs(i)));
+    prepared.outputs.clear();
+    for (uint32_t buffer : call.outputs())
+      prepared.outputs.push_back(rangeOf(buffer));
+    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
+    PreparedKernel part;
+    part.outputs = prepared.outputs;
+    result->instructions.push_back(std::move(part));
+    return true;
+  }
+
+  /// A kernel knows the number of a microbatch by the name of the temporal axis. The keys of random
+  /// masks are others in each batch of a step.
+  MicrobatchUse microbatchUseOf(const KernelSignature &signature) const {
+    const KernelInfo &info = findKernel(signature.kernel);
+    if (info.name.empty() || (info.drawsMask && signature.attributes.count("op")))
+      return MicrobatchUse::Each;
+    for (const AxisPosition &axis : position) {
+      auto isNamed = [&](const std::string &text) {
+        return text.find(axis.name) != std::string::npos;
+      };
+      for (const auto &[name, value] : signature.attributes) {
+        const auto *text = std::get_if<std::string>(&value);
+        const auto *texts = std::get_if<std::vector<std::string>>(&value);
+        if (axis.temporal && ((text && isNamed(*text)) ||
+                              (texts && std::any_of(texts->begin(), texts->end(), isNamed))))
+          return info.traffic == KernelTraffic::Accumulate ? MicrobatchUse::First
+                                                           : MicrobatchUse::Each;
+      }
+    }
+    return MicrobatchUse::None;
   }
 
   Expected<std::unique_ptr<Kernel>> prepareChecked(const KernelSignature &signature) const {
@@ -249,6 +324,8 @@ private:
   std::map<std::string, std::shared_ptr<const Kernel>> kernels; // of all programs
   std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
   size_t asyncInTask = 0; // so far
+  std::optional<ValueReaders> readers;
+  const plan::KernelCall *before = nullptr; // the kernel call just before, in the same task
 };
 
 } // namespace

@@ -36,11 +36,17 @@ struct ArenaRange {
   }
 };
 
-/// A kernel call with the places of its operands.
+/// What a kernel call does differently from one microbatch to another, apart from the places of its
+/// operands: nothing, something in the first one of a step, something in each.
+enum class MicrobatchUse { None, First, Each };
+
+/// A kernel call with the places of its operands. Where the backend computes two calls at once, the
+/// first has the operands of both, and the second has no kernel.
 struct PreparedKernel {
   std::shared_ptr<const Kernel> kernel;
   std::vector<ArenaRange> inputs;
   std::vector<ArenaRange> outputs;
+  MicrobatchUse microbatchUse = MicrobatchUse::None;
 };
 
 /// A collective over groups[group] of the plan. The operands of tensor i are number

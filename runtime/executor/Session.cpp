@@ -196,6 +196,21 @@ Expected<double> Session::delayOf(int64_t device, const SessionOptions &options)
   return seconds;
 }
 
+/// Whether the devices get graphs. An error says why they cannot, where they have to.
+Expected<bool> Session::choosesGraphs(const SessionOptions &options) const {
+  const char *obstacle = nullptr;
+  if (!std::all_of(shared->resources.begin(), shared->resources.end(),
+                   [](const auto &each) { return each->getDevice().capturesGraphs(); }))
+    obstacle = "the devices are no GPUs (--device cuda)";
+  else if (options.profile || options.traceSteps > 0)
+    obstacle = "a profile or a trace takes the time of each instruction, which graphs hide";
+  else if (!options.injections.empty())
+    obstacle = "what is injected into one step would be in the graphs of all";
+  if (obstacle && options.graphs == true)
+    return Error{fmt::format("--cuda-graphs on: {}; leave one of the two out", obstacle)};
+  return !obstacle && options.graphs != false;
+}
+
 /// Opens the devices of this entry point and of all others.
 MaybeError Session::open(const SessionOptions &options) {
   Expected<std::vector<std::vector<PreparedInjection>>> injections = prepareInjections(options);
@@ -205,6 +220,10 @@ MaybeError Session::open(const SessionOptions &options) {
   mostInFlight = std::max<size_t>(options.stepsInFlight, 1);
   DeviceOptions deviceOptions{
       options.profile, options.traceSteps, options.batches, mostInFlight, {}, options.measureWaits};
+  Expected<bool> graphs = choosesGraphs(options);
+  if (!graphs)
+    return graphs.error();
+  deviceOptions.graphs = *graphs;
   std::span<const int64_t> held = fabric().devices();
   for (size_t i = 0; i < held.size(); ++i) {
     deviceOptions.injections = (*injections)[i];

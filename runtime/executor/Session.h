@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct SessionOptions {
   bool measureWaits = false;
   /// Numbers that are made infinite or NaN, to see what becomes of it.
   std::vector<Injection> injections = {};
+  /// Whether devices get the work of a step as graphs (StepGraphs.h), where they have them, instead
+  /// of one instruction after the other: true demands it. Absent: where nothing speaks against it.
+  std::optional<bool> graphs = {};
   /// Devices that are made slow.
   std::vector<InjectedDelay> delays = {};
 };
@@ -217,6 +221,8 @@ public:
   uint64_t workspaceBytes() const;
   /// What all devices sent since the session was created.
   CommunicatorBytes communicatorBytes() const;
+  /// For people, of devices that have graphs: how much of a step they get as graphs.
+  std::string describeGraphs() const;
   /// The longest first; empty without SessionOptions::profile.
   std::vector<ProfileEntry> profile() const;
   /// Zeros without SessionOptions::profile.
@@ -268,6 +274,7 @@ private:
   Expected<HostTensor> gather(const std::vector<Holder<T>> &holders, TensorType type,
                               const char *what, bool readsKept) const;
   void addPipelineTime();
+  Expected<bool> choosesGraphs(const SessionOptions &options) const;
   Expected<double> delayOf(int64_t device, const SessionOptions &options) const;
 
   std::shared_ptr<const Backend> backend; // outlives the kernels

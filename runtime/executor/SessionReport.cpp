@@ -9,6 +9,7 @@
 #include "plan/PlanTypes.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace dtc::runtime {
 
@@ -48,6 +49,20 @@ uint64_t Session::workspaceBytes() const {
   for (size_t i = 0; i < prepared->programs.size(); ++i)
     most = std::max(most, prepared->workspaceBytes(i));
   return most;
+}
+
+std::string Session::describeGraphs() const {
+  size_t all = 0, captured = 0;
+  for (const std::unique_ptr<DeviceExecutor> &device : devices) {
+    all += device->getProgram().instructions.size();
+    captured += device->instructionsInGraphs();
+  }
+  if (captured == 0)
+    return "without CUDA graphs";
+  if (captured == all)
+    return "all instructions in CUDA graphs";
+  return fmt::format("{:.1f}% of the instructions in CUDA graphs, the others between them",
+                     100 * static_cast<double>(captured) / static_cast<double>(all));
 }
 
 CommunicatorBytes Session::communicatorBytes() const {

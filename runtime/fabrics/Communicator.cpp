@@ -40,9 +40,22 @@ MaybeError Communicator::enqueue(Queue &queue, Group group, std::span<const Coll
     return std::nullopt;
   if (MaybeError error = doEnqueue(queue, group, specs, operands))
     return error;
+  countSent(specs);
+  return std::nullopt;
+}
+
+MaybeError Communicator::repeat(Group group, std::span<const CollectiveSpec> specs) {
+  if (specs.empty())
+    return std::nullopt;
+  if (MaybeError error = doRepeat(group, specs))
+    return error;
+  countSent(specs);
+  return std::nullopt;
+}
+
+void Communicator::countSent(std::span<const CollectiveSpec> specs) {
   for (const CollectiveSpec &spec : specs)
     bytesSent.byKind[static_cast<size_t>(spec.kind) - 1] += spec.ringBytes();
-  return std::nullopt;
 }
 
 } // namespace dtc::runtime

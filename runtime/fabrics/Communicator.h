@@ -53,6 +53,12 @@ public:
   MaybeError enqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
                      std::span<const CollectiveOperands> operands);
 
+  /// Whether a graph can hold collectives (Queue::beginCapture()): they are work of queues alone,
+  /// and the same collective is always the same work.
+  virtual bool canBeCaptured() const { return false; }
+  /// A queue is about to get a graph that holds this collective.
+  MaybeError repeat(Group group, std::span<const CollectiveSpec> specs);
+
   /// What this device has been given to send since it was made.
   const CommunicatorBytes &sent() const { return bytesSent; }
 
@@ -60,8 +66,13 @@ protected:
   /// Neither span is empty, and both have the same size.
   virtual MaybeError doEnqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
                                std::span<const CollectiveOperands> operands) = 0;
+  virtual MaybeError doRepeat(Group group, std::span<const CollectiveSpec> specs) {
+    return std::nullopt;
+  }
 
 private:
+  void countSent(std::span<const CollectiveSpec> specs);
+
   CommunicatorBytes bytesSent;
 };
 

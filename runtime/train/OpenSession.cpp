@@ -36,6 +36,7 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
       sessionOptions.injections.push_back(injection);
   sessionOptions.measureWaits = options.processes.areSeveral();
   sessionOptions.delays = options.delays;
+  sessionOptions.graphs = options.graphs;
   sessionOptions.openFabric = options.openFabric;
   if (!options.openFabric)
     sessionOptions.openFabric = [&](const Mesh &mesh) {

@@ -273,7 +273,7 @@ void TrainingRun::describe() const {
           formatBytes(session->peakBytes()), formatBytes(session->workspaceBytes()));
   if (const Device &device = session->heldDevices().front()->getResources().getDevice();
       !device.isHostMemory())
-    printTo(out, "on {}\n", printable(device.describe()));
+    printTo(out, "on {}, {}\n", printable(device.describe()), session->describeGraphs());
   if (data)
     printTo(out, "{}; {}\n", printable(data->describe()), describeEpochs());
   if (evaluation)

@@ -96,6 +96,8 @@ struct TrainOptions {
   size_t traceSteps = 3;
   /// See SessionOptions.
   double stallTimeout = 60;
+  /// See SessionOptions.
+  std::optional<bool> graphs = {};
   /// Those that run the plan together.
   Processes processes = {};
   /// Whether the output is a terminal, where the stream does not tell.

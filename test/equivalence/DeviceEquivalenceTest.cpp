@@ -110,12 +110,14 @@ struct Training {
   }
 };
 
+/// Where the devices have graphs, the first step is enqueued one by one, the second is captured.
 Training train(const std::shared_ptr<const plan::Plan> &plan,
                std::shared_ptr<const runtime::Backend> backend, int steps,
-               const runtime::OpenFabric &fabric = nullptr) {
+               const runtime::OpenFabric &fabric = nullptr,
+               std::optional<bool> graphs = std::nullopt) {
   Training run;
-  auto session =
-      runtime::Session::create(plan, std::move(backend), {.openFabric = fabric, .stallTimeout = 0});
+  auto session = runtime::Session::create(
+      plan, std::move(backend), {.openFabric = fabric, .stallTimeout = 0, .graphs = graphs});
   if (!session) {
     ADD_FAILURE() << session.error().message;
     return run;
@@ -174,6 +176,23 @@ TEST_P(DeviceEquivalence, CudaTrainsAsTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceEquivalence, testing::ValuesIn(kCases),
                          [](const auto &info) { return std::string(info.param.name); });
 
+/// A step that is launched as graphs has the bits of one that is enqueued one by one.
+TEST_P(DeviceEquivalence, GraphsHaveTheBitsOfEagerSteps) {
+  auto plan = compile(GetParam());
+  ASSERT_TRUE(plan);
+  standin::reset();
+  Training eager = train(plan, runtime::createCudaBackend(), 4, nullptr, /*graphs=*/false);
+  EXPECT_EQ(standin::counts().graphLaunches, 0u);
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    standin::Settings settings;
+    settings.seed = seed;
+    standin::reset(settings);
+    Training graphs = train(plan, runtime::createCudaBackend(), 4, nullptr, /*graphs=*/true);
+    EXPECT_GE(standin::counts().graphLaunches, 3u);
+    ASSERT_EQ(graphs.bytes() == eager.bytes(), true) << "DTC_CUDA_STANDIN_SEED=" << seed;
+  }
+}
+
 /// Whatever order the queues run in that their events allow, the bits are the same.
 TEST(DeviceOrders, GiveTheSameBits) {
   auto plan = compile(kCases[0]);
@@ -208,11 +227,13 @@ TEST_P(NcclEquivalence, HasTheBitsOfTheLocalFabric) {
   auto plan = compile(GetParam());
   ASSERT_TRUE(plan);
   standin::reset();
-  Training local = trainOnCuda(plan, 3);
-  ASSERT_EQ(local.numbers.size(), 6u);
+  Training local = train(plan, runtime::createCudaBackend(), 4, nullptr, /*graphs=*/false);
+  ASSERT_EQ(local.numbers.size(), 8u);
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     restart(seed);
-    Training nccl = train(plan, runtime::createCudaBackend(), 3, runtime::openNcclFabric);
+    // The collectives are in the graphs.
+    Training nccl = train(plan, runtime::createCudaBackend(), 4, runtime::openNcclFabric,
+                          /*graphs=*/seed > 1);
     ASSERT_EQ(nccl.bytes() == local.bytes(), true) << "DTC_CUDA_STANDIN_SEED=" << seed;
   }
 }
@@ -362,6 +383,55 @@ TEST(DeviceFaults, ALostDeviceEndsTheRunWithAnError) {
   standin::reset();
 }
 
+/// Devices that wait for one that is lost are woken, over the host and over NCCL.
+TEST(DeviceFaults, OneLostDeviceEndsTheRunOfAll) {
+  for (const char *layout : {"dp=2", "pp=2 m=2"}) {
+    auto plan = compile({"Gpt2", kGpt2, layout});
+    ASSERT_TRUE(plan);
+    for (const runtime::OpenFabric &fabric :
+         {runtime::OpenFabric(), runtime::OpenFabric(runtime::openNcclFabric)}) {
+      uint64_t work = 0;
+      for (uint64_t i : {uint64_t(0), uint64_t(1), uint64_t(2), uint64_t(3)}) {
+        standin::reset();
+        if (i > 0) // the first run counts
+          standin::failWork(i * work / 4, cudaErrorLaunchFailure);
+        auto session = runtime::Session::create(plan, runtime::createCudaBackend(),
+                                                {.openFabric = fabric, .stallTimeout = 0});
+        ASSERT_TRUE(session) << session.error().message;
+        MaybeError error = (*session)->initializeStates(7);
+        for (int step = 1; step <= 3 && !error; ++step) {
+          error = setRandomInputs(**session, 1);
+          if (!error)
+            error = trainStep(**session, 1e-2);
+        }
+        if (i == 0)
+          work = standin::counts().work;
+        EXPECT_EQ(error.has_value(), i > 0) << layout << ", work " << i * work / 4;
+        if (error)
+          EXPECT_NE(error->message.find("unspecified launch failure"), std::string::npos)
+              << error->message;
+      }
+    }
+  }
+  standin::reset();
+}
+
+TEST(DeviceFaults, TooLittleMemoryIsFoundBeforeAnyIsTaken) {
+  auto plan = compile(kCases[0]);
+  ASSERT_TRUE(plan);
+  standin::Settings settings;
+  settings.memoryBytes = plan->programs(0).arena_bytes() / 2;
+  standin::reset(settings);
+  standin::failCall(0, cudaErrorUnknown, "cudaMalloc"); // which is not called
+  auto session = runtime::Session::create(plan, runtime::createCudaBackend());
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().message.find("the plan needs "), 0u) << session.error().message;
+  EXPECT_NE(session.error().message.find("but cuda 0 has "), std::string::npos)
+      << session.error().message;
+  EXPECT_EQ(standin::counts().allocations, 0u);
+  standin::reset();
+}
+
 TEST(DeviceFaults, ACallThatFailsLeavesNothingBehind) {
   auto plan = compile(kCases[0]);
   ASSERT_TRUE(plan);
@@ -381,7 +451,7 @@ TEST(DeviceFaults, ACallThatFailsLeavesNothingBehind) {
           << error->message;
     standin::Counts left = standin::counts();
     // What the failed call should have freed, and what that belongs to.
-    EXPECT_LE(left.allocations + left.streams + left.events, 2u) << "call " << i;
+    EXPECT_LE(left.allocations + left.streams + left.events + left.graphs, 2u) << "call " << i;
   }
   EXPECT_GT(errors, 20);
   standin::reset();

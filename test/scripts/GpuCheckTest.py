@@ -15,17 +15,23 @@ import unittest
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "gpu-check.sh")
 MODELS = ["mlp", "gpt2-tiny", "llama-tiny", "gpt2-tiny-bf16", "llama-tiny-bf16", "gpt2-tiny-devices", "llama-tiny-devices"]
 
-# Lists a GPU, and writes the losses of 20 steps; those of "cuda" are FACTOR times the others.
+# Lists a GPU, and writes the losses of steps; those of "cuda" are FACTOR times the others, and the norms of steps in graphs
+# NORM times those of others. What it prints is what dtc-run prints of a model, and of a profile.
 TRAINER = """#!/bin/sh
 [ "$1" = --list-devices ] && printf 'cpu: 2 threads\\ncuda 0: a GPU, 1 MiB\\n' && exit
 while [ $# -gt 0 ]; do
-  case "$1" in --device) device=$2 ;; --metrics) metrics=$2 ;; --steps) steps=$2 ;; esac
+  case "$1" in --device) device=$2 ;; --metrics) metrics=$2 ;; --steps) steps=$2 ;; --cuda-graphs) graphs=$2 ;; esac
   shift
 done
+echo 'gpt2: 1000000 parameters, 1 device, 1.5 GiB and 512.0 MiB of workspace each'
+printf 'einsum  20  300.0  75.0%% 1\nadd  20  100.0  25.0%%\n'
+norm=1
+[ "$graphs" = on ] && norm=NORM
 [ "$device" = cuda ] && factor=FACTOR || factor=1
-awk -v steps="$steps" -v factor="$factor" 'BEGIN {
-  for (i = 0; i < steps; ++i) printf "{\\"step\\": %d, \\"loss\\": %s}\\n", i, \
-    factor == "NaN" ? factor : sprintf("%.7g", (3 - i / 10) * factor) }' >"$metrics"
+[ -z "$metrics" ] || awk -v steps="$steps" -v factor="$factor" -v norm="$norm" 'BEGIN {
+  for (i = 0; i < steps; ++i) printf "{\\"step\\":%d,\\"loss\\":%s,\\"grad_norm\\":%s,\\"step_seconds\\":%s," \
+    "\\"tokens_per_second\\":%s}\\n", i, factor == "NaN" ? factor : sprintf("%.7g", (3 - i / 10) * factor), norm, \
+    i < 2 ? 5 : 0.025, i < 2 ? 1 : 100000 + i }' >"$metrics"
 """
 
 
@@ -40,7 +46,7 @@ class GpuCheckTest(unittest.TestCase):
             self.write(f"models/{model}.plan", "")
         for data in ["mlp.data.safetensors", "gpt2-tiny.data.txt", "llama-tiny.data.txt"]:
             self.write(f"models/{data}", "")
-        self.program("dtc-run", TRAINER.replace("FACTOR", "1.00001"))
+        self.program("dtc-run", TRAINER.replace("FACTOR", "1.00001").replace("NORM", "1"))
         self.program("dtc-cuda-kernel-test", "#!/bin/sh\necho passed\n")
         self.program("GpuKernelBenchmark", "#!/bin/sh\necho 1 us\n")
 
@@ -71,14 +77,14 @@ class GpuCheckTest(unittest.TestCase):
     def test_all_parts_pass(self):
         status, output, parts = self.run_check()
         self.assertEqual(status, 0, output)
-        for name in ["devices", "mlp", "gpt2", "llama", "gpt2-bf16", "llama-bf16", "gpt2-devices", "llama-devices",
-                     "kernels", "times"]:
+        for name in ["devices", "mlp", "gpt2", "llama", "gpt2-bf16", "llama-bf16", "graphs", "gpt2-devices",
+                     "llama-devices", "kernels", "times"]:
             self.assertEqual(parts[name][0], "ok", (name, output))
         self.assertIn("20 steps, largest difference of losses 1e-05", parts["mlp"][1])
         self.assertIn("memcheck", parts)
 
     def test_other_losses_fail(self):
-        self.program("dtc-run", TRAINER.replace("FACTOR", "1.01"))
+        self.program("dtc-run", TRAINER.replace("FACTOR", "1.01").replace("NORM", "1"))
         status, output, parts = self.run_check()
         self.assertEqual(status, 1, output)
         self.assertEqual(parts["mlp"][0], "failed")
@@ -87,8 +93,24 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(parts["kernels"][0], "ok")   # what comes after runs
 
     def test_losses_that_are_no_numbers_fail(self):
-        self.program("dtc-run", TRAINER.replace("FACTOR", "NaN"))
+        self.program("dtc-run", TRAINER.replace("FACTOR", "NaN").replace("NORM", "1"))
         self.assertEqual(self.run_check()[2]["mlp"][0], "failed")
+
+    def test_graphs_with_other_bits_fail(self):
+        self.program("dtc-run", TRAINER.replace("FACTOR", "1").replace("NORM", "1.0000001"))
+        _, output, parts = self.run_check()
+        self.assertEqual(parts["graphs"][0], "failed", output)
+        self.assertIn("20 steps, 20 numbers differ", parts["graphs"][1])
+
+    def test_speed(self):
+        for name in ["gpt2-124m.plan", "speed.data.txt"]:
+            self.write(f"models/{name}", "")
+        _, output, parts = self.run_check(DTC_GPU_TFLOPS="1")
+        # The slow first steps do not count: 100,045 is the median of steps 30 to 59.
+        self.assertIn("100044 tokens/s, MFU 626.5% of 1 TFLOP/s", parts["speed-124m"][1], output)
+        self.assertEqual(parts["eager-124m"][0], "ok", output)
+        self.assertIn("a step takes 0.0250 s, its kernels 0.0200 s: 20.0% outside", parts["outside-124m"][1])
+        self.assertEqual(parts["speed-1558m"], ("left-out", "the package has no models/gpt2-1558m.plan"))
 
     def test_no_gpu(self):
         self.program("dtc-run", "#!/bin/sh\necho 'cuda: no NVIDIA driver'\n")

@@ -53,12 +53,13 @@ std::vector<std::string> listDevices() {
   return lines;
 }
 
-Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device) {
+Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device,
+                                                     bool timesProducts) {
 #ifdef DTC_HAS_CUDA
   if (device != "cpu") {
     Expected<int> gpus = countGpus();
     if (gpus)
-      return std::shared_ptr<const Backend>(createCudaBackend());
+      return std::shared_ptr<const Backend>(createCudaBackend({timesProducts, defaultCachePath()}));
     if (device == "cuda")
       return gpus.error().inContext("--device cuda");
   }

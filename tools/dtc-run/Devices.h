@@ -22,9 +22,11 @@ namespace dtc {
 /// none.
 std::vector<std::string> listDevices();
 
-/// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU. An error
-/// says why there is no such device.
-Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device);
+/// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU.
+/// `timesProducts`: GPUs time the algorithms of products, and keep the fastest. An error says why
+/// there is no such device.
+Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device,
+                                                              bool timesProducts);
 
 /// The network of --fabric: "local", "nccl", or "auto", which is NCCL where every device of the
 /// plan has a GPU of its own; `notes` is told where that cannot be. Several processes have their

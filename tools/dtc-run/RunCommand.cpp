@@ -55,6 +55,22 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
                  "where that is so (auto)")
       ->check(CLI::IsMember({"local", "nccl", "auto"}))
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--cuda-graphs",
+         [this](const std::string &use) {
+           train.graphs = use == "auto" ? std::optional<bool>() : use == "on";
+         },
+         "Whether GPUs get steps as CUDA graphs (on) or each instruction for itself (off), for "
+         "debuggers; or graphs where nothing speaks against them (auto)")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->default_str("auto");
+  app.add_option_function<std::string>(
+         "--matmul-algorithms", [this](const std::string &how) { timesProducts = how == "timed"; },
+         "How GPUs choose among cuBLASLt's algorithms for each matrix product: its first proposal "
+         "(first), or the fastest of its proposals, which are timed once and kept in a file "
+         "(timed)")
+      ->check(CLI::IsMember({"first", "timed"}))
+      ->default_str("first");
   addProcessFlags();
   app.add_flag("--list-devices", listsDevices,
                "Print the devices and the libraries for GPUs that dtc-run finds, and end");
@@ -126,7 +142,7 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
     return *error;
   if (MaybeError error = checkFiles())
     return *error;
-  Expected<std::shared_ptr<const Backend>> backend = openBackend(device);
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, timesProducts);
   if (!backend)
     return backend.error();
   Expected<OpenFabric> network = chooseFabric(fabric, **backend, train.processes, notes);

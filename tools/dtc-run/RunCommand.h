@@ -65,6 +65,7 @@ private:
   std::string calibrationPath;
   std::string device = "cpu";
   std::string fabric = "auto";
+  bool timesProducts = false;
   bool listsDevices = false;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are

@@ -29,6 +29,7 @@ struct CublasLt {
   decltype(&cublasLtMatmulPreferenceDestroy) matmulPreferenceDestroy;
   decltype(&cublasLtMatmulPreferenceSetAttribute) matmulPreferenceSetAttribute;
   decltype(&cublasLtMatmulAlgoGetHeuristic) matmulAlgoGetHeuristic;
+  decltype(&cublasLtMatmulAlgoCheck) matmulAlgoCheck;
   decltype(&cublasLtMatmul) matmul;
 };
 

@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cuda/CudaBackend.h"
 
+#include "runtime/backends/cuda/AlgorithmCache.h"
 #include "runtime/backends/cuda/CublasLt.h"
 #include "runtime/backends/cuda/CudaDevice.h"
 #include "runtime/backends/cuda/CudaError.h"
@@ -20,6 +21,10 @@ namespace cuda {
 
 class CudaBackend final : public Backend {
 public:
+  explicit CudaBackend(CudaOptions options)
+      : algorithms(options.timesProducts
+                       ? std::make_shared<AlgorithmCache>(std::move(options.cachePath))
+                       : nullptr) {}
   std::string name() const override { return "cuda"; }
   std::vector<std::string> kernelNames() const { return registry.names(); }
 
@@ -34,18 +39,30 @@ public:
     return Expected<std::unique_ptr<Kernel>>(std::move(*kernel));
   }
 
+  std::unique_ptr<Kernel> prepareFused(const KernelSignature &first,
+                                       const KernelSignature &second) const override {
+    if (first.kernel != "einsum" || second.kernel != "accumulate")
+      return nullptr;
+    PrepareResult kernel = prepareEinsumSum(first, second);
+    if (!kernel || !*kernel)
+      return nullptr;
+    (*kernel)->kernelName = "einsum' with 'accumulate";
+    return std::move(*kernel);
+  }
+
   Expected<std::unique_ptr<Device>> openDevice(int64_t index) const override {
     Expected<int> count = countGpus();
     if (!count)
       return count.error();
     Expected<std::unique_ptr<CudaDevice>> device =
-        CudaDevice::open(static_cast<int>(index % *count));
+        CudaDevice::open(static_cast<int>(index % *count), algorithms);
     if (!device)
       return device.error();
     return deferWaitingWork(std::move(*device));
   }
 
 private:
+  std::shared_ptr<AlgorithmCache> algorithms;
   KernelRegistry<CudaKernel> registry{
       unaryKernels(),   binaryKernels(),    conversionKernels(),    dataMovementKernels(),
       reduceKernels(),  shardingKernels(),  einsumKernels(),        indexingKernels(),
@@ -56,9 +73,13 @@ private:
 
 } // namespace cuda
 
-std::unique_ptr<Backend> createCudaBackend() { return std::make_unique<cuda::CudaBackend>(); }
+std::unique_ptr<Backend> createCudaBackend(CudaOptions options) {
+  return std::make_unique<cuda::CudaBackend>(std::move(options));
+}
 
-std::vector<std::string> cudaKernelNames() { return cuda::CudaBackend().kernelNames(); }
+std::string defaultCachePath() { return cuda::algorithmCachePath(); }
+
+std::vector<std::string> cudaKernelNames() { return cuda::CudaBackend({}).kernelNames(); }
 
 Expected<int> countGpus() {
   int count = 0;

@@ -15,10 +15,22 @@
 
 namespace dtc::runtime {
 
+struct CudaOptions {
+  /// Each product is computed by the fastest of the algorithms that cuBLASLt proposes, which are
+  /// timed when it comes the first time; otherwise by the first that it proposes.
+  bool timesProducts = false;
+  /// Where the algorithms are kept from run to run (AlgorithmCache.h); empty: nowhere.
+  std::string cachePath;
+};
+
+/// The path for CudaOptions::cachePath: products.txt in the folder that DTC_CUDA_CACHE names, or in
+/// dtc/ in the user's folder for caches. Empty where there is none.
+std::string defaultCachePath();
+
 /// The kernels of docs/kernels.md that have a CUDA version, on the GPUs of this process. Device i
 /// is GPU i; beyond their number they are shared in turn. It needs neither a GPU nor a library
 /// before the first device is opened or the first matrix product is prepared.
-std::unique_ptr<Backend> createCudaBackend();
+std::unique_ptr<Backend> createCudaBackend(CudaOptions options = {});
 
 /// The number of GPUs of this process. An error says why CUDA cannot be used: no driver, no GPU.
 Expected<int> countGpus();

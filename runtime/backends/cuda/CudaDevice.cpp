@@ -176,6 +176,9 @@ MaybeError CudaQueue::clear(std::byte *at, size_t bytes) {
 MaybeError CudaQueue::call(HostWork &work) {
   if (MaybeError error = begin())
     return error;
+  if (captures) // each launch of the graph would call it
+    return failure->set(
+        Error{fmt::format("cuda {}: a graph has no work of the host", device.ordinal())});
   auto run = [](void *pointer) {
     std::unique_ptr<HostCall> call(static_cast<HostCall *>(pointer));
     if (call->failure->get())
@@ -222,11 +225,63 @@ MaybeError CudaQueue::finish() {
 }
 
 //===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+CudaGraph::~CudaGraph() {
+  if (!device.activate())
+    (void)cudaGraphExecDestroy(executable);
+}
+
+MaybeError CudaQueue::beginCapture() {
+  if (MaybeError error = begin())
+    return error;
+  MaybeError error = check(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal),
+                           "cannot begin to capture a graph");
+  captures = !error;
+  return error;
+}
+
+Expected<std::unique_ptr<Graph>> CudaQueue::endCapture() {
+  MaybeError error = begin();
+  captures = false;
+  // In any case: a capture that goes on would make every later call fail.
+  cudaGraph_t captured = nullptr;
+  cudaError_t status = cudaStreamEndCapture(handle, &captured);
+  Expected<cudaGraphExec_t> executable = nullptr;
+  if (!error)
+    error = check(status, "cannot capture a graph");
+  if (!error)
+    executable = instantiate(captured);
+  if (captured)
+    (void)cudaGraphDestroy(captured);
+  if (error || !executable)
+    return error ? *error : executable.error();
+  return std::unique_ptr<Graph>(std::make_unique<CudaGraph>(device, *executable));
+}
+
+Expected<cudaGraphExec_t> CudaQueue::instantiate(cudaGraph_t graph) const {
+  cudaGraphExec_t executable = nullptr;
+  if (MaybeError error =
+          check(cudaGraphInstantiate(&executable, graph, 0), "cannot instantiate a graph"))
+    return *error;
+  return executable;
+}
+
+MaybeError CudaQueue::enqueue(const Graph &graph) {
+  if (MaybeError error = begin())
+    return error;
+  return check(cudaGraphLaunch(static_cast<const CudaGraph &>(graph).executable, handle),
+               "cannot launch a graph");
+}
+
+//===----------------------------------------------------------------------===//
 // Devices
 //===----------------------------------------------------------------------===//
 
-Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal) {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(ordinal));
+Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal,
+                                                       std::shared_ptr<AlgorithmCache> algorithms) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(ordinal, std::move(algorithms)));
   if (MaybeError error = device->initialize())
     return *error;
   return device;
@@ -257,7 +312,8 @@ MaybeError CudaDevice::initialize() {
   if (MaybeError error = checkCuda(cudaGetDeviceProperties(&properties, number),
                                    place() + ": cannot read the GPU's properties"))
     return error;
-  name = fmt::format("{} (cuda {})", properties.name, number);
+  model = properties.name;
+  name = fmt::format("{} (cuda {})", model, number);
   numMultiprocessors = properties.multiProcessorCount;
   if (properties.major < 8)
     return Error{fmt::format("{} has compute capability {}.{}, expected 8.0 (Ampere) or newer",

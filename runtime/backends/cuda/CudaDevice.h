@@ -8,6 +8,8 @@
 // of work that the GPU finds later fail the queue, as Device.h says. Since an error of a kernel
 // makes the whole context of CUDA useless, such an error reaches every queue of the process.
 //
+// A capture is a thread's own: other threads go on as if there was none.
+//
 // Work of the host must not wait for other work here: CUDA may call all of it on one thread.
 //
 //===----------------------------------------------------------------------===//
@@ -31,6 +33,8 @@ class QueueFailure;
 
 namespace dtc::runtime::cuda {
 
+class AlgorithmCache;
+
 class CudaEvent final : public Event {
 public:
   CudaEvent(class CudaDevice &device, cudaEvent_t event, bool timed);
@@ -52,6 +56,18 @@ private:
   std::shared_ptr<QueueFailure> failure;
 };
 
+class CudaGraph final : public Graph {
+public:
+  CudaGraph(class CudaDevice &device, cudaGraphExec_t executable)
+      : device(device), executable(executable) {}
+  ~CudaGraph() override;
+
+private:
+  friend class CudaQueue;
+  class CudaDevice &device;
+  cudaGraphExec_t executable;
+};
+
 class CudaQueue final : public Queue {
 public:
   CudaQueue(class CudaDevice &device, cudaStream_t stream);
@@ -64,6 +80,9 @@ public:
   MaybeError record(Event &event) override;
   MaybeError wait(const Event &event) override;
   MaybeError finish() override;
+  MaybeError beginCapture() override;
+  Expected<std::unique_ptr<Graph>> endCapture() override;
+  MaybeError enqueue(const Graph &graph) override;
 
   /// Enqueues a call of `kernel` that may share a launch with the next ones.
   MaybeError hold(const std::string &kernel, HeldCall call);
@@ -72,6 +91,8 @@ public:
     return device;
   }
   cudaStream_t stream() const { return handle; }
+  /// Between beginCapture() and endCapture().
+  bool isCapturing() const { return captures; }
   /// The error of the queue, which others may set from any thread.
   const std::shared_ptr<QueueFailure> &failureState() const { return failure; }
 
@@ -81,9 +102,11 @@ private:
   /// The same before work that comes after all that is held.
   MaybeError begin();
   MaybeError check(cudaError_t status, const char *what) const;
+  Expected<cudaGraphExec_t> instantiate(cudaGraph_t graph) const;
 
   class CudaDevice &device;
   cudaStream_t handle;
+  bool captures = false;
   std::shared_ptr<QueueFailure> failure;
   HeldLaunches held;
 };
@@ -91,7 +114,9 @@ private:
 class CudaDevice final : public Device {
 public:
   /// The GPU of number `ordinal`, as the calls of CUDA count; the errors name it "cuda <ordinal>".
-  static Expected<std::unique_ptr<CudaDevice>> open(int ordinal);
+  /// `algorithms`: see getAlgorithms().
+  static Expected<std::unique_ptr<CudaDevice>>
+  open(int ordinal, std::shared_ptr<AlgorithmCache> algorithms = {});
   ~CudaDevice() override;
 
   std::string describe() const override { return name; }
@@ -102,8 +127,13 @@ public:
   Expected<std::unique_ptr<DeviceMemory>> allocateStaging(size_t bytes) override;
   Expected<std::unique_ptr<Queue>> openQueue(QueueKind kind) override;
   Expected<std::unique_ptr<Event>> createEvent(bool timed) override;
+  bool capturesGraphs() const override { return true; }
 
   int ordinal() const { return number; }
+  /// As the driver tells it: "NVIDIA H100 80GB HBM3".
+  const std::string &modelName() const { return model; }
+  /// Where the fastest algorithms of products are; null: nothing is timed.
+  AlgorithmCache *getAlgorithms() const { return algorithms.get(); }
   int multiprocessors() const { return numMultiprocessors; }
   MaybeError activate() const;
   /// The handle of cuBLASLt for this GPU, which lives as long as the device.
@@ -112,7 +142,8 @@ public:
   Expected<Event::TimePoint> timeOf(cudaEvent_t event);
 
 private:
-  explicit CudaDevice(int number) : number(number) {}
+  CudaDevice(int number, std::shared_ptr<AlgorithmCache> algorithms)
+      : number(number), algorithms(std::move(algorithms)) {}
   MaybeError initialize();
   /// Relates the clock of the GPU to the host's from now on.
   MaybeError setAnchor();
@@ -120,7 +151,8 @@ private:
 
   int number;
   int numMultiprocessors = 1;
-  std::string name;
+  std::shared_ptr<AlgorithmCache> algorithms;
+  std::string model, name;
   std::mutex mutex; // of what follows
   cublasLtHandle_t handle = nullptr;
   cudaStream_t anchorStream = nullptr;

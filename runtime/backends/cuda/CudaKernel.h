@@ -38,6 +38,10 @@ using PrepareResult = Expected<std::unique_ptr<CudaKernel>>;
 
 using KernelEntry = RegisteredKernel<CudaKernel>;
 
+/// One kernel for a product and the accumulation of its result; null where it is no product of
+/// matrices.
+PrepareResult prepareEinsumSum(const KernelSignature &product, const KernelSignature &accumulate);
+
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();
 std::span<const KernelEntry> conversionKernels();

@@ -13,6 +13,9 @@
 #include <string>
 #include <vector>
 
+#include <algorithm>
+#include <cstring>
+
 namespace dtc::runtime::cuda {
 
 namespace {
@@ -54,15 +57,36 @@ PrepareResult prepareFill(const KernelSignature &signature) {
   });
 }
 
+/// A part of a constant, as an argument of a kernel: a graph may have no copy from memory of the
+/// host that is not pinned.
+struct ConstantPart {
+  static constexpr size_t kBytes = 16384;
+  unsigned char bytes[kBytes];
+};
+
+__global__ void __launch_bounds__(256)
+    writeConstantKernel(const __grid_constant__ ConstantPart part, unsigned char *to, int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
+    to[i] = part.bytes[i];
+}
+
 PrepareResult prepareConstant(const KernelSignature &signature) {
   Expected<std::string> data = checkConstant(signature);
   if (!data)
     return data.error();
-  // The bytes live as long as the kernel, and so until the copy has run.
-  return makeKernel([data = std::move(*data)](CudaQueue &queue, const KernelArguments &args) {
-    return queue.copy(output<std::byte>(args, 0), reinterpret_cast<const std::byte *>(data.data()),
-                      data.size());
-  });
+  return makeKernel(
+      [data = std::move(*data)](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
+        for (size_t begin = 0; begin < data.size(); begin += ConstantPart::kBytes) {
+          size_t count = std::min(ConstantPart::kBytes, data.size() - begin);
+          ConstantPart part;
+          std::memcpy(part.bytes, data.data() + begin, count);
+          if (MaybeError error =
+                  launch(queue, {1, 1, 256}, writeConstantKernel, part,
+                         output<unsigned char>(args, 0) + begin, static_cast<int>(count)))
+            return error;
+        }
+        return std::nullopt;
+      });
 }
 
 PrepareResult prepareCopy(const KernelSignature &signature) {

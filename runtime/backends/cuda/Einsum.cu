@@ -11,6 +11,9 @@
 #include "runtime/backends/cuda/Matmul.h"
 #include "runtime/backends/cuda/StridedCopy.h"
 #include "runtime/backends/shared/EinsumPlan.h"
+#include "runtime/backends/shared/ShardingCalls.h"
+
+#include <optional>
 
 namespace dtc::runtime::cuda {
 
@@ -69,8 +72,10 @@ struct Workspace {
 /// R is F, or float where F has 16 bits.
 template <typename F, typename R> class EinsumKernel final : public CudaKernel {
 public:
-  static PrepareResult create(const EinsumPlan &plan, DType in, DType out) {
-    std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan));
+  /// `sum`: the product is added to the output, as the kernel accumulate would.
+  static PrepareResult create(const EinsumPlan &plan, DType in, DType out,
+                              std::optional<AccumulateCall> sum = std::nullopt) {
+    std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan, std::move(sum)));
     if (MaybeError error = kernel->prepare(in, out))
       return *error;
     return PrepareResult(std::move(kernel));
@@ -90,9 +95,10 @@ public:
       }
     const auto &copyBack = copies[EinsumPlan::Out];
     void *out = copyBack ? scratch + copyAt[EinsumPlan::Out] : args.outputs[0];
+    bool adds = sum && !sum->isFirst(args.position);
     if (MaybeError error =
             compute(queue, static_cast<const F *>(operands[0]), static_cast<const F *>(operands[1]),
-                    static_cast<R *>(out), scratch + scratchAt))
+                    static_cast<R *>(out), scratch + scratchAt, adds))
       return error;
     return copyBack ? enqueueStridedCopy(queue, *copyBack, sizeof(R), args.outputs[0], out)
                     : std::nullopt;
@@ -101,7 +107,8 @@ public:
 private:
   using W = Wide<F>;
 
-  explicit EinsumKernel(const EinsumPlan &plan) : plan(plan) {}
+  EinsumKernel(const EinsumPlan &plan, std::optional<AccumulateCall> sum)
+      : plan(plan), sum(std::move(sum)) {}
 
   MaybeError prepare(DType in, DType out) {
     Expected<DeviceLoops<3>> batch = DeviceLoops<3>::from(plan.loops);
@@ -144,8 +151,8 @@ private:
     return std::nullopt;
   }
 
-  MaybeError compute(CudaQueue &queue, const F *lhs, const F *rhs, R *out,
-                     std::byte *scratch) const {
+  MaybeError compute(CudaQueue &queue, const F *lhs, const F *rhs, R *out, std::byte *scratch,
+                     bool adds) const {
     switch (plan.kind) {
     case EinsumPlan::Kind::Zero:
       return queue.clear(reinterpret_cast<std::byte *>(out),
@@ -159,8 +166,8 @@ private:
     }
     for (int64_t i = 0; i < calls.elements(); ++i) {
       auto offsets = calls.offsetsAt(i);
-      if (MaybeError error =
-              matmul->enqueue(queue, lhs + offsets[0], rhs + offsets[1], out + offsets[2], scratch))
+      if (MaybeError error = matmul->enqueue(queue, lhs + offsets[0], rhs + offsets[1],
+                                             out + offsets[2], scratch, adds))
         return error;
     }
     return std::nullopt;
@@ -178,6 +185,7 @@ private:
   }
 
   EinsumPlan plan;
+  std::optional<AccumulateCall> sum; // of a product of matrices
   DeviceLoops<3> loops;
   DeviceLoops<2> factors; // of a product of elements
   LoopNest<3> calls{{}, {}};
@@ -216,6 +224,24 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
 }
 
 } // namespace
+
+PrepareResult prepareEinsumSum(const KernelSignature &product, const KernelSignature &accumulate) {
+  Expected<EinsumPlan> plan = planEinsum(product);
+  if (!plan)
+    return plan.error();
+  Expected<AccumulateCall> sum = checkAccumulate(accumulate);
+  if (!sum)
+    return sum.error();
+  if (plan->kind != EinsumPlan::Kind::Gemm || plan->copies[EinsumPlan::Out])
+    return PrepareResult(nullptr);
+  DType in = product.inputs[0].dtype, out = product.outputs[0].dtype;
+  return withFloatType(in, [&](auto identity) -> PrepareResult {
+    using F = typename decltype(identity)::type;
+    if (out == in)
+      return EinsumKernel<F, F>::create(*plan, in, out, std::move(*sum));
+    return EinsumKernel<F, Wide<F>>::create(*plan, in, out, std::move(*sum));
+  });
+}
 
 std::span<const KernelEntry> einsumKernels() {
   static constexpr KernelEntry entries[] = {{"einsum", prepareEinsum}};

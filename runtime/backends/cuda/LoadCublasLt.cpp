@@ -36,6 +36,7 @@ static Expected<CublasLt> load() {
   find(table.matmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
   find(table.matmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
   find(table.matmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+  find(table.matmulAlgoCheck, "cublasLtMatmulAlgoCheck");
   find(table.matmul, "cublasLtMatmul");
   if (missing)
     return *missing;

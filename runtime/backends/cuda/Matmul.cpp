@@ -6,10 +6,14 @@
 
 #include "runtime/backends/cuda/Matmul.h"
 
+#include "runtime/backends/cuda/AlgorithmCache.h"
 #include "runtime/backends/cuda/CudaDevice.h"
+#include "runtime/backends/cuda/Stopwatch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace dtc::runtime::cuda {
 
@@ -115,6 +119,8 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
                                             sizeof(operationB));
   if (MaybeError error = check(status, "describe the product"))
     return error;
+  layoutText = fmt::format("{}{} {} {} {} + {} {} {}", plainA ? 'N' : 'T', plainB ? 'N' : 'T',
+                           a.step, b.step, c.step, batchA, batchB, batch.c);
   if (MaybeError error =
           make(first, in, plainA ? m : shape.k, plainA ? shape.k : m, a.step, batchA))
     return error;
@@ -132,8 +138,12 @@ Matmul::~Matmul() {
     (void)library.matmulDescDestroy(operation);
 }
 
-Expected<cublasLtMatmulAlgo_t>
-Matmul::askForAlgorithm(cublasLtHandle_t handle, const std::array<uint32_t, 3> &alignments) const {
+//===----------------------------------------------------------------------===//
+// Algorithms
+//===----------------------------------------------------------------------===//
+
+Expected<std::vector<cublasLtMatmulAlgo_t>>
+Matmul::askForAlgorithms(cublasLtHandle_t handle, const Alignments &alignments, int count) const {
   cublasLtMatmulPreference_t preference = nullptr;
   if (MaybeError error = check(library.matmulPreferenceCreate(&preference), "take the preferences"))
     return *error;
@@ -146,54 +156,138 @@ Matmul::askForAlgorithm(cublasLtHandle_t handle, const std::array<uint32_t, 3> &
   for (size_t i = 0; i < attributes.size() && status == CUBLAS_STATUS_SUCCESS; ++i)
     status = library.matmulPreferenceSetAttribute(
         preference, attributes[i], &alignments[std::min<size_t>(i, 2)], sizeof(uint32_t));
-  cublasLtMatmulHeuristicResult_t found = {};
-  int count = 0;
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(count));
   if (status == CUBLAS_STATUS_SUCCESS)
     status = library.matmulAlgoGetHeuristic(handle, operation, first, second, result, result,
-                                            preference, 1, &found, &count);
+                                            preference, count, found.data(), &count);
   (void)library.matmulPreferenceDestroy(preference);
   if (status == CUBLAS_STATUS_SUCCESS && count < 1)
     status = CUBLAS_STATUS_NOT_SUPPORTED;
   if (MaybeError error = check(status, "find an algorithm for the product"))
     return *error;
-  return found.algo;
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+    algorithms.push_back(found[i].algo);
+  return algorithms;
 }
 
-Expected<cublasLtMatmulAlgo_t> Matmul::algorithmFor(CudaQueue &queue, const void *firstMatrix,
-                                                    const void *secondMatrix,
-                                                    const void *resultMatrix) const {
+/// What was written by another program need not be one.
+bool Matmul::isUsable(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t &algorithm) const {
+  cublasLtMatmulHeuristicResult_t checked = {};
+  return library.matmulAlgoCheck(handle, operation, first, second, result, result, &algorithm,
+                                 &checked) == CUBLAS_STATUS_SUCCESS &&
+         checked.workspaceSize <= workspace;
+}
+
+/// The median of a few runs of each. They write the result over and over.
+Expected<cublasLtMatmulAlgo_t>
+Matmul::findFastest(CudaQueue &queue, const Call &call,
+                    const std::vector<cublasLtMatmulAlgo_t> &algorithms) const {
+  constexpr size_t kRuns = 5;
+  const cublasLtMatmulAlgo_t *fastest = nullptr;
+  float least = 0;
+  Expected<std::unique_ptr<Stopwatch>> stopwatch = Stopwatch::create(queue);
+  if (!stopwatch)
+    return stopwatch.error();
+  for (const cublasLtMatmulAlgo_t &algorithm : algorithms) {
+    std::array<float, kRuns> times;
+    // The first run loads the kernel.
+    MaybeError error = multiply(queue, call, algorithm);
+    for (size_t i = 0; i < kRuns && !error; ++i)
+      error = (*stopwatch)->measure(times[i], [&] { return multiply(queue, call, algorithm); });
+    if (error)
+      return *error;
+    std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+    if (!fastest || times[kRuns / 2] < least) {
+      fastest = &algorithm;
+      least = times[kRuns / 2];
+    }
+  }
+  return *fastest;
+}
+
+/// While one is timed, other devices go on: this one's queue may wait for them. Devices of one kind
+/// take the choice of the first that has made it, so that they compute the same bits.
+Expected<cublasLtMatmulAlgo_t> Matmul::chooseAlgorithm(CudaQueue &queue, const Call &call,
+                                                       const Alignments &alignments) const {
+  constexpr int kCandidates = 8;
+  AlgorithmCache *kept = queue.owner().getAlgorithms();
+  std::string key;
+  auto toAlgorithm = [](const AlgorithmCache::Algorithm &words) {
+    cublasLtMatmulAlgo_t algorithm;
+    static_assert(sizeof(algorithm) == sizeof(words));
+    std::memcpy(&algorithm, words.data(), sizeof(algorithm));
+    return algorithm;
+  };
+  if (kept) {
+    key = fmt::format("{}, cuBLASLt {}, {}, {}, aligned to {}", queue.owner().modelName(),
+                      library.getVersion(), shapeText, layoutText, fmt::join(alignments, " "));
+    if (std::optional<AlgorithmCache::Algorithm> found = kept->find(key)) {
+      cublasLtMatmulAlgo_t algorithm = toAlgorithm(*found);
+      if (isUsable(call.handle, algorithm))
+        return algorithm;
+      kept->forget(key);
+    }
+  }
+  Expected<std::vector<cublasLtMatmulAlgo_t>> proposed =
+      askForAlgorithms(call.handle, alignments, kept ? kCandidates : 1);
+  if (!proposed)
+    return proposed.error();
+  // Runs that add would change the result.
+  if (!kept || proposed->size() == 1 || queue.isCapturing() || call.adds)
+    return proposed->front();
+  Expected<cublasLtMatmulAlgo_t> fastest = findFastest(queue, call, *proposed);
+  if (!fastest)
+    return fastest.error();
+  AlgorithmCache::Algorithm words;
+  std::memcpy(words.data(), &*fastest, sizeof(words));
+  return toAlgorithm(kept->keep(key, words));
+}
+
+Expected<cublasLtMatmulAlgo_t> Matmul::algorithmFor(CudaQueue &queue, const Call &call) const {
   Key key{queue.owner().ordinal(),
-          {alignmentOf(firstMatrix), alignmentOf(secondMatrix), alignmentOf(resultMatrix)}};
-  Expected<cublasLtHandle_t> handle = queue.owner().cublasLt();
-  if (!handle)
-    return handle.error();
+          {alignmentOf(call.first), alignmentOf(call.second), alignmentOf(call.result)}};
+  {
+    std::lock_guard lock(mutex);
+    auto known = algorithms.find(key);
+    if (known != algorithms.end())
+      return known->second;
+  }
+  Expected<cublasLtMatmulAlgo_t> algorithm = chooseAlgorithm(queue, call, key.second);
+  if (!algorithm)
+    return algorithm;
   std::lock_guard lock(mutex);
-  auto known = algorithms.find(key);
-  if (known != algorithms.end())
-    return known->second;
-  Expected<cublasLtMatmulAlgo_t> algorithm = askForAlgorithm(*handle, key.second);
-  if (algorithm)
-    algorithms.emplace(key, *algorithm);
-  return algorithm;
+  return algorithms.emplace(key, *algorithm).first->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+MaybeError Matmul::multiply(CudaQueue &queue, const Call &call,
+                            const cublasLtMatmulAlgo_t &algorithm) const {
+  const float one = 1, added = call.adds ? 1 : 0;
+  const double wideOne = 1, wideAdded = added;
+  const void *alpha = isDouble ? static_cast<const void *>(&wideOne) : &one;
+  const void *beta = isDouble ? static_cast<const void *>(&wideAdded) : &added;
+  return check(library.matmul(call.handle, operation, alpha, call.first, first, call.second, second,
+                              beta, call.result, result, call.result, result, &algorithm,
+                              call.workspace, workspace, queue.stream()),
+               "enqueue the product");
 }
 
 MaybeError Matmul::enqueue(CudaQueue &queue, const void *a, const void *b, void *c,
-                           void *workspaceMemory) const {
+                           void *workspaceMemory, bool adds) const {
   if (reversed)
     std::swap(a, b);
-  Expected<cublasLtMatmulAlgo_t> algorithm = algorithmFor(queue, a, b, c);
-  if (!algorithm)
-    return algorithm.error();
   Expected<cublasLtHandle_t> handle = queue.owner().cublasLt();
   if (!handle)
     return handle.error();
-  const float one = 1, zero = 0;
-  const double wideOne = 1, wideZero = 0;
-  const void *alpha = isDouble ? static_cast<const void *>(&wideOne) : &one;
-  const void *beta = isDouble ? static_cast<const void *>(&wideZero) : &zero;
-  return check(library.matmul(*handle, operation, alpha, a, first, b, second, beta, c, result, c,
-                              result, &*algorithm, workspaceMemory, workspace, queue.stream()),
-               "enqueue the product");
+  Call call{*handle, a, b, c, workspaceMemory, adds};
+  Expected<cublasLtMatmulAlgo_t> algorithm = algorithmFor(queue, call);
+  if (!algorithm)
+    return algorithm.error();
+  return multiply(queue, call, *algorithm);
 }
 
 } // namespace dtc::runtime::cuda

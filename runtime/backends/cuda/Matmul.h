@@ -15,6 +15,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 namespace dtc::runtime::cuda {
 
@@ -26,9 +28,10 @@ struct MatmulBatch {
   int64_t a = 0, b = 0, c = 0;
 };
 
-/// c = a b for a shape. Elements of f64 are computed in f64, all others in f32 (never in TF32). The
-/// algorithm is what cuBLASLt proposes first, asked once for each GPU and alignment of operands, so
-/// that results repeat bit by bit.
+/// c = a b for a shape, or c = c + a b. Elements of f64 are computed in f64, all others in f32
+/// (never in TF32). The algorithm is chosen once for each GPU and alignment of operands, so that
+/// results repeat bit by bit: what cuBLASLt proposes first, or the fastest of its proposals
+/// (CudaOptions).
 class Matmul {
 public:
   /// a and b have elements of type `in`; c has such, or f32 where `in` has 16 bits.
@@ -37,18 +40,35 @@ public:
   ~Matmul();
 
   size_t workspaceBytes() const { return workspace; }
-  /// The workspace is aligned to 256 bytes.
-  MaybeError enqueue(CudaQueue &queue, const void *a, const void *b, void *c,
-                     void *workspace) const;
+  /// The workspace is aligned to 256 bytes. `adds`: to what c holds.
+  MaybeError enqueue(CudaQueue &queue, const void *a, const void *b, void *c, void *workspace,
+                     bool adds = false) const;
 
 private:
   explicit Matmul(const CublasLt &library) : library(library) {}
   MaybeError describe(const GemmShape &shape, const MatmulBatch &batch, DType in, DType out);
   MaybeError check(cublasStatus_t status, const char *what) const;
-  Expected<cublasLtMatmulAlgo_t> algorithmFor(CudaQueue &queue, const void *first,
-                                              const void *second, const void *result) const;
-  Expected<cublasLtMatmulAlgo_t> askForAlgorithm(cublasLtHandle_t handle,
-                                                 const std::array<uint32_t, 3> &alignments) const;
+  /// The matrices in cuBLASLt's order.
+  struct Call {
+    cublasLtHandle_t handle;
+    const void *first, *second;
+    void *result, *workspace;
+    bool adds;
+  };
+  using Alignments = std::array<uint32_t, 3>;
+
+  Expected<cublasLtMatmulAlgo_t> algorithmFor(CudaQueue &queue, const Call &call) const;
+  Expected<cublasLtMatmulAlgo_t> chooseAlgorithm(CudaQueue &queue, const Call &call,
+                                                 const Alignments &alignments) const;
+  /// What cuBLASLt proposes, at most so many.
+  Expected<std::vector<cublasLtMatmulAlgo_t>>
+  askForAlgorithms(cublasLtHandle_t handle, const Alignments &alignments, int count) const;
+  Expected<cublasLtMatmulAlgo_t>
+  findFastest(CudaQueue &queue, const Call &call,
+              const std::vector<cublasLtMatmulAlgo_t> &algorithms) const;
+  bool isUsable(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t &algorithm) const;
+  MaybeError multiply(CudaQueue &queue, const Call &call,
+                      const cublasLtMatmulAlgo_t &algorithm) const;
 
   const CublasLt &library;
   cublasLtMatmulDesc_t operation = nullptr;
@@ -57,10 +77,11 @@ private:
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   bool reversed = false, isDouble = false;
   size_t workspace = 0;
-  std::string shapeText; // for messages
+  std::string shapeText;  // for messages
+  std::string layoutText; // how the matrices lie, in the keys of algorithms
 
   /// A GPU and the alignments of the three matrices in bytes.
-  using Key = std::pair<int, std::array<uint32_t, 3>>;
+  using Key = std::pair<int, Alignments>;
   mutable std::mutex mutex;
   mutable std::map<Key, cublasLtMatmulAlgo_t> algorithms;
 };

@@ -2,6 +2,7 @@
 # of its own.
 set(DTC_CUDA_SOURCES)
 foreach(source
+  AlgorithmCache.cpp
   Attention.cu
   AttentionGrad.cu
   Cache.cu

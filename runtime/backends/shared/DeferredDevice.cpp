@@ -120,6 +120,14 @@ public:
   MaybeError record(Event &event) override;
   MaybeError wait(const Event &event) override;
   MaybeError finish() override;
+  // A queue that captures holds nothing back: it gets no work of the host.
+  MaybeError beginCapture() override {
+    return submit([this] { return queue->beginCapture(); });
+  }
+  Expected<std::unique_ptr<Graph>> endCapture() override { return queue->endCapture(); }
+  MaybeError enqueue(const Graph &graph) override {
+    return submit([&graph, this] { return queue->enqueue(graph); });
+  }
 
 private:
   /// What is held back. Called with whether the queue has failed; it then does not use the device.
@@ -287,6 +295,7 @@ public:
 
   std::string describe() const override { return device->describe(); }
   bool isHostMemory() const override { return device->isHostMemory(); }
+  bool capturesGraphs() const override { return device->capturesGraphs(); }
   size_t alignment() const override { return device->alignment(); }
   Expected<FreeMemory> freeMemory() const override { return device->freeMemory(); }
   Expected<std::unique_ptr<DeviceMemory>> allocate(size_t bytes) override {

@@ -143,6 +143,15 @@ MaybeError NcclCommunicator::doEnqueue(Queue &queue, Group index,
   return error;
 }
 
+MaybeError NcclCommunicator::doRepeat(Group index, std::span<const CollectiveSpec> specs) {
+  const char *what = name(specs.front().kind);
+  MaybeError error = world->failure();
+  const Membership &membership = groups[index];
+  if (!error && membership.size > 1)
+    error = membership.group->agree(membership.rank, fingerprintOf(specs), what);
+  return error ? MaybeError(error->inContext(what)) : std::nullopt;
+}
+
 MaybeError NcclCommunicator::Call::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
   owner.world->watch(queue.failureState());
   MaybeError error = checkGpu(queue, owner.device);

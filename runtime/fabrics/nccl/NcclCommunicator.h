@@ -32,9 +32,12 @@ public:
 
   Expected<Group> openGroup(const std::vector<std::string> &axes) override;
 
+  bool canBeCaptured() const override { return true; }
+
 protected:
   MaybeError doEnqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
                        std::span<const CollectiveOperands> operands) override;
+  MaybeError doRepeat(Group group, std::span<const CollectiveSpec> specs) override;
 
 private:
   struct Membership {

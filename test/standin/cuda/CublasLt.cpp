@@ -17,6 +17,15 @@ namespace dtc::standin {
 
 namespace {
 
+/// The stand-in's algorithms, which all do the same; a number that the first word has tells them
+/// from what is none.
+constexpr int kAlgorithms = 3;
+constexpr uint64_t kFirstAlgorithm = 0xA160;
+
+bool isAlgorithm(const cublasLtMatmulAlgo_t &algorithm) {
+  return algorithm.data[0] >= kFirstAlgorithm && algorithm.data[0] < kFirstAlgorithm + kAlgorithms;
+}
+
 /// What a product needs where there is room: so that callers give one that may be overwritten.
 constexpr size_t kWorkspaceBytes = 1024;
 
@@ -251,19 +260,36 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return status;
   if (cublasStatus_t status = check(*desc, *a, *b, *c, *d))
     return status;
-  results[0] = {};
-  results[0].workspaceSize = std::min<size_t>(kWorkspaceBytes, preference->workspaceBytes);
-  results[0].wavesCount = 1;
-  *returned = 1;
+  for (; *returned < std::min(requested, kAlgorithms); ++*returned) {
+    cublasLtMatmulHeuristicResult_t &next = results[*returned];
+    next = {};
+    next.algo.data[0] = kFirstAlgorithm + static_cast<uint64_t>(*returned);
+    next.workspaceSize = std::min<size_t>(kWorkspaceBytes, preference->workspaceBytes);
+    next.wavesCount = 1;
+  }
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algorithm,
+                                       cublasLtMatmulHeuristicResult_t *result) {
+  *result = {};
+  result->algo = *algorithm;
+  if (!isAlgorithm(*algorithm))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return check(*desc, *a, *b, *c, *d);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t aLayout, const void *b,
                               cublasLtMatrixLayout_t bLayout, const void *beta, const void *c,
                               cublasLtMatrixLayout_t cLayout, void *d,
-                              cublasLtMatrixLayout_t dLayout, const cublasLtMatmulAlgo_t *,
+                              cublasLtMatrixLayout_t dLayout, const cublasLtMatmulAlgo_t *algorithm,
                               void *workspace, size_t workspaceBytes, cudaStream_t streamHandle) {
+  if (algorithm && !isAlgorithm(*algorithm))
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (cublasStatus_t status = check(*desc, *aLayout, *bLayout, *cLayout, *dLayout))
     return status;
   auto scalar = [&](const void *from) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/standin/cuda/Api.h"
+#include "test/standin/cuda/Capture.h"
 
 #include <cstring>
 #include <fmt/format.h>
@@ -64,6 +65,8 @@ cudaError_t allocate(const char *function, void **pointer, size_t bytes, bool pi
     *pointer = nullptr;
     if (bytes == 0)
       return cudaSuccess;
+    if (cudaError_t error = checkNotCapturing(engine))
+      return error;
     size_t used = pinned ? 0 : engine.memory.bytesOf(device);
     if (!pinned &&
         (bytes > engine.settings.memoryBytes || used > engine.settings.memoryBytes - bytes))
@@ -78,6 +81,8 @@ cudaError_t release(const char *function, void *pointer, bool pinned) {
   return call(function, [&](Engine &engine, Lock &lock) {
     if (!pointer)
       return cudaSuccess;
+    if (cudaError_t error = checkNotCapturing(engine))
+      return error;
     const Allocation *found = engine.memory.find(pointer);
     if (!found || found->freed || found->data != pointer || (found->device == kPinned) != pinned)
       return violation(engine, fmt::format("{} of {}, which it did not allocate: it is {}",
@@ -186,7 +191,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int number) {
     properties->maxThreadsDim[2] = 64;
     properties->maxGridSize[0] = 0x7FFFFFFF;
     properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-    properties->major = 9;
+    properties->major = engine.settings.computeCapability;
     // Few, so that loops over grids have several rounds.
     properties->multiProcessorCount = 2;
     properties->pciBusID = number + 1;
@@ -228,6 +233,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int num
 
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [](Engine &engine, Lock &lock) {
+    if (cudaError_t error = checkNotCapturing(engine))
+      return error;
     engine.waitFor(lock, allWork(engine, device));
     return engine.errorOf(device);
   });

@@ -6,6 +6,7 @@
 
 #include "test/standin/cuda/Engine.h"
 
+#include "test/standin/cuda/Capture.h"
 #include "test/standin/cuda/Crash.h"
 #include "test/standin/cuda/GridRunner.h"
 
@@ -62,6 +63,9 @@ void Engine::reset(Lock &lock, const Settings &given) {
   active.clear();
   streams.clear();
   events.clear();
+  captures.clear();
+  graphs.clear();
+  executables.clear();
   lost.clear();
   for (std::vector<Fault> *faults : {&callFaults, &workFaults, &recordFaults, &waitFaults})
     faults->clear();
@@ -96,6 +100,10 @@ void Engine::violate(const std::string &message) {
 }
 
 void Engine::enqueue(const std::shared_ptr<Stream> &stream, Operation operation) {
+  if (stream->captured.capture) {
+    addToCapture(*stream, std::move(operation));
+    return;
+  }
   if (operation.moment && operation.kind == Operation::Kind::Record) {
     operation.moment->stream = stream;
     operation.moment->position = stream->given + 1;

@@ -34,6 +34,8 @@ using Clock = std::chrono::steady_clock;
 using Lock = std::unique_lock<std::mutex>;
 
 struct Stream;
+struct Capture;
+class Engine;
 
 /// What one call of cudaEventRecord refers to.
 struct Moment {
@@ -56,6 +58,14 @@ struct Operation {
   std::function<std::optional<Failure>()> run; // of Work and HostFunction
   std::shared_ptr<Moment> moment;              // of Record and Wait
   int otherDevice = kPinned;                   // whose memory is accessed too
+  /// Of one that was captured and is another one each time that its graph is launched: enqueues it.
+  std::function<void(Engine &, const std::shared_ptr<Stream> &)> expand = nullptr;
+};
+
+/// A place in what a capture has recorded: all that comes before.
+struct CapturedMoment {
+  std::shared_ptr<Capture> capture; // none: it is of no capture
+  std::vector<size_t> after;        // nodes
 };
 
 struct Stream {
@@ -65,12 +75,15 @@ struct Stream {
   uint64_t given = 0, done = 0;
   std::deque<Operation> operations;
   uint64_t priority = 0;
+  /// What the stream gets while it is captured comes after this.
+  CapturedMoment captured = {};
 };
 
 struct Event {
   int device;
   bool timed;
   std::shared_ptr<Moment> moment; // none before the first record
+  CapturedMoment captured = {};   // of a record in a capture
 };
 
 /// A place in a stream: the number of operations that are done there.
@@ -108,6 +121,9 @@ public:
   Memory memory;
   std::map<cudaStream_t, std::shared_ptr<Stream>> streams;
   std::map<cudaEvent_t, std::shared_ptr<Event>> events;
+  std::vector<std::shared_ptr<Capture>> captures; // that have begun
+  std::map<cudaGraph_t, std::shared_ptr<const Capture>> graphs;
+  std::map<cudaGraphExec_t, std::shared_ptr<const Capture>> executables;
   Clock::time_point lastCall = {};
   int nextStream = 1;
 

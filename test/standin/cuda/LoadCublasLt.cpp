@@ -28,6 +28,7 @@ Expected<const CublasLt *> loadCublasLt() {
       .matmulPreferenceDestroy = cublasLtMatmulPreferenceDestroy,
       .matmulPreferenceSetAttribute = cublasLtMatmulPreferenceSetAttribute,
       .matmulAlgoGetHeuristic = cublasLtMatmulAlgoGetHeuristic,
+      .matmulAlgoCheck = cublasLtMatmulAlgoCheck,
       .matmul = cublasLtMatmul,
   };
   return &kTable;

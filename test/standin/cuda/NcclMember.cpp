@@ -6,6 +6,8 @@
 
 #include "test/standin/cuda/NcclMember.h"
 
+#include "test/standin/cuda/Capture.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -232,12 +234,28 @@ void enqueueMessages(Engine &engine, const std::shared_ptr<Member> &member,
 
 } // namespace
 
+/// In a graph: each launch of it is a call of its own.
+static void captureCalls(const std::shared_ptr<Member> &member,
+                         const std::vector<NcclCall> &calls) {
+  Operation node{Operation::Kind::Work, [first = calls.front()] { return first.describe(); },
+                 nullptr, nullptr};
+  node.expand = [=](Engine &engine, const std::shared_ptr<Stream> &stream) {
+    std::vector<NcclCall> launched = calls;
+    for (NcclCall &call : launched)
+      call.stream = stream;
+    enqueueCalls(engine, member, launched);
+  };
+  addToCapture(*calls.front().stream, std::move(node));
+}
+
 void enqueueCalls(Engine &engine, const std::shared_ptr<Member> &member,
                   const std::vector<NcclCall> &calls) {
   std::vector<NcclCall> messages;
   for (const NcclCall &call : calls) {
     if (call.stream != calls.front().stream)
       engine.violate("a group of calls of NCCL uses several streams of one communicator");
+    if (call.stream->captured.capture)
+      return captureCalls(member, calls);
     if (call.isMessage())
       messages.push_back(call);
     else

@@ -43,6 +43,7 @@ Counts counts() {
   counts.allocations = engine.memory.count();
   counts.streams = engine.streams.size();
   counts.events = engine.events.size();
+  counts.graphs = engine.graphs.size() + engine.executables.size();
   return counts;
 }
 

@@ -10,6 +10,7 @@
 //   - Enqueued work is executed when the host waits or asks for it, in an order that streams and
 //     events allow and a seed draws, much of it as late as possible. A missing event, or a missing
 //     wait of the host, then shows as a wrong result.
+//   - A captured graph is executed in any order that its edges allow.
 //   - What a GPU leaves undefined is a violation: a barrier that some threads do not reach, an
 //     access outside of allocations, an access of the host to a device's memory, the default
 //     stream. It is printed with the seed, and ends the process unless a test collects it.
@@ -39,6 +40,7 @@ struct Settings {
 
   int devices = 2;
   size_t memoryBytes = size_t(4) << 30; // of each device
+  int computeCapability = 9;            // its major number
   /// Of the order in which work is executed; 1, unless the environment has another.
   uint64_t seed;
   bool trace;
@@ -54,10 +56,11 @@ void reset(const Settings &settings = {});
 struct Counts {
   uint64_t calls = 0;    // of functions of CUDA that can fail
   uint64_t work = 0;     // kernels, products, copies, settings of memory and host functions done
-  uint64_t launches = 0; // of kernels and products, enqueued
+  uint64_t launches = 0; // of kernels and products, enqueued or captured
   uint64_t records = 0;  // calls of cudaEventRecord
   uint64_t waits = 0;    // calls of cudaStreamWaitEvent
-  size_t allocations = 0, streams = 0, events = 0; // that exist
+  uint64_t graphLaunches = 0;
+  size_t allocations = 0, streams = 0, events = 0, graphs = 0; // that exist
 };
 Counts counts();
 

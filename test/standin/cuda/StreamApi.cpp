@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/standin/cuda/Api.h"
+#include "test/standin/cuda/Capture.h"
 
 #include <fmt/format.h>
 
@@ -119,6 +120,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return callStream("cudaStreamSynchronize", handle,
                     [](Engine &engine, Lock &lock, const std::shared_ptr<Stream> &stream) {
+                      if (cudaError_t error = checkNotCaptured(*stream))
+                        return error;
                       engine.waitFor(lock, {{stream, stream->given}});
                       return engine.errorOf(stream->device);
                     });
@@ -127,6 +130,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return callStream("cudaStreamQuery", handle,
                     [](Engine &engine, Lock &lock, const std::shared_ptr<Stream> &stream) {
+                      if (cudaError_t error = checkNotCaptured(*stream))
+                        return error;
                       uint64_t given = stream->given;
                       engine.poll(lock, {{stream, given}});
                       if (cudaError_t error = engine.errorOf(stream->device))
@@ -143,7 +148,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t eventHandle, un
                               findEvent(engine, eventHandle, "cudaStreamWaitEvent", event))
                         return error;
                       ++engine.counts.waits;
-                      if (Engine::takeFault(engine.waitFaults) || !event->moment)
+                      if (Engine::takeFault(engine.waitFaults))
+                        return cudaSuccess;
+                      if (stream->captured.capture || event->captured.capture)
+                        return joinCapture(*stream, event->captured);
+                      if (!event->moment)
                         return cudaSuccess;
                       Operation wait{Operation::Kind::Wait, nullptr, nullptr, event->moment};
                       wait.describe = [moment = event->moment] {
@@ -202,6 +211,9 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t streamHandle) {
     ++engine.counts.records;
     if (Engine::takeFault(engine.recordFaults))
       return cudaSuccess;
+    event.captured = stream->captured;
+    if (stream->captured.capture)
+      return cudaSuccess;
     event.moment = std::make_shared<Moment>();
     engine.enqueue(stream, {Operation::Kind::Record, [] { return std::string("record"); }, nullptr,
                             event.moment});
@@ -213,6 +225,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return callEvent("cudaEventQuery", handle, [](Engine &engine, Lock &lock, Event &event) {
     std::shared_ptr<Moment> moment = event.moment;
     int device = event.device;
+    if (event.captured.capture)
+      return cudaErrorCapturedEvent;
     if (!moment)
       return cudaSuccess;
     engine.poll(lock, positionOf(*moment));
@@ -225,6 +239,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return callEvent("cudaEventSynchronize", handle, [](Engine &engine, Lock &lock, Event &event) {
     int device = event.device;
+    if (event.captured.capture)
+      return cudaErrorCapturedEvent;
     if (event.moment)
       engine.waitFor(lock, positionOf(*event.moment));
     return engine.errorOf(device);

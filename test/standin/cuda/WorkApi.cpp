@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/standin/cuda/Api.h"
+#include "test/standin/cuda/Capture.h"
 #include "test/standin/cuda/GridRunner.h"
 #include "test/standin/cuda/Launch.h"
 #include "test/standin/cuda/Symbols.h"
@@ -59,6 +60,9 @@ cudaError_t enqueueCopy(Engine &engine, Lock &lock, const std::shared_ptr<Stream
   auto *last = static_cast<const std::byte *>(to);
   if (first < last + bytes && last < first + bytes)
     return violation(engine, name() + ": its source and its destination overlap");
+  if (source.pageable || target.pageable)
+    if (cudaError_t error = checkNotCaptured(*stream))
+      return error;
   Operation copy{Operation::Kind::Work, name, nullptr, nullptr};
   if (source.pageable && !target.pageable) {
     // The source is staged before the call returns.

@@ -43,6 +43,20 @@
   X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                     \
   X(cudaErrorNotPermitted, 800, "operation not permitted")                                         \
   X(cudaErrorNotSupported, 801, "operation not supported")                                         \
+  X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")    \
+  X(cudaErrorStreamCaptureInvalidated, 901,                                                        \
+    "operation failed due to a previous error during capture")                                     \
+  X(cudaErrorStreamCaptureMerge, 902,                                                              \
+    "operation would result in a merge of separate capture sequences")                             \
+  X(cudaErrorStreamCaptureUnmatched, 903, "capture was not ended in the same stream as it began")  \
+  X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work")                     \
+  X(cudaErrorStreamCaptureIsolation, 905,                                                          \
+    "dependency created on uncaptured work in another stream")                                     \
+  X(cudaErrorCapturedEvent, 907,                                                                   \
+    "operation not permitted on an event last recorded in a "                                      \
+    "capturing stream")                                                                            \
+  X(cudaErrorStreamCaptureWrongThread, 908,                                                        \
+    "attempt to terminate a thread-local capture sequence from another thread")                    \
   X(cudaErrorUnknown, 999, "unknown error")
 
 enum cudaError {
@@ -54,8 +68,12 @@ using cudaError_t = cudaError;
 
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 using cudaStream_t = CUstream_st *;
 using cudaEvent_t = CUevent_st *;
+using cudaGraph_t = CUgraph_st *;
+using cudaGraphExec_t = CUgraphExec_st *;
 
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
@@ -105,6 +123,18 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs;
 };
 
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2
+};
+
+enum cudaStreamCaptureStatus {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2
+};
+
 using cudaHostFn_t = void (*)(void *userData);
 
 enum : unsigned {
@@ -152,6 +182,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *userData);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                 unsigned long long flags = 0);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

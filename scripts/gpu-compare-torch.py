@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Trains GPT-2 with PyTorch as fast as it can without code of one's own, to compare: torch.compile, scaled-dot-product
+attention, fused AdamW, bf16 parameters with f32 masters as autocast keeps them. The last line is "N tokens/s".
+
+    gpu-compare-torch.py --layers 12 --heads 12 --width 768 --batch 32
+
+Exits with 77 where there is no PyTorch or no GPU."""
+
+import argparse
+import statistics
+import sys
+import time
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in [("layers", 12), ("heads", 12), ("width", 768), ("batch", 32), ("sequence", 1024),
+                          ("vocabulary", 50304), ("steps", 20)]:
+        parser.add_argument(f"--{name}", type=int, default=default)
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    try:
+        import torch
+        from torch import nn
+        from torch.nn import functional
+    except ImportError as error:
+        print(f"no PyTorch: {error}")
+        return 77
+    if not torch.cuda.is_available():
+        print("PyTorch sees no GPU")
+        return 77
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            width = arguments.width
+            self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.c_fc, self.mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            shape = (x.shape[0], x.shape[1], arguments.heads, x.shape[2] // arguments.heads)
+            query, key, value = (part.view(shape).transpose(1, 2) for part in
+                                 self.c_attn(self.ln_1(x)).split(x.shape[2], dim=2))
+            heads = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+            x = x + self.c_proj(heads.transpose(1, 2).reshape(x.shape))
+            return x + self.mlp_proj(functional.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+    class Gpt2(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte = nn.Embedding(arguments.vocabulary, arguments.width)
+            self.wpe = nn.Embedding(arguments.sequence, arguments.width)
+            self.layers = nn.ModuleList(Layer() for _ in range(arguments.layers))
+            self.ln_f = nn.LayerNorm(arguments.width)
+            for table in [self.wte, self.wpe]:
+                nn.init.normal_(table.weight, std=0.02)
+
+        def forward(self, tokens, targets):
+            x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
+            for layer in self.layers:
+                x = layer(x)
+            logits = functional.linear(self.ln_f(x), self.wte.weight)
+            return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+    torch.manual_seed(0)
+    torch.set_float32_matmul_precision("high")
+    model = Gpt2().cuda()
+    step_model = torch.compile(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    tokens = torch.randint(arguments.vocabulary, (arguments.batch, arguments.sequence + 1), device="cuda")
+
+    def step():
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = step_model(tokens[:, :-1], tokens[:, 1:])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    for _ in range(5):
+        step()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(arguments.steps):
+        begin = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}, "
+          f"{torch.cuda.max_memory_allocated() / 2**20:.0f} MiB at most")
+    print(f"{arguments.batch * arguments.sequence / statistics.median(times):.0f} tokens/s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+//===- StepGraphsTest.cpp - What a device gets as graphs ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/StepGraphs.h"
+
+#include "runtime/executor/Session.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TestPlans.h"
+
+#include <gtest/gtest.h>
+
+using namespace dtc;
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
+namespace plan = dtc::plan;
+
+namespace {
+
+using Ends = std::vector<std::pair<size_t, size_t>>;
+
+/// A graph that never runs.
+class NoGraph final : public Graph {};
+
+class StepGraphsTest : public ::testing::Test {
+protected:
+  StepGraphsTest() {
+    builder.axis("dp", 2);
+    builder.axis("micro", 4, /*temporal=*/true);
+    builder.task("forward");
+    x = builder.buffer(DType::F32, {8});
+  }
+
+  void kernels(int count) {
+    for (int i = 0; i < count; ++i)
+      builder.kernel("sqrt", {x}, {x});
+  }
+  uint32_t startAsync() {
+    builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, x, x);
+    return builder.async();
+  }
+
+  /// Of the first program, as it is; what it computes does not matter.
+  const PreparedProgram &prepare() {
+    auto made = std::make_shared<plan::Plan>(builder.plan);
+    auto created = PreparedPlan::create(made, *createFakeBackend(), 1);
+    EXPECT_TRUE(created) << created.error().message;
+    prepared = *created;
+    return prepared->programs[0];
+  }
+  Ends stretches(bool withCollectives) {
+    Ends ends;
+    for (const Stretch &stretch : findStretches(prepare(), withCollectives))
+      ends.emplace_back(stretch.begin, stretch.end);
+    return ends;
+  }
+
+  PlanBuilder builder;
+  uint32_t x;
+  std::shared_ptr<const PreparedPlan> prepared;
+};
+
+TEST_F(StepGraphsTest, ATaskWithoutCommunicationIsOneStretch) {
+  kernels(5);
+  builder.task("backward");
+  kernels(4);
+  EXPECT_EQ(stretches(true), (Ends{{0, 5}, {5, 9}}));
+}
+
+TEST_F(StepGraphsTest, FewInstructionsAreNoStretch) {
+  kernels(2);
+  EXPECT_EQ(stretches(true), Ends());
+}
+
+TEST_F(StepGraphsTest, CollectivesAreAmongThemOrBetweenThem) {
+  kernels(3);
+  builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, x, x);
+  kernels(4);
+  EXPECT_EQ(stretches(true), (Ends{{0, 8}}));
+  EXPECT_EQ(findStretches(prepare(), true)[0].collectives, (std::vector<size_t>{3}));
+  EXPECT_EQ(stretches(false), (Ends{{0, 3}, {4, 8}}));
+}
+
+TEST_F(StepGraphsTest, AnAsyncCollectiveIsFinishedWhereItIsStarted) {
+  kernels(3);                    // 0 to 2
+  uint32_t first = startAsync(); // 3
+  kernels(3);
+  builder.wait(first); // 7
+  kernels(3);
+  EXPECT_EQ(stretches(true), (Ends{{0, 11}}));
+  // What runs beside a collective that no graph holds is not captured either.
+  EXPECT_EQ(stretches(false), (Ends{{0, 3}, {8, 11}}));
+}
+
+TEST_F(StepGraphsTest, ATransferEndsAStretch) {
+  PlanBuilder pipeline;
+  pipeline.pipelineAxis("pp", 2);
+  pipeline.axis("dp", 2);
+  builder = pipeline;
+  builder.task("forward");
+  x = builder.buffer(DType::F32, {8});
+  uint32_t sent = builder.transfer(plan::Transfer::SEND, 1, 0, {x});
+  kernels(3); // 0 to 2
+  builder.startTransfer(sent);
+  kernels(3);                     // 4 to 6
+  uint32_t beside = startAsync(); // 7
+  kernels(3);
+  builder.finishTransfer(sent); // 11
+  kernels(3);
+  builder.wait(beside); // 15
+  kernels(3);
+  // The collective that goes on beside the transfer is in no graph, nor are its neighbours.
+  EXPECT_EQ(stretches(true), (Ends{{0, 3}, {4, 7}, {16, 19}}));
+}
+
+/// The graphs of a stretch that runs for four microbatches in each of two batches.
+class StepGraphRuns : public StepGraphsTest {
+protected:
+  void open() {
+    for (uint32_t microbatch = 0; microbatch < 4; ++microbatch)
+      builder.schedule(0, microbatch);
+    device = take(createFakeBackend()->openDevice(0));
+    graphs = take(StepGraphs::create(prepare(), true, *device, /*hasLane=*/false));
+    ASSERT_TRUE(graphs->at(0));
+  }
+  /// Which of the eight have the same graph, as the number of the first that has it.
+  std::vector<size_t> same() {
+    std::vector<const StepGraphs::Run *> runs;
+    std::vector<size_t> first;
+    for (int64_t repetition : {0, 1})
+      for (uint32_t microbatch = 0; microbatch < 4; ++microbatch) {
+        runs.push_back(&graphs->find(*graphs->at(0), microbatch, repetition));
+        first.push_back(
+            static_cast<size_t>(std::find(runs.begin(), runs.end(), runs.back()) - runs.begin()));
+      }
+    return first;
+  }
+
+  std::unique_ptr<Device> device;
+  std::unique_ptr<StepGraphs> graphs;
+};
+
+TEST_F(StepGraphRuns, AllMicrobatchesShareOneWhereNothingDiffers) {
+  kernels(3);
+  open();
+  EXPECT_EQ(same(), (std::vector<size_t>{0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST_F(StepGraphRuns, EachSlotHasItsOwn) {
+  uint32_t slots = builder.slotted(DType::F32, {8}, 2);
+  kernels(2);
+  builder.kernel("sqrt", {x}, {slots});
+  open();
+  EXPECT_EQ(same(), (std::vector<size_t>{0, 1, 0, 1, 0, 1, 0, 1}));
+}
+
+TEST_F(StepGraphRuns, TheFirstMicrobatchStartsASum) {
+  kernels(2);
+  auto &call = builder.kernel("accumulate", {x}, {builder.buffer(DType::F32, {8})});
+  (*call.mutable_attributes())["axis"] = stringAttribute("micro");
+  open();
+  EXPECT_EQ(same(), (std::vector<size_t>{0, 1, 1, 1, 1, 1, 1, 1}));
+}
+
+TEST_F(StepGraphRuns, EachMicrobatchHasItsOwnWhereAKernelAsksForIt) {
+  kernels(3);
+  auto &call = builder.kernel("shard_slice", {x}, {builder.buffer(DType::F32, {2})});
+  (*call.mutable_attributes())["axes"] = stringsAttribute({"micro"});
+  open();
+  EXPECT_EQ(same(), (std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST_F(StepGraphRuns, ARunIsEnqueuedBeforeItIsCaptured) {
+  kernels(3);
+  open();
+  const Stretch &stretch = *graphs->at(0);
+  StepGraphs::Run &run = graphs->find(stretch, 0, 0);
+  EXPECT_FALSE(graphs->shouldCapture(stretch, run));
+  run.wasEnqueued = true;
+  EXPECT_TRUE(graphs->shouldCapture(stretch, run));
+  graphs->keep(stretch, run, std::make_unique<NoGraph>());
+  EXPECT_TRUE(run.graph);
+}
+
+TEST(StepGraphOptions, DevicesWithoutGraphsRefuseThem) {
+  SessionOptions options;
+  options.graphs = true;
+  EXPECT_ERROR(Session::create(trainingPlan(), createFakeBackend(), options),
+               "--cuda-graphs on: the devices are no GPUs (--device cuda)");
+  options.graphs = false;
+  EXPECT_OK(Session::create(trainingPlan(), createFakeBackend(), options));
+}
+
+} // namespace
