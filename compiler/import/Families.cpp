@@ -222,8 +222,7 @@ static void readPhi3(ConfigReader &reader, const ImportOptions &options, Decoder
   readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
   readAttentionDropout(reader, config);
   config.residualDropout = reader.getDropoutRate("resid_pdrop", 0);
-  reader.getDropoutRate("embd_pdrop", 0);                // transformers does not apply it
-  reader.getSize("original_max_position_embeddings", 1); // of longrope, which is refused
+  reader.getDropoutRate("embd_pdrop", 0); // transformers does not apply it
 }
 
 static void readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
@@ -392,8 +391,12 @@ llvm::ArrayRef<Family> dtc::allFamilies() {
       {.modelType = "phi3",
        .architectures = {"Phi3ForCausalLM", "Phi3Model"},
        .names = kPhi3Names,
-       .defaults =
-           {.vocab = 32064, .hiddenSize = 3072, .mlpSize = 8192, .positions = 4096, .eps = 1e-5},
+       .defaults = {.vocab = 32064,
+                    .hiddenSize = 3072,
+                    .mlpSize = 8192,
+                    .positions = 4096,
+                    .eps = 1e-5,
+                    .originalPositions = 4096},
        .queries = QueryForm::Rows,
        .mlp = MlpForm::GatedFused,
        .readMore = readPhi3},

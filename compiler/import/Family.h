@@ -98,6 +98,7 @@ struct Defaults {
   int64_t positions = 2048, layers = 32;
   llvm::StringRef activation = "silu";
   double eps = 1e-6, ropeTheta = 10000, rotaryPart = 1;
+  int64_t originalPositions = 0; ///< 'original_max_position_embeddings'; 0: as the positions
   bool isTied = false;
 };
 

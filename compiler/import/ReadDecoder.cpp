@@ -110,7 +110,7 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family,
 
   int64_t positions = config.positions.size;
   if (!fields.ropeTheta.empty()) {
-    RotaryConfig rotary(reader, family, config.headSize.size, positions);
+    RotaryConfig rotary(reader, family, config.headSize.size, positions, options.seq);
     Rotary full = rotary.full();
     for (DecoderLayer &layer : config.layers)
       layer.rotary = full;

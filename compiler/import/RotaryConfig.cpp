@@ -39,6 +39,9 @@ static const RopeType kTypes[] = {
     {"yarn",
      {"factor", "original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow",
       "mscale", "mscale_all_dim", "truncate"}},
+    {"longrope",
+     {"short_factor", "long_factor", "factor", "attention_factor",
+      "original_max_position_embeddings"}},
 };
 
 //===----------------------------------------------------------------------===//
@@ -46,9 +49,9 @@ static const RopeType kTypes[] = {
 //===----------------------------------------------------------------------===//
 
 RotaryConfig::RotaryConfig(ConfigReader &reader, const Family &family, int64_t headSize,
-                           int64_t positions)
-    : reader(reader), headSize(headSize), positions(positions), theta(family.defaults.ropeTheta),
-      part(family.defaults.rotaryPart) {
+                           int64_t positions, int64_t seq)
+    : reader(reader), headSize(headSize), positions(positions), seq(seq),
+      theta(family.defaults.ropeTheta), part(family.defaults.rotaryPart) {
   if (const json *found = findEntries())
     entries = *found;
   // Of a model whose layers differ: an object for each kind of layer.
@@ -65,6 +68,7 @@ RotaryConfig::RotaryConfig(ConfigReader &reader, const Family &family, int64_t h
     reader.error("the part of a head that is rotated is " + ConfigReader::show(part) +
                  ", expected at most 1");
   readTheta(family);
+  readOriginal(family);
 }
 
 /// The object of the field that is there; null if there is none.
@@ -101,17 +105,30 @@ void RotaryConfig::readTheta(const Family &family) {
   theta = inside;
 }
 
+/// The field of longrope that is beside its entries, as Phi-3 has it.
+void RotaryConfig::readOriginal(const Family &family) {
+  const char *name = "original_max_position_embeddings";
+  if (!family.defaults.originalPositions && typeOf(entries) != "longrope")
+    return;
+  original = reader.getOptionalSize(name);
+  if (!original && entries.contains(name))
+    original = static_cast<int64_t>(number(entries, name, double(positions)));
+  if (!original && family.defaults.originalPositions)
+    original = family.defaults.originalPositions;
+}
+
 std::string RotaryConfig::typeOf(const json &entries) const {
-  // "type" is what transformers before 4.43 wrote.
+  // "type" is what transformers before 4.43 wrote, and "su" what the first files of Phi-3 have.
   for (const char *key : {"rope_type", "type"})
     if (auto type = entries.find(key); type != entries.end() && type->is_string())
-      return type->get<std::string>();
+      return *type == "su" ? "longrope" : type->get<std::string>();
   return "default";
 }
 
 void RotaryConfig::checkKeys(const json &entries) const {
   for (const char *key : {"rope_type", "type"})
-    if (auto type = entries.find(key); type != entries.end() && *type != typeOf(entries))
+    if (auto type = entries.find(key);
+        type != entries.end() && *type != typeOf(entries) && *type != "su")
       reader.error(where(key) + " " + ConfigReader::show(*type) +
                    ", expected the same as the other "
                    "of 'rope_type' and 'type', a string");
@@ -154,7 +171,9 @@ double RotaryConfig::requiredNumber(const json &entries, llvm::StringRef key) co
 
 int64_t RotaryConfig::reach() const {
   std::string type = typeOf(entries);
-  if (type != "yarn" && type != "llama3" && type != "linear")
+  bool isLonger = type == "yarn" || type == "llama3" || type == "linear" ||
+                  (type == "longrope" && !this->original);
+  if (!isLonger)
     return positions;
   double original = number(entries, "original_max_position_embeddings", double(positions));
   double most = original * number(entries, "factor", 1);
@@ -209,6 +228,41 @@ void RotaryConfig::scaleYarn(Rotary &rotary, const json &entries, double theta) 
   rotary.factor = number(entries, "attention_factor", inferred);
 }
 
+/// A list of a positive number for each pair that is rotated.
+std::vector<double> RotaryConfig::factors(const json &entries, llvm::StringRef key,
+                                          size_t count) const {
+  auto entry = entries.find(key.str());
+  bool fits =
+      entry != entries.end() && entry->is_array() && entry->size() == count &&
+      llvm::all_of(*entry, [](const json &each) {
+        return each.is_number() && each.get<double>() > 0 && std::isfinite(each.get<double>());
+      });
+  if (fits)
+    return entry->get<std::vector<double>>();
+  reader.error((entry == entries.end()
+                    ? reader.quote(field) + " of type \"longrope\" has no '" + key.str() + "'"
+                    : where(key) + " " + ConfigReader::show(*entry)) +
+               ", expected a list of " + std::to_string(count) +
+               " numbers greater than 0, one for each pair that is rotated");
+  return std::vector<double>(count, 1);
+}
+
+/// Each frequency is divided by a factor of its own, of one list for sequences within the original
+/// positions and of another for longer ones.
+void RotaryConfig::scaleLong(Rotary &rotary, const json &entries) const {
+  size_t pairs = rotary.frequencies.size();
+  std::vector<double> within = factors(entries, "short_factor", pairs);
+  std::vector<double> beyond = factors(entries, "long_factor", pairs);
+  double factor =
+      original ? double(positions) / double(*original) : requiredNumber(entries, "factor");
+  auto start = double(original.value_or(positions));
+  const std::vector<double> &used = double(seq) > start ? beyond : within;
+  for (auto [frequency, divisor] : llvm::zip_equal(rotary.frequencies, used))
+    frequency /= divisor;
+  double inferred = factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(start));
+  rotary.factor = number(entries, "attention_factor", inferred);
+}
+
 Rotary RotaryConfig::rotaryFor(const json &entries, double theta) const {
   Rotary rotary{theta, {}, 1};
   auto size = static_cast<int64_t>(double(headSize) * part);
@@ -238,6 +292,8 @@ Rotary RotaryConfig::rotaryFor(const json &entries, double theta) const {
                 requiredNumber(entries, "original_max_position_embeddings"));
   } else if (type == "yarn") {
     scaleYarn(rotary, entries, theta);
+  } else if (type == "longrope") {
+    scaleLong(rotary, entries);
   }
   return rotary;
 }

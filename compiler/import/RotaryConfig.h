@@ -16,7 +16,8 @@ namespace dtc {
 class RotaryConfig {
 public:
   /// Reads the fields; the reader has an error where one is wrong or not understood.
-  RotaryConfig(ConfigReader &reader, const Family &family, int64_t headSize, int64_t positions);
+  RotaryConfig(ConfigReader &reader, const Family &family, int64_t headSize, int64_t positions,
+               int64_t seq);
 
   /// The frequencies of all layers, or of those with attention to all keys.
   Rotary full() const { return rotaryFor(entries, theta); }
@@ -32,8 +33,11 @@ private:
 
   const json *findEntries();
   void readTheta(const Family &family);
+  void readOriginal(const Family &family);
   Rotary rotaryFor(const json &entries, double theta) const;
   void scaleYarn(Rotary &rotary, const json &entries, double theta) const;
+  void scaleLong(Rotary &rotary, const json &entries) const;
+  std::vector<double> factors(const json &entries, llvm::StringRef key, size_t count) const;
   void checkKeys(const json &entries) const;
   std::string typeOf(const json &entries) const;
   double number(const json &entries, llvm::StringRef key, double fallback) const;
@@ -43,7 +47,9 @@ private:
   }
 
   ConfigReader &reader;
-  int64_t headSize, positions;
+  int64_t headSize, positions, seq;
+  /// What 'original_max_position_embeddings' beside the entries says, or the family's default.
+  std::optional<int64_t> original;
   std::string field = "rope_scaling";
   json entries = json::object(), slidingEntries = nullptr;
   double theta = 10000, part = 1;
