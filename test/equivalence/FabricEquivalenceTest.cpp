@@ -106,6 +106,10 @@ TEST_P(FabricEquivalence, InSeveralProcesses) {
   auto apart = train(plan, runtime::testing::threadProcessesFabric(16));
   ASSERT_TRUE(apart) << apart.error().message;
   EXPECT_TRUE(*apart == *local);
+  auto onHost = train(
+      plan, runtime::testing::threadProcessesFabric(16, {.sharing = runtime::HostSharing::Memory}));
+  ASSERT_TRUE(onHost) << onHost.error().message;
+  EXPECT_TRUE(*onHost == *local);
   auto shared = train(plan, runtime::testing::threadProcessesFabric(3));
   ASSERT_TRUE(shared) << shared.error().message;
   std::vector<float> expected = numbersOf(*local), found = numbersOf(*shared);

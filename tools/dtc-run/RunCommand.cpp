@@ -168,6 +168,8 @@ int RunCommand::runPlan() {
   };
   if (launchedProcesses() > 1)
     return runTogether();
+  if (MaybeError error = checkCluster())
+    return fail(error->message);
   Expected<bool> interrupted = doRun(stdout, stderr);
   if (!interrupted)
     return fail(interrupted.error().message);

@@ -52,6 +52,7 @@ private:
   Expected<std::unique_ptr<Launch>> meetOthers();
   std::function<void()> recordFlight(int64_t process, const runtime::RunEnd &end) const;
   MaybeError checkSame();
+  MaybeError checkCluster();
   Expected<bool> doRun(std::FILE *out, std::FILE *notes);
   MaybeError findFiles();
   MaybeError checkFiles() const;
@@ -74,6 +75,8 @@ private:
   int64_t maxRestarts = 0;
   std::string elasticFolder;
   std::string network = "tcp"; // of the processes to start
+  bool avoidsSharedMemory = false;
+  std::string clusterPath; // empty: none is compared with the hosts
   runtime::ControlOptions control;
   double heartbeatTimeout = 10; // seconds
   double startTimeout = 60;     // seconds

@@ -11,6 +11,7 @@
 #include "runtime/train/FlightRecord.h"
 #include "support/Print.h"
 #include "support/Printable.h"
+#include "tools/dtc-run/ClusterNodes.h"
 #include "tools/dtc-run/Elastic.h"
 #include "tools/dtc-run/Launch.h"
 #include "tools/dtc-run/LaunchProcesses.h"
@@ -53,6 +54,10 @@ void RunCommand::addProcessFlags() {
                  "this one)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
       ->needs(app.get_option("--placement"));
+  app.add_option("--cluster", clusterPath,
+                 "The cluster that the plan was made for: check, before it runs or with "
+                 "--placement, that each host has the devices of one of its nodes")
+      ->type_name("FILE");
   app.add_flag("--check-fabric", checksFabric,
                "Measure the links between all processes, that a launcher has started or that "
                "--processes starts, instead of running a plan, and name those that are slow");
@@ -61,6 +66,10 @@ void RunCommand::addProcessFlags() {
                  "or started by mpirun (mpi)")
       ->check(CLI::IsMember({"tcp", "mpi"}))
       ->capture_default_str();
+  app.add_flag(
+      "--no-shared-memory", avoidsSharedMemory,
+      "Send the tensors of collectives over the network between processes of one host too, "
+      "instead of through memory that they share");
   app.add_option("--max-restarts", maxRestarts,
                  "How often --processes starts them again where one was lost, each time from the "
                  "newest checkpoint")
@@ -74,7 +83,8 @@ void RunCommand::addProcessFlags() {
          "others can have")
       ->type_name("FOLDER")
       ->needs(app.get_option("--max-restarts"))
-      ->excludes(app.get_option("--devices-per-process"));
+      ->excludes(app.get_option("--devices-per-process"))
+      ->excludes(app.get_option("--cluster"));
   app.add_option("--heartbeat-timeout", heartbeatTimeout,
                  "Of several processes: end all when nothing has been heard of one of them for so "
                  "many seconds")
@@ -115,6 +125,20 @@ MaybeError RunCommand::checkSame() {
     return Error{fmt::format("{}: {}", *path, fmt::format(fmt::runtime(what), *others))};
   }
   return std::nullopt;
+}
+
+/// Whether the devices lie on the hosts as on the nodes of --cluster; the same in all processes.
+MaybeError RunCommand::checkCluster() {
+  if (clusterPath.empty())
+    return std::nullopt;
+  Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
+  if (!plan)
+    return plan.error();
+  Mesh mesh = meshOf(**plan);
+  if (MaybeError error = checkProcesses(mesh, train.processes.count()))
+    return error->inContext(train.planPath);
+  Expected<std::vector<std::string>> hosts = train.processes.all(hostName());
+  return hosts ? checkNodes(clusterPath, mesh, *hosts) : hosts.error();
 }
 
 /// With --devices-per-process: how many processes there are, or whether the launcher has started so
@@ -198,6 +222,9 @@ int RunCommand::printPlacement() {
   Expected<std::string> text = describePlacement(meshOf(**plan), *hosts);
   if (!text)
     return failed(text.error().inContext(train.planPath));
+  if (!clusterPath.empty())
+    if (MaybeError error = checkNodes(clusterPath, meshOf(**plan), *hosts))
+      return failed(*error);
   if (!launch || launch->processes().isFirst())
     printTo(stdout, "{}", printableLines(*text));
   return 0;
@@ -285,7 +312,8 @@ int RunCommand::runTogether() {
     return fail(started.error().message);
   Launch &launch = **started;
   stopOnSignals(); // a launcher sends SIGTERM to those that are to say what has happened
-  train.processes = launch.processes();
+  train.processes = Processes(launch.processes().network(),
+                              avoidsSharedMemory ? HostSharing::Messages : HostSharing::Memory);
   const Processes &processes = train.processes;
   train.onHang = [&launch](const Error &error) { launch.fail(error); };
   train.outputIsTerminal = outputIsTerminal();
@@ -301,6 +329,8 @@ int RunCommand::runTogether() {
   int status = 0;
   if (MaybeError error = checkSame()) {
     launch.fail(*error);
+  } else if (MaybeError other = checkCluster()) {
+    launch.fail(*other);
   } else if (Expected<bool> interrupted = doRun(out, notes); !interrupted) {
     launch.fail(interrupted.error());
   } else if (*interrupted) {

@@ -57,13 +57,13 @@ private:
 
 } // namespace
 
-Expected<std::shared_ptr<Fabric>> openProcessFabric(const Mesh &mesh,
-                                                    std::shared_ptr<Messages> messages) {
+Expected<std::shared_ptr<Fabric>>
+openProcessFabric(const Mesh &mesh, std::shared_ptr<Messages> messages, HostSharing sharing) {
   int64_t processes = messages->numProcesses();
   if (MaybeError error = checkProcesses(mesh, processes))
     return *error;
   auto world = std::make_shared<ProcessWorld>(mesh, placeDevices(mesh.numDevices(), processes),
-                                              std::move(messages));
+                                              std::move(messages), sharing);
   if (MaybeError error = world->checkTags())
     return *error;
   return std::shared_ptr<Fabric>(std::make_shared<ProcessFabric>(std::move(world)));

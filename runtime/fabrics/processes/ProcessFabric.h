@@ -9,15 +9,17 @@
 
 #include "runtime/fabrics/Fabric.h"
 #include "runtime/fabrics/processes/Messages.h"
+#include "runtime/fabrics/processes/ProcessGroup.h"
 
 #include <memory>
 
 namespace dtc::runtime {
 
 /// A fabric whose devices are threads of processes that send each other messages, from and to the
-/// memory of the host. All processes open it, for the same mesh.
+/// memory of the host. All processes open it, for the same mesh, with the same `sharing`.
 Expected<std::shared_ptr<Fabric>> openProcessFabric(const Mesh &mesh,
-                                                    std::shared_ptr<Messages> messages);
+                                                    std::shared_ptr<Messages> messages,
+                                                    HostSharing sharing = HostSharing::Messages);
 
 } // namespace dtc::runtime
 

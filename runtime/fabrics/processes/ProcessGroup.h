@@ -14,6 +14,10 @@
 
 namespace dtc::runtime {
 
+/// How processes of one host exchange the tensors of collectives: through memory that they share,
+/// where they can, or by messages, as processes of several hosts do.
+enum class HostSharing { Memory, Messages };
+
 /// Where the members of a group live. Its processes are those that have a member, in the order of
 /// their first ones, and are numbered by their place among them.
 struct ProcessGroup {

@@ -32,9 +32,10 @@ MaybeError SharedGroup::run(size_t member, std::span<const CollectiveSpec> specs
 }
 
 ProcessWorld::ProcessWorld(Mesh theMesh, std::vector<int64_t> processes,
-                           std::shared_ptr<Messages> theMessages)
+                           std::shared_ptr<Messages> theMessages, HostSharing sharing)
     : mesh(std::move(theMesh)), processOfDevice(std::move(processes)),
-      messages(std::move(theMessages)), local(std::make_shared<LocalWorld>(mesh)) {
+      messages(std::move(theMessages)), sharing(sharing),
+      local(std::make_shared<LocalWorld>(mesh)) {
   for (int64_t device : ownDevices())
     transferResults.try_emplace(device);
   messages->onAbort([this](const Error &reason) { abortHere(reason); });
@@ -106,7 +107,7 @@ ProcessWorld::openGroup(int64_t device, const std::vector<std::string> &axes, in
         *messages,
         ProcessGroup(
             members, [this](int64_t member) { return processOf(member); }, messages->process()),
-        tag);
+        tag, sharing);
     if (aborted)
       group->abort();
   }

@@ -26,8 +26,8 @@ namespace dtc::runtime {
 /// collective for all of them.
 class SharedGroup {
 public:
-  SharedGroup(Messages &messages, ProcessGroup group, int64_t tag)
-      : collective(messages, std::move(group), tag),
+  SharedGroup(Messages &messages, ProcessGroup group, int64_t tag, HostSharing sharing)
+      : collective(messages, std::move(group), tag, sharing),
         meeting(collective.getGroup().ownRanks().size()) {}
 
   size_t numMembers() const { return collective.getGroup().numMembers(); }
@@ -46,7 +46,8 @@ private:
 
 class ProcessWorld {
 public:
-  ProcessWorld(Mesh mesh, std::vector<int64_t> processOfDevice, std::shared_ptr<Messages> messages);
+  ProcessWorld(Mesh mesh, std::vector<int64_t> processOfDevice, std::shared_ptr<Messages> messages,
+               HostSharing sharing);
   ~ProcessWorld();
 
   const Mesh &getMesh() const { return mesh; }
@@ -76,6 +77,7 @@ private:
   Mesh mesh;
   std::vector<int64_t> processOfDevice;
   std::shared_ptr<Messages> messages;
+  HostSharing sharing;
   std::shared_ptr<LocalWorld> local;
   std::map<int64_t, LocalResults> transferResults; // by device of this process
 

@@ -78,7 +78,7 @@ Expected<std::string> Processes::differing(const std::string &value) const {
 }
 
 Expected<std::shared_ptr<Fabric>> Processes::openFabric(const Mesh &mesh) const {
-  return areSeveral() ? openProcessFabric(mesh, messages) : openLocalFabric(mesh);
+  return areSeveral() ? openProcessFabric(mesh, messages, sharing) : openLocalFabric(mesh);
 }
 
 void Processes::abort(const Error &error) const {

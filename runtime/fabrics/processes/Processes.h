@@ -9,6 +9,7 @@
 
 #include "runtime/fabrics/Fabric.h"
 #include "runtime/fabrics/processes/Messages.h"
+#include "runtime/fabrics/processes/ProcessGroup.h"
 #include "support/Error.h"
 
 #include <cstdint>
@@ -28,7 +29,8 @@ class Processes {
 public:
   /// One process.
   Processes() = default;
-  explicit Processes(std::shared_ptr<Messages> messages) : messages(std::move(messages)) {}
+  explicit Processes(std::shared_ptr<Messages> messages, HostSharing sharing = HostSharing::Memory)
+      : messages(std::move(messages)), sharing(sharing) {}
 
   int64_t process() const { return messages ? messages->process() : 0; }
   int64_t count() const { return messages ? messages->numProcesses() : 1; }
@@ -60,6 +62,7 @@ public:
 
 private:
   std::shared_ptr<Messages> messages; // null: one process
+  HostSharing sharing = HostSharing::Memory;
 };
 
 } // namespace dtc::runtime

@@ -276,15 +276,16 @@ std::vector<std::shared_ptr<Messages>> openSocketMessagesHere(int64_t processes)
 }
 
 OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions options) {
-  return processesFabric(processes,
-                         [=](int64_t count) { return openThreadMessages(count, options); });
+  return processesFabric(
+      processes, [=](int64_t count) { return openThreadMessages(count, options); },
+      options.sharing);
 }
 
-OpenFabric processesFabric(int64_t processes, OpenMessages open) {
+OpenFabric processesFabric(int64_t processes, OpenMessages open, HostSharing sharing) {
   return [=](const Mesh &mesh) -> Expected<std::shared_ptr<Fabric>> {
     std::vector<std::shared_ptr<Fabric>> fabrics;
     for (auto &end : open(std::min(processes, mesh.numDevices()))) {
-      auto fabric = openProcessFabric(mesh, std::move(end));
+      auto fabric = openProcessFabric(mesh, std::move(end), sharing);
       if (!fabric)
         return fabric.error();
       fabrics.push_back(std::move(*fabric));

@@ -9,6 +9,7 @@
 
 #include "runtime/fabrics/Fabric.h"
 #include "runtime/fabrics/processes/Messages.h"
+#include "runtime/fabrics/processes/ProcessGroup.h"
 
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@ struct ThreadMessagesOptions {
   uint64_t seed = 1;
   /// Of the times that a batch is asked whether it is done, the share in which nothing has moved.
   double delayed = 0.5;
+  HostSharing sharing = HostSharing::Messages;
 };
 
 /// The ends of a network between so many processes, all of which are in this one. It moves messages
@@ -36,7 +38,8 @@ using OpenMessages = std::function<std::vector<std::shared_ptr<Messages>>(int64_
 
 /// The fabric of several processes with all of them in this one, so that a test can drive all
 /// devices: of `processes` there are as many as the mesh has devices, at most.
-OpenFabric processesFabric(int64_t processes, OpenMessages open);
+OpenFabric processesFabric(int64_t processes, OpenMessages open,
+                           HostSharing sharing = HostSharing::Messages);
 OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions options = {});
 
 } // namespace dtc::runtime::testing

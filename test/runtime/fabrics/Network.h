@@ -70,8 +70,9 @@ struct FabricUnderTest {
 /// of the stand-in of CUDA, whose memory the host cannot follow (LocalOnCuda); such devices with a
 /// GPU each and the stand-in of NCCL between them (NcclOnCuda); threads with messages that are
 /// copied and delayed (Test); a process for each device (Processes), and three processes that have
-/// the devices together (SharedProcesses), here too with those of the stand-in (ProcessesOnCuda); a
-/// process for each device, over sockets (Sockets).
+/// the devices together (SharedProcesses), here too with those of the stand-in (ProcessesOnCuda);
+/// both with memory that the processes share (HostMemory, SharedHostMemory); a process for each
+/// device, over sockets (Sockets).
 class FabricConformance : public ::testing::TestWithParam<const char *> {
 protected:
   void SetUp() override {
@@ -91,7 +92,9 @@ protected:
       return {testFabric()};
     if (is("Sockets"))
       return {processesFabric(16, openSocketMessagesHere)};
-    OpenFabric open = hasProcesses()     ? threadProcessesFabric(is("Processes") ? 16 : 3)
+    ThreadMessagesOptions options;
+    options.sharing = sharesMemory() ? HostSharing::Memory : HostSharing::Messages;
+    OpenFabric open = hasProcesses()     ? threadProcessesFabric(hasShared() ? 3 : 16, options)
                       : is("NcclOnCuda") ? OpenFabric(openNcclFabric)
                                          : OpenFabric(openLocalFabric);
     if (!isOnCuda())
@@ -102,8 +105,13 @@ protected:
   }
   static bool isOnCuda() { return is("LocalOnCuda") || is("NcclOnCuda") || is("ProcessesOnCuda"); }
   /// Whether processes add up their own members first.
-  static bool hasShared() { return is("SharedProcesses") || is("ProcessesOnCuda"); }
-  static bool hasProcesses() { return is("Processes") || is("Sockets") || hasShared(); }
+  static bool hasShared() {
+    return is("SharedProcesses") || is("ProcessesOnCuda") || is("SharedHostMemory");
+  }
+  static bool sharesMemory() { return is("HostMemory") || is("SharedHostMemory"); }
+  static bool hasProcesses() {
+    return is("Processes") || is("Sockets") || is("HostMemory") || hasShared();
+  }
 
   /// Where a process adds up its own members first, the order is not that of the ranks: what such a
   /// fabric adds are whole numbers.
@@ -125,7 +133,7 @@ protected:
   INSTANTIATE_TEST_SUITE_P(Fabrics, suite,                                                         \
                            ::testing::Values("Local", "LocalOnCuda", "NcclOnCuda", "Test",         \
                                              "Processes", "SharedProcesses", "ProcessesOnCuda",    \
-                                             "Sockets"),                                           \
+                                             "HostMemory", "SharedHostMemory", "Sockets"),         \
                            [](const auto &info) { return std::string(info.param); })
 
 /// Tensors of the host in the memory of a device. Where that is the host's, they stay where they
