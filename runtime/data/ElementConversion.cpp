@@ -65,7 +65,8 @@ MaybeError convertToI32(std::span<const std::byte> source, int64_t first, std::b
     if (!std::in_range<int32_t>(value))
       return Error{fmt::format("element {} is {}, which does not fit 32 bits",
                                first + static_cast<int64_t>(i), value)};
-    to[i] = static_cast<int32_t>(value);
+    // A negative value stays negative.
+    to[i] = static_cast<int32_t>(value); // NOLINT(bugprone-signed-char-misuse)
   }
   return std::nullopt;
 }

@@ -64,7 +64,7 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
       std::move(plan), *backend, std::max(options.threadsPerDevice, 1), (*fabric)->devices());
   if (!prepared)
     return prepared.error();
-  return create(std::move(*prepared), std::move(backend), std::move(*fabric), options);
+  return create(std::move(*prepared), std::move(backend), std::move(*fabric), std::move(options));
 }
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const PreparedPlan> prepared,
@@ -73,7 +73,7 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Prepare
   Expected<std::shared_ptr<Fabric>> fabric = openFabric(options, prepared->mesh);
   if (!fabric)
     return fabric.error();
-  return create(std::move(prepared), std::move(backend), std::move(*fabric), options);
+  return create(std::move(prepared), std::move(backend), std::move(*fabric), std::move(options));
 }
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const PreparedPlan> prepared,

@@ -21,7 +21,6 @@
 #include <vector>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

@@ -19,7 +19,7 @@
 #include <limits>
 
 using namespace dtc;
-using namespace dtc;
+using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
 namespace {

@@ -20,7 +20,6 @@
 #include <sstream>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static PlanExplanation someExplanation() {

@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 TEST(PipelineReport, Summary) {

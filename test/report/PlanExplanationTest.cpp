@@ -18,7 +18,6 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static const ExplainedCollective &find(const PlanExplanation &explanation, const char *task,

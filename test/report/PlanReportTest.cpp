@@ -15,7 +15,6 @@
 #include <set>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 /// A training plan with the figures that a compiler adds.

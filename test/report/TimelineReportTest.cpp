@@ -15,7 +15,6 @@
 #include <sstream>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
 

@@ -14,7 +14,6 @@
 #include <regex>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 static Timeline timelineOf(const std::shared_ptr<plan::Plan> &plan) {

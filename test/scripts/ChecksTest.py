@@ -180,14 +180,14 @@ class Checks(unittest.TestCase):
         self.assertIn("clang-tidy is skipped; configure a build", printed)
 
     def test_tidy(self):
-        self.needs("clang-tidy")
+        self.needs("clang-tidy-22")
         # As g++ compiles with precompiled headers, which clang-tidy cannot read.
         self.write("build/release/cmake_pch.hxx", "#error \"precompiled\"\n")
         pch = f"-Winvalid-pch -include {self.root}/build/release/cmake_pch.hxx"
         self.write("build/release/compile_commands.json", json.dumps([
             {"directory": str(self.root), "file": str(self.root / file),
              "command": f"/usr/bin/c++ -std=c++20 -Wno-restrict {pch} -o x.o -c {self.root / file}"}
-            for file in ("bad.cpp", "good.cpp")]))
+            for file in ("bad.cpp", "good.cpp", "twin.cpp")]))
         self.write(".gitignore", "build\n")
         self.write("good.cpp", "int goodName() { return 1; }\n")
         self.assertEqual(self.run_script("check-tidy"), (0, ""))
@@ -198,6 +198,13 @@ class Checks(unittest.TestCase):
         self.assertRegex(printed, r"bad\.cpp:1:5: error: invalid case style for function 'Bad_name'")
         self.assertIn("other.cpp: the build does not compile it; skipped", printed)
         self.assertEqual(self.run_script("check-tidy", "good.cpp"), (0, ""))
+        # Files that cannot be one file, as two functions have the same name, are checked each for itself.
+        self.write("twin.cpp", "int goodName() { return 2; }\nint *Worse_name = 0;\n")
+        status, printed = self.run_script("check-tidy", "good.cpp", "twin.cpp")
+        self.assertEqual(status, 1)
+        self.assertNotIn("redefinition", printed)
+        self.assertRegex(printed, r"twin\.cpp:2:6: error: invalid case style for variable 'Worse_name'")
+        self.assertRegex(printed, r"twin\.cpp:2:19: error: use nullptr")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@
 #include <tuple>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
 

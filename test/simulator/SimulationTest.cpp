@@ -24,7 +24,6 @@
 #include <set>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

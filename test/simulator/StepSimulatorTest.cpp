@@ -17,7 +17,6 @@
 #include <numeric>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
 

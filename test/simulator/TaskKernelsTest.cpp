@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

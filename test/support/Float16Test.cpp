@@ -20,7 +20,7 @@ using namespace dtc;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::kInfinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A format, described by its numbers of bits alone.
 template <typename T> struct Format;
@@ -153,8 +153,8 @@ TEST(RoundToOdd, KeepsWhatIsExactAndMarksTheRest) {
       continue;
     ASSERT_EQ(std::bit_cast<uint32_t>(odd) & 1, 1u) << value;
     // No float lies between them.
-    float next = std::nextafter(odd, value > odd ? std::numeric_limits<float>::kInfinity()
-                                                 : -std::numeric_limits<float>::kInfinity());
+    float next = std::nextafter(odd, value > odd ? std::numeric_limits<float>::infinity()
+                                                 : -std::numeric_limits<float>::infinity());
     ASSERT_TRUE(value > odd ? value < next : value > next) << value << ' ' << odd;
   }
 }

@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
-using namespace dtc;
 using namespace dtc::runtime::testing;
 
 namespace {

@@ -13,7 +13,7 @@ namespace {
 
 using Axes = std::vector<std::string>;
 constexpr DType kAllTypes[] = {DType::F32, DType::F64, DType::I32, DType::Bool};
-constexpr double kInfinity = std::numeric_limits<double>::kInfinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// dp=2 and tp=2 at these coordinates.
 std::vector<AxisPosition> mesh(int64_t dp = 0, int64_t tp = 0) {

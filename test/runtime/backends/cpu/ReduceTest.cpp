@@ -13,7 +13,7 @@
 namespace dtc::runtime::test {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::kInfinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Shape keptShape(const Shape &shape, const Shape &dims) {
   Shape kept;

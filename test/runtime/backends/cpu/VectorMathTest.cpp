@@ -30,7 +30,7 @@ double relativeError(Approximation approximation, Exact exact, float low, float 
 }
 
 constexpr double kBound = 2e-7;
-constexpr float kInfinity = std::numeric_limits<float>::kInfinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(VectorMath, Exp) {
   Exact exact = [](double x) { return std::exp(x); };
