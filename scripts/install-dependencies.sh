@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-pip
   protobuf-compiler libprotobuf-dev libdnnl-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
-  libopenmpi-dev openmpi-bin)
+  libopenmpi-dev openmpi-bin iproute2)
 if [[ "${1:-}" != --runtime-only ]]; then
   packages+=(clang-format clang-tidy-22 libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools perl-doc chromium)
 fi

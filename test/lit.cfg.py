@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 
 import lit.formats
 
@@ -27,9 +29,18 @@ else:
     lit_config.note("no browser is installed (Debian's package is chromium): pages are not opened in one")
 if config.dtc_has_mpi:
     config.available_features.add("mpi")
+# Hosts are made of network namespaces, where that is allowed.
+tried = subprocess.run([sys.executable, os.path.join(config.dtc_source_root, "scripts", "cluster-check"), "possible"],
+                       capture_output=True, text=True)
+if tried.returncode == 0:
+    config.available_features.add("hosts")
+else:
+    lit_config.note("several hosts are not tested: " + (tried.stdout + tried.stderr).strip())
 # In containers tests run as root, which mpirun wants to be told, and without ssh.
 config.environment["OMPI_MCA_plm"] = "isolated"
 config.environment["OMPI_ALLOW_RUN_AS_ROOT"] = config.environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 config.substitutions.append(("%clusters", os.path.join(config.dtc_source_root, "examples", "clusters")))
 config.substitutions.append(("%faults", os.path.join(config.test_exec_root, "FaultInjection.so")))
+config.substitutions.append(("%scripts", os.path.join(config.dtc_source_root, "scripts")))
+config.substitutions.append(("%bin", os.path.join(config.dtc_build_root, "bin")))
 config.substitutions.append(("%examples", os.path.join(config.dtc_source_root, "examples")))

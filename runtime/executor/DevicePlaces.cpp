@@ -7,6 +7,7 @@
 #include "runtime/executor/DevicePlaces.h"
 
 #include "plan/PlanTypes.h"
+#include "support/Format.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -82,8 +83,21 @@ std::string describeDevice(const PreparedPlan &plan, const DeviceExecutor &devic
 }
 
 DevicePlaces::DevicePlaces(const PreparedPlan &plan,
-                           const std::vector<std::unique_ptr<DeviceExecutor>> &devices)
-    : plan(plan), devices(devices), seen(devices.size()) {}
+                           const std::vector<std::unique_ptr<DeviceExecutor>> &devices,
+                           PredictTime predict)
+    : plan(plan), devices(devices), predict(std::move(predict)), seen(devices.size()) {}
+
+/// " (predicted: 12 us)"; empty where the device does not communicate.
+std::string DevicePlaces::prediction(const DeviceExecutor &device) const {
+  std::optional<DeviceExecutor::Position> position = device.position();
+  if (!position || !position->instruction)
+    return "";
+  std::optional<FlightOperation> operation =
+      operationAt(device, position->entry, *position->instruction);
+  if (!operation || !operation->predictedSeconds)
+    return "";
+  return fmt::format(" (predicted: {})", formatDuration(*operation->predictedSeconds));
+}
 
 std::string DevicePlaces::describe() {
   constexpr size_t most = 4;
@@ -97,8 +111,9 @@ std::string DevicePlaces::describe() {
     if (!devices[i]->position())
       continue;
     if (texts.size() < most)
-      texts.push_back(fmt::format("{}, for {:.1f} s", describeDevice(plan, *devices[i]),
-                                  std::chrono::duration<double>(now - seen[i].since).count()));
+      texts.push_back(fmt::format("{}, for {:.1f} s{}", describeDevice(plan, *devices[i]),
+                                  std::chrono::duration<double>(now - seen[i].since).count(),
+                                  prediction(*devices[i])));
     else if (texts.size() == most)
       texts.emplace_back("...");
   }
@@ -106,9 +121,8 @@ std::string DevicePlaces::describe() {
 }
 
 /// The instruction, if it communicates.
-static std::optional<FlightOperation> operationAt(const PreparedPlan &plan,
-                                                  const DeviceExecutor &device, size_t entryIndex,
-                                                  size_t index) {
+std::optional<FlightOperation> DevicePlaces::operationAt(const DeviceExecutor &device,
+                                                         size_t entryIndex, size_t index) const {
   const PreparedProgram &program = device.getProgram();
   const PreparedInstruction &instruction = program.instructions[index];
   FlightOperation operation;
@@ -116,6 +130,7 @@ static std::optional<FlightOperation> operationAt(const PreparedPlan &plan,
     const PreparedTransfer &transfer = program.transfers[number];
     operation.operation = transfer.sends ? "send" : "receive";
     operation.devices = {device.transferPeer(number)};
+    operation.axes = {plan.mesh.pipelineAxis()->name};
     for (const PreparedTransfer::Tensor &tensor : transfer.tensors)
       operation.bytes += tensor.bytes;
   };
@@ -125,7 +140,9 @@ static std::optional<FlightOperation> operationAt(const PreparedPlan &plan,
     operation.isWait = true;
   }
   if (collective) {
-    operation.operation = name(collective->specs.front().kind);
+    operation.kind = collective->specs.front().kind;
+    operation.operation = name(*operation.kind);
+    operation.axes = plan.groups[collective->group];
     operation.devices = plan.mesh.group(device.index(), plan.groups[collective->group]);
     for (const CollectiveSpec &spec : collective->specs)
       operation.bytes += spec.input.numBytes();
@@ -144,14 +161,16 @@ static std::optional<FlightOperation> operationAt(const PreparedPlan &plan,
   auto source = static_cast<int>(program.source(index).source());
   if (source > 0 && source < plan.plan->sources_size())
     operation.source = plan.plan->sources(source);
+  if (predict)
+    operation.predictedSeconds = predict(operation);
   return operation;
 }
 
-static DeviceFlight flightOf(const PreparedPlan &plan, const DeviceExecutor &device) {
+DeviceFlight DevicePlaces::flightOf(const DeviceExecutor &device) const {
   constexpr size_t mostNext = 16;
   DeviceFlight flight{device.index(), describeDevice(plan, device), {}, {}};
   for (const FlightRing::Record &record : device.getFlight().last())
-    if (auto operation = operationAt(plan, device, record.entry, record.instruction)) {
+    if (auto operation = operationAt(device, record.entry, record.instruction)) {
       operation->step = record.step;
       operation->begin = record.begin;
       operation->end = record.end;
@@ -168,7 +187,7 @@ static DeviceFlight flightOf(const PreparedPlan &plan, const DeviceExecutor &dev
       begin = position->instruction.value_or(begin);
     for (size_t index = begin; index < program.taskBegin[task + 1] && flight.next.size() < mostNext;
          ++index)
-      if (auto operation = operationAt(plan, device, entry, index))
+      if (auto operation = operationAt(device, entry, index))
         flight.next.push_back(std::move(*operation));
   }
   return flight;
@@ -177,7 +196,7 @@ static DeviceFlight flightOf(const PreparedPlan &plan, const DeviceExecutor &dev
 std::vector<DeviceFlight> DevicePlaces::flight() const {
   std::vector<DeviceFlight> flights;
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
-    flights.push_back(flightOf(plan, *device));
+    flights.push_back(flightOf(*device));
   return flights;
 }
 

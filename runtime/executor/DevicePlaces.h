@@ -28,12 +28,13 @@ std::string describeDevice(const PreparedPlan &plan, const DeviceExecutor &devic
 /// The places of all devices of a session, and since when they are there.
 class DevicePlaces {
 public:
-  /// Both stay.
+  /// The plan and the devices stay. `predict` may be null.
   DevicePlaces(const PreparedPlan &plan,
-               const std::vector<std::unique_ptr<DeviceExecutor>> &devices);
+               const std::vector<std::unique_ptr<DeviceExecutor>> &devices, PredictTime predict);
 
   /// Of the devices that are in a step, with the seconds for which they have not moved, as far as
-  /// the calls have seen. By one thread at a time.
+  /// the calls have seen, and what their communication was predicted to take. By one thread at a
+  /// time.
   std::string describe();
   /// The last and the next operations of all devices. From any thread.
   std::vector<DeviceFlight> flight() const;
@@ -44,8 +45,14 @@ private:
     uint64_t advances = 0;
     Clock::time_point since;
   };
+  std::optional<FlightOperation> operationAt(const DeviceExecutor &device, size_t entry,
+                                             size_t index) const;
+  DeviceFlight flightOf(const DeviceExecutor &device) const;
+  std::string prediction(const DeviceExecutor &device) const;
+
   const PreparedPlan &plan;
   const std::vector<std::unique_ptr<DeviceExecutor>> &devices;
+  const PredictTime predict;
   std::vector<Seen> seen; // by device
 };
 

@@ -7,6 +7,8 @@
 #ifndef DTC_RUNTIME_EXECUTOR_RUNWATCH_H
 #define DTC_RUNTIME_EXECUTOR_RUNWATCH_H
 
+#include "support/Collective.h"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -33,7 +35,15 @@ struct FlightOperation {
   uint64_t step = 0;      // of the session, from 1
   /// None: it has not begun; it has not ended.
   std::optional<TimePoint> begin, end;
+  /// Of a collective; none: a transfer.
+  std::optional<CollectiveKind> kind = {};
+  std::vector<std::string> axes = {}; // along which the devices lie
+  /// What it was predicted to take alone, if something predicts it.
+  std::optional<double> predictedSeconds = {};
 };
+
+/// The seconds that an operation is predicted to take.
+using PredictTime = std::function<double(const FlightOperation &)>;
 
 /// What a device has done last, and what it was to do next.
 struct DeviceFlight {

@@ -242,7 +242,7 @@ MaybeError Session::open(const SessionOptions &options) {
         std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);
   if (options.watch) {
     watch = options.watch;
-    places = std::make_unique<DevicePlaces>(*prepared, devices);
+    places = std::make_unique<DevicePlaces>(*prepared, devices, options.predict);
     watch->add(this, {[this] { return places->describe(); }, [this] { return places->flight(); }});
   }
   SessionOptions others = options;

@@ -50,6 +50,8 @@ struct SessionOptions {
   /// The object through which any thread can ask for the current instruction of each device; may
   /// be null.
   std::shared_ptr<RunWatch> watch = nullptr;
+  /// For what the watch says of communication; may be null.
+  PredictTime predict = nullptr;
   /// Steps whose events are recorded, the last ones; 0: none.
   size_t traceSteps = 0;
   /// Batches per step: gradients are summed over them before the optimizer's update. More than one

@@ -30,6 +30,8 @@ static Json toJson(const FlightOperation &operation, FlightOperation::TimePoint 
                {"microbatch", operation.microbatch},
                {"instruction", operation.instruction},
                {"source", operation.source}};
+  if (operation.predictedSeconds)
+    json["predicted_seconds"] = *operation.predictedSeconds;
   if (operation.begin) {
     json["step"] = operation.step;
     json["state"] = operation.end ? "done" : "begun";

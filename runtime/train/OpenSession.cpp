@@ -7,6 +7,7 @@
 #include "runtime/train/OpenSession.h"
 
 #include "plan/PlanTypes.h"
+#include "runtime/train/PredictedTimes.h"
 #include "runtime/train/Weights.h"
 #include "support/Print.h"
 #include "support/Printable.h"
@@ -26,6 +27,7 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   sessionOptions.stallTimeout = options.stallTimeout;
   sessionOptions.onHang = options.onHang;
   sessionOptions.watch = options.watch;
+  sessionOptions.predict = predictTimes(*plan);
   if (!options.tracePath.empty())
     sessionOptions.traceSteps = options.traceSteps;
   sessionOptions.batches = options.batches;

@@ -210,6 +210,8 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
   if (MaybeError error = hasFailed ? std::nullopt : addWaits(*metrics))
     return error;
   report.step(*metrics);
+  if (options.onFirstStep && metrics->step == begin.step + 1)
+    options.onFirstStep(metrics->step);
   if (!hasFailed)
     if (MaybeError error = evaluate(*metrics, report))
       return error;

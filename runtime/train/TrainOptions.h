@@ -103,6 +103,8 @@ struct TrainOptions {
   /// Whether the output is a terminal, where the stream does not tell.
   std::optional<bool> outputIsTerminal = {};
   std::function<void(const Error &)> onHang = nullptr;
+  /// Called after the first step of the process, with its number.
+  std::function<void(int64_t)> onFirstStep = nullptr;
   std::shared_ptr<RunWatch> watch = nullptr;
   /// The network of one process; null: that of the processes.
   OpenFabric openFabric = nullptr;

@@ -23,12 +23,14 @@
 #include "support/Printable.h"
 #include "support/Quantity.h"
 #include "support/ReadText.h"
+#include "tools/dtc-compile/AlsoFor.h"
 #include "tools/dtc-compile/DiagnosticPrinter.h"
 #include "tools/dtc-compile/OptionFlags.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
@@ -54,6 +56,10 @@ CompileCommand::CompileCommand(CLI::App &app) : app(app) {
   app.add_flag("--print-ir", printsIr, "Print the exec IR of the plan on the standard output");
   app.add_flag("--timing", printsTiming, "Print the seconds that compiling took on standard error");
   addPlanningOptions(app, planning);
+  app.add_option("--also-for", alsoForText,
+                 "Compile for fewer devices too, such as devices=6,4: with a smaller dp or fsdp of "
+                 "the mesh, or by a search of its own; for dtc-run --elastic. The plans go to a "
+                 "folder with the plan's name and .plans");
 }
 
 /// Reads the strategy and the cluster.
@@ -85,6 +91,8 @@ MaybeError CompileCommand::nameOutputs() {
   complete(output, input == "-" ? "model" : input, "plan");
   if (searches)
     complete(planning.strategyOutput, output, "strategy.textproto");
+  if (isGiven("--also-for"))
+    complete(elasticFolder, output, "plans");
   auto nameOf = [&](const std::string &flag) {
     return isGiven(flag) ? flag : "the default of " + flag;
   };
@@ -242,6 +250,44 @@ MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
   return std::nullopt;
 }
 
+/// Compiles for fewer devices too, into `plans`.
+MaybeError CompileCommand::compileForFewer(mlir::ModuleOp model, std::vector<ElasticPlan> &plans) {
+  if (!isGiven("--also-for"))
+    return std::nullopt;
+  if (hasOwnMesh(model))
+    return Error{"the model declares a mesh of its own, which stays as it is"};
+  Expected<std::vector<int64_t>> numbers = parseAlsoFor(alsoForText);
+  if (!numbers)
+    return numbers.error();
+  if (std::error_code error = llvm::sys::fs::create_directories(elasticFolder))
+    return Error{fmt::format("{}: cannot be made: {}", elasticFolder, error.message())};
+  CompileCommand fewer = *this;
+  fewer.planning.report.clear();
+  for (int64_t devices : *numbers) {
+    fewer.options = options;
+    std::string stem = fmt::format("{}/devices-{}", elasticFolder, devices);
+    if (searches) {
+      fewer.planning.devices = devices;
+      fewer.planning.strategyOutput = stem + ".strategy.textproto";
+    } else {
+      Expected<MeshSizes> mesh = meshForFewer(options.mesh, devices);
+      if (!mesh)
+        return mesh.error();
+      fewer.options.mesh = *mesh;
+      fewer.planning.devices = 0;
+    }
+    mlir::OwningOpRef<mlir::ModuleOp> module = model.clone();
+    plan::Plan &plan = plans.emplace_back(ElasticPlan{stem + ".plan", {}}).plan;
+    if (MaybeError error = fewer.checkOptions(*module))
+      return error->inContext(fmt::format("{} devices", devices));
+    if (MaybeError error = fewer.compileModule(*module, plan))
+      return error->inContext(fmt::format("{} devices", devices));
+    if (MaybeError error = validatePlan(plan))
+      return error->inContext(fmt::format("{} devices: the plan cannot be run", devices));
+  }
+  return std::nullopt;
+}
+
 MaybeError CompileCommand::run() {
   if (MaybeError error = checkPlanningFlags(app, planning, options))
     return error;
@@ -269,6 +315,8 @@ MaybeError CompileCommand::run() {
   if (MaybeError error = checkOptions(*module))
     return error;
 
+  mlir::OwningOpRef<mlir::ModuleOp> model = module->clone();
+  const CompileOptions given = options;
   plan::Plan plan;
   if (MaybeError error = compileModule(*module, plan))
     return error;
@@ -281,8 +329,17 @@ MaybeError CompileCommand::run() {
     return error;
   if (MaybeError error = reportOnCluster(plan))
     return error;
+  options = given;
+  std::vector<ElasticPlan> fewer;
+  if (MaybeError error = compileForFewer(*model, fewer))
+    return error->inContext("--also-for");
   if (MaybeError error = writePlan(plan, output))
     return error;
+  for (const ElasticPlan &each : fewer) {
+    if (MaybeError error = writePlan(each.plan, each.path))
+      return error->inContext("--also-for");
+    llvm::outs() << "wrote " << printable(each.path) << "\n";
+  }
   if (printsTiming) {
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     llvm::errs() << llvm::formatv("compiled in {0:f3} s\n", seconds.count());

@@ -20,6 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dtc {
 
@@ -42,9 +43,15 @@ private:
   MaybeError compileModule(mlir::ModuleOp module, plan::Plan &plan);
   MaybeError checkBudget(const plan::Plan &plan) const;
   MaybeError reportOnCluster(const plan::Plan &plan) const;
+  struct ElasticPlan {
+    std::string path;
+    plan::Plan plan;
+  };
+  MaybeError compileForFewer(mlir::ModuleOp model, std::vector<ElasticPlan> &plans);
 
   CLI::App &app;
   std::string input, output, budgetText;
+  std::string alsoForText, elasticFolder; // --also-for, and where its plans go
   bool printsIr = false, printsTiming = false, printsRemarks = false;
   CompileOptions options;
   PlanningArguments planning;

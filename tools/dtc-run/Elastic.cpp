@@ -64,6 +64,13 @@ Expected<std::vector<ElasticPlan>> findElasticPlans(const std::string &folder,
   return plans;
 }
 
+std::string listDevices(const std::vector<ElasticPlan> &plans) {
+  std::vector<int64_t> numbers;
+  for (const ElasticPlan &plan : plans)
+    numbers.push_back(plan.devices);
+  return fmt::format("{}", fmt::join(numbers, ", "));
+}
+
 std::optional<ElasticPlan> planFor(const std::vector<ElasticPlan> &plans, int64_t devices) {
   auto found =
       std::ranges::find_if(plans, [&](const ElasticPlan &plan) { return plan.devices <= devices; });

@@ -27,6 +27,9 @@ struct ElasticPlan {
 Expected<std::vector<ElasticPlan>> findElasticPlans(const std::string &folder,
                                                     const std::string &planPath);
 
+/// "6, 4": the numbers of devices that there are plans for.
+std::string listDevices(const std::vector<ElasticPlan> &plans);
+
 /// The first one that has at most so many devices.
 std::optional<ElasticPlan> planFor(const std::vector<ElasticPlan> &plans, int64_t devices);
 

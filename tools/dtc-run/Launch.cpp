@@ -36,10 +36,19 @@ namespace {
 
 int statusOf(const RunEnd &end) { return end.hasLostProcess ? kLostStatus : 1; }
 
+/// Ends this process, and the others theirs, because some have not come. The first one speaks.
+[[noreturn]] void endUnmet(const std::string &why) {
+  if (launchedRank() == 0)
+    dtc::fail(why);
+  else
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  _exit(kLostStatus);
+}
+
 #ifdef DTC_HAS_MPI
 /// Ends the process after a time, unless it is destroyed before: MPI waits for ever for a process
-/// that does not come. The first process speaks; each that follows waits a second longer, and is
-/// ended by the launcher before, unless the first does not come itself.
+/// that does not come. The first process speaks; each that follows waits three seconds longer, and
+/// is ended by the launcher before, unless the first does not come itself.
 class StartDeadline {
 public:
   explicit StartDeadline(std::chrono::milliseconds timeout)
@@ -56,7 +65,7 @@ public:
 private:
   void watch(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex);
-    if (changed.wait_for(lock, timeout + std::chrono::seconds(launchedRank()),
+    if (changed.wait_for(lock, timeout + std::chrono::seconds(3 * launchedRank()),
                          [&] { return haveMet; }))
       return;
     dtc::fail(fmt::format("the {} processes have not met within {} s: one has not started, or it "
@@ -192,13 +201,20 @@ Expected<Opened> openSockets(std::chrono::milliseconds startTimeout) {
   if (!options)
     return options.error();
   options->timeout = startTimeout;
-  Expected<std::shared_ptr<Messages>> messages = openSocketMessages(*options);
-  if (messages)
-    return Opened{nullptr, std::move(*messages)};
-  // The first one speaks. A launcher ends the others then; where it does not come, they do.
-  std::this_thread::sleep_for(std::min<std::chrono::seconds>(
-      std::chrono::seconds(15), options->process * std::chrono::seconds(3)));
-  return messages.error();
+  Expected<Rendezvous> met = meet(*options);
+  if (!met) {
+    // The first one speaks. A launcher ends the others then; where it does not come, they do.
+    std::this_thread::sleep_for(std::min<std::chrono::seconds>(
+        std::chrono::seconds(15), options->process * std::chrono::seconds(3)));
+    return met.error();
+  }
+  if (!met->givenUp.empty())
+    endUnmet(met->givenUp);
+  Expected<std::shared_ptr<Messages>> messages =
+      openSocketMessages(options->process, std::move(*met));
+  if (!messages)
+    return messages.error();
+  return Opened{nullptr, std::move(*messages)};
 }
 
 } // namespace

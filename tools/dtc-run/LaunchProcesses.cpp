@@ -11,6 +11,7 @@
 #include "tools/dtc-run/ErrorRelay.h"
 #include "tools/dtc-run/Launchers.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -19,6 +20,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <spawn.h>
@@ -35,12 +37,27 @@ using namespace dtc::runtime;
 /// theirs goes, is a terminal.
 static constexpr const char *kTerminalVariable = "DTC_OUTPUT_IS_TERMINAL";
 
+/// When a process was lost that these were started for: nanoseconds of the steady clock, which all
+/// processes of a machine have in common.
+static constexpr const char *kLostVariable = "DTC_RUN_LOST_AT";
+
 /// How long the others have to end once one has failed: they notice it, and end by themselves.
 static constexpr std::chrono::seconds kEndTime(6);
 
 bool outputIsTerminal() {
   const char *value = std::getenv(kTerminalVariable);
   return value && std::string(value) == "1";
+}
+
+bool startedByLaunch() { return std::getenv(kTerminalVariable) != nullptr; }
+
+std::optional<double> secondsSinceLoss() {
+  const char *value = std::getenv(kLostVariable);
+  if (!value)
+    return std::nullopt;
+  std::chrono::nanoseconds then(std::strtoll(value, nullptr, 10));
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch() - then)
+      .count();
 }
 
 /// The command that starts all of them.
@@ -108,9 +125,12 @@ namespace {
 
 /// The processes, or the launcher that has them.
 class Children {
+  using Clock = std::chrono::steady_clock;
+
 public:
-  Children(int64_t processes, bool byMpirun, const std::vector<std::string> &arguments)
-      : processes(processes), byMpirun(byMpirun), arguments(arguments) {
+  Children(int64_t processes, bool byMpirun, const std::vector<std::string> &arguments,
+           const std::optional<LaunchedRun> &before)
+      : processes(processes), byMpirun(byMpirun), arguments(arguments), before(before) {
     sigemptyset(&signals);
     for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD})
       sigaddset(&signals, signal);
@@ -125,6 +145,9 @@ public:
           fmt::format("--processes: this program cannot be found: {}", std::strerror(errno))};
     std::map<std::string, std::string> variables = {
         {kTerminalVariable, isatty(STDOUT_FILENO) ? "1" : "0"}};
+    if (before)
+      variables[kLostVariable] =
+          std::to_string(std::chrono::nanoseconds(before->failedAt.time_since_epoch()).count());
     if (byMpirun) {
       Expected<pid_t> child = spawn(mpirunCommand(program, processes, arguments),
                                     environmentWith(variables), errors, oldMask);
@@ -140,8 +163,6 @@ public:
 
   /// Waits for all; the status of the first one that has failed.
   LaunchedRun wait() {
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point failedAt;
     while (!running.empty()) {
       timespec pause = {0, 200'000'000};
       int signal = sigtimedwait(&signals, nullptr, &pause);
@@ -151,15 +172,16 @@ public:
         sendAll(stopSignal == 0 ? SIGUSR1 : SIGTERM);
         stopSignal = stopSignal == 0 ? signal : stopSignal;
       }
-      bool hadFailed = status != 0;
       reap();
-      if (status != 0 && !hadFailed)
-        failedAt = Clock::now();
       // One that is stopped, or that waits for others at its start, does not notice.
-      if (!byMpirun && status != 0 && Clock::now() - failedAt > kEndTime)
+      if (!byMpirun && status != 0 && !isKilling && Clock::now() - failedAt > kEndTime) {
+        isKilling = true;
+        lost += std::ssize(running);
         sendAll(SIGKILL);
+      }
     }
-    return {stopSignal != 0 && status != 0 ? 128 + stopSignal : status, stopSignal != 0};
+    return {stopSignal != 0 && status != 0 ? 128 + stopSignal : status, stopSignal != 0,
+            std::max<int64_t>(lost, 1), failedAt};
   }
 
   /// What has ended without a word.
@@ -219,9 +241,12 @@ private:
         continue;
       }
       int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-      if (status == 0 && code != 0)
+      if (status == 0 && code != 0) {
         failed = each->second;
+        failedAt = Clock::now();
+      }
       status = status == 0 ? code : status;
+      lost += WIFSIGNALED(ended) && !isKilling;
       each = running.erase(each);
     }
   }
@@ -229,17 +254,21 @@ private:
   const int64_t processes;
   const bool byMpirun;
   const std::vector<std::string> &arguments;
+  const std::optional<LaunchedRun> &before;
   sigset_t signals, oldMask;
   std::map<pid_t, int64_t> running; // their numbers in the run
   int status = 0, stopSignal = 0;
-  int64_t failed = 0;
+  int64_t failed = 0, lost = 0;
+  Clock::time_point failedAt;
+  bool isKilling = false;
 };
 
 } // namespace
 
 Expected<LaunchedRun> launchProcesses(int64_t processes, bool byMpirun,
-                                      const std::vector<std::string> &arguments) {
-  Children children(processes, byMpirun, arguments);
+                                      const std::vector<std::string> &arguments,
+                                      const std::optional<LaunchedRun> &before) {
+  Children children(processes, byMpirun, arguments, before);
   Expected<std::unique_ptr<ErrorRelay>> relay = ErrorRelay::open();
   if (!relay)
     return relay.error();

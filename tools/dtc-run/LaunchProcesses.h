@@ -9,7 +9,9 @@
 
 #include "support/Error.h"
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,11 @@ struct LaunchedRun {
   int status = 0;
   /// Whether a signal asked it to stop.
   bool stopped = false;
+  /// Processes that were ended by a signal that nobody here has sent, or had to be killed because
+  /// they hung; at least 1 where one was lost.
+  int64_t lost = 1;
+  /// When the first one that has failed was seen to have ended.
+  std::chrono::steady_clock::time_point failedAt = {};
 
   /// Whether a process was lost: it was ended by a signal that nobody here has sent, or the others
   /// have missed it.
@@ -37,8 +44,16 @@ struct LaunchedRun {
 /// them: as its own children, which find each other by RANK, WORLD_SIZE, MASTER_ADDR and
 /// MASTER_PORT, or by mpirun. A signal that asks this one to stop asks all of them. The status is
 /// that of the first one that fails; those that do not end after it are killed.
+/// `before`: the run that these processes go on with, which had lost a process.
 Expected<LaunchedRun> launchProcesses(int64_t processes, bool byMpirun,
-                                      const std::vector<std::string> &arguments);
+                                      const std::vector<std::string> &arguments,
+                                      const std::optional<LaunchedRun> &before = {});
+
+/// Whether launchProcesses() has started this process, which may be the only one that is left.
+bool startedByLaunch();
+
+/// In a process that was started because another one was lost: the seconds since then.
+std::optional<double> secondsSinceLoss();
 
 /// Whether the output of a process that a launcher has started comes to a terminal, as far as is
 /// known: launchers give their processes terminals of their own.

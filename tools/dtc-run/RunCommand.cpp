@@ -12,8 +12,10 @@
 #include "runtime/fabrics/local/LocalFabric.h"
 #include "runtime/train/TrainLoop.h"
 #include "support/CommandFiles.h"
+#include "support/Print.h"
 #include "support/StartThread.h"
 #include "tools/dtc-run/Devices.h"
+#include "tools/dtc-run/LaunchProcesses.h"
 #include "tools/dtc-run/Launchers.h"
 #include "tools/dtc-run/RunFlags.h"
 #include "tools/dtc-run/StopSignals.h"
@@ -149,6 +151,10 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
   if (!network)
     return network.error();
   train.openFabric = std::move(*network);
+  train.onFirstStep = [notes](int64_t step) {
+    if (std::optional<double> seconds = secondsSinceLoss())
+      printTo(notes, "note: step {} was done {:.1f} s after a process was lost\n", step, *seconds);
+  };
   stopOnSignals();
   if (!generate.promptPaths.empty()) {
     generate.generator.sampler.seed = train.seed;
@@ -194,7 +200,7 @@ int RunCommand::run() {
     return launchedProcesses() > 1 ? failTogether(error->message) : fail(error->message);
   if (showsPlacement)
     return printPlacement();
-  if (numProcesses > 1 && launchedProcesses() == 1)
+  if (numProcesses > 1 && launchedProcesses() == 1 && !startedByLaunch())
     return launch();
   return runPlan();
 }

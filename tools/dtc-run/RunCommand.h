@@ -40,12 +40,13 @@ public:
 private:
   void addProcessFlags();
   int calibrate();
+  MaybeError chooseElasticPlan();
   MaybeError findProcesses();
   int printPlacement();
   int checkFabric();
   /// Starts the processes, and starts them again where one was lost.
   int launch();
-  MaybeError shrink(const std::vector<ElasticPlan> &plans, int64_t devices);
+  MaybeError shrink(const std::vector<ElasticPlan> &plans, int64_t devices, int64_t lost);
   /// Alone, or as one of several processes.
   int runPlan();
   int runTogether();

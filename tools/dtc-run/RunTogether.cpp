@@ -78,12 +78,11 @@ void RunCommand::addProcessFlags() {
       ->capture_default_str();
   app.add_option(
          "--elastic", elasticFolder,
-         "With --max-restarts: a folder of plans for fewer devices, of the same batch; after "
-         "a process was lost, the run goes on with the largest that the devices of the "
-         "others can have")
+         "A folder of plans for fewer devices, of the same batch. With --max-restarts: after "
+         "processes were lost, the run goes on with the largest that the devices of the others "
+         "can have. With --devices-per-process: the run has the plan for as many devices as the "
+         "processes have that a launcher has started")
       ->type_name("FOLDER")
-      ->needs(app.get_option("--max-restarts"))
-      ->excludes(app.get_option("--devices-per-process"))
       ->excludes(app.get_option("--cluster"));
   app.add_option("--heartbeat-timeout", heartbeatTimeout,
                  "Of several processes: end all when nothing has been heard of one of them for so "
@@ -141,9 +140,42 @@ MaybeError RunCommand::checkCluster() {
   return hosts ? checkNodes(clusterPath, mesh, *hosts) : hosts.error();
 }
 
+/// With --elastic, where a launcher has started the processes: the plan for their devices.
+MaybeError RunCommand::chooseElasticPlan() {
+  if (elasticFolder.empty() || maxRestarts > 0) {
+    if (!elasticFolder.empty() && devicesPerProcess > 0)
+      return Error{"--elastic: with --max-restarts the processes go on with as many devices as "
+                   "each has had; leave --devices-per-process out"};
+    return std::nullopt;
+  }
+  if (numProcesses > 0 || devicesPerProcess == 0)
+    return Error{"--elastic is for --processes with --max-restarts, or for processes that a "
+                 "launcher has started, with --devices-per-process"};
+  Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
+  if (!plan)
+    return plan.error();
+  int64_t devices = launchedProcesses() * devicesPerProcess;
+  if (meshOf(**plan).numDevices() <= devices)
+    return std::nullopt;
+  Expected<std::vector<ElasticPlan>> plans = findElasticPlans(elasticFolder, train.planPath);
+  if (!plans)
+    return plans.error();
+  std::optional<ElasticPlan> fewer = planFor(*plans, devices);
+  if (!fewer || fewer->devices != devices)
+    return Error{fmt::format("--elastic: {} has no plan for the {} devices of {} processes; those "
+                             "that it has are for {}",
+                             elasticFolder, devices, launchedProcesses(), listDevices(*plans))};
+  if (launchedRank() == 0)
+    printTo(stderr, "note: goes on with {} for {} devices\n", printable(fewer->path), devices);
+  train.planPath = fewer->path;
+  return std::nullopt;
+}
+
 /// With --devices-per-process: how many processes there are, or whether the launcher has started so
 /// many.
 MaybeError RunCommand::findProcesses() {
+  if (MaybeError error = chooseElasticPlan())
+    return error;
   if (devicesPerProcess == 0) {
     if (maxRestarts > 0 && numProcesses == 0)
       return Error{"--max-restarts starts the processes of --processes again; give that too"};
@@ -230,21 +262,24 @@ int RunCommand::printPlacement() {
   return 0;
 }
 
-/// Goes on with the devices of all processes but the one that was lost.
-MaybeError RunCommand::shrink(const std::vector<ElasticPlan> &plans, int64_t devices) {
+/// Goes on with the devices of all processes but those that were lost.
+MaybeError RunCommand::shrink(const std::vector<ElasticPlan> &plans, int64_t devices,
+                              int64_t lost) {
   // As many devices as a process has had.
-  int64_t each = (devices + numProcesses - 1) / numProcesses, left = devices - each;
+  int64_t each = (devices + numProcesses - 1) / numProcesses, left = devices - lost * each;
   std::optional<ElasticPlan> next = planFor(plans, left);
   if (!next)
     return Error{
-        fmt::format("a process with {} devices was lost, and --elastic has no plan for the "
+        fmt::format("{} process{} with {} device{} {} lost, and --elastic has no plan for the "
                     "{} that are left; its smallest is for {}",
-                    each, left, plans.back().devices)};
+                    lost, lost == 1 ? "" : "es", each, each == 1 ? "" : "s",
+                    lost == 1 ? "was" : "were", std::max<int64_t>(left, 0), plans.back().devices)};
   std::ranges::replace(arguments, train.planPath, next->path);
   train.planPath = next->path;
   int64_t before = std::exchange(numProcesses, (next->devices + each - 1) / each);
-  printTo(stderr, "note: goes on with {} for {} devices, in {} processes instead of {}\n",
-          printable(next->path), next->devices, numProcesses, before);
+  printTo(stderr, "note: goes on with {} for {} device{}, in {} process{} instead of {}\n",
+          printable(next->path), next->devices, next->devices == 1 ? "" : "s", numProcesses,
+          numProcesses == 1 ? "" : "es", before);
   return std::nullopt;
 }
 
@@ -256,12 +291,14 @@ int RunCommand::launch() {
       return fail(found.error().message);
     plans = std::move(*found);
   }
+  std::optional<LaunchedRun> before;
   for (int64_t restarts = 0;; ++restarts) {
-    Expected<LaunchedRun> run = launchProcesses(numProcesses, network == "mpi", arguments);
+    Expected<LaunchedRun> run = launchProcesses(numProcesses, network == "mpi", arguments, before);
     if (!run)
       return fail(run.error().message);
     if (!run->hasLostProcess() || restarts == maxRestarts)
       return run->status;
+    before = *run;
     printTo(stderr, "note: a process was lost; restart {} of {}, from the newest checkpoint\n",
             restarts + 1, maxRestarts);
     if (!isGiven("--resume") && restarts == 0)
@@ -269,7 +306,7 @@ int RunCommand::launch() {
     if (plans.empty())
       continue;
     Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
-    MaybeError error = plan ? shrink(plans, meshOf(**plan).numDevices()) : plan.error();
+    MaybeError error = plan ? shrink(plans, meshOf(**plan).numDevices(), run->lost) : plan.error();
     if (error)
       return fail(error->message);
   }

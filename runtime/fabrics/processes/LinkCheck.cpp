@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <numeric>
+#include <thread>
 
 namespace dtc::runtime {
 
@@ -27,70 +28,141 @@ static constexpr double kSlow = 2;
 static constexpr size_t kSmallBytes = 8;
 static constexpr size_t kMostSlow = 32; // that are listed
 
+/// Of an even number the one before the middle of those that are sorted.
 static double medianOf(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
+/// As many rounds as wanted, or fewer that take about a second.
+static int roundsInTime(int wanted, double seconds) {
+  return std::clamp(static_cast<int>(1 / std::max(seconds, 1e-9)), 1, wanted);
+}
+
 namespace {
 
-/// Messages that go from one process to another and back.
-class PingPong {
+/// What two processes send each other to measure the link between them.
+class LinkGame {
 public:
-  PingPong(Messages &messages, int64_t first, int64_t second)
+  LinkGame(Messages &messages, int64_t first, int64_t second)
       : batch(messages.openBatch()), isFirst(messages.process() == first),
         other(isFirst ? second : first) {}
 
-  /// The median seconds of one way.
-  Expected<double> measure(size_t bytes, int rounds) {
-    std::vector<std::byte> memory(bytes);
-    MessagePart part{memory.data(), bytes};
+  /// The median seconds of one way: a message goes to the other and back.
+  Expected<double> latency(int rounds) {
     std::vector<double> seconds;
-    // The first round is not counted: buffers grow, and memory is touched for the first time.
+    // The first round is not counted: connections and buffers may be made in it.
     for (int round = 0; round <= rounds; ++round) {
       Clock::time_point begin = Clock::now();
-      for (bool sends : {isFirst, !isFirst})
-        if (MaybeError error = go(sends, part))
-          return *error;
+      if (MaybeError error = pass(isFirst, small, 1))
+        return *error;
+      if (MaybeError error = pass(!isFirst, small, 1))
+        return *error;
       if (round > 0)
-        seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / 2);
+        seconds.push_back(secondsSince(begin) / 2);
     }
     return medianOf(std::move(seconds));
   }
 
-private:
-  MaybeError go(bool sends, const MessagePart &part) {
-    MaybeError error = sends ? batch->send(other, kPingTag, {&part, 1})
-                             : batch->receive(other, kPingTag, {&part, 1});
-    return error ? error : batch->wait();
+  /// Bytes a second in the slower one of both directions. `latency` is that of the first process.
+  Expected<double> bandwidth(size_t bytes, int rounds, double latency) {
+    large.resize(bytes);
+    double slower = 0; // seconds of a byte
+    for (bool sends : {isFirst, !isFirst}) {
+      // Buffers grow, and memory is touched for the first time.
+      Expected<double> first = burst(sends);
+      if (!first)
+        return first;
+      Expected<int> agreed = tell(roundsInTime(rounds, *first));
+      if (!agreed)
+        return agreed.error();
+      std::vector<double> seconds;
+      for (int round = 0; round < *agreed; ++round) {
+        Expected<double> taken = burst(sends);
+        if (!taken)
+          return taken;
+        seconds.push_back(*taken);
+      }
+      // The first byte and the answer are on their way meanwhile.
+      double median = medianOf(std::move(seconds));
+      double moving = std::max(median - 2 * latency, median / 2);
+      slower = std::max(slower, moving / static_cast<double>(kBurst * bytes));
+    }
+    return 1 / slower;
   }
+
+private:
+  static double secondsSince(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  /// Messages one after the other, all of which are under way, to one of both.
+  MaybeError pass(bool sends, std::vector<std::byte> &memory, int count) {
+    MessagePart part{memory.data(), memory.size()};
+    for (int message = 0; message < count; ++message)
+      if (MaybeError error = sends ? batch->send(other, kPingTag, {&part, 1})
+                                   : batch->receive(other, kPingTag, {&part, 1}))
+        return error;
+    // Not MessageBatch::wait(), whose sleep would be part of the latency.
+    while (true) {
+      Expected<bool> done = batch->isDone();
+      if (!done)
+        return done.error();
+      if (*done)
+        return std::nullopt;
+      std::this_thread::sleep_for(std::chrono::microseconds(10));
+    }
+  }
+
+  /// The seconds until large messages have been answered.
+  Expected<double> burst(bool sends) {
+    Clock::time_point begin = Clock::now();
+    if (MaybeError error = pass(sends, large, kBurst))
+      return *error;
+    if (MaybeError error = pass(!sends, small, 1))
+      return *error;
+    return secondsSince(begin);
+  }
+
+  /// The number that the first process has.
+  Expected<int> tell(int number) {
+    std::memcpy(small.data(), &number, sizeof(number));
+    if (MaybeError error = pass(isFirst, small, 1))
+      return *error;
+    std::memcpy(&number, small.data(), sizeof(number));
+    return number;
+  }
+
+  static constexpr int kBurst = 2;
 
   std::unique_ptr<MessageBatch> batch;
   bool isFirst;
   int64_t other;
+  std::vector<std::byte> small = std::vector<std::byte>(kSmallBytes), large;
 };
 
 Expected<LinkTime> measureLink(Messages &messages, LinkTime link, const LinkCheckOptions &options) {
-  std::array<double, 2> seconds = {};
+  std::array<double, 2> found = {};
   if (messages.process() == link.first || messages.process() == link.second) {
-    PingPong game(messages, link.first, link.second);
-    Expected<double> small = game.measure(kSmallBytes, options.latencyRounds);
-    Expected<double> large =
-        small ? game.measure(options.bytes, options.bandwidthRounds) : small.error();
-    if (!large)
-      return large.error();
-    seconds = {*small, *large};
+    LinkGame game(messages, link.first, link.second);
+    Expected<double> latency = game.latency(options.latencyRounds);
+    Expected<double> bandwidth =
+        latency ? game.bandwidth(options.bytes, options.bandwidthRounds, *latency)
+                : latency.error();
+    if (!bandwidth)
+      return bandwidth.error();
+    found = {*latency, *bandwidth};
   }
   // The others wait meanwhile, and hear of it.
-  std::string bytes(sizeof(seconds), '\0');
-  std::memcpy(bytes.data(), seconds.data(), bytes.size());
+  std::string bytes(sizeof(found), '\0');
+  std::memcpy(bytes.data(), found.data(), bytes.size());
   Expected<std::string> told = broadcast(messages, link.first, std::move(bytes));
   if (!told)
     return told.error();
-  std::memcpy(seconds.data(), told->data(), sizeof(seconds));
-  link.latency = seconds[0];
-  link.bandwidth = static_cast<double>(options.bytes) / seconds[1];
+  std::memcpy(found.data(), told->data(), sizeof(found));
+  link.latency = found[0];
+  link.bandwidth = found[1];
   return link;
 }
 
@@ -111,14 +183,23 @@ Expected<double> measureAllReduce(Messages &messages, const LinkCheckOptions &op
   CollectiveOperands operands{input.data(), output.data()};
   std::span<const CollectiveOperands> own(&operands, 1);
   std::vector<double> seconds;
-  for (int round = 0; round <= options.bandwidthRounds; ++round) {
+  int rounds = options.bandwidthRounds;
+  // The first round is not counted.
+  for (int round = 0; round <= rounds; ++round) {
     if (Expected<int64_t> met = agree(messages, Reduction::Max, 0); !met)
       return met.error();
     Clock::time_point begin = Clock::now();
     if (MaybeError error = collective.run({&spec, 1}, {&own, 1}))
       return *error;
-    if (round > 0)
-      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (round > 0) {
+      seconds.push_back(taken);
+      continue;
+    }
+    Expected<int64_t> fewest = agree(messages, Reduction::Min, roundsInTime(rounds, taken));
+    if (!fewest)
+      return fewest.error();
+    rounds = static_cast<int>(*fewest);
   }
   if (output.back() != static_cast<float>(messages.numProcesses()))
     return Error{fmt::format("an all-reduce of {} ones has given {}", messages.numProcesses(),
@@ -155,19 +236,23 @@ static std::string formatLink(const LinkTime &link, const std::vector<std::strin
                      formatBytes(static_cast<uint64_t>(link.bandwidth)));
 }
 
-std::string formatLinks(const LinkTimes &times, const std::vector<std::string> &hosts) {
-  std::vector<double> latencies, bandwidths;
-  for (const LinkTime &link : times.links) {
+/// Links that should be alike: how fast they are, and those that are slow.
+static std::string formatAlike(const std::vector<LinkTime> &links, const std::string &what,
+                               const std::vector<std::string> &hosts) {
+  if (links.empty())
+    return "";
+  // Where half of the links are slow, as of one of four hosts, the other half is the measure.
+  std::vector<double> latencies, periods;
+  for (const LinkTime &link : links) {
     latencies.push_back(link.latency);
-    bandwidths.push_back(link.bandwidth);
+    periods.push_back(1 / link.bandwidth);
   }
-  double latency = medianOf(latencies), bandwidth = medianOf(bandwidths);
-  std::string text =
-      fmt::format("{} link{} between {} processes, median: {:.1f} us, {}/s\n", times.links.size(),
-                  times.links.size() == 1 ? "" : "s", hosts.size(), latency * 1e6,
-                  formatBytes(static_cast<uint64_t>(bandwidth)));
+  double latency = medianOf(latencies), bandwidth = 1 / medianOf(periods);
+  std::string text = fmt::format("{} link{} {}, median: {:.1f} us, {}/s\n", links.size(),
+                                 links.size() == 1 ? "" : "s", what, latency * 1e6,
+                                 formatBytes(static_cast<uint64_t>(bandwidth)));
   size_t slow = 0;
-  for (const LinkTime &link : times.links) {
+  for (const LinkTime &link : links) {
     bool isSlow = link.latency > kSlow * latency || link.bandwidth * kSlow < bandwidth;
     if (isSlow && ++slow <= kMostSlow)
       text += fmt::format("slow: {}\n", formatLink(link, hosts));
@@ -176,6 +261,21 @@ std::string formatLinks(const LinkTimes &times, const std::vector<std::string> &
     text += fmt::format("slow: and {} more\n", slow - kMostSlow);
   if (slow == 0)
     text += fmt::format("no link is more than {:g} times slower than the median\n", kSlow);
+  return text;
+}
+
+std::string formatLinks(const LinkTimes &times, const std::vector<std::string> &hosts) {
+  std::vector<LinkTime> inHosts, between;
+  for (const LinkTime &link : times.links) {
+    bool isInHost =
+        hosts[static_cast<size_t>(link.first)] == hosts[static_cast<size_t>(link.second)];
+    (isInHost ? inHosts : between).push_back(link);
+  }
+  bool areAlike = inHosts.empty() || between.empty();
+  std::string text =
+      areAlike
+          ? formatAlike(times.links, fmt::format("between {} processes", hosts.size()), hosts)
+          : formatAlike(inHosts, "in hosts", hosts) + formatAlike(between, "between hosts", hosts);
   return text +
          fmt::format("all-reduce of {}: {:.1f} ms, {}/s\n", formatBytes(times.allReduceBytes),
                      times.allReduceSeconds * 1e3,

@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What is measured: medians of so many rounds.
+/// What is measured: medians of so many rounds, or of fewer where these take long.
 struct LinkCheckOptions {
   size_t bytes = 4 << 20;           ///< of the messages whose bandwidth is measured
   size_t allReduceBytes = 32 << 20; ///< of each process
@@ -30,7 +30,7 @@ struct LinkCheckOptions {
 struct LinkTime {
   int64_t first = 0, second = 0;
   double latency = 0;   // seconds for a small message, one way
-  double bandwidth = 0; // bytes per second, one way
+  double bandwidth = 0; // bytes per second, one way, in the slower direction
 };
 
 struct LinkTimes {
@@ -45,7 +45,8 @@ Expected<LinkTimes> measureLinks(const std::shared_ptr<Messages> &messages,
                                  const LinkCheckOptions &options);
 
 /// Lines about them. A link with more than twice the latency of the median, or less than half of
-/// its bandwidth, is called slow; `hosts` are those of the processes.
+/// its bandwidth, is called slow; `hosts` are those of the processes. Links in hosts and links
+/// between hosts have medians of their own.
 std::string formatLinks(const LinkTimes &times, const std::vector<std::string> &hosts);
 
 } // namespace dtc::runtime

@@ -6,6 +6,7 @@
 
 #include "runtime/fabrics/sockets/Rendezvous.h"
 
+#include "runtime/control/ControlAddress.h"
 #include "runtime/fabrics/processes/Processes.h"
 #include "runtime/fabrics/sockets/SocketAddress.h"
 
@@ -30,6 +31,8 @@ static constexpr const char *kGreeting = "dtc-run 1";
 /// Most bytes of what a process says, and of the list of all.
 static constexpr size_t kMostHello = 4096, kMostList = 64 << 20;
 static constexpr size_t kMostStrangers = 1024;
+/// How much longer than it waits for others a process waits for what process 0 says of them.
+static constexpr auto kPatience = 5s;
 
 namespace {
 
@@ -159,6 +162,16 @@ size_t countMissing(const Rendezvous &met) {
          1;
 }
 
+/// Tells those that have come.
+Rendezvous giveUp(const Rendezvous &met, const std::string &why) {
+  for (const OwnedFile &file : met.connections)
+    if (file)
+      (void)sendAll(file.get(), framed("end\n" + why), Clock::now() + 1s);
+  Rendezvous none;
+  none.givenUp = why;
+  return none;
+}
+
 Expected<Rendezvous> gather(const RendezvousOptions &options, Clock::time_point deadline) {
   auto at = [&](const std::string &why) {
     return Error{
@@ -179,12 +192,12 @@ Expected<Rendezvous> gather(const RendezvousOptions &options, Clock::time_point 
   while (countMissing(met) > 0) {
     auto next = strangers.next(deadline);
     if (!next)
-      return Error{
-          fmt::format("{} of {} processes have not come to {} port {} within {} s, among them {}: "
-                      "they have not "
-                      "started, or do not reach this host; give them more time (--start-timeout)",
-                      countMissing(met), options.numProcesses, options.address, options.port,
-                      options.timeout.count() / 1000, missing(met, 0))};
+      return giveUp(
+          met, fmt::format("{} of {} processes have not come to {} port {} within {} s, among them "
+                           "{}: they have not started, or do not reach this host; give them more "
+                           "time (--start-timeout)",
+                           countMissing(met), options.numProcesses, options.address, options.port,
+                           options.timeout.count() / 1000, missing(met, 0)));
     auto &[hello, file] = *next;
     if (std::string why = refusal(hello, options, met.connections); !why.empty()) {
       // Whoever does not know the key hears it too, but nothing of the run.
@@ -218,23 +231,34 @@ Expected<Rendezvous> join(const RendezvousOptions &options, OwnedFile file,
     return Error{fmt::format("process {}: process 0 at {} port {}: {}", options.process,
                              options.address, options.port, why)};
   };
-  // By the network over which it reaches the first one, the others reach it.
-  Expected<SocketListener> listener = listenAt(ownEnd(file.get()).address, 0);
+  // By the network over which it reaches the first one, the others reach it, unless that is within
+  // this host alone.
+  std::string address = ownEnd(file.get()).address;
+  if (isLoopback(address) && !isLoopback(options.address))
+    if (Expected<std::string> ofHost = addressOfHost(""))
+      address = *ofHost;
+  Expected<SocketListener> listener = listenAt(address, 0);
   if (!listener)
     return withFirst("this process cannot listen: " + listener.error().message);
   Hello own{options.process, options.numProcesses,  options.key,
             hostName(),      listener->end.address, listener->end.port};
   if (MaybeError error = sendAll(file.get(), framed(own.encode()), deadline))
     return withFirst(error->message);
-  Expected<std::string> answer = receiveFramed(file.get(), kMostList, deadline);
+  // Process 0 may have begun to wait later, and says why it gives up.
+  Expected<std::string> answer = receiveFramed(file.get(), kMostList, deadline + kPatience);
   if (!answer)
     return withFirst(answer.error().message);
   if (answer->starts_with("no\n"))
     return withFirst(answer->substr(3));
+  if (answer->starts_with("end\n")) {
+    Rendezvous none;
+    none.givenUp = answer->substr(4);
+    return none;
+  }
   if (!answer->starts_with("yes\n"))
     return withFirst("it is no dtc-run of this version");
   std::istringstream lines(*answer);
-  std::string word, secret, host, address, port;
+  std::string word, secret, host, port;
   std::getline(lines, word);
   std::getline(lines, secret);
   Rendezvous met;

@@ -33,11 +33,14 @@ struct RendezvousOptions {
 struct Rendezvous {
   std::vector<OwnedFile> connections;
   std::vector<std::string> hosts; // their names
+  /// Not empty: others have not come, and process 0 has given up; all that have come hear why, and
+  /// there are no connections.
+  std::string givenUp;
 };
 
 /// All processes call it together. Process 0 listens; the others connect to it, and hear from it
 /// where they reach each other. A connection that does not say what it has to is closed, and others
-/// go on. The error names the processes that have not come.
+/// go on.
 Expected<Rendezvous> meet(const RendezvousOptions &options);
 
 } // namespace dtc::runtime

@@ -37,10 +37,10 @@ static Expected<AddressList> lookUp(const std::string &address, int port, int fl
   return AddressList(list, freeaddrinfo);
 }
 
-static SocketEndpoint endpointOf(const sockaddr_storage &where, socklen_t size) {
+static SocketEndpoint endpointOf(const sockaddr &where, socklen_t size) {
   char text[NI_MAXHOST] = {}, port[NI_MAXSERV] = {};
-  if (getnameinfo(reinterpret_cast<const sockaddr *>(&where), size, text, sizeof(text), port,
-                  sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+  if (getnameinfo(&where, size, text, sizeof(text), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
   return {text, std::atoi(port)};
 }
@@ -50,7 +50,7 @@ SocketEndpoint ownEnd(int file) {
   socklen_t size = sizeof(bound);
   if (getsockname(file, reinterpret_cast<sockaddr *>(&bound), &size) != 0)
     return {};
-  return endpointOf(bound, size);
+  return endpointOf(reinterpret_cast<const sockaddr &>(bound), size);
 }
 
 static bool awaitFile(int file, short what, SocketTime deadline) {
@@ -131,14 +131,27 @@ static Expected<SocketListener> listenAt(const addrinfo &where) {
   return SocketListener{std::move(file), end};
 }
 
+bool isLoopback(const std::string &address) {
+  return address.starts_with("127.") || address == "::1" || address == "localhost";
+}
+
 Expected<SocketListener> listenAt(const std::string &address, int port) {
   Expected<AddressList> named = lookUp(address, port, 0);
   if (!named)
     return named.error();
   Expected<SocketListener> listener = Error{"it has no address"};
-  for (const addrinfo *each = named->get(); each && !listener; each = each->ai_next)
+  int code = 0;
+  for (const addrinfo *each = named->get(); each && !listener; each = each->ai_next) {
+    // Debian's /etc/hosts has the loopback address for the name of the host, by which others mean
+    // another one.
+    if (!isLoopback(address) && isLoopback(endpointOf(*each->ai_addr, each->ai_addrlen).address)) {
+      code = EADDRNOTAVAIL;
+      continue;
+    }
     listener = listenAt(*each);
-  if (!listener && errno == EADDRNOTAVAIL)
+    code = listener ? 0 : errno;
+  }
+  if (!listener && code == EADDRNOTAVAIL)
     if (Expected<AddressList> any = lookUp("", port, AI_PASSIVE))
       for (const addrinfo *each = any->get(); each && !listener; each = each->ai_next)
         listener = listenAt(*each);
@@ -153,7 +166,7 @@ static bool isToItself(int file) {
   SocketEndpoint own = ownEnd(file);
   if (getpeername(file, reinterpret_cast<sockaddr *>(&peer), &size) != 0)
     return false;
-  SocketEndpoint other = endpointOf(peer, size);
+  SocketEndpoint other = endpointOf(reinterpret_cast<const sockaddr &>(peer), size);
   return own.port == other.port && own.address == other.address;
 }
 

@@ -25,12 +25,16 @@ struct SocketEndpoint {
 };
 SocketEndpoint ownEnd(int file);
 
+/// Whether it stands for this host on every host.
+bool isLoopback(const std::string &address);
+
 /// A socket that listens, without blocking, and where.
 struct SocketListener {
   OwnedFile file;
   SocketEndpoint end;
 };
-/// At the address itself, a name or a number, if it is one of this host, else at all of them.
+/// At the address itself, a name or a number, if it is one of this host by which others may reach
+/// it, else at all of them.
 Expected<SocketListener> listenAt(const std::string &address, int port);
 
 /// Tries again until somebody listens there, or until the deadline: processes start at different

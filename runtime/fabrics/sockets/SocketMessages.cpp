@@ -232,11 +232,8 @@ private:
 
 } // namespace
 
-Expected<std::shared_ptr<Messages>> openSocketMessages(const RendezvousOptions &options) {
-  Expected<Rendezvous> met = meet(options);
-  if (!met)
-    return met.error();
-  return SocketMessages::open(std::make_shared<Network>(options.process, std::move(*met)));
+Expected<std::shared_ptr<Messages>> openSocketMessages(int64_t process, Rendezvous met) {
+  return SocketMessages::open(std::make_shared<Network>(process, std::move(met)));
 }
 
 } // namespace dtc::runtime

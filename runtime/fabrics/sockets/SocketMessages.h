@@ -14,10 +14,10 @@
 
 namespace dtc::runtime {
 
-/// A network of all processes, which open it together, with a connection between each two of them.
-/// A thread moves messages while nobody waits for them. Its end waits for the other processes,
-/// unless it was aborted.
-Expected<std::shared_ptr<Messages>> openSocketMessages(const RendezvousOptions &options);
+/// A network of all processes, which open it together, of the connections that they have to each
+/// other. A thread moves messages while nobody waits for them. Its end waits for the other
+/// processes, unless it was aborted.
+Expected<std::shared_ptr<Messages>> openSocketMessages(int64_t process, Rendezvous met);
 
 } // namespace dtc::runtime
 

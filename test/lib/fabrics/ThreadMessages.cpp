@@ -268,7 +268,11 @@ std::vector<std::shared_ptr<Messages>> openSocketMessagesHere(int64_t processes)
   RendezvousOptions options{0, processes, "127.0.0.1", freePort(), "a key"};
   std::vector<std::future<Expected<std::shared_ptr<Messages>>>> opened;
   for (; options.process < processes; ++options.process)
-    opened.push_back(std::async(std::launch::async, openSocketMessages, options));
+    opened.push_back(std::async(std::launch::async, [options] {
+      Expected<Rendezvous> met = meet(options);
+      return met ? openSocketMessages(options.process, std::move(*met))
+                 : Expected<std::shared_ptr<Messages>>(met.error());
+    }));
   std::vector<std::shared_ptr<Messages>> ends;
   for (auto &end : opened)
     ends.push_back(*end.get());

@@ -372,6 +372,20 @@ TEST_F(ControlConnectionTest, RandomMessages) {
   expectAlive();
 }
 
+TEST_F(ControlConnectionTest, ListensOnlyWhereAsked) {
+  open(2);
+  for (int64_t process : {0, 1}) {
+    std::string endpoint = member(process).endpoint, port = endpoint.substr(endpoint.find(' ') + 1);
+    EXPECT_EQ(endpoint, "127.0.0.1 " + port);
+    // All of 127.0.0.0/8 is this host.
+    auto socket = ControlSocket::connect("127.0.0.2 " + port);
+    if (socket) {
+      EXPECT_FALSE(hears(*socket)) << "process " << process << " listens at 127.0.0.2 too";
+    }
+  }
+  expectAlive();
+}
+
 TEST_F(ControlConnectionTest, GarbageOfAProcessIsItsLoss) {
   open(3, {2});
   ControlSocket process = hello(2);

@@ -24,6 +24,7 @@ TEST(FlightRecord, WritesWhatThereIs) {
                        "m.mlir:7",   3,     now - 3s, now - 2s};
   FlightOperation begun{"receive", true, {1}, 64, "backward", 0, 0, "", 3, now - 1s, std::nullopt};
   FlightOperation next{"send", false, {1}, 64, "backward", 0, 2, "", 0, std::nullopt, std::nullopt};
+  begun.predictedSeconds = 0.25;
   DeviceFlight device{2, "device 2 waits", {done, begun}, {next}};
   MaybeError error =
       writeFlightRecord(folder, 5, "node7", "process 1 was lost\nwith \xff bytes", {device});
@@ -48,6 +49,8 @@ TEST(FlightRecord, WritesWhatThereIs) {
   EXPECT_EQ(found["last"][1]["state"], "begun");
   EXPECT_EQ(found["last"][1]["wait"], true);
   EXPECT_FALSE(found["last"][1].contains("ended_seconds_ago"));
+  EXPECT_EQ(found["last"][1]["predicted_seconds"], 0.25);
+  EXPECT_FALSE(found["last"][0].contains("predicted_seconds"));
   ASSERT_EQ(found["next"].size(), 1u);
   EXPECT_EQ(found["next"][0]["operation"], "send");
   EXPECT_FALSE(found["next"][0].contains("state"));

@@ -6,7 +6,7 @@ ACTION is one of
   truncate=PATH       makes that file empty
   spoil=PATH          overwrites that file with bytes of 255
   close-output        reads its output no longer
-  signal-rank=KILL,2  sends that signal to the process of that rank
+  signal-rank=KILL,2  sends that signal to the process of that rank; KILL,2,5 to several at once
   hangup              closes the terminal that it was started from
 Prints what the program printed, how it ended, and whether it has left processes.
 """
@@ -51,8 +51,9 @@ def act(process):
         with open(argument, "r+b") as file:
             file.write(b"\xff" * os.path.getsize(argument))
     elif action == "signal-rank":
-        name, rank = argument.split(",")
-        os.kill(processOfRank(rank), getattr(signal, "SIG" + name))
+        name, *ranks = argument.split(",")
+        for process in [processOfRank(rank) for rank in ranks]:
+            os.kill(process, getattr(signal, "SIG" + name))
     elif action == "hangup":
         os.close(terminal)
     elif action == "close-output":

@@ -98,7 +98,9 @@ TEST(LinkCheck, MeasuresEachLinkAndFindsTheSlowOne) {
 TEST(LinkCheck, Format) {
   LinkTimes times{{{0, 1, 1e-5, 1e9}, {0, 2, 1.9e-5, 6e8}, {1, 2, 1e-5, 1e9}}, 0.5, 1 << 20};
   EXPECT_EQ(formatLinks(times, {"a", "a", "b"}),
-            "3 links between 3 processes, median: 10.0 us, 953.7 MiB/s\n"
+            "1 link in hosts, median: 10.0 us, 953.7 MiB/s\n"
+            "no link is more than 2 times slower than the median\n"
+            "2 links between hosts, median: 10.0 us, 953.7 MiB/s\n"
             "no link is more than 2 times slower than the median\n"
             "all-reduce of 1.0 MiB: 500.0 ms, 2.0 MiB/s\n");
   times.links[1].bandwidth = 4e8;

@@ -1,0 +1,281 @@
+"""Faults at random moments: what becomes of a run on several hosts, and of the same run when it is started again."""
+
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from hosts import Hosts, command_here, name
+from runs import STARTS, Run, make_data, make_model, tool
+
+HOSTS = 4
+STEPS = 60
+QUICK, SILENT = 15, 30  # seconds until all processes have gone
+START_TIMEOUT = 5
+MPIRUN_LOST = "ORTE has lost communication with a remote daemon."
+
+
+class Fault:
+    """`during`: something that happens to a run. `expected`: what the message is, of a rank or a host."""
+
+    limit, per_host, messages = QUICK, 1, 1
+
+    def __init__(self, draw):
+        self.host = draw.randrange(HOSTS)
+        self.rank = self.host * self.per_host
+
+    def instead(self):
+        return {}
+
+    def during(self, run):
+        raise NotImplementedError
+
+    def after(self, run):
+        pass
+
+    def lost(self):
+        return rf"error: process {self.rank} on {name(self.host)} was lost: "
+
+
+class KillRank(Fault):
+    """SIGKILL of a process."""
+
+    def during(self, run):
+        os.kill(run.ranks()[self.rank][0], signal.SIGKILL)
+
+    expected = Fault.lost
+
+
+class KillFirst(KillRank):
+    """SIGKILL of the first process."""
+
+    def __init__(self, draw):
+        super().__init__(draw)
+        self.host = self.rank = 0
+
+
+class KillHost(Fault):
+    """SIGKILL of all processes of a host."""
+
+    per_host = 2
+
+    def during(self, run):
+        for process in run.cluster.processes(self.host):
+            os.kill(process, signal.SIGKILL)
+
+    def expected(self):
+        # Either of both may be the first.
+        numbers = f"(?:{self.rank}|{self.rank + 1})"
+        return rf"error: process {numbers} on {name(self.host)} was lost: .*\n  process {numbers} on {name(self.host)} was lost: "
+
+
+class Stop(Fault):
+    """SIGSTOP of a process."""
+
+    limit = SILENT
+
+    def during(self, run):
+        os.kill(run.ranks()[self.rank][0], signal.SIGSTOP)
+
+    expected = Fault.lost
+
+
+class Cut(Fault):
+    """All packets to and from a host are dropped."""
+
+    limit = SILENT
+    messages = 2  # one on each side, of which mpirun shows its own
+
+    def during(self, run):
+        run.cluster.cut(self.host)
+
+    def after(self, run):
+        run.cluster.mend(self.host)
+
+    def expected(self):
+        return rf"{self.lost()}|{MPIRUN_LOST}\s+HNP daemon.*\s+Remote daemon.* on node {name(self.host)}\n"
+
+
+class FullDisk(Fault):
+    """The disk of the checkpoints is full."""
+
+    def during(self, run):
+        with open("disk/filler", "wb") as file:
+            try:
+                while True:
+                    file.write(bytes(1 << 16))
+                    file.flush()
+            except OSError:
+                pass
+
+    def after(self, run):
+        os.unlink("disk/filler")
+
+    def expected(self):
+        return r"error: .*disk/ck\S*: .*No space left on device"
+
+
+class Another(Fault):
+    """A process has another file than the others."""
+
+    def during(self, run):
+        pass
+
+    def instead(self):
+        # Mounts of a command on a host are its own.
+        return {self.rank: ["sh", "-c", f'mount --bind {self.other} {self.file} && exec "$@"', "sh"]}
+
+
+class OtherPlan(Another):
+    """A process has another plan."""
+
+    file, other = "m.plan", "other.plan"
+
+    def __init__(self, draw):
+        super().__init__(draw)
+        self.host = self.rank = draw.randrange(1, HOSTS)
+
+    def expected(self):
+        return rf"error: m.plan: process 0 has another plan than process {self.rank} on {name(self.host)}"
+
+
+class OtherData(OtherPlan):
+    """A process has other data."""
+
+    file, other = "text.txt", "other.txt"
+
+    def expected(self):
+        return rf"error: .*process {self.rank} on {name(self.host)}"
+
+
+class Missing(Fault):
+    """A process never starts."""
+
+    def __init__(self, draw):
+        super().__init__(draw)
+        self.host = self.rank = draw.randrange(1, HOSTS)
+
+    def during(self, run):
+        pass
+
+    def instead(self):
+        return {self.rank: None}
+
+    def expected(self):
+        return (rf"error: (1 of 4 processes have not come to node0 port 29500 within {START_TIMEOUT} s, among them "
+                rf"\[{self.rank}\]|the 4 processes have not met within {START_TIMEOUT} s)")
+
+
+FAULTS = {"kill": KillRank, "kill-first": KillFirst, "kill-host": KillHost, "stop": Stop, "cut": Cut,
+          "full-disk": FullDisk, "other-plan": OtherPlan, "other-data": OtherData, "missing": Missing}
+
+
+def arguments_of(plan, checkpoint):
+    return [plan, "--data", "text.txt", "--steps", STEPS, "--threads", 1, "--log-every", 1000000, "--metrics",
+            "steps.jsonl", "--checkpoint", checkpoint, "--checkpoint-every", 5, "--resume", "--save",
+            "found.safetensors", "--start-timeout", START_TIMEOUT]
+
+
+def happens_before(fault):
+    return isinstance(fault, (Another, Missing))
+
+
+def problems_of(fault, run, seconds, left):
+    text = run.text()
+    errors = re.findall(r"^.*error: .*$", text, re.MULTILINE)
+    found = []
+    if seconds is None:
+        found.append(f"{left} processes were left after {fault.limit} s")
+    if not re.search(fault.expected(), text):
+        found.append(f"no message that matches {fault.expected()}")
+    if not (0 if re.search(MPIRUN_LOST, text) else 1) <= len(errors) <= fault.messages:
+        found.append(f"{len(errors)} messages instead of {fault.messages}")
+    if found:
+        found.append(text)
+    return found
+
+
+def clean():
+    for path in ("disk/ck", "steps.jsonl", "found.safetensors"):
+        shutil.rmtree(path, ignore_errors=True)
+        pathlib.Path(path).unlink(missing_ok=True)
+
+
+def trial(cluster, fault, start, draw, whole):
+    """One fault and the run that goes on. The seconds until all have gone, and what was wrong. `whole`: by processes of a
+    host, the seconds that an undisturbed run takes after its first step, and its weights."""
+    plan = f"{HOSTS * fault.per_host}.plan" if fault.per_host > 1 else "m.plan"
+    seconds_of_run, weights = whole[fault.per_host]
+    clean()
+    run = Run(cluster, start, fault.per_host, arguments_of(plan, "disk/ck"), fault.instead())
+    if not happens_before(fault):
+        if not run.wait_for("steps.jsonl"):
+            run.end()
+            return None, ["it has not begun", run.text()]
+        time.sleep(draw.uniform(0, 0.7 * seconds_of_run))
+        if not run.poll():
+            return None, ["the run was over before", run.text()]
+    begin = time.monotonic()
+    fault.during(run)
+    limit = fault.limit + (START_TIMEOUT if isinstance(fault, Missing) else 0)
+    gone = run.wait(limit)
+    seconds = None if gone is None else time.monotonic() - begin
+    left = run.end()
+    fault.after(run)
+    problems = problems_of(fault, run, seconds, left)
+    again = Run(cluster, start, fault.per_host, arguments_of(plan, "disk/ck"))
+    if again.wait(120) is None or any(again.statuses()):
+        again.end()
+        problems += ["the run that goes on has failed", again.text()]
+    elif pathlib.Path("found.safetensors").read_bytes() != weights:
+        problems.append("the run that goes on has other weights than the undisturbed one")
+    return seconds, problems
+
+
+def undisturbed(cluster, per_host, plan):
+    clean()
+    run = Run(cluster, "mpirun", per_host, arguments_of(plan, "disk/ck"))
+    run.wait_for("steps.jsonl")
+    begin = time.monotonic()
+    run.succeeds()
+    return time.monotonic() - begin, pathlib.Path("found.safetensors").read_bytes()
+
+
+def check_faults(options, folder):
+    """Each fault, so many times at random moments."""
+    make_model("m.mlir")
+    make_data("text.txt", 4000, 64)
+    make_data("other.txt", 4001, 64)
+    tool("dtc-compile", "m.mlir", "--mesh", "dp=2,tp=2", "--zero", "1", "-o", "m.plan")
+    tool("dtc-compile", "m.mlir", "--mesh", "dp=4", "-o", "other.plan")
+    tool("dtc-compile", "m.mlir", "--mesh", "dp=4,tp=2", "--zero", "1", "-o", "8.plan")
+    os.mkdir("disk")
+    command_here("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", "disk")
+    print(f"seed {options.seed}", flush=True)
+    kinds = options.only.split(",") if options.only else list(FAULTS)
+    bad = 0
+    with Hosts(HOSTS, folder) as cluster:
+        whole = {per_host: undisturbed(cluster, per_host, plan) for per_host, plan in ((1, "m.plan"), (2, "8.plan"))
+                 if any(FAULTS[kind].per_host == per_host for kind in kinds)}
+        for kind in kinds:
+            times, failures = [], 0
+            for number in range(options.times):
+                draw = random.Random(f"{options.seed} {kind} {number}")
+                start = STARTS[number % len(STARTS)]
+                seconds, problems = trial(cluster, FAULTS[kind](draw), start, draw, whole)
+                if seconds is not None:
+                    times.append(seconds)
+                if problems:
+                    failures += 1
+                    print(f"FAILED  {kind} {number} ({start}): " + "\n  ".join(problems), flush=True)
+            bad += failures
+            times.sort()
+            took = f"gone after {times[len(times) // 2]:.2f} s (median), {times[-1]:.2f} s at most" if times else "never gone"
+            print(f"{'FAILED' if failures else 'ok':8}{kind}: {options.times - failures} of {options.times}, {took}",
+                  flush=True)
+    command_here("umount", "disk")
+    return bad == 0
