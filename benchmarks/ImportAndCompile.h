@@ -7,7 +7,7 @@
 #ifndef DTC_BENCHMARKS_IMPORTANDCOMPILE_H
 #define DTC_BENCHMARKS_IMPORTANDCOMPILE_H
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "compiler/import/ImportModel.h"
 #include "support/Error.h"
 

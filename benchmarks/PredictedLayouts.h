@@ -7,7 +7,7 @@
 #ifndef DTC_BENCHMARKS_PREDICTEDLAYOUTS_H
 #define DTC_BENCHMARKS_PREDICTEDLAYOUTS_H
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 
 #include <cstdint>
 #include <string>

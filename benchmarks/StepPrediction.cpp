@@ -142,7 +142,7 @@ static Expected<std::unique_ptr<ImportedModel>> import(const PublishedCase &row,
   options.batch = batch;
   options.seq = row.seq;
   options.attention =
-      row.attention == "decomposed" ? AttentionForm::Decomposed : AttentionForm::Fused;
+      row.attention == "decomposed" ? AttentionKind::Decomposed : AttentionKind::Fused;
   options.dropout = row.dropout;
   return ImportedModel::create(*config, row.config, row.name, options);
 }
@@ -216,7 +216,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   std::string prefix;
   int64_t layers = 0;
   { // The short model must not outlive the whole one's context.
-    ShortModel shortened = shortenModel((*model)->module(), 1);
+    ReducedModel shortened = removeRepeatedLayers((*model)->module(), 1);
     prefix = shortened.prefix;
     layers = shortened.layers;
   }

@@ -80,10 +80,10 @@ static int measureEstimates(const Arguments &args) {
   PlannerOptions options;
   options.cluster = &cluster;
   CostProbe probe(*module, options.base, cluster, model.batch);
-  ModelTraits traits = findTraits(*module, probe.numLayers());
-  std::vector<ParallelLayout> layouts = enumerateLayouts(options, traits);
-  std::vector<std::pair<ParallelLayout, llvm::ArrayRef<ModelCosts>>> known;
-  for (const ParallelLayout &layout : layouts)
+  ModelProperties traits = findProperties(*module, probe.numLayers());
+  std::vector<ParallelStrategy> layouts = enumerateStrategies(options, traits);
+  std::vector<std::pair<ParallelStrategy, llvm::ArrayRef<ModelCosts>>> known;
+  for (const ParallelStrategy &layout : layouts)
     if (llvm::ArrayRef<ModelCosts> costs = probe.find(layout.key(traits.batch)); !costs.empty())
       known.emplace_back(layout, costs);
   if (known.empty())

@@ -80,7 +80,7 @@ public:
   }
 
 private:
-  // See BufferCopies::advancesLike().
+  // See BufferSlots::advancesLike().
   using Class = std::tuple<uint32_t, uint64_t, std::optional<uint32_t>>;
   struct Output {
     ByteRange range;
@@ -94,7 +94,7 @@ private:
   };
 
   Class classOf(uint32_t buffer) const {
-    const BufferCopies &copies = context.copies[buffer];
+    const BufferSlots &copies = context.copies[buffer];
     if (copies.count() == 1)
       return {1, 0, std::nullopt};
     if (!copies.map)

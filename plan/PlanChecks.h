@@ -13,7 +13,7 @@
 #define DTC_PLAN_PLANCHECKS_H
 
 #include "plan/PlanVerifier.h"
-#include "plan/WorkBudget.h"
+#include "plan/WorkLimit.h"
 #include "plan/plan.pb.h"
 #include "support/Error.h"
 #include "support/Mesh.h"
@@ -38,7 +38,7 @@ struct ByteRange {
 };
 
 /// Where the copies of a buffer lie.
-struct BufferCopies {
+struct BufferSlots {
   ByteRange first;
   uint64_t stride = 0; // bytes from one copy to the next
   uint32_t slots = 0;  // as in the plan; 0 and 1 both mean one copy
@@ -55,7 +55,7 @@ struct BufferCopies {
     return {first.begin + shift, first.end + shift};
   }
   /// Whether both mean their k-th copies always for the same k, at the same distance.
-  bool advancesLike(const BufferCopies &other) const {
+  bool advancesLike(const BufferSlots &other) const {
     return count() == other.count() &&
            (count() == 1 || (stride == other.stride && map == other.map));
   }
@@ -67,10 +67,10 @@ struct PlanContext {
   const plan::Program &program;
   int number = 0; // of the program
   const Mesh &mesh;
-  std::vector<TensorType> types;    // of each buffer
-  std::vector<BufferCopies> copies; // of each buffer
-  std::vector<ByteRange> ranges;    // of each buffer, all copies together
-  std::vector<uint32_t> roots;      // of each buffer the value: itself, or what it is a view of
+  std::vector<TensorType> types;   // of each buffer
+  std::vector<BufferSlots> copies; // of each buffer
+  std::vector<ByteRange> ranges;   // of each buffer, all copies together
+  std::vector<uint32_t> roots;     // of each buffer the value: itself, or what it is a view of
 
   /// Whether the two may share bytes in an execution of a task. Exact for buffers whose copies
   /// advance together; of others, the copies of all microbatches are compared.
@@ -99,7 +99,7 @@ MaybeError checkInstructions(const PlanContext &context);
 
 /// What async collectives and waits add: every one is waited for once, and until then nothing
 /// writes its inputs and nothing touches its outputs. `budget` is at this program.
-MaybeError checkAsync(const PlanContext &context, WorkBudget &budget);
+MaybeError checkAsync(const PlanContext &context, WorkLimit &budget);
 
 /// States, inputs and outputs with their shardings and buffers.
 MaybeError checkBindings(const PlanContext &context);
@@ -122,8 +122,9 @@ MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 /// program. Values that are made outside of the loop from what each run of it has anew may go to
 /// other programs: `channelsOfData` gets the channels by which they are sent, and as long as it
 /// grows what other programs receive must be followed again.
-Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
-                                     std::set<uint32_t> &channelsOfData, WorkBudget &budget);
+Expected<ProgramVerifierResult> checkDataflow(const PlanContext &context, bool repeatsLoop,
+                                              std::set<uint32_t> &channelsOfData,
+                                              WorkLimit &budget);
 
 /// Runs the transfers of all programs together; the number of messages that a pipeline of one
 /// device for each program sends in a step.

@@ -30,7 +30,7 @@ static uint32_t peekVersion(const void *data, size_t bytes) {
 }
 
 Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t bytes,
-                                                      PlanFacts *facts) {
+                                                      VerifierResult *facts) {
   if (bytes == 0)
     return Error{"the file is empty; expected a plan written by dtc-compile"};
   if (bytes > kMaxPlanFileBytes)
@@ -47,7 +47,7 @@ Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t b
                      ? "the plan is truncated or damaged; compile the model again"
                      : "is not a plan; expected a file written by dtc-compile"};
   }
-  Expected<PlanFacts> found = verifyPlan(*plan);
+  Expected<VerifierResult> found = verifyPlan(*plan);
   if (!found)
     return found.error();
   if (facts)
@@ -55,7 +55,8 @@ Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t b
   return std::shared_ptr<const plan::Plan>(std::move(plan));
 }
 
-Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path, PlanFacts *facts) {
+Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path,
+                                                     VerifierResult *facts) {
   Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
     return file.error();

@@ -25,11 +25,11 @@ inline constexpr uint64_t kMaxPlanFileBytes = uint64_t{256} << 20;
 /// Reads a plan and validates it (see PlanValidator.h). The error begins with the path.
 /// What the validation found goes to `facts`, if given.
 Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path,
-                                                     PlanFacts *facts = nullptr);
+                                                     VerifierResult *facts = nullptr);
 
 /// Parses and validates a plan in memory.
 Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t bytes,
-                                                      PlanFacts *facts = nullptr);
+                                                      VerifierResult *facts = nullptr);
 
 /// The bytes of a plan; equal plans give equal bytes.
 std::string serializePlan(const plan::Plan &plan);

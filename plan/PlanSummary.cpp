@@ -6,9 +6,9 @@
 
 #include "plan/PlanSummary.h"
 
+#include "plan/ParentAxes.h"
 #include "plan/PlanTypes.h"
 #include "plan/TransferEnds.h"
-#include "plan/UserAxes.h"
 
 #include <algorithm>
 #include <map>
@@ -225,7 +225,7 @@ private:
                      });
     for (auto &[key, entry] : collectives) {
       std::tie(entry.kind, entry.axes) = key;
-      entry.userAxes = userAxes(plan, entry.axes);
+      entry.parentAxes = parentAxes(plan, entry.axes);
       summary.sentBytes.byKind.at(static_cast<size_t>(entry.kind) - 1) += entry.bytes;
       summary.collectives.push_back(std::move(entry));
     }

@@ -54,10 +54,10 @@ struct KernelSummary {
 struct CollectiveSummary {
   CollectiveKind kind = CollectiveKind::AllReduce;
   std::vector<std::string> axes;
-  std::vector<std::string> userAxes; // see UserAxes.h
-  int64_t members = 1;               // of each group
-  uint64_t instructions = 0;         // in the plan
-  uint64_t asyncInstructions = 0;    // of these, how many overlap with computation
+  std::vector<std::string> parentAxes; // see ParentAxes.h
+  int64_t members = 1;                 // of each group
+  uint64_t instructions = 0;           // in the plan
+  uint64_t asyncInstructions = 0;      // of these, how many overlap with computation
   uint64_t tensors = 0; // of these instructions; more than them where there are buckets
   uint64_t calls = 0;   // in a step of one device
   uint64_t bytes = 0;   // that one device sends in a step; see CollectiveSpec::ringBytes()

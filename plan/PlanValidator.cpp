@@ -149,7 +149,7 @@ static MaybeError checkReasons(const PlanContext &context) {
 }
 
 /// All checks of a program but those of its schedule, which need what the other programs say.
-static MaybeError checkProgram(PlanContext &context, WorkBudget &budget) {
+static MaybeError checkProgram(PlanContext &context, WorkLimit &budget) {
   if (MaybeError error = checkBuffers(context))
     return error;
   if (MaybeError error = checkReasons(context))
@@ -195,7 +195,7 @@ static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
 }
 
 /// Verifies a plan without its companions.
-static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop) {
+static Expected<VerifierResult> verifyEntry(const plan::Plan &plan, bool repeatsLoop) {
   if (MaybeError error = checkPlanVersion(plan.version()))
     return *error;
   if (plan.has_lora())
@@ -207,7 +207,7 @@ static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop)
   if (MaybeError error = checkProgramCount(plan, mesh))
     return *error;
   std::vector<PlanContext> programs;
-  WorkBudget budget;
+  WorkLimit budget;
   auto inProgram = [&](const Error &error, int program) {
     return plan.programs_size() > 1 ? error.inContext(fmt::format("program {}", program)) : error;
   };
@@ -221,14 +221,15 @@ static Expected<PlanFacts> verifyEntry(const plan::Plan &plan, bool repeatsLoop)
     return *error;
   if (MaybeError error = checkSharedBindings(programs))
     return *error;
-  PlanFacts facts;
+  VerifierResult facts;
   facts.microbatches = microbatchesOf(mesh);
   std::set<uint32_t> channelsOfData;
   for (size_t known = 0;; known = channelsOfData.size()) {
     facts.programs.clear();
     for (const PlanContext &context : programs) {
       budget.nextProgram();
-      Expected<ProgramFacts> found = checkDataflow(context, repeatsLoop, channelsOfData, budget);
+      Expected<ProgramVerifierResult> found =
+          checkDataflow(context, repeatsLoop, channelsOfData, budget);
       if (!found)
         return inProgram(found.error(), context.number);
       facts.programs.push_back(*found);
@@ -287,13 +288,13 @@ static MaybeError checkCompanion(const plan::Plan &plan, const plan::Plan &compa
   if (!std::equal(plan.axes().begin(), plan.axes().end(), companion.axes().begin(),
                   companion.axes().end(), isSameAxis))
     return Error{"its mesh axes are not those of the plan"};
-  if (Expected<PlanFacts> facts = verifyEntry(companion, false); !facts)
+  if (Expected<VerifierResult> facts = verifyEntry(companion, false); !facts)
     return facts.error();
   return checkSharedStates(plan, companion);
 }
 
-Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
-  Expected<PlanFacts> facts = verifyEntry(plan, repeatsLoop);
+Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
+  Expected<VerifierResult> facts = verifyEntry(plan, repeatsLoop);
   if (!facts)
     return facts.error();
   if (!plan.entry().empty())
@@ -315,7 +316,7 @@ Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
 }
 
 MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop) {
-  Expected<PlanFacts> facts = verifyPlan(plan, repeatsLoop);
+  Expected<VerifierResult> facts = verifyPlan(plan, repeatsLoop);
   if (!facts)
     return facts.error();
   return std::nullopt;

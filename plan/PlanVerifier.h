@@ -17,11 +17,11 @@ namespace dtc {
 
 /// The most operands that are followed through the schedule of a program, where a transfer that
 /// starts counts as several. What leaves the arena's values as they were is followed once (see
-/// ValidateDataflow.cpp), and each repetition counts as one. See WorkBudget.h.
-inline constexpr int64_t kMaxDataflowSteps = int64_t{1} << 27;
+/// ValidateDataflow.cpp), and each repetition counts as one. See WorkLimit.h.
+inline constexpr int64_t kMaxFollowedOperands = int64_t{1} << 27;
 
 /// What one program does in a step, on one device.
-struct ProgramFacts {
+struct ProgramVerifierResult {
   int64_t entries = 0;      // of the schedule
   int64_t instructions = 0; // executed
   int64_t sends = 0;        // messages
@@ -43,8 +43,8 @@ struct ProgramFacts {
 
 /// What validatePlan() found, but for the plan's companions, while it proved that a plan can be
 /// run.
-struct PlanFacts {
-  std::vector<ProgramFacts> programs;
+struct VerifierResult {
+  std::vector<ProgramVerifierResult> programs;
   int64_t microbatches = 1;
   int64_t channels = 0;
   /// Messages of a step between one device of each program. Each is sent and received.
@@ -52,7 +52,7 @@ struct PlanFacts {
 };
 
 /// Does what validatePlan() does, which see, and returns what it found on the way.
-Expected<PlanFacts> verifyPlan(const plan::Plan &plan, bool repeatsLoop = false);
+Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop = false);
 
 } // namespace dtc
 

@@ -18,7 +18,7 @@ namespace {
 /// Follows each task with the operands of the collectives that have started and not ended.
 class AsyncWalk {
 public:
-  AsyncWalk(const PlanContext &context, WorkBudget &budget)
+  AsyncWalk(const PlanContext &context, WorkLimit &budget)
       : context(context), budget(budget), inputsInUse(context.ranges),
         outputsInUse(context.ranges) {}
 
@@ -152,7 +152,7 @@ private:
   }
 
   const PlanContext &context;
-  WorkBudget &budget;
+  WorkLimit &budget;
   RangeCounts inputsInUse, outputsInUse;
   std::set<int> inFlight;                            // numbers of instructions of the task
   std::set<std::pair<bool, uint32_t>> transferParts; // of the task: starts or finishes, and which
@@ -160,7 +160,7 @@ private:
 
 } // namespace
 
-MaybeError checkAsync(const PlanContext &context, WorkBudget &budget) {
+MaybeError checkAsync(const PlanContext &context, WorkLimit &budget) {
   return AsyncWalk(context, budget).run();
 }
 

@@ -134,7 +134,7 @@ MaybeError checkBuffers(PlanContext &context) {
     context.roots.push_back(buffer.has_view_of() ? context.roots[buffer.view_of()]
                                                  : static_cast<uint32_t>(i));
     TensorType type = typeOf(buffer);
-    BufferCopies copies{
+    BufferSlots copies{
         {buffer.offset(), buffer.offset() + type.numBytes()},
         strideOf(type.numBytes()),
         buffer.slots(),

@@ -19,10 +19,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/DataflowState.h"
+#include "plan/DataflowTracker.h"
 #include "plan/KernelTable.h"
 #include "plan/PlanChecks.h"
-#include "plan/WorkBudget.h"
+#include "plan/WorkLimit.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -36,11 +36,11 @@ namespace {
 class DataflowWalk {
 public:
   DataflowWalk(const PlanContext &context, bool repeatsLoop, std::set<uint32_t> &channelsOfData,
-               WorkBudget &budget)
+               WorkLimit &budget)
       : context(context), repeatsLoop(repeatsLoop), budget(budget),
         state(context, channelsOfData, budget) {}
 
-  Expected<ProgramFacts> run();
+  Expected<ProgramVerifierResult> run();
 
 private:
   MaybeError putInputs();
@@ -56,8 +56,8 @@ private:
 
   const PlanContext &context;
   bool repeatsLoop;
-  WorkBudget &budget;
-  DataflowState state;
+  WorkLimit &budget;
+  DataflowTracker state;
   std::vector<bool> depends;           // of each task, see dependsOnMicrobatch()
   int followed = 0;                    // the last entry that was
   std::optional<uint32_t> pendingSkip; // the last microbatch that was not followed
@@ -66,7 +66,7 @@ private:
 
 } // namespace
 
-Expected<ProgramFacts> DataflowWalk::run() {
+Expected<ProgramVerifierResult> DataflowWalk::run() {
   const plan::Program &program = context.program;
   for (const plan::State &bound : program.states())
     if (MaybeError error = state.write(bound.buffer()))
@@ -77,7 +77,7 @@ Expected<ProgramFacts> DataflowWalk::run() {
     return *error;
   if (MaybeError error = checkEnd())
     return *error;
-  ProgramFacts facts;
+  ProgramVerifierResult facts;
   facts.entries = program.schedule_size();
   facts.instructions = instructions;
   facts.sends = state.sends();
@@ -268,8 +268,9 @@ MaybeError DataflowWalk::checkEnd() {
   return std::nullopt;
 }
 
-Expected<ProgramFacts> checkDataflow(const PlanContext &context, bool repeatsLoop,
-                                     std::set<uint32_t> &channelsOfData, WorkBudget &budget) {
+Expected<ProgramVerifierResult> checkDataflow(const PlanContext &context, bool repeatsLoop,
+                                              std::set<uint32_t> &channelsOfData,
+                                              WorkLimit &budget) {
   return DataflowWalk(context, repeatsLoop, channelsOfData, budget).run();
 }
 

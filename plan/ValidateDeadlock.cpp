@@ -58,9 +58,9 @@ struct Runner {
   std::string place() const { return describeExecution(*context, entry, instruction()); }
 };
 
-class PipelineRun {
+class DeadlockCheck {
 public:
-  explicit PipelineRun(const std::vector<PlanContext> &programs);
+  explicit DeadlockCheck(const std::vector<PlanContext> &programs);
 
   Expected<int64_t> run();
 
@@ -88,7 +88,7 @@ private:
 
 } // namespace
 
-PipelineRun::PipelineRun(const std::vector<PlanContext> &programs) {
+DeadlockCheck::DeadlockCheck(const std::vector<PlanContext> &programs) {
   for (const PlanContext &context : programs) {
     Runner runner;
     runner.context = &context;
@@ -102,7 +102,7 @@ PipelineRun::PipelineRun(const std::vector<PlanContext> &programs) {
   }
 }
 
-const plan::Transfer &PipelineRun::transferAt(const Runner &runner, bool &starts) const {
+const plan::Transfer &DeadlockCheck::transferAt(const Runner &runner, bool &starts) const {
   const plan::Program &program = runner.context->program;
   const plan::Instruction &instruction =
       program.tasks(static_cast<int>(runner.execution().task())).instructions(runner.instruction());
@@ -111,7 +111,7 @@ const plan::Transfer &PipelineRun::transferAt(const Runner &runner, bool &starts
                                                    : instruction.finish_transfer().transfer()));
 }
 
-Expected<bool> PipelineRun::startSend(const Runner &runner, const plan::Transfer &transfer) {
+Expected<bool> DeadlockCheck::startSend(const Runner &runner, const plan::Transfer &transfer) {
   Link &link = linkOf(runner, transfer);
   if (link.receives.size() <= link.sends)
     return false;
@@ -131,7 +131,7 @@ Expected<bool> PipelineRun::startSend(const Runner &runner, const plan::Transfer
   return true;
 }
 
-Expected<bool> PipelineRun::pass(Runner &runner) {
+Expected<bool> DeadlockCheck::pass(Runner &runner) {
   bool starts = false;
   const plan::Transfer &transfer = transferAt(runner, starts);
   // When a send has started, so has its receive, and the message goes through by itself.
@@ -147,7 +147,7 @@ Expected<bool> PipelineRun::pass(Runner &runner) {
   return true;
 }
 
-MaybeError PipelineRun::runUntilBlocked(int program) {
+MaybeError DeadlockCheck::runUntilBlocked(int program) {
   Runner &runner = runners[static_cast<size_t>(program)];
   while (!runner.ended()) {
     if (runner.step == runner.steps[runner.execution().task()].size()) {
@@ -165,7 +165,7 @@ MaybeError PipelineRun::runUntilBlocked(int program) {
   return std::nullopt;
 }
 
-std::string PipelineRun::describeWait(const Runner &runner) const {
+std::string DeadlockCheck::describeWait(const Runner &runner) const {
   if (runner.ended())
     return fmt::format("program {} has ended", runner.context->number);
   bool starts = false;
@@ -178,7 +178,7 @@ std::string PipelineRun::describeWait(const Runner &runner) const {
 }
 
 /// Programs that have ended are of interest where another waits for them.
-Error PipelineRun::deadlock() const {
+Error DeadlockCheck::deadlock() const {
   std::vector<bool> isNamed(runners.size(), false);
   for (const Runner &runner : runners)
     if (!runner.ended()) {
@@ -194,7 +194,7 @@ Error PipelineRun::deadlock() const {
       fmt::format("the programs wait for each other without end: {}", fmt::join(waits, "; "))};
 }
 
-Expected<int64_t> PipelineRun::run() {
+Expected<int64_t> DeadlockCheck::run() {
   for (int p = 0; p < static_cast<int>(runners.size()); ++p)
     ready.push_back(p);
   while (!ready.empty()) {
@@ -209,7 +209,7 @@ Expected<int64_t> PipelineRun::run() {
 }
 
 Expected<int64_t> checkDeadlock(const std::vector<PlanContext> &programs) {
-  return PipelineRun(programs).run();
+  return DeadlockCheck(programs).run();
 }
 
 } // namespace dtc

@@ -61,7 +61,7 @@ static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links
 }
 
 static std::string describeCollective(const ExplainedCollective &collective) {
-  return fmt::format("{} over {}", collective.kindName(), fmt::join(collective.userAxes, "+"));
+  return fmt::format("{} over {}", collective.kindName(), fmt::join(collective.parentAxes, "+"));
 }
 
 namespace {
@@ -72,9 +72,10 @@ struct TensorRow {
   size_t count = 0;
 };
 
-class TextWriter {
+class ExplanationText {
 public:
-  TextWriter(const PlanExplanation &explanation, size_t top) : explanation(explanation), top(top) {}
+  ExplanationText(const PlanExplanation &explanation, size_t top)
+      : explanation(explanation), top(top) {}
 
   std::string write() {
     writeHead();
@@ -172,7 +173,7 @@ private:
          formatDuration(rest.seconds), explanation.groups.size());
   }
 
-  void writeGroup(size_t number, const ExplainedGroup &group) {
+  void writeGroup(size_t number, const ExplainedRow &group) {
     ExplainedCollective collective = representativeOf(explanation, group);
     double share = explanation.total.seconds > 0 ? group.seconds / explanation.total.seconds : 0;
     line("{:>3}  {:<34} {:>8} {:>12} {:>12} {:>12} {:>6.1f}%", number,
@@ -273,7 +274,7 @@ private:
 } // namespace
 
 std::string formatExplanation(const PlanExplanation &explanation, size_t top) {
-  return TextWriter(explanation, top).write();
+  return ExplanationText(explanation, top).write();
 }
 
 } // namespace dtc

@@ -15,11 +15,11 @@
 namespace dtc {
 
 /// How many groups of collectives are shown to people who do not say.
-inline constexpr size_t kDefaultExplainedGroups = 20;
+inline constexpr size_t kDefaultExplainedRows = 20;
 
 /// Tables as text, 120 columns wide, with the `top` groups of collectives that cost most.
 std::string formatExplanation(const PlanExplanation &explanation,
-                              size_t top = kDefaultExplainedGroups);
+                              size_t top = kDefaultExplainedRows);
 
 /// One JSON object with every collective of the plan; sizes in bytes, times in seconds.
 std::string explanationToJson(const PlanExplanation &explanation);

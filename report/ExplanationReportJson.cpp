@@ -46,7 +46,7 @@ static Json toJson(const ExplainedCollective &collective, bool pipelined) {
     tensors.push_back(toJson(tensor));
   Json json = {{"kind", collective.kindName()},
                {"axes", collective.axes},
-               {"user_axes", collective.userAxes},
+               {"user_axes", collective.parentAxes},
                {"members", collective.members},
                {"async", collective.async},
                {"task", collective.task},

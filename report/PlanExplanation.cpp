@@ -6,9 +6,9 @@
 
 #include "report/PlanExplanation.h"
 
+#include "plan/ParentAxes.h"
 #include "plan/PlanTypes.h"
-#include "plan/UserAxes.h"
-#include "report/CollectiveGroups.h"
+#include "report/AlikeCollectives.h"
 #include "simulator/cluster/CollectiveTime.h"
 #include "support/Format.h"
 
@@ -47,7 +47,7 @@ public:
     sortByCost(result.collectives, [](const ExplainedCollective &collective) {
       return std::tuple(collective.stepSeconds(), collective.stepBytes());
     });
-    result.groups = groupCollectives(result.collectives);
+    result.groups = mergeAlikeCollectives(result.collectives);
     sortByCost(result.groups);
     addTotals();
   }
@@ -97,7 +97,7 @@ private:
     out.isSend = true;
     out.async = true;
     out.axes = {axis->name};
-    out.userAxes = userAxes(plan, out.axes);
+    out.parentAxes = parentAxes(plan, out.axes);
     out.members = 2;
     ExplainedReason reason;
     reason.from = describeEnd(&task, static_cast<int>(out.program));
@@ -139,7 +139,7 @@ private:
                      ExplainedCollective &out) const {
     out.kind = collective.kind();
     out.axes = toVector(collective.axes());
-    out.userAxes = userAxes(plan, out.axes);
+    out.parentAxes = parentAxes(plan, out.axes);
     out.members = mesh.groupSize(out.axes);
     out.async = collective.async();
     double inputBytes = 0;
@@ -197,7 +197,7 @@ private:
     std::map<std::string, CommunicationTotal> byAxes, byKind;
     result.byProgram.resize(static_cast<size_t>(plan.programs_size()));
     for (const ExplainedCollective &collective : result.collectives) {
-      addTo(byAxes[fmt::format("{}", fmt::join(collective.userAxes, "+"))], collective);
+      addTo(byAxes[fmt::format("{}", fmt::join(collective.parentAxes, "+"))], collective);
       addTo(byKind[collective.kindName()], collective);
       addTo(result.byProgram[collective.program], collective);
       addTo(result.total, collective);
@@ -243,9 +243,9 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
     return std::nullopt;
   auto program = static_cast<size_t>(worst - explanation.byProgram.begin());
   // Of each group, what the device that sends most has in it.
-  ExplainedGroup most;
-  for (const ExplainedGroup &group : explanation.groups) {
-    ExplainedGroup part;
+  ExplainedRow most;
+  for (const ExplainedRow &group : explanation.groups) {
+    ExplainedRow part;
     for (size_t member : group.members)
       if (explanation.collectives[member].program == program) {
         part.members.push_back(member);
@@ -259,7 +259,7 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
       "a device sends {} in a step ({} bytes), but the budget is {} ({} bytes); {} of "
       "it by {} over {}",
       formatBytes(worst->bytes), worst->bytes, formatBytes(budget), budget, formatBytes(most.bytes),
-      collective.kindName(), fmt::join(collective.userAxes, "+"));
+      collective.kindName(), fmt::join(collective.parentAxes, "+"));
   if (!collective.source.empty())
     text += " at " + collective.source;
   const ExplainedReason &reason = collective.tensors.front().reason;

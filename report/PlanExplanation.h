@@ -48,7 +48,7 @@ struct ExplainedCollective {
   bool isSend = false;                  // `kind` means nothing; the members are the two ends
   size_t program = 0;                   // of the plan
   std::vector<std::string> axes;        // as the plan has them
-  std::vector<std::string> userAxes;    // an axis that was split has its own name here
+  std::vector<std::string> parentAxes;  // an axis that was split has its own name here
   int64_t members = 1;                  // of each group
   bool async = false;                   // overlaps with computation
   std::string task;                     // its name
@@ -66,7 +66,7 @@ struct ExplainedCollective {
 };
 
 /// Collectives that are alike but for the number of their layer.
-struct ExplainedGroup {
+struct ExplainedRow {
   std::vector<size_t> members; // indices into PlanExplanation::collectives
   uint64_t calls = 0;          // in a step, of all
   uint64_t bytes = 0;          // that a device sends in a step
@@ -91,7 +91,7 @@ struct PlanExplanation {
   int64_t numDevices = 1;
   std::vector<AxisLink> links; // in the order of the mesh
   std::vector<ExplainedCollective> collectives;
-  std::vector<ExplainedGroup> groups;
+  std::vector<ExplainedRow> groups;
   std::vector<CommunicationTotal> byAxes;
   std::vector<CommunicationTotal> byKind;
   CommunicationTotal total;
@@ -108,8 +108,7 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
 
 /// The collective that stands for a group: its first, with numbers of layers as "*" in the texts in
 /// which the members differ ("h.*.attn").
-ExplainedCollective representativeOf(const PlanExplanation &explanation,
-                                     const ExplainedGroup &group);
+ExplainedCollective representativeOf(const PlanExplanation &explanation, const ExplainedRow &group);
 
 /// A text with the numbers of layers as "*": digits between two dots, and after a dot at the end of
 /// a name, which ends where the text does or at a space. Without places, " (model.mlir:12:8)" after

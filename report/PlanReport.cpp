@@ -59,9 +59,9 @@ static std::vector<std::string> describeAxes(const std::vector<AxisSummary> &axe
 
 namespace {
 
-class TextWriter {
+class SummaryText {
 public:
-  explicit TextWriter(const PlanSummary &summary) : summary(summary) {}
+  explicit SummaryText(const PlanSummary &summary) : summary(summary) {}
 
   std::string write() {
     writeHead();
@@ -241,7 +241,8 @@ private:
       return;
     }
     auto title = [](const CollectiveSummary &collective) {
-      return fmt::format("{} over {}", name(collective.kind), fmt::join(collective.userAxes, "+"));
+      return fmt::format("{} over {}", name(collective.kind),
+                         fmt::join(collective.parentAxes, "+"));
     };
     size_t width = 24;
     for (const CollectiveSummary &collective : summary.collectives)
@@ -311,6 +312,6 @@ private:
 
 } // namespace
 
-std::string formatSummary(const PlanSummary &summary) { return TextWriter(summary).write(); }
+std::string formatSummary(const PlanSummary &summary) { return SummaryText(summary).write(); }
 
 } // namespace dtc

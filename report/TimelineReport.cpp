@@ -25,9 +25,9 @@ namespace dtc {
 
 namespace {
 
-class TextWriter {
+class TimelineText {
 public:
-  TextWriter(const Timeline &timeline, size_t columns)
+  TimelineText(const Timeline &timeline, size_t columns)
       : timeline(timeline), columns(std::max(columns, kFewestTimelineColumns)),
         shown(timeline.shown()) {}
 
@@ -210,7 +210,7 @@ private:
 } // namespace
 
 std::string formatTimeline(const Timeline &timeline, size_t columns) {
-  return TextWriter(timeline, columns).write();
+  return TimelineText(timeline, columns).write();
 }
 
 //===----------------------------------------------------------------------===//

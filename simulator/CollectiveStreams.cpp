@@ -10,7 +10,7 @@
 
 namespace dtc {
 
-bool CollectiveStreams::passCollective(size_t p, const SimulatedStep &step) {
+bool CollectiveStreams::passCollective(size_t p, const SimulatedOperation &step) {
   Stream &stream = streams[p];
   if (stream.waitsFor)
     return leave(p);
@@ -25,7 +25,7 @@ bool CollectiveStreams::passCollective(size_t p, const SimulatedStep &step) {
   return step.isAsync || leave(p);
 }
 
-bool CollectiveStreams::passWait(size_t p, const SimulatedStep &step) {
+bool CollectiveStreams::passWait(size_t p, const SimulatedOperation &step) {
   Stream &stream = streams[p];
   auto it = stream.started.find(step.id);
   if (it == stream.started.end())
@@ -93,7 +93,7 @@ void CollectiveStreams::runNext(size_t p) {
 
 void CollectiveStreams::start(size_t p) {
   Stream &stream = streams[p];
-  const SimulatedStep &step = runningOperation(p).step;
+  const SimulatedOperation &step = runningOperation(p).step;
   countWaiting(p);
   stream.isMoving = true;
   if (stream.waitsFor)

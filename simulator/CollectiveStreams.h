@@ -25,8 +25,8 @@ public:
       : progress(progress), keepIntervals(keepIntervals), streams(progress.devices.size()) {}
 
   /// Whether a device gets past a collective, or past the wait for one, now. If not, it waits.
-  bool passCollective(size_t p, const SimulatedStep &step);
-  bool passWait(size_t p, const SimulatedStep &step);
+  bool passCollective(size_t p, const SimulatedOperation &step);
+  bool passWait(size_t p, const SimulatedOperation &step);
 
   /// The collective that a device runs is over. Whether the device goes on, which waited for it.
   bool finish(size_t p);
@@ -37,7 +37,7 @@ public:
 private:
   /// A collective that a device has come to.
   struct Operation {
-    SimulatedStep step;
+    SimulatedOperation step;
     size_t execution = 0;
     uint64_t meeting = 0; // of one over the pipeline axis: its number
     double start = 0;

@@ -25,29 +25,29 @@ static bool computes(const plan::Instruction &instruction) {
 }
 
 /// What a device does at an instruction besides computing; none if nothing.
-static std::optional<SimulatedStep> communicationOf(const plan::Instruction &instruction, int index,
-                                                    const std::string &pipelineAxis) {
-  using Kind = SimulatedStep::Kind;
+static std::optional<SimulatedOperation>
+communicationOf(const plan::Instruction &instruction, int index, const std::string &pipelineAxis) {
+  using Kind = SimulatedOperation::Kind;
   if (instruction.has_start_transfer())
-    return SimulatedStep{.kind = Kind::StartTransfer,
-                         .id = instruction.start_transfer().transfer()};
+    return SimulatedOperation{.kind = Kind::StartTransfer,
+                              .id = instruction.start_transfer().transfer()};
   if (instruction.has_finish_transfer())
-    return SimulatedStep{.kind = Kind::FinishTransfer,
-                         .id = instruction.finish_transfer().transfer()};
+    return SimulatedOperation{.kind = Kind::FinishTransfer,
+                              .id = instruction.finish_transfer().transfer()};
   if (instruction.has_wait())
-    return SimulatedStep{.kind = Kind::Wait, .id = instruction.wait().instruction()};
+    return SimulatedOperation{.kind = Kind::Wait, .id = instruction.wait().instruction()};
   const auto &axes = instruction.collective().axes();
   if (pipelineAxis.empty() || std::find(axes.begin(), axes.end(), pipelineAxis) == axes.end())
     return std::nullopt;
-  return SimulatedStep{.kind = Kind::Collective,
-                       .isAsync = instruction.collective().async(),
-                       .meets = true,
-                       .id = static_cast<uint32_t>(index)};
+  return SimulatedOperation{.kind = Kind::Collective,
+                            .isAsync = instruction.collective().async(),
+                            .meets = true,
+                            .id = static_cast<uint32_t>(index)};
 }
 
 /// The steps of a task: what it takes is spread over its kernels and collectives.
-static std::vector<SimulatedStep> stepsOf(const plan::Task &task, const std::string &pipelineAxis,
-                                          double flopsPerSecond) {
+static std::vector<SimulatedOperation>
+stepsOf(const plan::Task &task, const std::string &pipelineAxis, double flopsPerSecond) {
   double flops = 0, even = 0;
   for (const plan::Instruction &instruction : task.instructions())
     if (computes(instruction)) {
@@ -59,7 +59,7 @@ static std::vector<SimulatedStep> stepsOf(const plan::Task &task, const std::str
     seconds = 0;
   bool byFlops = flops > 0 && std::isfinite(flops);
   double total = byFlops ? flops : even, passed = 0, computed = 0;
-  std::vector<SimulatedStep> steps;
+  std::vector<SimulatedOperation> steps;
   auto computeUntil = [&](double end) {
     if (end > computed)
       steps.push_back({.seconds = end - std::exchange(computed, end)});

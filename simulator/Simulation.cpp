@@ -6,9 +6,9 @@
 
 #include "simulator/Simulation.h"
 
+#include "plan/ParentAxes.h"
 #include "plan/PlanTypes.h"
-#include "plan/UserAxes.h"
-#include "simulator/PlanSteps.h"
+#include "simulator/TimedPlan.h"
 #include "simulator/cluster/DeviceTime.h"
 #include "simulator/cluster/Topology.h"
 
@@ -104,7 +104,7 @@ void addStages(const plan::Plan &plan, const StepWork &work, const Topology &top
     for (size_t c = 0; c < kNumKernelClasses; ++c)
       simulation.kernels[c] += stage.kernels[c] / stages;
     for (size_t a = 0; a < work.axes.size(); ++a)
-      exposed[fmt::format("{}", fmt::join(userAxes(plan, work.axes[a]), "+"))] +=
+      exposed[fmt::format("{}", fmt::join(parentAxes(plan, work.axes[a]), "+"))] +=
           stage.times.exposed[a] / stages;
     simulation.executedFlops +=
         stage.flops * static_cast<double>(topology.devicesOf(static_cast<int64_t>(p)).size());

@@ -32,7 +32,7 @@ struct AxesSeconds {
 
 /// One stage of the pipeline, or all of the model without one.
 struct StageSimulation {
-  DeviceTimes times;
+  StepBreakdown times;
   KernelSeconds kernels{}; ///< of a step
   PeakMemory memory;
   uint64_t arenaBytes = 0;

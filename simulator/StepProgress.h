@@ -54,7 +54,7 @@ public:
     return work.devices[p].schedule[devices[p].execution];
   }
   bool hasEnded(size_t p) const { return devices[p].execution == work.devices[p].schedule.size(); }
-  const std::vector<SimulatedStep> &stepsOf(size_t p) const {
+  const std::vector<SimulatedOperation> &stepsOf(size_t p) const {
     return work.devices[p].tasks[executionOf(p).task].steps;
   }
   const std::string &taskName(size_t p) const {

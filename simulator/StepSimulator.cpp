@@ -64,7 +64,7 @@ private:
   void advance(size_t p) {
     DeviceProgress &device = progress.devices[p];
     while (!progress.hasEnded(p) && !progress.failure) {
-      const std::vector<SimulatedStep> &steps = progress.stepsOf(p);
+      const std::vector<SimulatedOperation> &steps = progress.stepsOf(p);
       if (!device.isInTask) {
         device.isInTask = true;
         progress.beginInterval(p);
@@ -82,18 +82,18 @@ private:
 
   /// Whether the device gets past a step now; if not, whoever ends what it waits for calls
   /// advance().
-  bool pass(size_t p, const SimulatedStep &step) {
+  bool pass(size_t p, const SimulatedOperation &step) {
     switch (step.kind) {
-    case SimulatedStep::Kind::Compute:
+    case SimulatedOperation::Kind::Compute:
       progress.startComputing(p, step.seconds);
       return false;
-    case SimulatedStep::Kind::Collective:
+    case SimulatedOperation::Kind::Collective:
       return collectives.passCollective(p, step);
-    case SimulatedStep::Kind::Wait:
+    case SimulatedOperation::Kind::Wait:
       return collectives.passWait(p, step);
-    case SimulatedStep::Kind::StartTransfer:
+    case SimulatedOperation::Kind::StartTransfer:
       return transfers.passStart(p, step.id);
-    case SimulatedStep::Kind::FinishTransfer:
+    case SimulatedOperation::Kind::FinishTransfer:
       return transfers.passFinish(p, step.id);
     }
     return true;
@@ -101,9 +101,9 @@ private:
 
   /// What a device that does not go on waits for.
   std::string describeWait(size_t p) const {
-    const SimulatedStep &step = progress.stepsOf(p)[progress.devices[p].step];
-    if (step.kind == SimulatedStep::Kind::StartTransfer ||
-        step.kind == SimulatedStep::Kind::FinishTransfer)
+    const SimulatedOperation &step = progress.stepsOf(p)[progress.devices[p].step];
+    if (step.kind == SimulatedOperation::Kind::StartTransfer ||
+        step.kind == SimulatedOperation::Kind::FinishTransfer)
       return transfers.describeWait(p, step.id);
     return fmt::format("all coordinates on \"{}\" to come to a collective", work.names.axis);
   }
@@ -127,7 +127,7 @@ private:
     StepSimulation &result = progress.result;
     // Of what was started and nobody waited for, too.
     result.seconds = progress.now;
-    for (DeviceTimes &times : result.devices) {
+    for (StepBreakdown &times : result.devices) {
       double busy = times.computing + times.exposedTransfers;
       for (double seconds : times.exposed)
         busy += seconds;

@@ -23,7 +23,7 @@ struct CollectiveInterval {
 };
 
 /// Where the time of a device goes. The parts add up to the step.
-struct DeviceTimes {
+struct StepBreakdown {
   double computing = 0;
   /// Waiting while collectives are at work, by index into StepWork::axes: those at work, which may
   /// be before the one that is waited for.
@@ -33,8 +33,8 @@ struct DeviceTimes {
 };
 
 struct StepSimulation {
-  double seconds = 0;               // of the step
-  std::vector<DeviceTimes> devices; // by coordinate on the pipeline axis
+  double seconds = 0;                 // of the step
+  std::vector<StepBreakdown> devices; // by coordinate on the pipeline axis
   Timeline timeline;
   /// By coordinate; the lists are empty unless asked for.
   std::vector<std::vector<CollectiveInterval>> collectives;

@@ -46,9 +46,9 @@ double isolatedSeconds(const SimulatedTask &task, double overlapSlowdown) {
   device.schedule.emplace_back();
   SimulatedTask &alone = device.tasks.emplace_back();
   work.names.taskNames = {{""}};
-  for (SimulatedStep step : task.steps) {
-    if (step.kind == SimulatedStep::Kind::StartTransfer ||
-        step.kind == SimulatedStep::Kind::FinishTransfer)
+  for (SimulatedOperation step : task.steps) {
+    if (step.kind == SimulatedOperation::Kind::StartTransfer ||
+        step.kind == SimulatedOperation::Kind::FinishTransfer)
       continue;
     work.axes.resize(std::max<size_t>(work.axes.size(), step.axes + 1));
     alone.steps.push_back(step);

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What StepSimulator.h simulates: the tasks of each device with seconds, in the order of its
-// schedule. PlanSteps.h makes it of a plan and a cluster, PlanSimulation.h of a plan and its own
+// schedule. TimedPlan.h makes it of a plan and a cluster, PlanSimulation.h of a plan and its own
 // estimates, and the compiler of the schedule of a pipeline whose plan is yet to be made.
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,7 @@ enum class DevicePorts : uint8_t {
 };
 
 /// A part of a task: computing up to the next instruction that communicates, or that instruction.
-struct SimulatedStep {
+struct SimulatedOperation {
   enum class Kind : uint8_t { Compute, Collective, Wait, StartTransfer, FinishTransfer };
 
   Kind kind = Kind::Compute;
@@ -49,7 +49,7 @@ struct SimulatedStep {
 };
 
 struct SimulatedTask {
-  std::vector<SimulatedStep> steps;
+  std::vector<SimulatedOperation> steps;
   plan::Task::Kind kind = plan::Task::OTHER;
   uint32_t stage = 0;      // of a kind other than OTHER
   KernelSeconds kernels{}; // of one execution

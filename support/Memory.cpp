@@ -48,7 +48,7 @@ static bool contains(const std::vector<std::string> &list, const std::string &el
 namespace {
 
 /// Where the control groups of memory are files: a folder for each, below that of its parent.
-struct MemoryGroups {
+struct ControlGroups {
   std::string root;  // the group that is at `point`
   std::string point; // a folder
   bool unified;      // version 2 of control groups
@@ -57,8 +57,8 @@ struct MemoryGroups {
 } // namespace
 
 /// See proc_pid_mountinfo(5): "36 35 98:0 ROOT POINT OPTIONS ... - TYPE SOURCE OPTIONS".
-static std::vector<MemoryGroups> memoryGroups(const std::string &root) {
-  std::vector<MemoryGroups> groups;
+static std::vector<ControlGroups> memoryGroups(const std::string &root) {
+  std::vector<ControlGroups> groups;
   std::ifstream mounts(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
     std::vector<std::string> fields = split(line, ' ');
@@ -73,7 +73,7 @@ static std::vector<MemoryGroups> memoryGroups(const std::string &root) {
 
 /// The group of this process in the version of `groups`, from cgroups(7): "4:memory:/a/b", and
 /// "0::/a/b" for version 2. Relative to the one at groups.point; empty if it is not below it.
-static std::string groupOfProcess(const std::string &root, const MemoryGroups &groups) {
+static std::string groupOfProcess(const std::string &root, const ControlGroups &groups) {
   std::ifstream lines(root + "/proc/self/cgroup");
   for (std::string line; std::getline(lines, line);) {
     size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -94,7 +94,7 @@ static std::string groupOfProcess(const std::string &root, const MemoryGroups &g
 
 MemoryLimit memoryLimit(const std::string &root) {
   MemoryLimit limit{physicalMemoryBytes(), "this machine"};
-  for (const MemoryGroups &groups : memoryGroups(root)) {
+  for (const ControlGroups &groups : memoryGroups(root)) {
     const char *name = groups.unified ? "memory.max" : "memory.limit_in_bytes";
     // A limit of a group is one of all groups in it.
     for (std::string group = groupOfProcess(root, groups);; group.erase(group.rfind('/'))) {

@@ -21,11 +21,11 @@ static bool isPrefix(ArrayRef<unsigned> prefix, ArrayRef<unsigned> list) {
 
 FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                                 ArrayRef<FactorTensor> tensors) {
-  struct Candidate {
+  struct FactorAxesChoice {
     AxisList axes;
     double weight;
   };
-  SmallVector<SmallVector<Candidate, 2>> candidates(rule.factors.size());
+  SmallVector<SmallVector<FactorAxesChoice, 2>> candidates(rule.factors.size());
   for (const FactorTensor &tensor : tensors) {
     FactorAxes own(rule.factors.size());
     for (auto [factors, axes] : llvm::zip_equal(*tensor.factors, tensor.layout->dims))
@@ -33,8 +33,8 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
     for (auto [factor, axes] : llvm::enumerate(own)) {
       if (axes.empty() || rule.factors[factor].whole)
         continue;
-      auto *same =
-          llvm::find_if(candidates[factor], [&](const Candidate &c) { return c.axes == axes; });
+      auto *same = llvm::find_if(candidates[factor],
+                                 [&](const FactorAxesChoice &c) { return c.axes == axes; });
       if (same == candidates[factor].end())
         candidates[factor].push_back({axes, tensor.weight});
       else
@@ -46,9 +46,9 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
   FactorAxes chosen(rule.factors.size());
   SmallVector<double> support(rule.factors.size(), 0.0);
   for (auto [factor, options] : llvm::enumerate(candidates))
-    for (const Candidate &option : options) {
+    for (const FactorAxesChoice &option : options) {
       double total = 0;
-      for (const Candidate &other : options)
+      for (const FactorAxesChoice &other : options)
         if (isPrefix(other.axes, option.axes))
           total += other.weight;
       bool better = total > support[factor] ||
@@ -171,9 +171,9 @@ std::optional<Layout> dtc::producedLayout(const LinkedMesh &mesh, const Sharding
   return layout;
 }
 
-double dtc::strategySeconds(const LinkedMesh &mesh, ReshardPlanner &planner,
-                            const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
-                            const FactorAxes &axes, double flops) {
+double dtc::factorAxesSeconds(const LinkedMesh &mesh, ReshardCache &planner,
+                              const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
+                              const FactorAxes &axes, double flops) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
   double moving = 0, localBytes = 0, shards = 1;
   for (const AxisList &list : axes)
@@ -215,9 +215,9 @@ double dtc::strategySeconds(const LinkedMesh &mesh, ReshardPlanner &planner,
   return moving + std::max(flops / shards / mesh.deviceFlops, localBytes / mesh.deviceBandwidth);
 }
 
-FactorSettlement dtc::settleFactorAxes(const LinkedMesh &mesh, ReshardPlanner &planner,
-                                       const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
-                                       const FactorAxes &committed, double flops) {
+ConflictResolution dtc::resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &planner,
+                                          const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
+                                          const FactorAxes &committed, double flops) {
   // For each factor: what tensors want, from the longest to nothing more than what is decided.
   Wishes options = collectWishes(mesh, rule, tensors, committed);
   size_t combinations = 1;
@@ -234,7 +234,7 @@ FactorSettlement dtc::settleFactorAxes(const LinkedMesh &mesh, ReshardPlanner &p
     combinations *= std::min(lists.size(), kMaxCombinations + 1);
     combinations = std::min(combinations, kMaxCombinations + 1);
   }
-  FactorSettlement best;
+  ConflictResolution best;
   constexpr double infinite = std::numeric_limits<double>::infinity();
   if (combinations > kMaxCombinations) {
     // What is decided stands.
@@ -244,7 +244,7 @@ FactorSettlement dtc::settleFactorAxes(const LinkedMesh &mesh, ReshardPlanner &p
       extends &= isPrefix(before, after);
     if (!extends)
       best.axes = agreeOnFactorAxes(mesh, rule, tensors, committed).axes;
-    best.seconds = strategySeconds(mesh, planner, rule, tensors, best.axes, flops);
+    best.seconds = factorAxesSeconds(mesh, planner, rule, tensors, best.axes, flops);
     best.runnerUp = committed;
     best.runnerUpSeconds = infinite;
     return best;
@@ -267,7 +267,7 @@ FactorSettlement dtc::settleFactorAxes(const LinkedMesh &mesh, ReshardPlanner &p
       }
     }
     double seconds =
-        valid ? strategySeconds(mesh, planner, rule, tensors, current, flops) : infinite;
+        valid ? factorAxesSeconds(mesh, planner, rule, tensors, current, flops) : infinite;
     if (seconds < best.seconds || (seconds == best.seconds && valid && split > bestSplit)) {
       best.runnerUp = best.axes;
       best.runnerUpSeconds = best.seconds;

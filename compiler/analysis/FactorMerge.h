@@ -12,7 +12,7 @@
 #define DTC_COMPILER_ANALYSIS_FACTORMERGE_H
 
 #include "compiler/analysis/Layout.h"
-#include "compiler/analysis/ReshardPlan.h"
+#include "compiler/analysis/ReshardSteps.h"
 
 namespace dtc {
 
@@ -54,9 +54,9 @@ FactorAgreement agreeOnFactorAxes(const LinkedMesh &mesh, const ShardingRule &ru
                                   const FactorAxes &committed);
 
 /// Resolution of a conflict between requested shardings, by cost.
-struct FactorSettlement {
+struct ConflictResolution {
   FactorAxes axes;
-  double seconds = 0; ///< estimated for the choice; see strategySeconds
+  double seconds = 0; ///< estimated for the choice; see factorAxesSeconds
   FactorAxes runnerUp;
   double runnerUpSeconds = 0;
 };
@@ -65,16 +65,17 @@ struct FactorSettlement {
 /// combination that splits more, then to the one whose requests come first. Beyond kMaxCombinations
 /// of them the choice is that of mergeFactorAxes, or only what no tensor contradicts where that
 /// would go back on `committed`.
-FactorSettlement settleFactorAxes(const LinkedMesh &mesh, ReshardPlanner &planner,
-                                  const ShardingRule &rule, llvm::ArrayRef<FactorTensor> tensors,
-                                  const FactorAxes &committed, double flops);
+ConflictResolution resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &planner,
+                                     const ShardingRule &rule, llvm::ArrayRef<FactorTensor> tensors,
+                                     const FactorAxes &committed, double flops);
 inline constexpr size_t kMaxCombinations = 512;
 
 /// An estimate of the seconds that an op takes whose factors are split by `axes`: bringing its
 /// operands from their layouts to those that it needs, computing one shard, and bringing its
 /// results, sums completed, to their layouts. Infinite where that is impossible.
-double strategySeconds(const LinkedMesh &mesh, ReshardPlanner &planner, const ShardingRule &rule,
-                       llvm::ArrayRef<FactorTensor> tensors, const FactorAxes &axes, double flops);
+double factorAxesSeconds(const LinkedMesh &mesh, ReshardCache &planner, const ShardingRule &rule,
+                         llvm::ArrayRef<FactorTensor> tensors, const FactorAxes &axes,
+                         double flops);
 
 /// The layouts of an op's result whose factors are split by `axes`: what the op computes, partial
 /// over the axes of factors that the result lacks.

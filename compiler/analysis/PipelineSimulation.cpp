@@ -26,13 +26,13 @@ static size_t countUnits(const PipelineShape &shape) {
   return size_t(3) * shape.stages() * shape.microbatches;
 }
 
-std::vector<PipelineChannel> dtc::linkChannels(const PipelineSchedule &schedule,
-                                               llvm::ArrayRef<StageLink> links) {
-  std::vector<PipelineChannel> channels;
-  for (const StageLink &link : links) {
+std::vector<StageValue> dtc::linkValues(const PipelineSchedule &schedule,
+                                        llvm::ArrayRef<StageEdge> links) {
+  std::vector<StageValue> channels;
+  for (const StageEdge &link : links) {
     assert(link.from < link.to);
-    PipelineChannel activation{{UnitKind::Forward, link.from}, {}, link.seconds};
-    PipelineChannel gradient{{UnitKind::Backward, link.to}, {}, link.seconds};
+    StageValue activation{{UnitKind::Forward, link.from}, {}, link.seconds};
+    StageValue gradient{{UnitKind::Backward, link.to}, {}, link.seconds};
     activation.consumers = {{UnitKind::Forward, link.to}, {UnitKind::Backward, link.to}};
     gradient.consumers = {{UnitKind::Backward, link.from}};
     if (schedule.splitsWeight) {
@@ -45,8 +45,8 @@ std::vector<PipelineChannel> dtc::linkChannels(const PipelineSchedule &schedule,
   return channels;
 }
 
-std::vector<StageLink> dtc::chainLinks(const PipelineShape &shape, double seconds) {
-  std::vector<StageLink> links;
+std::vector<StageEdge> dtc::chainEdges(const PipelineShape &shape, double seconds) {
+  std::vector<StageEdge> links;
   for (int stage = 1; stage < shape.stages(); ++stage)
     links.push_back({stage - 1, stage, seconds});
   return links;
@@ -90,7 +90,7 @@ namespace {
 class WorkBuilder {
 public:
   WorkBuilder(const PipelineSchedule &schedule, llvm::ArrayRef<StageSeconds> stageSeconds,
-              llvm::ArrayRef<PipelineChannel> channels, llvm::ArrayRef<ReceivePosting> postings)
+              llvm::ArrayRef<StageValue> channels, llvm::ArrayRef<ReceivePosting> postings)
       : schedule(schedule), shape(schedule.shape), channels(channels), postings(postings),
         positions(unitPositions(schedule)), tasks(roleCount()), sends(roleCount()),
         consumed(roleCount()) {
@@ -138,7 +138,7 @@ public:
   }
 
 private:
-  using Step = SimulatedStep;
+  using Step = SimulatedOperation;
   struct Ends {
     uint32_t post = 0, receive = 0; ///< tasks of the receiver
   };
@@ -172,7 +172,7 @@ private:
   }
 
   void addChannel(size_t c) {
-    const PipelineChannel &channel = channels[c];
+    const StageValue &channel = channels[c];
     for (const UnitRole &consumer : channel.consumers) {
       assert(schedule.device(consumer.stage) == receiver(c));
       auto &all = consumed[role(consumer.kind, consumer.stage)];
@@ -234,7 +234,7 @@ private:
 
   const PipelineSchedule &schedule;
   const PipelineShape &shape;
-  llvm::ArrayRef<PipelineChannel> channels;
+  llvm::ArrayRef<StageValue> channels;
   llvm::ArrayRef<ReceivePosting> postings;
   std::vector<int> positions;
   std::vector<uint32_t> tasks, sends;        ///< by role; the task 0 sends nothing
@@ -247,7 +247,7 @@ private:
 
 PipelineSimulation dtc::simulateSchedule(const PipelineSchedule &schedule,
                                          llvm::ArrayRef<StageSeconds> stageSeconds,
-                                         llvm::ArrayRef<PipelineChannel> channels,
+                                         llvm::ArrayRef<StageValue> channels,
                                          llvm::ArrayRef<ReceivePosting> postings) {
   PipelineSimulation result{countInFlight(schedule)};
   WorkBuilder builder(schedule, stageSeconds, channels, postings);
@@ -315,7 +315,7 @@ ReceivePosting dtc::postReceives(llvm::ArrayRef<double> sendTimes, llvm::ArrayRe
 }
 
 std::vector<ReceivePosting> dtc::postReceives(const PipelineSchedule &schedule,
-                                              llvm::ArrayRef<PipelineChannel> channels,
+                                              llvm::ArrayRef<StageValue> channels,
                                               const PipelineSimulation &simulation) {
   assert(simulation.deadlock.empty());
   const PipelineShape &shape = schedule.shape;

@@ -32,14 +32,14 @@ struct UnitRole {
 
 /// A value that each microbatch has of its own: made by one unit, used by others of one device. It
 /// is a message where that is another device than the producer's.
-struct PipelineChannel {
+struct StageValue {
   UnitRole producer;
   llvm::SmallVector<UnitRole, 4> consumers; ///< at least one
   double seconds = 0;                       ///< of the transfer, if it is one
 };
 
 /// An activation of stage `from` that stage `to`, a higher one, needs; its gradient comes back.
-struct StageLink {
+struct StageEdge {
   int from = 0;
   int to = 1;
   double seconds = 0; ///< of a transfer one way
@@ -47,11 +47,11 @@ struct StageLink {
 
 /// Two channels for each link: the activation is used by all units of `to`, the gradient by
 /// Backward and Weight of `from`.
-std::vector<PipelineChannel> linkChannels(const PipelineSchedule &schedule,
-                                          llvm::ArrayRef<StageLink> links);
+std::vector<StageValue> linkValues(const PipelineSchedule &schedule,
+                                   llvm::ArrayRef<StageEdge> links);
 
 /// Each stage linked to the next.
-std::vector<StageLink> chainLinks(const PipelineShape &shape, double seconds = 0);
+std::vector<StageEdge> chainEdges(const PipelineShape &shape, double seconds = 0);
 
 /// How the messages of a channel are received.
 struct ReceivePosting {
@@ -99,7 +99,7 @@ struct PipelineSimulation : PipelineInFlight {
 /// Messages do not wait for each other.
 PipelineSimulation simulateSchedule(const PipelineSchedule &schedule,
                                     llvm::ArrayRef<StageSeconds> stageSeconds,
-                                    llvm::ArrayRef<PipelineChannel> channels,
+                                    llvm::ArrayRef<StageValue> channels,
                                     llvm::ArrayRef<ReceivePosting> postings = {});
 
 /// The fewest copies of a buffer so that microbatch i can have copy i mod copies, where it is in
@@ -138,7 +138,7 @@ ReceivePosting postReceives(llvm::ArrayRef<double> sendTimes, llvm::ArrayRef<int
 /// before it. That is early enough. The places at which receives must have been posted do not fall
 /// along the sends, whose times do not, and none is posted later than its own.
 std::vector<ReceivePosting> postReceives(const PipelineSchedule &schedule,
-                                         llvm::ArrayRef<PipelineChannel> channels,
+                                         llvm::ArrayRef<StageValue> channels,
                                          const PipelineSimulation &simulation);
 
 } // namespace dtc

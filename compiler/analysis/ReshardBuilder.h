@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_ANALYSIS_RESHARDBUILDER_H
 #define DTC_COMPILER_ANALYSIS_RESHARDBUILDER_H
 
-#include "compiler/analysis/ReshardPlan.h"
+#include "compiler/analysis/ReshardSteps.h"
 #include "support/Collective.h"
 
 namespace dtc {
@@ -40,7 +40,7 @@ public:
   ReshardBuilder(const ReshardProblem &problem, Layout start)
       : problem(problem), mesh(problem.mesh), now(std::move(start)) {}
 
-  const ReshardPlan &getPlan() const { return plan; }
+  const ReshardSteps &getPlan() const { return plan; }
 
   void slice(size_t dim, unsigned axis);
   void allReduce(const AxisList &axes);
@@ -66,7 +66,7 @@ private:
   const ReshardProblem &problem;
   const LinkedMesh &mesh;
   Layout now;
-  ReshardPlan plan;
+  ReshardSteps plan;
 };
 
 } // namespace dtc

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The graph that planReshard searches: its nodes are layouts, its edges single steps.
+// The graph that findReshardSteps searches: its nodes are layouts, its edges single steps.
 //
 //===----------------------------------------------------------------------===//
 

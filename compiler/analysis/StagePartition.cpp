@@ -53,9 +53,9 @@ namespace {
 
 /// Places are numbered: 0 is the beginning, then all where a cut may be, and `last` is the end.
 /// Costs are whole numbers, so that sums are exact and equal stages are equal.
-class Partitioner {
+class StagePartitioner {
 public:
-  explicit Partitioner(const StagePartitionProblem &problem) : stages(problem.stages) {
+  explicit StagePartitioner(const StagePartitionProblem &problem) : stages(problem.stages) {
     int ops = problem.seconds.size();
     double sum = 0;
     for (int op = 0; op < ops; ++op)
@@ -259,7 +259,7 @@ private:
 
 StagePartition dtc::partitionStages(const StagePartitionProblem &problem) {
   assert(!checkPartition(problem));
-  StagePartition partition = Partitioner(problem).run();
+  StagePartition partition = StagePartitioner(problem).run();
   for (int stage = 0; stage < problem.stages; ++stage) {
     int first = partition.firstOps[stage];
     bool isLast = stage + 1 == problem.stages;

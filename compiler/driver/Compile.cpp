@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/driver/ExplainMemory.h"
-#include "compiler/driver/Pipeline.h"
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/PassPipeline.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/CheckProgram.h"
 #include "dialects/dist/Dist.h"
@@ -57,7 +57,7 @@ static ResolvedOptions resolveOptions(ModuleOp model, const CompileOptions &opti
 }
 
 /// Chooses the best candidate; nullopt after an error.
-static std::optional<Candidate> chooseCandidate(ModuleOp model, PlanSearch &search,
+static std::optional<Candidate> chooseCandidate(ModuleOp model, CandidateSearch &search,
                                                 const ResolvedOptions &options, StringRef name,
                                                 bool hasCluster) {
   std::optional<Candidate> best = search.choose(options);
@@ -75,7 +75,7 @@ static std::optional<Candidate> chooseCandidate(ModuleOp model, PlanSearch &sear
 }
 
 /// Puts the programs of all entry points in the place of the model.
-static LogicalResult replaceModel(ModuleOp module, PlanSearch &search, Candidate &candidate) {
+static LogicalResult replaceModel(ModuleOp module, CandidateSearch &search, Candidate &candidate) {
   if (failed(search.complete(candidate)))
     return failure();
   module.getBodyRegion().takeBody(candidate.module->getBodyRegion());
@@ -86,7 +86,7 @@ LogicalResult dtc::compileToExec(ModuleOp module, const CompileOptions &options,
                                  const cluster::Cluster *cluster) {
   if (failed(checkModel(module)))
     return failure();
-  PlanSearch search(module, name, cluster);
+  CandidateSearch search(module, name, cluster);
   std::optional<Candidate> best =
       chooseCandidate(module, search, resolveOptions(module, options), name, cluster != nullptr);
   return success(best && succeeded(replaceModel(module, search, *best)));
@@ -110,7 +110,7 @@ LogicalResult dtc::compile(ModuleOp module, const CompileOptions &options, Strin
                      [&] { return compileToExec(module, options, modelName, cluster); });
 }
 
-LogicalResult dtc::finishCompile(ModuleOp module, PlanSearch &search, Candidate &candidate,
+LogicalResult dtc::finishCompile(ModuleOp module, CandidateSearch &search, Candidate &candidate,
                                  StringRef modelName, plan::Plan &plan) {
   return writePlanOf(module, candidate.options, modelName, plan,
                      [&] { return replaceModel(module, search, candidate); });

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/OptionTable.h"
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "dialects/dist/Dist.h"
 #include "support/NearestName.h"
 

@@ -6,7 +6,7 @@
 
 #include "compiler/driver/ExplainMemory.h"
 
-#include "compiler/driver/MemoryReport.h"
+#include "compiler/driver/MemoryPeak.h"
 #include "support/Format.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -80,7 +80,7 @@ void dtc::explainMemory(ModuleOp model, StringRef name, const ResolvedOptions &o
     error.attachNote(tensor.where) << formatBytes(tensor.bytes) << " of that: " << tensor.what;
   bool fits = changes.empty();
   for (const Change &change : changes) {
-    PlanSearch search(model, name);
+    CandidateSearch search(model, name);
     std::optional<Candidate> found = search.choose(change.options);
     const Candidate *candidate = found ? &*found : search.closest ? &*search.closest : nullptr;
     if (!candidate || (!found && candidate->peak() >= closest.peak()))

@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_DRIVER_EXPLAINMEMORY_H
 #define DTC_COMPILER_DRIVER_EXPLAINMEMORY_H
 
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/CandidateSearch.h"
 
 namespace dtc {
 

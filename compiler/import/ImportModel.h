@@ -26,7 +26,7 @@ namespace dtc {
 inline constexpr int64_t kMaxTokens = int64_t{1} << 28;
 
 /// How an imported model computes attention.
-enum class AttentionForm {
+enum class AttentionKind {
   Fused,      ///< one op, without the scores in memory (Dao et al., "FlashAttention")
   Decomposed, ///< a product with the keys, a causal softmax, dropout, a product with the values
 };
@@ -37,7 +37,7 @@ struct ImportOptions {
   int64_t seq = 1;
   /// Compute in f64 instead of f32.
   bool doublePrecision = false;
-  AttentionForm attention = AttentionForm::Fused;
+  AttentionKind attention = AttentionKind::Fused;
   /// Whether the model drops out as its configuration says; otherwise nowhere.
   bool dropout = true;
   /// The part of the loss that asks for all classes alike (Szegedy et al. 2016, section 7).

@@ -375,7 +375,7 @@ Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, const Attenti
 
 Value ModelBuilder::causalAttention(Value q, Value k, Value v, const AttentionScores &scores,
                                     double dropout) {
-  if (options.attention == AttentionForm::Decomposed)
+  if (options.attention == AttentionKind::Decomposed)
     return decomposedAttention(q, k, v, scores, dropout);
   bool drops = dropout != 0 && options.dropout;
   Value random = drops ? randomKey() : Value();

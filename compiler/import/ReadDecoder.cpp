@@ -125,7 +125,7 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family,
     for (DecoderLayer &layer : config.layers)
       if (layer.isSliding)
         layer.rotary = config.slidingRotary;
-  if (options.attention == AttentionForm::Decomposed)
+  if (options.attention == AttentionKind::Decomposed)
     for (const DecoderLayer &layer : config.layers)
       if (layer.window) {
         reader.error("a query sees the last " + std::to_string(*layer.window) + " of " +

@@ -7,7 +7,7 @@
 #include "compiler/planner/AxisMaps.h"
 
 #include "compiler/analysis/DimensionClasses.h"
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "dialects/dtc/DtcOps.h"
 

@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_CLUSTERSPEEDS_H
 #define DTC_COMPILER_PLANNER_CLUSTERSPEEDS_H
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "simulator/cluster/Topology.h"
 #include "simulator/cluster/cluster.pb.h"
 

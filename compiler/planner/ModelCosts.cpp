@@ -7,13 +7,13 @@
 #include "compiler/planner/ModelCosts.h"
 
 #include "compiler/analysis/ZeroSplit.h"
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "plan/PlanTypes.h"
-#include "simulator/PlanSteps.h"
+#include "simulator/TimedPlan.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
@@ -58,7 +58,7 @@ std::vector<const cluster::Node *> dtc::kindsOfNodes(const cluster::Cluster &clu
 
 CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
                      int64_t batch, int64_t devices, std::vector<std::string> batchDims)
-    : shortened(shortenModel(model, 3)), options(options), batch(batch),
+    : shortened(removeRepeatedLayers(model, 3)), options(options), batch(batch),
       batchDims(std::move(batchDims)) {
   // What the user says of single layers that are taken out is not about those that are left.
   auto function = *shortened.module->getOps<func::FuncOp>().begin();
@@ -144,7 +144,7 @@ static double zeroShare(const ParameterKind &kind, int64_t devices) {
   return double(mesh.localSize(kind.shape[*dim], axes)) / before;
 }
 
-const PartCost::Rest &PartCost::restOf(int64_t devices) const {
+const SectionCost::Rest &SectionCost::restOf(int64_t devices) const {
   auto [it, fresh] = rests.try_emplace(devices);
   if (!fresh || devices == 1)
     return it->second;
@@ -162,14 +162,14 @@ const PartCost::Rest &PartCost::restOf(int64_t devices) const {
   return it->second;
 }
 
-ParameterBytes PartCost::underZero(int64_t devices) const {
+ParameterBytes SectionCost::underZero(int64_t devices) const {
   const ParameterBytes &beyond = restOf(devices).beyond;
   auto n = double(devices);
   return {parameterBytes / n + beyond.parameters, stateBytes / n + beyond.states,
           gradientBytes / n + beyond.gradients};
 }
 
-double PartCost::largestParameterBytes(int64_t count) const {
+double SectionCost::largestParameterBytes(int64_t count) const {
   std::vector<double> bytes;
   for (const auto &[kind, number] : parameters)
     bytes.insert(bytes.end(), size_t(std::min(number, count)), kind.parameterBytes);
@@ -220,7 +220,7 @@ static std::map<std::string, double> inputsOf(const plan::Program &program, doub
   return inputs;
 }
 
-static void addParameter(PartCost &cost, const ParameterKind &kind) {
+static void addParameter(SectionCost &cost, const ParameterKind &kind) {
   cost.parameterBytes += kind.parameterBytes;
   cost.stateBytes += kind.stateBytes;
   cost.gradientBytes += kind.gradientBytes;
@@ -228,9 +228,9 @@ static void addParameter(PartCost &cost, const ParameterKind &kind) {
 }
 
 /// What the tasks of a program cost its device.
-static PartCost costOf(const plan::Program &program, const SimulatedDevice &device,
-                       const std::map<std::string, int64_t> &axes, double microbatches) {
-  PartCost cost;
+static SectionCost costOf(const plan::Program &program, const SimulatedDevice &device,
+                          const std::map<std::string, int64_t> &axes, double microbatches) {
+  SectionCost cost;
   std::vector<double> once(size_t(program.tasks_size()), 0);
   for (int t = 0; t < program.tasks_size(); ++t) {
     const plan::Task &task = program.tasks(t);
@@ -257,9 +257,10 @@ static PartCost costOf(const plan::Program &program, const SimulatedDevice &devi
 }
 
 /// What two programs both have, of what is there once.
-static PartCost tiedOf(const plan::Program &one, const plan::Program &other, const PartCost &cost,
-                       const std::map<std::string, int64_t> &axes, double microbatches) {
-  PartCost tied;
+static SectionCost tiedOf(const plan::Program &one, const plan::Program &other,
+                          const SectionCost &cost, const std::map<std::string, int64_t> &axes,
+                          double microbatches) {
+  SectionCost tied;
   auto parameters = parametersOf(other, axes);
   for (const auto &[name, kind] : parametersOf(one, axes))
     if (parameters.contains(name))
@@ -274,10 +275,10 @@ static PartCost tiedOf(const plan::Program &one, const plan::Program &other, con
   return tied;
 }
 
-static void subtract(PartCost &part, const PartCost &layer) {
-  for (double PartCost::*field :
-       {&PartCost::forward, &PartCost::backward, &PartCost::once, &PartCost::keptBytes,
-        &PartCost::parameterBytes, &PartCost::stateBytes, &PartCost::gradientBytes})
+static void subtract(SectionCost &part, const SectionCost &layer) {
+  for (double SectionCost::*field :
+       {&SectionCost::forward, &SectionCost::backward, &SectionCost::once, &SectionCost::keptBytes,
+        &SectionCost::parameterBytes, &SectionCost::stateBytes, &SectionCost::gradientBytes})
     part.*field = std::max(0.0, part.*field - layer.*field);
   for (const auto &[kind, count] : layer.parameters)
     if (auto it = part.parameters.find(kind);
@@ -351,7 +352,7 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
   ModuleOp front = partitioned->get();
   plan::Plan plan;
   if (MaybeError error = runSilently(front.getContext(), [&] {
-        std::vector<DeviceKeeps> keeps;
+        std::vector<DeviceSavedBytes> keeps;
         OwningOpRef<ModuleOp> module =
             lowerEntryPoint({"", probed}, front.clone(), /*plansMemory=*/true, {}, keeps);
         return success(module && succeeded(exportPlan(*module, "probe", plan)));
@@ -381,7 +382,7 @@ Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
     return work.error();
 
   ModelCosts costs;
-  std::vector<PartCost> parts;
+  std::vector<SectionCost> parts;
   std::map<std::string, int64_t> axes;
   double microbatches = 1;
   for (const plan::Axis &axis : plan.axes()) {

@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_MODELCOSTS_H
 #define DTC_COMPILER_PLANNER_MODELCOSTS_H
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "compiler/planner/RepeatedLayers.h"
 #include "simulator/cluster/Topology.h"
 #include "support/Error.h"
@@ -38,7 +38,7 @@ struct ParameterBytes {
 };
 
 /// What a part of a model costs one device: for one microbatch, but for what is there once.
-struct PartCost {
+struct SectionCost {
   double forward = 0, backward = 0; ///< seconds, with what is computed again and the collectives
   double once = 0;                  ///< seconds of the update, its state whole
   double keptBytes = 0;             ///< from the forward to the backward pass
@@ -68,10 +68,10 @@ struct PartCost {
 /// A model as what comes before its repeated layers, one of these, and what comes after. A model
 /// without repeated layers has none, and all of it is `before`.
 struct ModelCosts {
-  PartCost before, layer, after;
+  SectionCost before, layer, after;
   /// What both `before` and `after` have, such as a table that is the embedding and the head: it is
   /// there once where both are on one device.
-  PartCost tied;
+  SectionCost tied;
   int64_t layers = 0;
   double boundaryBytes = 0; ///< of the activations of a microbatch between two layers
 };
@@ -120,7 +120,7 @@ public:
   /// Of the names of layers that repeat: "h.".
   const std::string &layerPrefix() const { return shortened.prefix; }
   /// The model that is probed.
-  ShortModel &shortModel() { return shortened; }
+  ReducedModel &shortModel() { return shortened; }
 
 private:
   /// All of CostKey but what is computed again.
@@ -130,7 +130,7 @@ private:
   Expected<ModelCosts> timeOn(const cluster::Cluster &machines, const plan::Plan &plan) const;
   const Partition &partition(const PartitionKey &key, const CompileOptions &probed);
 
-  ShortModel shortened;
+  ReducedModel shortened;
   CompileOptions options;
   /// One of each kind of node, with at least a device for each of a probe's.
   std::vector<cluster::Cluster> clusters;

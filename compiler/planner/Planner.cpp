@@ -7,7 +7,7 @@
 #include "compiler/planner/Planner.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "compiler/planner/ClusterSpeeds.h"
@@ -48,8 +48,8 @@ static constexpr double kMemoryError = 0.05;
 static constexpr double kSpareTimeError = 0.4, kSpareMemoryError = 0.2;
 
 /// What a model allows beside the entries of a map that the user gives.
-static ModelTraits traitsBeside(ModuleOp model, ArrayRef<std::string> shard) {
-  ModelTraits traits = findTraits(model, 0);
+static ModelProperties propertiesBeside(ModuleOp model, ArrayRef<std::string> shard) {
+  ModelProperties traits = findProperties(model, 0);
   llvm::erase_if(traits.batchDims, [&](StringRef dim) {
     return llvm::any_of(shard, [&](StringRef entry) {
       auto [name, number] = entry.split('=').first.rsplit('#');
@@ -67,7 +67,8 @@ static bool splitsOverTensorAxis(StringRef entry) {
 }
 
 Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
-    : model(model), name(name), options(options), traits(traitsBeside(model, options.base.shard)),
+    : model(model), name(name), options(options),
+      traits(propertiesBeside(model, options.base.shard)),
       probe(model, options.base, *options.cluster, traits.batch, options.devices, traits.batchDims),
       estimator(this->options, traits) {
   // Nothing is kept for a backward pass.
@@ -78,10 +79,10 @@ Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
   traits.layers = probe.numLayers();
   traits.layerPrefix = probe.layerPrefix();
   // A model of few layers is probed whole; they may be alike for all that.
-  ShortModel &shortened = probe.shortModel();
-  ShortModel names;
+  ReducedModel &shortened = probe.shortModel();
+  ReducedModel names;
   if (shortened.prefix.empty()) {
-    names = shortenModel(model, 1);
+    names = removeRepeatedLayers(model, 1);
     names.keptLayers = names.layers;
   } else {
     names.prefix = shortened.prefix;
@@ -112,7 +113,7 @@ static bool hasOneMemory(const PlannerOptions &options) {
   });
 }
 
-CompileOptions dtc::optionsOf(const ParallelLayout &layout, const PlannerOptions &options) {
+CompileOptions dtc::optionsOf(const ParallelStrategy &layout, const PlannerOptions &options) {
   CompileOptions result = layout.toOptions(options.base);
   useClusterSpeeds(*options.cluster, result);
   return result;
@@ -133,7 +134,8 @@ static int64_t mostMaps(ModuleOp probed) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 8, 60);
 }
 
-std::optional<Planner::Promise> Planner::promiseOf(const ParallelLayout &layout, size_t number) {
+std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStrategy &layout,
+                                                               size_t number) {
   CostKey key = layout.key(traits.batch);
   key.recompute = Recompute::None;
   key.sequenceParallel = layout.tp > 1 && traits.hasSequenceAxis;
@@ -144,40 +146,41 @@ std::optional<Planner::Promise> Planner::promiseOf(const ParallelLayout &layout,
   }
   ArrayRef<ModelCosts> costs = probe.find(key);
   if (costs.empty()) {
-    noteFailure(layout, probe.problemOf(key));
+    recordFailure(layout, probe.problemOf(key));
     return std::nullopt;
   }
-  ParallelLayout balanced = layout;
+  ParallelStrategy balanced = layout;
   estimator.balance(balanced, costs);
   StepEstimate estimate = estimator.estimate(balanced, costs);
-  return Promise{estimate.seconds(), std::max(0.0, estimate.bytes - estimate.memoryBytes), number};
+  return LowerEstimate{estimate.seconds(), std::max(0.0, estimate.bytes - estimate.memoryBytes),
+                       number};
 }
 
-std::vector<std::string> Planner::mapFor(const ParallelLayout &example) {
+std::vector<std::string> Planner::mapFor(const ParallelStrategy &example) {
   return chooseAxisMap(decisions, example.tp, mostMaps(*probe.shortModel().module),
                        [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
-                         ParallelLayout layout = example;
+                         ParallelStrategy layout = example;
                          layout.shard = entries;
-                         std::optional<Promise> promise = promiseOf(layout, 0);
-                         if (!promise)
+                         std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(layout, 0);
+                         if (!lowerEstimate)
                            return std::nullopt;
-                         return AxisMapCost{promise->seconds, promise->excessBytes};
+                         return AxisMapCost{lowerEstimate->seconds, lowerEstimate->excessBytes};
                        });
 }
 
-std::vector<Planner::Promise>
-Planner::chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
+std::vector<Planner::LowerEstimate>
+Planner::chooseMaps(std::vector<ParallelStrategy> &layouts, PlannerResult &choice,
                     llvm::function_ref<void(const PlannerProgress &)> report) {
-  std::vector<Promise> promises;
+  std::vector<LowerEstimate> lowerEstimates;
   auto add = [&](size_t number) {
-    std::optional<Promise> promise = promiseOf(layouts[number], number);
+    std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(layouts[number], number);
     choice.progress.probes = probe.numProbes();
     report(choice.progress);
-    if (promise)
-      promises.push_back(*promise);
+    if (lowerEstimate)
+      lowerEstimates.push_back(*lowerEstimate);
   };
   auto sort = [&] {
-    llvm::stable_sort(promises, [](const Promise &a, const Promise &b) {
+    llvm::stable_sort(lowerEstimates, [](const LowerEstimate &a, const LowerEstimate &b) {
       return std::tie(a.seconds, a.layout) < std::tie(b.seconds, b.layout);
     });
   };
@@ -188,21 +191,21 @@ Planner::chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
   // with all of that will not come near it with less.
   bool isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
   std::vector<int64_t> sizes;
-  for (const Promise &promise : promises) {
-    if (isCostly && (promise.seconds > kCostlyMargin * promises.front().seconds ||
+  for (const LowerEstimate &lowerEstimate : lowerEstimates) {
+    if (isCostly && (lowerEstimate.seconds > kCostlyMargin * lowerEstimates.front().seconds ||
                      int64_t(sizes.size()) == kCostlyMaps))
       break;
-    int64_t tp = layouts[promise.layout].tp;
+    int64_t tp = layouts[lowerEstimate.layout].tp;
     if (tp > 1 && !llvm::is_contained(sizes, tp))
       sizes.push_back(tp);
   }
   for (int64_t tp : sizes) {
     // The best that fits stands for all of that size, and where none does, the best.
-    const Promise *example = nullptr;
-    for (const Promise &promise : promises)
-      if (layouts[promise.layout].tp == tp && (!example || promise.excessBytes == 0)) {
-        example = &promise;
-        if (promise.excessBytes == 0)
+    const LowerEstimate *example = nullptr;
+    for (const LowerEstimate &lowerEstimate : lowerEstimates)
+      if (layouts[lowerEstimate.layout].tp == tp && (!example || lowerEstimate.excessBytes == 0)) {
+        example = &lowerEstimate;
+        if (lowerEstimate.excessBytes == 0)
           break;
       }
     std::vector<std::string> map = mapFor(layouts[example->layout]);
@@ -211,40 +214,41 @@ Planner::chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
     // Devices that would all do the same are no layout; what the default map splits remains one,
     // for what is chosen for the example need not be best for all.
     if (!splitsByDefault)
-      llvm::erase_if(promises,
-                     [&](const Promise &promise) { return layouts[promise.layout].tp == tp; });
+      llvm::erase_if(lowerEstimates, [&](const LowerEstimate &lowerEstimate) {
+        return layouts[lowerEstimate.layout].tp == tp;
+      });
     const size_t count = map.empty() ? 0 : layouts.size();
     for (size_t number = 0; number < count; ++number)
       if (layouts[number].tp == tp) {
-        ParallelLayout mapped = layouts[number];
+        ParallelStrategy mapped = layouts[number];
         mapped.shard = map;
         layouts.push_back(std::move(mapped));
         add(layouts.size() - 1);
       }
   }
   sort();
-  return promises;
+  return lowerEstimates;
 }
 
-void Planner::estimateAll(PlanChoice &choice,
+void Planner::estimateAll(PlannerResult &choice,
                           llvm::function_ref<void(const PlannerProgress &)> report) {
-  std::vector<ParallelLayout> layouts = enumerateLayouts(options, traits);
+  std::vector<ParallelStrategy> layouts = enumerateStrategies(options, traits);
   choice.progress.layouts = int64_t(layouts.size());
   // What is computed again takes time, and what lies between blocks little: with the costs of a
   // layout without either, few lower estimates are so low that a layout's own costs are needed.
-  std::vector<Promise> promises = chooseMaps(layouts, choice, report);
+  std::vector<LowerEstimate> lowerEstimates = chooseMaps(layouts, choice, report);
   choice.progress.layouts = int64_t(layouts.size()); // with those of other maps
   double best = std::numeric_limits<double>::infinity();
   double margin = mostSimulations(model) < kManySimulations ? kCostlyMargin : kMargin;
-  for (const Promise &promise : promises) {
-    if (promise.seconds > margin * best)
+  for (const LowerEstimate &lowerEstimate : lowerEstimates) {
+    if (lowerEstimate.seconds > margin * best)
       break;
-    RankedLayout entry;
-    entry.layout = layouts[promise.layout];
+    RankedStrategy entry;
+    entry.layout = layouts[lowerEstimate.layout];
     llvm::ArrayRef<ModelCosts> costs = probe.find(entry.layout.key(traits.batch));
     choice.progress.probes = probe.numProbes();
     if (costs.empty()) {
-      noteFailure(entry.layout, probe.problemOf(entry.layout.key(traits.batch)));
+      recordFailure(entry.layout, probe.problemOf(entry.layout.key(traits.batch)));
       continue;
     }
     estimator.balance(entry.layout, costs);
@@ -257,14 +261,14 @@ void Planner::estimateAll(PlanChoice &choice,
     report(choice.progress);
   }
   auto sort = [&] {
-    llvm::stable_sort(choice.ranked, [](const RankedLayout &a, const RankedLayout &b) {
+    llvm::stable_sort(choice.ranked, [](const RankedStrategy &a, const RankedStrategy &b) {
       return a.estimate.seconds() < b.estimate.seconds();
     });
   };
   sort();
   // The best are looked at more closely.
   int64_t units = kMostUnits;
-  for (RankedLayout &entry : choice.ranked) {
+  for (RankedStrategy &entry : choice.ranked) {
     if (!entry.fits)
       continue;
     units -= StepEstimator::numUnits(entry.layout);
@@ -276,21 +280,21 @@ void Planner::estimateAll(PlanChoice &choice,
   sort();
 }
 
-bool Planner::simulate(RankedLayout &entry, Compiled &compiled) {
+bool Planner::simulate(RankedStrategy &entry, Compiled &compiled) {
   CompileOptions asked = optionsOf(entry.layout, options);
   // What is wrong with a layout takes it out of the search.
   ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
-  auto search = std::make_unique<PlanSearch>(model, name, options.cluster);
+  auto search = std::make_unique<CandidateSearch>(model, name, options.cluster);
   std::optional<Candidate> candidate = search->run(asked);
   if (!candidate) {
     if (!search->failure.empty()) // else it only does not fit
-      noteFailure(entry.layout, firstErrorOf(search->failure));
+      recordFailure(entry.layout, firstErrorOf(search->failure));
     return false;
   }
   std::optional<Simulation> simulation = std::exchange(candidate->simulation, {});
   if (!simulation) {
     auto failed = simulateOnCluster(candidate->plan, *options.cluster);
-    noteFailure(entry.layout, failed.error().message);
+    recordFailure(entry.layout, failed.error().message);
     return false;
   }
   double share = 0; // of its device's memory
@@ -309,13 +313,13 @@ bool Planner::simulate(RankedLayout &entry, Compiled &compiled) {
 
 /// How many times its estimate a layout takes, before any of its kind was simulated: schedules that
 /// split weights' gradients off make more, smaller tasks and keep their operands in memory.
-static double priorError(const ParallelLayout &layout) {
+static double priorError(const ParallelStrategy &layout) {
   auto rule = findScheduleRule(layout.schedule);
   return layout.pp > 1 && rule && rule->splitsWeight ? 1.1 : 1;
 }
 
 /// What layouts have in common whose estimates err in the same way.
-static std::string kindOf(const ParallelLayout &layout) {
+static std::string kindOf(const ParallelStrategy &layout) {
   return fmt::format("{} {} {} {} {}", layout.pp > 1 ? layout.schedule : "", layout.zero,
                      wordOf(layout.recompute), layout.sequenceParallel, layout.microbatches > 1);
 }
@@ -323,7 +327,7 @@ static std::string kindOf(const ParallelLayout &layout) {
 /// Layouts that may be faster if they recompute only as much as their memory asks for: the chosen
 /// one, if it recomputes, and the one that is estimated to be the fastest of those that do not
 /// recompute and do not fit.
-static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedLayout> ranked,
+static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedStrategy> ranked,
                                               std::optional<size_t> chosen, double best) {
   std::vector<size_t> found;
   if (chosen && ranked[*chosen].layout.recompute != Recompute::None)
@@ -336,7 +340,7 @@ static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedLayout> ranke
   return found;
 }
 
-void Planner::simulateBest(PlanChoice &choice,
+void Planner::simulateBest(PlannerResult &choice,
                            llvm::function_ref<void(const PlannerProgress &)> report) {
   failedFirst.reset(); // a part of the model that does not compile says less than all of it
   const int64_t most = mostSimulations(model);
@@ -351,13 +355,13 @@ void Planner::simulateBest(PlanChoice &choice,
   double memoryError = 1;
   double mostMemoryError = 1; // at most, in any case
   std::vector<std::string> kinds;
-  for (const RankedLayout &entry : choice.ranked)
+  for (const RankedStrategy &entry : choice.ranked)
     kinds.push_back(kindOf(entry.layout));
   std::vector<bool> isDone(choice.ranked.size(), false);
-  std::vector<RankedLayout> simulated, others;
+  std::vector<RankedStrategy> simulated, others;
   auto simulateOne = [&](size_t index) {
     isDone[index] = true;
-    RankedLayout &entry = choice.ranked[index];
+    RankedStrategy &entry = choice.ranked[index];
     Compiled compiled;
     --left;
     if (!simulate(entry, compiled))
@@ -389,7 +393,7 @@ void Planner::simulateBest(PlanChoice &choice,
     double limit = isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError;
     // The one with the least lower estimate.
     std::optional<size_t> next;
-    double promise = best;
+    double lowerEstimate = best;
     for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
       if (isDone[index] || entry.estimate.memoryShare() * memoryError > limit)
         continue;
@@ -398,8 +402,8 @@ void Planner::simulateBest(PlanChoice &choice,
       if (times > 1) // known from few of its kind
         times = std::pow(times, 1 - spare / 2);
       double seconds = entry.estimate.seconds() * times;
-      if (seconds * (1 - doubt) < promise) {
-        promise = seconds * (1 - doubt);
+      if (seconds * (1 - doubt) < lowerEstimate) {
+        lowerEstimate = seconds * (1 - doubt);
         next = index;
       }
     }
@@ -417,7 +421,7 @@ void Planner::simulateBest(PlanChoice &choice,
   // takes many compilations to find.
   if (isThorough && !options.fixed.contains("recompute") && hasOneMemory(options))
     for (size_t index : partlyRecomputable(choice.ranked, chosen, best)) {
-      RankedLayout &entry = choice.ranked.emplace_back();
+      RankedStrategy &entry = choice.ranked.emplace_back();
       entry.layout = choice.ranked[index].layout;
       entry.estimate = choice.ranked[index].estimate;
       entry.layout.recompute = Recompute::Auto;
@@ -431,7 +435,7 @@ void Planner::simulateBest(PlanChoice &choice,
     return error == errors.end() ? priorError(choice.ranked[index].layout) : error->second;
   };
   auto isNear = [&](size_t index) {
-    const RankedLayout &entry = choice.ranked[index];
+    const RankedStrategy &entry = choice.ranked[index];
     return chosen && !isDone[index] && entry.estimate.memoryShare() <= 1 &&
            correctionOf(index) * entry.estimate.seconds() < kListedMargin * best;
   };
@@ -459,18 +463,18 @@ void Planner::simulateBest(PlanChoice &choice,
     if (chosen && !entry.simulation && entry.estimate.memoryShare() * mostMemoryError > 1)
       entry.fits = false;
     // Of layouts that take as long as the chosen one, that comes first.
-    std::vector<RankedLayout> &list = entry.simulation ? simulated : others;
+    std::vector<RankedStrategy> &list = entry.simulation ? simulated : others;
     list.insert(index == chosen ? list.begin() : list.end(), std::move(entry));
   }
-  llvm::stable_sort(others, [](const RankedLayout &a, const RankedLayout &b) {
+  llvm::stable_sort(others, [](const RankedStrategy &a, const RankedStrategy &b) {
     return a.seconds() < b.seconds();
   });
-  llvm::stable_sort(simulated, [](const RankedLayout &a, const RankedLayout &b) {
+  llvm::stable_sort(simulated, [](const RankedStrategy &a, const RankedStrategy &b) {
     return a.seconds() < b.seconds();
   });
   choice.ranked.clear();
-  for (std::vector<RankedLayout> *list : {&simulated, &others})
-    for (RankedLayout &entry : *list) {
+  for (std::vector<RankedStrategy> *list : {&simulated, &others})
+    for (RankedStrategy &entry : *list) {
       if (!entry.fits && (!choice.closest || entry.memoryShare() < choice.closest->memoryShare()))
         choice.closest = entry;
       if (entry.fits)
@@ -482,13 +486,13 @@ void Planner::simulateBest(PlanChoice &choice,
     choice.ranked.clear();
 }
 
-Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress &)> report) {
+Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgress &)> report) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   int64_t available = countDevices(*options.cluster);
   if (devices > available)
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {}", devices,
                              options.cluster->name(), available)};
-  PlanChoice choice;
+  PlannerResult choice;
   choice.memoryBytes = leastMemory(options);
   auto function = *model.getOps<func::FuncOp>().begin();
   for (StringRef entry : options.base.shard) {
@@ -504,7 +508,7 @@ Expected<PlanChoice> Planner::run(llvm::function_ref<void(const PlannerProgress 
       (flops.all - flops.masked) / sustainedFlops(*options.cluster, devices, options.base.dtype);
   estimateAll(choice, report);
   if (choice.progress.layouts == 0)
-    return Error{explainNoLayout(options, traits)};
+    return Error{explainNoStrategy(options, traits)};
   if (choice.ranked.empty())
     return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
   simulateBest(choice, report);

@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_PLANNER_H
 #define DTC_COMPILER_PLANNER_PLANNER_H
 
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/StepEstimate.h"
@@ -25,8 +25,8 @@
 namespace dtc {
 
 /// A layout that was looked at.
-struct RankedLayout {
-  ParallelLayout layout;
+struct RankedStrategy {
+  ParallelStrategy layout;
   StepEstimate estimate;
   /// Of those that were compiled: the simulated step.
   std::optional<Simulation> simulation;
@@ -49,13 +49,13 @@ struct RankedLayout {
 };
 
 /// A layout that does not compile or cannot be simulated, and why, in a line.
-struct FailedLayout {
-  ParallelLayout layout;
+struct FailedStrategy {
+  ParallelStrategy layout;
   std::string reason;
 };
 
 /// The options that compile a layout, with what is fixed and the speeds of the cluster.
-CompileOptions optionsOf(const ParallelLayout &layout, const PlannerOptions &options);
+CompileOptions optionsOf(const ParallelStrategy &layout, const PlannerOptions &options);
 
 /// How far a search has come.
 struct PlannerProgress {
@@ -64,19 +64,19 @@ struct PlannerProgress {
 };
 
 /// What a search has found.
-struct PlanChoice {
+struct PlannerResult {
   /// Those that were simulated and fit, the fastest first, then others that should fit by their
   /// estimates and are slower.
-  std::vector<RankedLayout> ranked;
+  std::vector<RankedStrategy> ranked;
   int64_t unknown = 0; ///< layouts that by their estimates may be as good and were not simulated
   /// Of those that do not fit, the one that needs least.
-  std::optional<RankedLayout> closest;
+  std::optional<RankedStrategy> closest;
   /// Of those that were compiled, the first that failed.
-  std::optional<FailedLayout> failed;
+  std::optional<FailedStrategy> failed;
   plan::Plan plan;        ///< of the first, without evaluation
   CompileOptions options; ///< that compile it
   /// The first as it was compiled, for finishCompile(). Does not outlive the model's context.
-  std::unique_ptr<PlanSearch> search;
+  std::unique_ptr<CandidateSearch> search;
   std::optional<Candidate> compiled;
   PlannerProgress progress;
   double memoryBytes = 0; ///< that a plan may use on the smallest device
@@ -94,47 +94,49 @@ class Planner {
 public:
   Planner(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options);
 
-  Expected<PlanChoice> run(llvm::function_ref<void(const PlannerProgress &)> report =
-                               [](const PlannerProgress &) {});
+  Expected<PlannerResult> run(llvm::function_ref<void(const PlannerProgress &)> report =
+                                  [](const PlannerProgress &) {});
 
 private:
   /// A layout without what takes long to find out: without recomputation, and with sequences split
   /// between blocks where that can be.
-  struct Promise {
+  struct LowerEstimate {
     double seconds = 0;
     double excessBytes = 0; ///< that a device needs beyond those that it has
     size_t layout = 0;      ///< its number
   };
-  std::optional<Promise> promiseOf(const ParallelLayout &layout, size_t number);
+  std::optional<LowerEstimate> lowerEstimateOf(const ParallelStrategy &layout, size_t number);
   /// Keeps the first layout that failed.
-  void noteFailure(const ParallelLayout &layout, std::string reason) {
+  void recordFailure(const ParallelStrategy &layout, std::string reason) {
     if (!failedFirst)
-      failedFirst = FailedLayout{layout, std::move(reason)};
+      failedFirst = FailedStrategy{layout, std::move(reason)};
   }
   /// The lower estimates of all layouts, the best first, for which the map of each size of tp is
   /// chosen.
-  std::vector<Promise> chooseMaps(std::vector<ParallelLayout> &layouts, PlanChoice &choice,
-                                  llvm::function_ref<void(const PlannerProgress &)> report);
+  std::vector<LowerEstimate> chooseMaps(std::vector<ParallelStrategy> &layouts,
+                                        PlannerResult &choice,
+                                        llvm::function_ref<void(const PlannerProgress &)> report);
   /// The entries of the map for layouts of one size of tp, as far as `example` stands for them.
-  std::vector<std::string> mapFor(const ParallelLayout &example);
-  void estimateAll(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
-  void simulateBest(PlanChoice &choice, llvm::function_ref<void(const PlannerProgress &)> report);
+  std::vector<std::string> mapFor(const ParallelStrategy &example);
+  void estimateAll(PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
+  void simulateBest(PlannerResult &choice,
+                    llvm::function_ref<void(const PlannerProgress &)> report);
   /// What of a layout finishCompile() takes.
   struct Compiled {
-    std::unique_ptr<PlanSearch> search;
+    std::unique_ptr<CandidateSearch> search;
     std::optional<Candidate> candidate;
   };
-  bool simulate(RankedLayout &entry, Compiled &compiled);
+  bool simulate(RankedStrategy &entry, Compiled &compiled);
 
   mlir::ModuleOp model;
   std::string name;
   PlannerOptions options;
-  ModelTraits traits;
+  ModelProperties traits;
   CostProbe probe;
   StepEstimator estimator;
   std::vector<AxisDecision> decisions;
-  std::optional<FailedLayout> failedFirst; ///< of those that are looked at now
-  bool splitsByDefault = false;            ///< tp splits something without any of these
+  std::optional<FailedStrategy> failedFirst; ///< of those that are looked at now
+  bool splitsByDefault = false;              ///< tp splits something without any of these
 };
 
 } // namespace dtc

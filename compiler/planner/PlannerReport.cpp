@@ -28,7 +28,7 @@ using Part = std::pair<std::string, double>;
 
 /// Where a layout's time goes; by the simulation if both have one, so that like is compared with
 /// like.
-static std::vector<Part> partsOf(const RankedLayout &entry, bool simulated) {
+static std::vector<Part> partsOf(const RankedStrategy &entry, bool simulated) {
   if (!simulated) {
     const StepEstimate &estimate = entry.estimate;
     return {{"computing", estimate.computing},
@@ -48,7 +48,7 @@ static std::vector<Part> partsOf(const RankedLayout &entry, bool simulated) {
   return parts;
 }
 
-std::string dtc::explainSlower(const RankedLayout &entry, const RankedLayout &best) {
+std::string dtc::explainSlower(const RankedStrategy &entry, const RankedStrategy &best) {
   if (!entry.fits)
     return "does not fit: needs " + formatBytes(uint64_t(entry.neededBytes()));
   bool simulated = entry.simulation && best.simulation;
@@ -75,7 +75,7 @@ static std::string describeKnob(const std::string &knob, const CompileOptions &b
   return knob + "=" + formatOption(*findOption(knob), base);
 }
 
-std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTraits &traits) {
+std::string dtc::explainNoStrategy(const PlannerOptions &options, const ModelProperties &traits) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   std::string asked, enough;
   auto add = [](std::string &list, const std::string &word) {
@@ -84,7 +84,7 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
   // A fixed option without which there are strategies is one too many.
   auto consider = [&](const std::string &text, const PlannerOptions &without) {
     add(asked, text);
-    if (!enumerateLayouts(without, traits).empty())
+    if (!enumerateStrategies(without, traits).empty())
       add(enough, text);
   };
   for (const auto &[axis, size] : options.axes) {
@@ -105,9 +105,9 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
   auto has = [&](int64_t otherDevices, int64_t batch) {
     PlannerOptions other = options;
     other.devices = otherDevices;
-    ModelTraits otherTraits = traits;
+    ModelProperties otherTraits = traits;
     otherTraits.batch = batch;
-    return !enumerateLayouts(other, otherTraits).empty();
+    return !enumerateStrategies(other, otherTraits).empty();
   };
   std::string changes;
   for (int64_t fewer = devices - 1; fewer > 0 && fewer >= devices - 64; --fewer)
@@ -126,20 +126,20 @@ std::string dtc::explainNoLayout(const PlannerOptions &options, const ModelTrait
                      : "; there are some with " + changes);
 }
 
-static std::string describe(const ParallelLayout &layout, const PlannerOptions &options) {
+static std::string describe(const ParallelStrategy &layout, const PlannerOptions &options) {
   std::string text = describeStrategy(layout.toOptions(options.base));
   if (!layout.stageLayers.empty())
     text += fmt::format(" layers={}", fmt::join(layout.stageLayers, "|"));
   return text;
 }
 
-std::string dtc::explainFailure(const FailedLayout &failed, const PlannerOptions &options) {
+std::string dtc::explainFailure(const FailedStrategy &failed, const PlannerOptions &options) {
   return fmt::format("the first error, of {}, is: {}\ncompile the model for one device (without "
                      "--cluster) or with that strategy (--mesh) to see all diagnostics",
                      describe(failed.layout, options), failed.reason);
 }
 
-static std::string formatNothing(const PlanChoice &choice, const PlannerOptions &options) {
+static std::string formatNothing(const PlannerResult &choice, const PlannerOptions &options) {
   std::string text = fmt::format(
       "no strategy fits: {} strategies were considered, a device has {} that a plan may use\n",
       choice.progress.layouts, formatBytes(uint64_t(choice.memoryBytes)));
@@ -149,7 +149,7 @@ static std::string formatNothing(const PlanChoice &choice, const PlannerOptions 
            explainFailure(*choice.failed, options) + "\n";
   if (!choice.closest)
     return text;
-  const RankedLayout &closest = *choice.closest;
+  const RankedStrategy &closest = *choice.closest;
   double bytes = closest.neededBytes();
   text += fmt::format("the closest is {}, which needs {} a device: {} too much\n",
                       describe(closest.layout, options), formatBytes(uint64_t(bytes)),
@@ -160,11 +160,11 @@ static std::string formatNothing(const PlanChoice &choice, const PlannerOptions 
   return text;
 }
 
-std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &options,
+std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions &options,
                               size_t alternatives) {
   if (choice.ranked.empty())
     return formatNothing(choice, options);
-  const RankedLayout &best = choice.ranked.front();
+  const RankedStrategy &best = choice.ranked.front();
   const PlannerProgress &progress = choice.progress;
   std::string text =
       fmt::format("{} strategies estimated from {} probes, {} compiled and simulated\n",
@@ -181,7 +181,7 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
   size_t count = std::min(alternatives, choice.ranked.size() - 1);
   if (count > 0)
     text += "\nnext best\n";
-  for (const RankedLayout &entry : llvm::ArrayRef(choice.ranked).slice(1, count))
+  for (const RankedStrategy &entry : llvm::ArrayRef(choice.ranked).slice(1, count))
     text += fmt::format("  {:>10} {:>7} {:<10} {:<58} {}\n", formatDuration(entry.seconds()),
                         fmt::format("{:+.1f} %", 100 * (entry.seconds() / best.seconds() - 1)),
                         entry.simulation ? "simulated" : "estimated",
@@ -194,10 +194,10 @@ std::string dtc::formatChoice(const PlanChoice &choice, const PlannerOptions &op
   return text;
 }
 
-SimulationPageOptions dtc::pageOptions(const PlanChoice &choice, const PlannerOptions &options,
+SimulationPageOptions dtc::pageOptions(const PlannerResult &choice, const PlannerOptions &options,
                                        size_t alternatives) {
   SimulationPageOptions page;
-  const RankedLayout &best = choice.ranked.front();
+  const RankedStrategy &best = choice.ranked.front();
   CompileOptions compiled = best.layout.toOptions(options.base);
   for (const auto &[name, size] : compiled.mesh)
     page.strategy.push_back({name, std::to_string(size),
@@ -209,7 +209,7 @@ SimulationPageOptions dtc::pageOptions(const PlanChoice &choice, const PlannerOp
           {option.name.str(), formatOption(option, compiled),
            options.fixed.contains(option.name.str()) ? "fixed by the user" : "searched"});
   }
-  for (const RankedLayout &entry :
+  for (const RankedStrategy &entry :
        llvm::ArrayRef(choice.ranked).slice(1, std::min(alternatives, choice.ranked.size() - 1)))
     page.alternatives.push_back(
         {describe(entry.layout, options), entry.seconds(), uint64_t(entry.neededBytes()),

@@ -17,22 +17,22 @@ namespace dtc {
 /// The chosen plan, where its time goes, the next best layouts with what makes each slower, the
 /// lower bound and the gap to it; or, where nothing fits, what binds and the least change that
 /// fits.
-std::string formatChoice(const PlanChoice &choice, const PlannerOptions &options,
+std::string formatChoice(const PlannerResult &choice, const PlannerOptions &options,
                          size_t alternatives = 10);
 
 /// The compiler's first error, and of which layout: where none compiles.
-std::string explainFailure(const FailedLayout &failed, const PlannerOptions &options);
+std::string explainFailure(const FailedStrategy &failed, const PlannerOptions &options);
 
 /// Why there is no layout to look at, as the planner's error: what is asked for that no layout has,
 /// and the nearest numbers of devices and samples that have some.
-std::string explainNoLayout(const PlannerOptions &options, const ModelTraits &traits);
+std::string explainNoStrategy(const PlannerOptions &options, const ModelProperties &traits);
 
 /// The same for a page about the chosen plan.
-SimulationPageOptions pageOptions(const PlanChoice &choice, const PlannerOptions &options,
+SimulationPageOptions pageOptions(const PlannerResult &choice, const PlannerOptions &options,
                                   size_t alternatives = 10);
 
 /// What makes a layout slower than the best one, or why it does not fit, in a few words.
-std::string explainSlower(const RankedLayout &entry, const RankedLayout &best);
+std::string explainSlower(const RankedStrategy &entry, const RankedStrategy &best);
 
 } // namespace dtc
 

@@ -39,7 +39,7 @@ struct Origin {
 
 class Shortener {
 public:
-  Shortener(func::FuncOp function, ShortModel &result, int64_t kept)
+  Shortener(func::FuncOp function, ReducedModel &result, int64_t kept)
       : function(function), result(result), kept(kept) {}
 
   void run() {
@@ -190,7 +190,7 @@ private:
   }
 
   func::FuncOp function;
-  ShortModel &result;
+  ReducedModel &result;
   int64_t kept;
   std::string prefix;
   std::vector<Layer> layers;
@@ -199,8 +199,8 @@ private:
 
 } // namespace
 
-ShortModel dtc::shortenModel(ModuleOp model, int64_t kept) {
-  ShortModel result;
+ReducedModel dtc::removeRepeatedLayers(ModuleOp model, int64_t kept) {
+  ReducedModel result;
   result.module = model.clone();
   auto functions = result.module->getOps<func::FuncOp>();
   if (llvm::hasSingleElement(functions) && (*functions.begin()).getBody().hasOneBlock())

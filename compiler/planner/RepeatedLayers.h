@@ -15,7 +15,7 @@
 namespace dtc {
 
 /// A model in which all layers but a few are taken out, because they repeat the others.
-struct ShortModel {
+struct ReducedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string prefix;     ///< of the layers' names: "h."; empty where nothing is taken out
   int64_t layers = 0;     ///< that the model has
@@ -28,7 +28,7 @@ struct ShortModel {
 /// uses what the layer before it makes in the same places as that uses what comes before it, and no
 /// other layer's values; their parameters alike but for their names. What is outside of layers uses
 /// values of the last one alone. Else the copy is whole.
-ShortModel shortenModel(mlir::ModuleOp model, int64_t kept);
+ReducedModel removeRepeatedLayers(mlir::ModuleOp model, int64_t kept);
 
 } // namespace dtc
 

@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace dtc;
 
-CompileOptions ParallelLayout::toOptions(const CompileOptions &base) const {
+CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   CompileOptions options = base;
   options.mesh.clear();
   auto add = [&](const char *name, int64_t size) {
@@ -52,8 +52,8 @@ CompileOptions ParallelLayout::toOptions(const CompileOptions &base) const {
   return options;
 }
 
-ModelTraits dtc::findTraits(ModuleOp model, int64_t layers) {
-  ModelTraits traits;
+ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
+  ModelProperties traits;
   traits.layers = layers;
   auto function = *model.getOps<func::FuncOp>().begin();
   function.walk([&](Operation *op) {
@@ -106,7 +106,7 @@ static std::vector<int64_t> divisorsOf(int64_t number) {
 namespace {
 class Enumerator {
 public:
-  Enumerator(const PlannerOptions &options, const ModelTraits &traits)
+  Enumerator(const PlannerOptions &options, const ModelProperties &traits)
       : options(options), traits(traits) {
     devices = usedDevices(*options.cluster, options.devices);
     for (const UsedNodes &used : findUsedNodes(*options.cluster, devices))
@@ -114,7 +114,7 @@ public:
     isMixed = kindsOfNodes(*options.cluster, options.devices).size() > 1;
   }
 
-  std::vector<ParallelLayout> run() {
+  std::vector<ParallelStrategy> run() {
     for (int64_t tp : choose("tp", tensorSizes()))
       for (int64_t pp : choose("pp", pipelineSizes(tp)))
         if (devices % (tp * pp) == 0)
@@ -149,7 +149,7 @@ private:
   }
 
   void addMeshes(int64_t tp, int64_t pp, int64_t data) {
-    ParallelLayout layout;
+    ParallelStrategy layout;
     layout.tp = tp;
     layout.pp = pp;
     layout.batchDims = traits.batchDims;
@@ -173,7 +173,7 @@ private:
     }
   }
 
-  void addKnobs(ParallelLayout layout) {
+  void addKnobs(ParallelStrategy layout) {
     std::vector<bool> sequence = {false};
     if (layout.tp > 1 && traits.hasSequenceAxis)
       sequence.push_back(true);
@@ -208,7 +208,7 @@ private:
         }
   }
 
-  void addMicrobatches(ParallelLayout layout) {
+  void addMicrobatches(ParallelStrategy layout) {
     if (traits.batch % layout.data() != 0)
       return;
     int64_t samples = traits.batch / layout.data();
@@ -231,7 +231,7 @@ private:
     }
   }
 
-  void addSchedules(ParallelLayout layout) {
+  void addSchedules(ParallelStrategy layout) {
     for (const ScheduleRule &rule : getScheduleRules()) {
       // The others are never slower.
       if (rule.name == "naive" && !isFixed("schedule"))
@@ -264,7 +264,7 @@ private:
     }
   }
 
-  void addBuckets(ParallelLayout layout) {
+  void addBuckets(ParallelStrategy layout) {
     layout.bucketBytes = options.base.bucketBytes;
     layouts.push_back(layout);
     if (isFixed("bucket_bytes") || layout.data() < kManyMembers)
@@ -282,14 +282,14 @@ private:
   static constexpr int64_t kLargeBucket = int64_t(200) << 20;
 
   const PlannerOptions &options;
-  const ModelTraits &traits;
+  const ModelProperties &traits;
   int64_t devices = 1, inNode = 1;
   bool isMixed = false; ///< there are nodes of several kinds
-  std::vector<ParallelLayout> layouts;
+  std::vector<ParallelStrategy> layouts;
 };
 } // namespace
 
-std::vector<ParallelLayout> dtc::enumerateLayouts(const PlannerOptions &options,
-                                                  const ModelTraits &traits) {
+std::vector<ParallelStrategy> dtc::enumerateStrategies(const PlannerOptions &options,
+                                                       const ModelProperties &traits) {
   return Enumerator(options, traits).run();
 }

@@ -31,7 +31,7 @@ struct PlannerOptions {
 
 /// A way to lay a model over devices. The mesh is pp, dp, fsdp, tp from the outermost axis to that
 /// of neighbours, or with pp inside of dp.
-struct ParallelLayout {
+struct ParallelStrategy {
   int64_t dp = 1, fsdp = 1, tp = 1, pp = 1;
   bool pipelineInside = false; ///< the pipeline is inside of dp
   bool sequenceParallel = false;
@@ -61,24 +61,25 @@ struct ParallelLayout {
 };
 
 /// What a model allows.
-struct ModelTraits {
+struct ModelProperties {
   int64_t batch = 1;          ///< samples of a step
   bool hasBatch = false;      ///< what these are is known
   int64_t sampleElements = 1; ///< of one sample in the largest input: tokens
   int64_t layers = 0;         ///< that repeat; 0: none do
   std::string layerPrefix;    ///< of these layers' names: "h."
-  bool hasTensorAxes = false; ///< has dimensions that tp can split; findTraits(): that have names
+  bool hasTensorAxes =
+      false; ///< has dimensions that tp can split; findProperties(): that have names
   bool hasSequenceAxis = false;
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name
 };
 
 /// Reads them from the function of a model, with its repeated layers given.
-ModelTraits findTraits(mlir::ModuleOp model, int64_t layers);
+ModelProperties findProperties(mlir::ModuleOp model, int64_t layers);
 
 /// All layouts of a model on the devices, in a fixed order. Empty where none divides the devices
 /// and the batch.
-std::vector<ParallelLayout> enumerateLayouts(const PlannerOptions &options,
-                                             const ModelTraits &traits);
+std::vector<ParallelStrategy> enumerateStrategies(const PlannerOptions &options,
+                                                  const ModelProperties &traits);
 
 } // namespace dtc
 

@@ -25,7 +25,7 @@ double dtc::usableBytes(const cluster::Device &device) {
   return device.memory_bytes() * (device.usable_memory() > 0 ? device.usable_memory() : 1);
 }
 
-StepEstimator::StepEstimator(const PlannerOptions &options, const ModelTraits &traits)
+StepEstimator::StepEstimator(const PlannerOptions &options, const ModelProperties &traits)
     : options(options), traits(traits) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   nodeKinds = kindsOfNodes(*options.cluster, options.devices);
@@ -35,7 +35,7 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelTraits &t
       kindBytes.push_back(usableBytes(*used.device));
 }
 
-const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelLayout &layout) {
+const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStrategy &layout) {
   bool splits = layout.zero > 0;
   auto [it, fresh] = known.try_emplace(
       {layout.dp, layout.fsdp, layout.tp, layout.pp, layout.pipelineInside, splits});
@@ -87,7 +87,8 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelLay
 }
 
 /// The repeated layers that a coordinate on the pipeline axis has.
-static double layersOf(const ParallelLayout &layout, const ModelCosts &costs, int64_t coordinate) {
+static double layersOf(const ParallelStrategy &layout, const ModelCosts &costs,
+                       int64_t coordinate) {
   if (layout.stageLayers.empty())
     return double(costs.layers) / double(layout.pp);
   PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
@@ -99,14 +100,14 @@ static double layersOf(const ParallelLayout &layout, const ModelCosts &costs, in
 }
 
 /// The coordinate on the pipeline axis that the last stage is on.
-static int64_t lastCoordinate(const ParallelLayout &layout) {
+static int64_t lastCoordinate(const ParallelStrategy &layout) {
   if (layout.pp == 1)
     return 0;
   PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
   return stageDevice(shape, findScheduleRule(layout.schedule)->placement, shape.stages() - 1);
 }
 
-double StepEstimator::costOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+double StepEstimator::costOf(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
                              const Connections &connections, size_t coordinate, double layers,
                              Field field) {
   double most = 0;
@@ -129,7 +130,7 @@ double StepEstimator::costOf(const ParallelLayout &layout, llvm::ArrayRef<ModelC
   return most;
 }
 
-double StepEstimator::mostOf(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+double StepEstimator::mostOf(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
                              const Connections &connections, Field field) {
   if (connections.kinds.size() == 1 && connections.kinds.front().size() == 1) {
     const ModelCosts &own = costs[connections.kinds.front().front()];
@@ -151,19 +152,19 @@ static double exposed(double seconds, double beside, double bytes, double bucket
   return std::max(last, seconds - beside);
 }
 
-double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+double StepEstimator::dataSeconds(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
                                   const Connections &connections, double forward, double backward) {
   if (layout.data() == 1)
     return 0;
   const int64_t zeroDevices = layout.zeroDevices();
   auto sum = [&](Field field) { return mostOf(layout, costs, connections, field); };
-  double parameters = sum([](const PartCost &part) { return part.parameterBytes; });
-  double gradients = sum([](const PartCost &part) { return part.gradientBytes; });
+  double parameters = sum([](const SectionCost &part) { return part.parameterBytes; });
+  double gradients = sum([](const SectionCost &part) { return part.gradientBytes; });
   // What ZeRO leaves whole is summed as without it.
   double wholeParameters =
-      sum([&](const PartCost &part) { return part.keptWhole(zeroDevices).parameters; });
+      sum([&](const SectionCost &part) { return part.keptWhole(zeroDevices).parameters; });
   double wholeGradients =
-      sum([&](const PartCost &part) { return part.keptWhole(zeroDevices).gradients; });
+      sum([&](const SectionCost &part) { return part.keptWhole(zeroDevices).gradients; });
   if (options.base.gradReduceDtype != ComputeType::F32) {
     gradients /= 2;
     wholeGradients /= 2;
@@ -205,7 +206,7 @@ double StepEstimator::dataSeconds(const ParallelLayout &layout, llvm::ArrayRef<M
 
 /// Of a device on a coordinate of the pipeline axis with so many layers of the model. `estimate` is
 /// told what a stage keeps.
-double StepEstimator::bytesOf(const ParallelLayout &layout, const ModelCosts &costs,
+double StepEstimator::bytesOf(const ParallelStrategy &layout, const ModelCosts &costs,
                               int64_t coordinate, double layers, StepEstimate &estimate) const {
   const int64_t n = layout.zeroDevices();
   const bool isFirst = coordinate == 0, isLast = coordinate == lastCoordinate(layout);
@@ -215,22 +216,23 @@ double StepEstimator::bytesOf(const ParallelLayout &layout, const ModelCosts &co
     return layers * field(costs.layer) + (isFirst ? field(costs.before) : 0) +
            (isLast ? field(costs.after) : 0) - (isFirst && isLast ? field(costs.tied) : 0);
   };
-  double bytes = held([&](const PartCost &part) {
+  double bytes = held([&](const SectionCost &part) {
     return layout.zero >= 3 ? part.underZero(n).parameters : part.parameterBytes;
   });
-  bytes += held([&](const PartCost &part) {
+  bytes += held([&](const SectionCost &part) {
     return layout.zero >= 1 ? part.underZero(n).states : part.stateBytes;
   });
-  double gradients = held([](const PartCost &part) { return part.gradientBytes; });
+  double gradients = held([](const SectionCost &part) { return part.gradientBytes; });
   if (layout.zero >= 2) {
     // Those that are not scattered yet come on top.
-    double whole = held([&](const PartCost &part) { return part.keptWhole(n).gradients; });
+    double whole = held([&](const SectionCost &part) { return part.keptWhole(n).gradients; });
     double waiting = std::min(3.0 * double(layout.bucketBytes), gradients - whole);
-    gradients = held([&](const PartCost &part) { return part.underZero(n).gradients; }) + waiting;
+    gradients =
+        held([&](const SectionCost &part) { return part.underZero(n).gradients; }) + waiting;
   }
   if (layout.zero >= 3) {
     // A visit of a layer and the next one have their parameters whole.
-    auto gathered = [&](const PartCost &part) {
+    auto gathered = [&](const SectionCost &part) {
       return part.parameterBytes - part.keptWhole(n).parameters;
     };
     double layer = gathered(costs.layer);
@@ -261,7 +263,7 @@ double StepEstimator::bytesOf(const ParallelLayout &layout, const ModelCosts &co
     times = rule->splitsWeight ? 1.5 : 1;
   }
   estimate.keptBytes =
-      held([](const PartCost &part) { return part.keptBytes; }) / double(layout.chunks) * times;
+      held([](const SectionCost &part) { return part.keptBytes; }) / double(layout.chunks) * times;
   double kept = estimate.inFlight * estimate.keptBytes;
   // Of one microbatch, what is kept goes as gradients come; sums over several are there throughout.
   if (layout.microbatches == 1 && !options.base.accumulates)
@@ -269,7 +271,7 @@ double StepEstimator::bytesOf(const ParallelLayout &layout, const ModelCosts &co
   return bytes + kept + gradients;
 }
 
-void StepEstimator::addBytes(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+void StepEstimator::addBytes(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
                              const Connections &connections, StepEstimate &estimate) {
   const bool isMixed = nodeKinds.size() > 1;
   llvm::SmallVector<int64_t, 8> coordinates{0};
@@ -305,17 +307,17 @@ static std::string formatStages(const std::string &prefix, llvm::ArrayRef<int64_
   return text;
 }
 
-void StepEstimator::balance(ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs) {
+void StepEstimator::balance(ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs) {
   int64_t stages = layout.pp * layout.chunks;
   if (nodeKinds.size() == 1 || layout.pp == 1 || traits.layers < stages)
     return;
   const Connections &connections = connectionsOf(layout);
   auto secondsOf = [&](size_t coordinate, int64_t layers) {
-    auto sum = [&](double PartCost::*field) {
+    auto sum = [&](double SectionCost::*field) {
       return costOf(layout, costs, connections, coordinate, double(layers),
-                    [&](const PartCost &part) { return part.*field; });
+                    [&](const SectionCost &part) { return part.*field; });
     };
-    return sum(&PartCost::forward) + sum(&PartCost::backward);
+    return sum(&SectionCost::forward) + sum(&SectionCost::backward);
   };
   auto fits = [&](size_t coordinate, int64_t layers) {
     StepEstimate one;
@@ -349,13 +351,13 @@ void StepEstimator::balance(ParallelLayout &layout, llvm::ArrayRef<ModelCosts> c
   layout.stages = formatStages(traits.layerPrefix, layout.stageLayers);
 }
 
-StepEstimate StepEstimator::estimate(const ParallelLayout &layout,
+StepEstimate StepEstimator::estimate(const ParallelStrategy &layout,
                                      llvm::ArrayRef<ModelCosts> costs) {
   const Connections &connections = connectionsOf(layout);
   double p = double(layout.pp), v = double(layout.chunks), m = double(layout.microbatches);
   auto perDevice = [&](Field field) { return mostOf(layout, costs, connections, field); };
-  double forward = perDevice([](const PartCost &part) { return part.forward; });
-  double backward = perDevice([](const PartCost &part) { return part.backward; });
+  double forward = perDevice([](const SectionCost &part) { return part.forward; });
+  double backward = perDevice([](const SectionCost &part) { return part.backward; });
   StepEstimate estimate;
   estimate.forward = forward;
   estimate.backward = backward;
@@ -376,7 +378,7 @@ StepEstimate StepEstimator::estimate(const ParallelLayout &layout,
     estimate.transfers = 2 * (p * v - 1) * estimate.message;
   }
   // In proportion to the state that a device updates.
-  estimate.update = perDevice([&](const PartCost &part) {
+  estimate.update = perDevice([&](const SectionCost &part) {
     int64_t n = layout.zeroDevices();
     return part.stateBytes > 0 ? part.once * part.underZero(n).states / part.stateBytes
                                : part.once / double(n);
@@ -386,7 +388,7 @@ StepEstimate StepEstimator::estimate(const ParallelLayout &layout,
   return estimate;
 }
 
-void StepEstimator::refine(const ParallelLayout &layout, llvm::ArrayRef<ModelCosts> costs,
+void StepEstimator::refine(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
                            StepEstimate &estimate) {
   if (layout.pp == 1)
     return;
@@ -401,7 +403,7 @@ void StepEstimator::refine(const ParallelLayout &layout, llvm::ArrayRef<ModelCos
     const Connections &connections = connectionsOf(layout);
     for (size_t stage = 0; stage < stages.size(); ++stage) {
       int device = schedule.device(int(stage));
-      auto secondsOf = [&](double PartCost::*field) {
+      auto secondsOf = [&](double SectionCost::*field) {
         double most = 0;
         for (size_t kind : connections.kinds[size_t(device)])
           most = std::max(most, double(layout.stageLayers[stage]) * costs[kind].layer.*field +
@@ -409,12 +411,12 @@ void StepEstimator::refine(const ParallelLayout &layout, llvm::ArrayRef<ModelCos
                                     (stage + 1 == stages.size() ? costs[kind].after.*field : 0));
         return most;
       };
-      double backward = secondsOf(&PartCost::backward);
-      stages[stage] = {secondsOf(&PartCost::forward), backward / 2, backward / 2};
+      double backward = secondsOf(&SectionCost::backward);
+      stages[stage] = {secondsOf(&SectionCost::forward), backward / 2, backward / 2};
     }
   }
-  PipelineSimulation simulation = simulateSchedule(
-      schedule, stages, linkChannels(schedule, chainLinks(shape, estimate.message)));
+  PipelineSimulation simulation =
+      simulateSchedule(schedule, stages, linkValues(schedule, chainEdges(shape, estimate.message)));
   estimate.bubble = std::max(0.0, simulation.span - estimate.computing);
   estimate.transfers = 0; // they are in the bubble
   // The stages of a device share their slots.

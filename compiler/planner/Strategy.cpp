@@ -320,7 +320,7 @@ MaybeError dtc::readStrategy(const std::string &path, CompileOptions &options) {
 /// The axes of the mesh that split the batch: of a model that does not name it, those that are
 /// given for the first dimension of an input.
 static std::vector<std::string> batchAxes(const CompileOptions &options,
-                                          const ModelTraits &traits) {
+                                          const ModelProperties &traits) {
   std::vector<std::string> axes, keys = traits.batchDims;
   if (keys.empty()) {
     axes = {"dp", "fsdp"};
@@ -342,7 +342,7 @@ static std::vector<std::string> batchAxes(const CompileOptions &options,
 
 MaybeError dtc::checkStrategy(const CompileOptions &options, mlir::ModuleOp model,
                               const cluster::Cluster *cluster) {
-  ModelTraits traits = findTraits(model, 0);
+  ModelProperties traits = findProperties(model, 0);
   int64_t devices = 1, stages = 1, parts = 1;
   std::vector<std::string> splitBatch = batchAxes(options, traits);
   for (const auto &[name, size] : options.mesh) {

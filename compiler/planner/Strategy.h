@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_STRATEGY_H
 #define DTC_COMPILER_PLANNER_STRATEGY_H
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "simulator/cluster/cluster.pb.h"
 #include "support/Error.h"
 

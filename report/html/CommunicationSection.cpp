@@ -60,7 +60,7 @@ private:
 };
 
 struct Row {
-  const ExplainedGroup *group = nullptr;
+  const ExplainedRow *group = nullptr;
   double seconds = 0;
 };
 
@@ -81,7 +81,7 @@ static void addByAxes(HtmlWriter &page, const PageInput &input, const PlanExplan
     double working = 0;
     bool sends = false;
     for (const ExplainedCollective &collective : explanation.collectives)
-      if (fmt::format("{}", fmt::join(collective.userAxes, "+")) == total.name) {
+      if (fmt::format("{}", fmt::join(collective.parentAxes, "+")) == total.name) {
         working += seconds.of(collective);
         sends |= collective.isSend;
       }
@@ -134,7 +134,7 @@ void addCommunication(HtmlWriter &page, const PageInput &input) {
   addByAxes(page, input, explanation, seconds);
 
   std::vector<Row> rows;
-  for (const ExplainedGroup &group : explanation.groups) {
+  for (const ExplainedRow &group : explanation.groups) {
     Row row{&group};
     for (size_t member : group.members)
       row.seconds += seconds.of(explanation.collectives[member]);
@@ -151,7 +151,7 @@ void addCommunication(HtmlWriter &page, const PageInput &input) {
   for (size_t i = 0; i < std::min(rows.size(), most); ++i) {
     ExplainedCollective collective = representativeOf(explanation, *rows[i].group);
     page.open("tr").element("th", collective.kindName(), {{"scope", "row"}});
-    page.element("td", fmt::format("{}", fmt::join(collective.userAxes, "+")));
+    page.element("td", fmt::format("{}", fmt::join(collective.parentAxes, "+")));
     page.open("td").element("code", collective.source);
     page.open("div", {{"class", "note"}})
         .text(fmt::format("task {}{}", collective.task,

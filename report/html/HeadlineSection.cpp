@@ -162,7 +162,7 @@ void addStrategy(HtmlWriter &page, const PageInput &input) {
   if (input.plan.axes().empty())
     page.element("li", "one device");
   page.close();
-  std::vector<StrategyChoice> choices = {
+  std::vector<StrategyItem> choices = {
       {"microbatches", withCommas(static_cast<double>(simulation.microbatches)), ""}};
   if (!timeline.axis.empty()) {
     choices.push_back(
@@ -174,14 +174,13 @@ void addStrategy(HtmlWriter &page, const PageInput &input) {
   }
   choices.push_back({"products in", simulation.peakDtype, ""});
   choices.insert(choices.end(), input.options.strategy.begin(), input.options.strategy.end());
-  bool hasReasons = std::any_of(choices.begin(), choices.end(), [](const StrategyChoice &choice) {
-    return !choice.reason.empty();
-  });
+  bool hasReasons = std::any_of(choices.begin(), choices.end(),
+                                [](const StrategyItem &choice) { return !choice.reason.empty(); });
   std::vector<std::string> columns = {"choice", "value"};
   if (hasReasons)
     columns.emplace_back("why");
   page.openTable("What the plan does", columns);
-  for (const StrategyChoice &choice : choices) {
+  for (const StrategyItem &choice : choices) {
     page.open("tr").element("th", choice.name, {{"scope", "row"}}).element("td", choice.value);
     if (hasReasons)
       page.element("td", choice.reason);
@@ -205,7 +204,7 @@ void addAlternatives(HtmlWriter &page, const PageInput &input) {
                              formatDuration(step), step / *options.lowerBoundSeconds));
   if (!options.alternatives.empty()) {
     double longest = step;
-    for (const AlternativePlan &plan : options.alternatives)
+    for (const AlternativeStrategy &plan : options.alternatives)
       longest = std::max(longest, plan.seconds);
     page.openTable(
         "Plans that were looked at beside this one",
@@ -225,7 +224,7 @@ void addAlternatives(HtmlWriter &page, const PageInput &input) {
     for (const StageSimulation &stage : input.simulation.stages)
       arena = std::max(arena, stage.arenaBytes);
     row("this plan", step, arena, "");
-    for (const AlternativePlan &plan : options.alternatives)
+    for (const AlternativeStrategy &plan : options.alternatives)
       row(plan.name, plan.seconds, plan.memoryBytes, plan.reason);
     page.closeTable();
   }

@@ -17,9 +17,9 @@ namespace dtc {
 namespace {
 
 /// The curve of one stage.
-class MemoryPicture {
+class MemoryFigure {
 public:
-  MemoryPicture(const PageInput &input, size_t program)
+  MemoryFigure(const PageInput &input, size_t program)
       : input(input), program(program),
         memory(followMemory(input.plan, program, input.simulation.step.timeline,
                             input.simulation.stepSeconds, parts)),
@@ -199,7 +199,7 @@ void addMemory(HtmlWriter &page, const PageInput &input) {
     addLegend(page, entries);
     std::vector<size_t> drawn = chooseStages(simulation);
     for (size_t p : drawn) {
-      MemoryPicture picture(input, p);
+      MemoryFigure picture(input, p);
       page.element("h3", stageName(simulation, p));
       picture.write(page);
       page.element("p", picture.note(), {{"class", "note"}});

@@ -209,9 +209,9 @@ private:
 };
 
 /// Puts the changes into the parts of the step.
-class Sampler {
+class CurvePoints {
 public:
-  Sampler(double stepSeconds, size_t parts, MemoryTimeline &result)
+  CurvePoints(double stepSeconds, size_t parts, MemoryTimeline &result)
       : perSecond(stepSeconds > 0 ? static_cast<double>(parts) / stepSeconds : 0), result(result) {
     result.parts.resize(parts);
   }
@@ -252,7 +252,7 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
     span = {span.start < 0 ? interval.start : span.start, interval.end};
   }
   MemoryTimeline result;
-  Sampler sampler(stepSeconds, parts, result);
+  CurvePoints points(stepSeconds, parts, result);
   std::vector<Lives::Change> changes = Lives(program).run();
   auto change = changes.begin();
   int64_t instant = 0;
@@ -263,14 +263,14 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
     TimeSpan span = spans[static_cast<size_t>(e)];
     if (span.start < 0)
       span = {time, time};
-    sampler.hold(time, span.start);
+    points.hold(time, span.start);
     double each = span.seconds() / std::max(task.instructions_size(), 1);
     for (int i = 0; i < task.instructions_size(); ++i, ++instant) {
       bool changed = false;
       for (; change != changes.end() && change->instant <= instant; ++change, changed = true)
-        sampler.add(*change);
+        points.add(*change);
       time = span.start + each * i;
-      if (!sampler.hold(time, time + each) || !changed)
+      if (!points.hold(time, time + each) || !changed)
         continue;
       result.peakTask = task.name();
       result.peakMicrobatch = entry.microbatch();
@@ -279,7 +279,7 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
     }
     time = span.end;
   }
-  sampler.hold(time, stepSeconds);
+  points.hold(time, stepSeconds);
   return result;
 }
 

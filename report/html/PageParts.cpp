@@ -6,7 +6,7 @@
 
 #include "report/html/PageParts.h"
 
-#include "plan/UserAxes.h"
+#include "plan/ParentAxes.h"
 #include "report/SvgStyle.h"
 #include "support/Format.h"
 
@@ -126,7 +126,7 @@ std::string coordinateStyle(int64_t program) { return fmt::format("c{}", program
 std::string axesStyle(size_t axes) { return fmt::format("a{}", axes % 6); }
 
 std::string axesName(const PageInput &input, size_t axes) {
-  return fmt::format("{}", fmt::join(userAxes(input.plan, input.simulation.axes[axes]), "+"));
+  return fmt::format("{}", fmt::join(parentAxes(input.plan, input.simulation.axes[axes]), "+"));
 }
 
 } // namespace dtc

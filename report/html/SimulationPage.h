@@ -20,14 +20,14 @@
 namespace dtc {
 
 /// A part of the strategy, with why it was chosen.
-struct StrategyChoice {
+struct StrategyItem {
   std::string name;   ///< "recompute"
   std::string value;  ///< "selective"
   std::string reason; ///< may be empty
 };
 
 /// A plan that was looked at and is not the one of the report.
-struct AlternativePlan {
+struct AlternativeStrategy {
   std::string name;         ///< "pp=4, tp=2, 1f1b"
   double seconds = 0;       ///< of a step; 0 where it was not simulated
   uint64_t memoryBytes = 0; ///< of the device that needs most; 0 where that is not known
@@ -36,8 +36,8 @@ struct AlternativePlan {
 
 /// What a page says beside what follows from the plan and its simulation.
 struct SimulationPageOptions {
-  std::vector<StrategyChoice> strategy;
-  std::vector<AlternativePlan> alternatives; ///< in the order in which they are shown
+  std::vector<StrategyItem> strategy;
+  std::vector<AlternativeStrategy> alternatives; ///< in the order in which they are shown
   /// No plan of this model can be faster on the cluster; the report states the gap.
   std::optional<double> lowerBoundSeconds;
   std::string lowerBoundReason; ///< what it is made of; may be empty

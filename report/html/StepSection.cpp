@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "report/html/StepPicture.h"
+#include "report/html/StepFigure.h"
 
 #include "support/Format.h"
 
@@ -50,7 +50,7 @@ void addStep(HtmlWriter &page, const PageInput &input) {
     page.close();
     return;
   }
-  StepPicture picture(input);
+  StepFigure picture(input);
   page.open("p", {{"class", "zoom"}, {"data-of", "steps"}, {"hidden", "hidden"}});
   page.text("Width").close();
   page.open("div", {{"id", "steps"}});

@@ -16,9 +16,9 @@ namespace dtc {
 namespace {
 
 /// A node, one or more rows of devices in a box.
-class NodePicture {
+class NodeFigure {
 public:
-  NodePicture(HtmlWriter &page, const PageInput &input) : page(page), input(input) {
+  NodeFigure(HtmlWriter &page, const PageInput &input) : page(page), input(input) {
     for (const MeshAxis &axis : input.topology.mesh().axes())
       if (!axis.temporal && axis.size > 1)
         ++lines;
@@ -214,7 +214,7 @@ void addTopology(HtmlWriter &page, const PageInput &input) {
                                 topology.mesh().pipelineAxis()
                                     ? " Colours are coordinates on the pipeline axis."
                                     : ""));
-  NodePicture(page, input).write();
+  NodeFigure(page, input).write();
   addAxes(page, input);
   page.close();
 }

@@ -36,7 +36,7 @@ using AttributeMap = std::map<std::string, AttributeValue>;
 
 /// Where a device stands: axis name -> (coordinate, size). The temporal axis is among them; its
 /// coordinate is the microbatch that is running.
-struct AxisPosition {
+struct AxisCoordinate {
   std::string name;
   int64_t size = 1;
   int64_t coordinate = 0;
@@ -52,14 +52,14 @@ struct KernelSignature {
   std::vector<TensorType> outputs;
   AttributeMap attributes;
   /// The mesh, for kernels that depend on it. Coordinates are not meaningful while preparing.
-  std::vector<AxisPosition> mesh;
+  std::vector<AxisCoordinate> mesh;
 };
 
 /// What a kernel gets when it runs: addresses of memory of its device.
 struct KernelArguments {
   std::span<void *const> inputs;
   std::span<void *const> outputs;
-  std::span<const AxisPosition> position;
+  std::span<const AxisCoordinate> position;
   /// At least workspaceBytes(), aligned as Device::alignment() says; its contents mean nothing
   /// before and after.
   void *workspace = nullptr;

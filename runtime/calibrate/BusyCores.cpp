@@ -25,7 +25,7 @@ static double now(BusyCores::Time time) {
 
 /// Samples of one call over `seconds`, three at least. Work that takes much longer than that is
 /// measured once, after a first call that is not counted.
-std::vector<SpeedSample> BusyCores::measureHere(const Work &work, double seconds, Time time) {
+std::vector<SpeedMeasurement> BusyCores::measureHere(const Work &work, double seconds, Time time) {
   auto secondsOf = [&](int64_t calls) {
     double begin = now(time);
     for (int64_t i = 0; i < calls; ++i)
@@ -41,7 +41,7 @@ std::vector<SpeedSample> BusyCores::measureHere(const Work &work, double seconds
     sample = secondsOf(calls);
     spent += sample;
   }
-  std::vector<SpeedSample> samples;
+  std::vector<SpeedMeasurement> samples;
   double before = speed.probe(), begin = now(Time::Passing);
   while (true) {
     double sample = secondsOf(calls), after = speed.probe(), end = now(Time::Passing);
@@ -70,7 +70,7 @@ Expected<double> BusyCores::measure(const std::function<Expected<Work>(size_t th
         return std::nullopt;
       }))
     return *error;
-  std::vector<std::vector<SpeedSample>> samples(count);
+  std::vector<std::vector<SpeedMeasurement>> samples(count);
   isMeasured = false;
   std::atomic<size_t> unmeasured = count;
   if (MaybeError error = threads.run([&](size_t thread) -> MaybeError {
@@ -82,8 +82,8 @@ Expected<double> BusyCores::measure(const std::function<Expected<Work>(size_t th
       }))
     return *error;
   double sum = 0, numFull = 0;
-  std::vector<SpeedSample> all;
-  for (const std::vector<SpeedSample> &own : samples) {
+  std::vector<SpeedMeasurement> all;
+  for (const std::vector<SpeedMeasurement> &own : samples) {
     all.insert(all.end(), own.begin(), own.end());
     if (countFull(own, speed) == 0)
       continue;

@@ -41,7 +41,7 @@ public:
   size_t size() const { return count; }
 
 private:
-  std::vector<SpeedSample> measureHere(const Work &work, double seconds, Time time);
+  std::vector<SpeedMeasurement> measureHere(const Work &work, double seconds, Time time);
 
   CoreSpeed &speed;
   std::atomic<bool> isMeasured = false; // by one of the threads

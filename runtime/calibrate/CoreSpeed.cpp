@@ -120,23 +120,23 @@ double CoreWatch::probe() {
                      : *std::max_element(seconds.begin(), seconds.end());
 }
 
-size_t countFull(const std::vector<SpeedSample> &samples, const CoreSpeed &speed) {
+size_t countFull(const std::vector<SpeedMeasurement> &samples, const CoreSpeed &speed) {
   return static_cast<size_t>(
       std::count_if(samples.begin(), samples.end(),
-                    [&](const SpeedSample &sample) { return speed.isFull(sample.probe); }));
+                    [&](const SpeedMeasurement &sample) { return speed.isFull(sample.probe); }));
 }
 
-double medianAtFullSpeed(const std::vector<SpeedSample> &samples, const CoreSpeed &speed) {
+double medianAtFullSpeed(const std::vector<SpeedMeasurement> &samples, const CoreSpeed &speed) {
   std::vector<double> full;
-  for (const SpeedSample &sample : samples)
+  for (const SpeedMeasurement &sample : samples)
     if (speed.isFull(sample.probe))
       full.push_back(sample.seconds);
   if (full.empty() && !samples.empty()) {
     // All of those that were disturbed as little as the least.
     double least = samples.front().probe;
-    for (const SpeedSample &sample : samples)
+    for (const SpeedMeasurement &sample : samples)
       least = std::min(least, sample.probe);
-    for (const SpeedSample &sample : samples)
+    for (const SpeedMeasurement &sample : samples)
       if (sample.probe <= kFullSpeedShare * least)
         full.push_back(sample.seconds);
   }

@@ -61,16 +61,16 @@ private:
 };
 
 /// What was measured, and the probe of the slowest core around it.
-struct SpeedSample {
+struct SpeedMeasurement {
   double seconds = 0, probe = 0;
 };
 
 /// How many of the samples were taken at full speed.
-size_t countFull(const std::vector<SpeedSample> &samples, const CoreSpeed &speed);
+size_t countFull(const std::vector<SpeedMeasurement> &samples, const CoreSpeed &speed);
 
 /// The median of the samples that were taken at full speed; where none was, the sample beside which
 /// the core was fastest; 0 of no samples.
-double medianAtFullSpeed(const std::vector<SpeedSample> &samples, const CoreSpeed &speed);
+double medianAtFullSpeed(const std::vector<SpeedMeasurement> &samples, const CoreSpeed &speed);
 
 /// The median of some numbers, the mean of the two in the middle of an even number; 0 of none.
 double median(std::vector<double> values);

@@ -119,7 +119,7 @@ std::span<const KernelCase> fusedCases() {
   return cases;
 }
 
-KernelSignature attentionCall(bool grad, DType dtype, const AttentionShape &shape) {
+KernelSignature attentionCall(bool grad, DType dtype, const AttentionCase &shape) {
   TensorType x{dtype, {shape.batch, shape.positions, shape.heads, shape.headSize}};
   TensorType lse{wideType(dtype), {shape.batch, shape.heads, shape.positions}};
   KernelSignature call{"attention", {x, x, x}, {x, lse}, {{"causal", true}, {"scale", 0.125}}, {}};
@@ -131,7 +131,7 @@ KernelSignature attentionCall(bool grad, DType dtype, const AttentionShape &shap
   return call;
 }
 
-double attentionFlops(bool grad, const AttentionShape &shape) {
+double attentionFlops(bool grad, const AttentionCase &shape) {
   auto scores = static_cast<double>(shape.batch * shape.heads * shape.positions * shape.positions);
   return (grad ? 5 : 2) * 2 * scores * static_cast<double>(shape.headSize) / 2;
 }

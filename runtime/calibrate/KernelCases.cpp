@@ -187,7 +187,7 @@ static Calls reduce(const char *name, const TensorType &x) {
 }
 
 /// The last of four blocks.
-static const std::vector<AxisPosition> kLastBlock = {{"part", 4, 3, false}};
+static const std::vector<AxisCoordinate> kLastBlock = {{"part", 4, 3, false}};
 
 static Calls shardSlice(const char *name, const TensorType &x) {
   return {{name,

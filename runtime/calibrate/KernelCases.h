@@ -42,15 +42,15 @@ std::vector<KernelCase> kernelCases();
 /// have. Rows have 512 elements, fewer where that is more than the bytes.
 std::vector<KernelSignature> callsOfSize(const KernelCase &kernel, DType dtype, int64_t bytes);
 
-struct AttentionShape {
+struct AttentionCase {
   int64_t batch = 1, heads = 1, positions = 1, headSize = 1;
 };
 
 /// Causal attention, or its gradient.
-KernelSignature attentionCall(bool grad, DType dtype, const AttentionShape &shape);
+KernelSignature attentionCall(bool grad, DType dtype, const AttentionCase &shape);
 /// The FLOPs of that call as plans count them: those of two products with the scores, or of five,
 /// of which the mask leaves one half.
-double attentionFlops(bool grad, const AttentionShape &shape);
+double attentionFlops(bool grad, const AttentionCase &shape);
 
 /// The mean of kernelBytes() of the calls.
 double meanBytes(const std::vector<KernelSignature> &calls);

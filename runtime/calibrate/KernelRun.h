@@ -52,7 +52,7 @@ private:
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Device> device;
   std::unique_ptr<Queue> queue;
-  std::vector<AxisPosition> position;
+  std::vector<AxisCoordinate> position;
   std::shared_ptr<OperandMemory> memory;
   std::vector<void *> operands; // of one set after the other: inputs, outputs
   size_t inputs = 0, operandsPerSet = 0;

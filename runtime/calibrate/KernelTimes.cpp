@@ -84,7 +84,7 @@ static MaybeError measureCase(CalibrationContext &context, cluster::Device &devi
 static MaybeError measureAttention(CalibrationContext &context, cluster::Device &device, bool grad,
                                    DType dtype) {
   PointsOf points(context, device, grad ? "attention_grad" : "attention", dtype);
-  AttentionShape shape{1, 1, 128, 32};
+  AttentionCase shape{1, 1, 128, 32};
   double ofHead = meanBytes({attentionCall(grad, dtype, shape)});
   for (int64_t bytes : context.options.kernelBytes) {
     double heads = static_cast<double>(bytes) / ofHead;

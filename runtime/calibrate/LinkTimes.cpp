@@ -47,7 +47,7 @@ public:
   /// or, if that takes no waiting, of `most`.
   Expected<double> medianOf(const std::function<Expected<double>()> &sample, size_t least,
                             size_t most) {
-    std::vector<SpeedSample> samples;
+    std::vector<SpeedMeasurement> samples;
     double before = watch.probe();
     Clock::time_point begin = Clock::now();
     while (true) {

@@ -34,7 +34,7 @@ DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t
     const MeshAxis &axis = mesh.axes()[i];
     axes.push_back({axis.name, axis.size, coordinates[i], axis.temporal});
   }
-  for (AxisPosition &axis : axes)
+  for (AxisCoordinate &axis : axes)
     if (axis.temporal)
       temporal = &axis;
   for (const PreparedProgram::Operands &tensor : program.operands)

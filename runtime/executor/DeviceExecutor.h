@@ -176,8 +176,8 @@ private:
   double delay; // seconds
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<DeviceTransfers> transfers;
-  std::vector<AxisPosition> axes;
-  AxisPosition *temporal = nullptr;         // in `axes`
+  std::vector<AxisCoordinate> axes;
+  AxisCoordinate *temporal = nullptr;       // in `axes`
   std::vector<Communicator::Group> groups;  // for each of the plan's
   std::vector<CollectiveOperands> operands; // for each of the program's
   std::vector<void *> inputs, outputs;      // scratch of runKernel()

@@ -243,7 +243,7 @@ private:
     const KernelInfo &info = findKernel(signature.kernel);
     if (info.name.empty() || (info.drawsMask && signature.attributes.count("op")))
       return MicrobatchUse::Each;
-    for (const AxisPosition &axis : position) {
+    for (const AxisCoordinate &axis : position) {
       auto isNamed = [&](const std::string &text) {
         return text.find(axis.name) != std::string::npos;
       };
@@ -320,7 +320,7 @@ private:
   PreparedPlan &plan;
   PreparedProgram *result = nullptr; // the one being prepared
   const Backend &backend;
-  std::vector<AxisPosition> position;
+  std::vector<AxisCoordinate> position;
   std::map<std::string, std::shared_ptr<const Kernel>> kernels; // of all programs
   std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
   size_t asyncInTask = 0; // so far

@@ -9,7 +9,7 @@
 #include "plan/AdapterNames.h"
 #include "plan/PlanTypes.h"
 #include "runtime/data/ElementConversion.h"
-#include "runtime/data/SafetensorsShards.h"
+#include "runtime/data/WeightsFileShards.h"
 #include "support/NearestName.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace {
 /// Which tensor of the file each parameter is.
 class NameResolver {
 public:
-  NameResolver(const SafetensorsShards &file, const std::vector<const plan::State *> &parameters)
+  NameResolver(const WeightsFileShards &file, const std::vector<const plan::State *> &parameters)
       : file(file) {
     for (const plan::State *parameter : parameters)
       this->parameters.insert(parameter->name());
@@ -73,7 +73,7 @@ public:
 private:
   bool has(const std::string &name) const { return file.tensors().count(name) > 0; }
 
-  const SafetensorsShards &file;
+  const WeightsFileShards &file;
   std::set<std::string> parameters;
 };
 
@@ -98,7 +98,7 @@ static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
 
 /// Reads a tensor of the file into a parameter and its master weights, which may be null.
 static MaybeError setParameter(Session &session, const plan::State &parameter,
-                               const plan::State *master, const SafetensorsShards &file,
+                               const plan::State *master, const WeightsFileShards &file,
                                const std::string &source) {
   const plan::State &first = master ? *master : parameter;
   Expected<HostTensor> tensor = file.read(source, toDType(first.dtype()));
@@ -133,7 +133,7 @@ public:
 
 private:
   struct Source {
-    const SafetensorsShards *file = nullptr; // null: the parameter keeps its initial value
+    const WeightsFileShards *file = nullptr; // null: the parameter keeps its initial value
     std::string tensor;
   };
   MaybeError resolve(const plan::State &parameter);
@@ -141,10 +141,10 @@ private:
 
   Session &session;
   std::vector<const plan::State *> parameters;
-  std::vector<SafetensorsShards> files;
+  std::vector<WeightsFileShards> files;
   std::vector<NameResolver> resolvers;                             // of each file
   std::map<std::string, Source> sources;                           // by parameter
-  std::map<const SafetensorsShards *, std::set<std::string>> used; // tensors that are parameters
+  std::map<const WeightsFileShards *, std::set<std::string>> used; // tensors that are parameters
   std::vector<std::string> kept;                                   // adapters that are in no file
 };
 
@@ -152,19 +152,19 @@ private:
 
 MaybeError WeightsLoader::open(const std::vector<std::string> &paths) {
   for (const std::string &path : paths) {
-    Expected<SafetensorsShards> file = SafetensorsShards::open(path);
+    Expected<WeightsFileShards> file = WeightsFileShards::open(path);
     if (!file)
       return file.error();
     files.push_back(std::move(*file));
   }
-  for (const SafetensorsShards &file : files)
+  for (const WeightsFileShards &file : files)
     resolvers.emplace_back(file, parameters);
   return std::nullopt;
 }
 
 std::string WeightsLoader::paths() const {
   std::vector<std::string> paths;
-  for (const SafetensorsShards &file : files)
+  for (const WeightsFileShards &file : files)
     paths.push_back(file.path());
   return fmt::format("{}", fmt::join(paths, ", "));
 }
@@ -233,7 +233,7 @@ MaybeError WeightsLoader::read() {
 
 std::vector<std::string> WeightsLoader::notes() const {
   std::vector<std::string> notes;
-  for (const SafetensorsShards &file : files) {
+  for (const WeightsFileShards &file : files) {
     std::vector<std::string> renamed, unused;
     for (const auto &[name, source] : sources)
       if (source.file == &file && source.tensor != name)

@@ -21,7 +21,7 @@
 namespace dtc::runtime {
 
 /// Sets every parameter from safetensors files, and its master weights if it has them: these are
-/// read, and the parameter is what they round to. A path is one of those of SafetensorsShards.
+/// read, and the parameter is what they round to. A path is one of those of WeightsFileShards.
 /// Where several have a parameter's tensor, the last of them holds. A name that a file does not
 /// have is also looked for with a leading "transformer." or "model." added or taken away, if only
 /// one tensor of the file fits; an "lm_head.weight" that is in no file is the token embedding (tied

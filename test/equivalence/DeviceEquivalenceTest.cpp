@@ -33,7 +33,7 @@ struct Case {
   const char *model; // a file of examples/, or the text of a configuration
   const char *layout;
   bool isDouble = false;
-  AttentionForm attention = AttentionForm::Fused;
+  AttentionKind attention = AttentionKind::Fused;
 };
 
 const char *const kGpt2 = R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8,
@@ -59,7 +59,7 @@ const Case kCases[] = {
     {"Gpt2F64", kGpt2, "m=2", true},
     // Tensor cores round the weights of attention once more. AdamW would make whole steps of that.
     {"Gpt2Bf16", kGpt2, "dtype=bf16 optimizer=sgd"},
-    {"Gpt2Decomposed", kGpt2, "", false, AttentionForm::Decomposed},
+    {"Gpt2Decomposed", kGpt2, "", false, AttentionKind::Decomposed},
     {"Llama", kLlama, ""},
     {"LlamaRecompute", kLlama, "m=2 recompute=full"},
     {"LlamaF64", kLlama, "m=2", true},

@@ -54,7 +54,7 @@ const Model kLlamaOdd = makeModel("PackedLlamaOdd", R"({"model_type": "llama", "
 
 Model decomposed(Model model, const char *name) {
   model.name = name;
-  model.attention = AttentionForm::Decomposed;
+  model.attention = AttentionKind::Decomposed;
   return model;
 }
 const Model kGpt2Decomposed = decomposed(kGpt2Dropout, "PackedGpt2Decomposed");

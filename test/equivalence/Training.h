@@ -54,7 +54,7 @@ struct Model {
   bool losses = false;
   std::vector<std::string> freeze = {}; ///< patterns of parameters that do not train
   std::optional<LoraOptions> lora = {}; ///< adapters, which alone train
-  AttentionForm attention = AttentionForm::Fused;
+  AttentionKind attention = AttentionKind::Fused;
   /// Samples of several documents, and most of them with padding; see setPackedInputs().
   bool packed = false;
 };

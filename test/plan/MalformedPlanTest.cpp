@@ -11,7 +11,7 @@
 
 #include "plan/PlanReader.h"
 #include "plan/PlanValidator.h"
-#include "plan/WorkBudget.h"
+#include "plan/WorkLimit.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 
@@ -98,7 +98,8 @@ TEST(MalformedPlan, StartedTransfersCountForWhatIsRememberedOfThem) {
 TEST(MalformedPlan, ProgramsHaveStepsOfTheirOwn) {
   // Each program takes less than one may, both of them more.
   constexpr int64_t tensors = 20000, tasks = 5000;
-  static_assert(tensors * tasks < kMaxDataflowSteps && 2 * tensors * tasks > kMaxDataflowSteps);
+  static_assert(tensors * tasks < kMaxFollowedOperands &&
+                2 * tensors * tasks > kMaxFollowedOperands);
   TwoPrograms builder;
   builder.channel(0, tensors);
   for (int program : {0, 1}) {
@@ -116,10 +117,10 @@ TEST(MalformedPlan, ProgramsHaveStepsOfTheirOwn) {
 }
 
 TEST(MalformedPlan, AllProgramsTogetherHaveALimit) {
-  WorkBudget budget(/*ofProgram=*/100, /*ofAll=*/250);
+  WorkLimit budget(/*ofProgram=*/100, /*ofAll=*/250);
   EXPECT_FALSE(budget.spend(100));
   EXPECT_ERROR(budget.spend(1), "the schedule runs more than 100 operands, more than are followed");
-  WorkBudget other(100, 250);
+  WorkLimit other(100, 250);
   for (int program = 0; program < 2; ++program) {
     other.nextProgram();
     EXPECT_FALSE(other.spend(60));

@@ -29,7 +29,7 @@ struct Buffers {
 
   uint32_t add(uint64_t begin, uint64_t bytes, uint32_t slots = 0) {
     uint64_t stride = (bytes + 63) / 64 * 64;
-    BufferCopies copies{{begin, begin + bytes}, stride, slots};
+    BufferSlots copies{{begin, begin + bytes}, stride, slots};
     context.types.push_back({DType::Bool, {static_cast<int64_t>(bytes)}});
     context.ranges.push_back({begin, copies.forMicrobatch(copies.count() - 1).end});
     context.copies.push_back(copies);

@@ -76,7 +76,7 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
       shareSlots(*plan->mutable_programs(0));
     for (uint64_t changes = 1 + random() % 3; changes > 0; --changes)
       mutate(*plan->mutable_programs(static_cast<int>(random() % 2)), random);
-    Expected<PlanFacts> facts = verifyPlan(*plan);
+    Expected<VerifierResult> facts = verifyPlan(*plan);
     if (!facts) {
       EXPECT_FALSE(facts.error().message.empty());
       continue;
@@ -84,7 +84,7 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
     ++accepted;
     // What was accepted hangs together.
     int64_t sends = 0, receives = 0;
-    for (const ProgramFacts &program : facts->programs) {
+    for (const ProgramVerifierResult &program : facts->programs) {
       sends += program.sends;
       receives += program.receives;
       if (program.slots) {

@@ -107,13 +107,13 @@ static void fillPlaceOf(plan::Program &program, uint32_t buffer, const std::stri
 
 TEST(PipelineValidator, AcceptsAValidPlanAndSaysWhatItFound) {
   EXPECT_OK(validatePlan(*pipelinePlan(4)));
-  Expected<PlanFacts> facts = verifyPlan(*pipelinePlan());
+  Expected<VerifierResult> facts = verifyPlan(*pipelinePlan());
   ASSERT_OK(facts);
   EXPECT_EQ(facts->microbatches, 3);
   EXPECT_EQ(facts->channels, 3);
   EXPECT_EQ(facts->messages, 7);
   ASSERT_EQ(facts->programs.size(), 2u);
-  const ProgramFacts &first = facts->programs[0], &second = facts->programs[1];
+  const ProgramVerifierResult &first = facts->programs[0], &second = facts->programs[1];
   EXPECT_EQ(first.sends, 3);
   EXPECT_EQ(first.receives, 4);
   EXPECT_EQ(second.sends, 4);
@@ -136,7 +136,7 @@ TEST(PipelineValidator, AcceptsAValidPlanAndSaysWhatItFound) {
 
 TEST(PipelineValidator, TheReaderReturnsWhatItFound) {
   std::string bytes = serializePlan(*pipelinePlan());
-  PlanFacts facts;
+  VerifierResult facts;
   ASSERT_OK(parsePlan(bytes.data(), bytes.size(), &facts));
   EXPECT_EQ(facts.messages, 7);
 }

@@ -40,7 +40,7 @@ static std::vector<std::filesystem::path> filesIn(const char *folder, const char
 TEST(PlanFixtures, ThisVersionsPlanIsRead) {
   std::string path =
       dtc::test::sourcePath(fmt::format("test/plan/fixtures/version-{}.plan", kPlanVersion));
-  PlanFacts facts;
+  VerifierResult facts;
   auto plan = readPlan(path, &facts);
   ASSERT_OK(plan);
   EXPECT_EQ((*plan)->model(), "mlp");

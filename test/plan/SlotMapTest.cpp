@@ -49,7 +49,7 @@ TEST(SlotMap, SharedSlotsAreAcceptedAndCounted) {
   auto plan = pipelinePlan();
   plan::Program &program = *plan->mutable_programs(0);
   shareSlots(program);
-  Expected<PlanFacts> facts = verifyPlan(*plan);
+  Expected<VerifierResult> facts = verifyPlan(*plan);
   ASSERT_OK(facts);
   ASSERT_TRUE(facts->programs[0].slots);
   EXPECT_EQ(facts->programs[0].slots->buffer, 6u);

@@ -7,7 +7,7 @@
 #ifndef DTC_TEST_RANDOM_RANDOMPIPELINE_H
 #define DTC_TEST_RANDOM_RANDOMPIPELINE_H
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 
 #include <cstdint>
 #include <map>

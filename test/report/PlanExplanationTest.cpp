@@ -6,10 +6,10 @@
 
 #include "report/PlanExplanation.h"
 
+#include "plan/ParentAxes.h"
 #include "plan/PlanSummary.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
-#include "plan/UserAxes.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/report/ExplainedPlan.h"
@@ -50,7 +50,7 @@ TEST(PlanExplanation, CollectivesWithTheirReasons) {
   const ExplainedCollective &sum = find(explanation, "micro_step", 1);
   EXPECT_EQ(sum.kind, plan::Collective::ALL_REDUCE);
   EXPECT_EQ(sum.axes, (Axes{"tp.0", "tp.1"}));
-  EXPECT_EQ(sum.userAxes, Axes{"tp"});
+  EXPECT_EQ(sum.parentAxes, Axes{"tp"});
   EXPECT_EQ(sum.members, 4);
   EXPECT_EQ(sum.source, "h.1.attn");
   EXPECT_EQ(sum.calls, 3u);
@@ -64,7 +64,7 @@ TEST(PlanExplanation, CollectivesWithTheirReasons) {
                              "h.1.attn", "h.1.mlp", "do not shard heads"}));
 
   const ExplainedCollective &gather = find(explanation, "micro_step", 2);
-  EXPECT_EQ(gather.userAxes, Axes{"tp.1"});
+  EXPECT_EQ(gather.parentAxes, Axes{"tp.1"});
   EXPECT_EQ(gather.source, "");
   EXPECT_FALSE(gather.tensors[0].reason.known());
 }
@@ -117,10 +117,10 @@ TEST(PlanExplanation, LinksThatAreWrong) {
 
 TEST(PlanExplanation, AxesAsTheUserKnowsThem) {
   auto plan = ExplainedPlanBuilder().build();
-  EXPECT_EQ(userAxes(*plan, {"tp.1", "dp", "tp.0"}), (Axes{"dp", "tp"}));
-  EXPECT_EQ(userAxes(*plan, {"tp.0"}), Axes{"tp.0"});
-  EXPECT_EQ(userAxes(*plan, {"dp"}), Axes{"dp"});
-  EXPECT_EQ(userAxes(*plan, {}), Axes{});
+  EXPECT_EQ(parentAxes(*plan, {"tp.1", "dp", "tp.0"}), (Axes{"dp", "tp"}));
+  EXPECT_EQ(parentAxes(*plan, {"tp.0"}), Axes{"tp.0"});
+  EXPECT_EQ(parentAxes(*plan, {"dp"}), Axes{"dp"});
+  EXPECT_EQ(parentAxes(*plan, {}), Axes{});
 }
 
 TEST(PlanExplanation, SortedByTimeThenBytesThenOrder) {
@@ -137,7 +137,7 @@ TEST(PlanExplanation, GroupsAndTotals) {
   auto plan = builder.build();
   PlanExplanation explanation = explainPlan(*plan);
   ASSERT_EQ(explanation.groups.size(), 3u);
-  const ExplainedGroup &layers = explanation.groups[0];
+  const ExplainedRow &layers = explanation.groups[0];
   EXPECT_EQ(layers.members, (std::vector<size_t>{0, 1}));
   EXPECT_EQ(layers.calls, 6u);
   EXPECT_EQ(layers.bytes, 6u * 1536);

@@ -7,11 +7,11 @@
 #include "plan/PlanReader.h"
 #include "report/ExplanationReport.h"
 #include "report/PlanReport.h"
-#include "report/ProofReport.h"
 #include "report/SimulationReport.h"
 #include "report/SimulationTrace.h"
 #include "report/TimelineReport.h"
 #include "report/TimelineSvg.h"
+#include "report/VerifierReport.h"
 #include "simulator/PlanSimulation.h"
 #include "support/Printable.h"
 #include "test/lib/RandomCases.h"
@@ -65,7 +65,7 @@ void reportSimulation(const plan::Plan &plan, const cluster::Cluster &cluster) {
         << message;
     return;
   }
-  for (const DeviceTimes &times : simulation->step.devices) {
+  for (const StepBreakdown &times : simulation->step.devices) {
     double sum = times.computing + times.exposedTransfers + times.idle;
     for (double seconds : times.exposed)
       sum += seconds;
@@ -77,9 +77,9 @@ void reportSimulation(const plan::Plan &plan, const cluster::Cluster &cluster) {
 }
 
 /// All that dtc-plan says of a plan that was read. It hangs together.
-void report(const plan::Plan &plan, const PlanFacts &facts) {
-  EXPECT_TRUE(nlohmann::json::accept(factsToJson(facts)));
-  EXPECT_TRUE(formatFacts(facts).ends_with("\n"));
+void report(const plan::Plan &plan, const VerifierResult &facts) {
+  EXPECT_TRUE(nlohmann::json::accept(verifierResultToJson(facts)));
+  EXPECT_TRUE(formatVerifierResult(facts).ends_with("\n"));
   PlanSummary summary = summarizePlan(plan);
   EXPECT_TRUE(formatSummary(summary).ends_with("\n"));
   EXPECT_EQ(static_cast<int64_t>(summary.transfers.messages), facts.messages);
@@ -100,7 +100,7 @@ void report(const plan::Plan &plan, const PlanFacts &facts) {
   }
 
   PlanExplanation explanation = explainPlan(plan);
-  for (size_t top : {size_t{0}, size_t{1}, kDefaultExplainedGroups})
+  for (size_t top : {size_t{0}, size_t{1}, kDefaultExplainedRows})
     EXPECT_TRUE(formatExplanation(explanation, top).ends_with("\n"));
   EXPECT_TRUE(nlohmann::json::accept(explanationToJson(explanation)));
   if (MaybeError error = checkCommunicationBudget(explanation, 0))
@@ -121,7 +121,7 @@ void fuzz(const plan::Plan &plan) {
     std::string about = fmt::format("DTC_RANDOM_SEED={}, plan {}", seed, i);
     SCOPED_TRACE(about);
     TimeGuard guard(std::chrono::seconds(60), about);
-    PlanFacts facts;
+    VerifierResult facts;
     auto read = parsePlan(bytes.data(), bytes.size(), &facts);
     if (!read) {
       EXPECT_FALSE(read.error().message.empty());
@@ -199,7 +199,7 @@ TEST(ReportFuzz, NamesAreWrittenOut) {
     plan->add_sources("h.3.attn");
     deceive(*plan, {"KernelCall"});
     std::string bytes = serializePlan(*plan);
-    PlanFacts facts;
+    VerifierResult facts;
     auto read = parsePlan(bytes.data(), bytes.size(), &facts);
     ASSERT_OK(read);
     PlanSummary summary = summarizePlan(**read);
@@ -210,7 +210,7 @@ TEST(ReportFuzz, NamesAreWrittenOut) {
     options.keepCollectives = true;
     Expected<Simulation> simulation = simulateOnCluster(**read, cluster, options);
     ASSERT_OK(simulation);
-    EXPECT_EQ(countNames(formatFacts(facts)), 0u);
+    EXPECT_EQ(countNames(formatVerifierResult(facts)), 0u);
     for (const std::string &text :
          {formatSummary(summary), formatTimeline(*timeline, 200),
           formatExplanation(explanation, 1000), formatSimulation(*simulation)})
@@ -234,7 +234,7 @@ TEST(ReportFuzz, OfEveryKernel) { fuzz(*kernelPlan()); }
 TEST(ReportFuzz, OfAPipeline) { fuzz(*pipelinePlan(2)); }
 TEST(ReportFuzz, OfALongPipeline) { fuzz(*chainPlan({.stages = 4, .microbatches = 6})); }
 TEST(ReportFuzz, OfTimesOfTasks) {
-  PipelineShape shape;
+  SchedulePlanShape shape;
   shape.devices = 3;
   fuzz(*oneForwardOneBackwardPlan(shape));
 }

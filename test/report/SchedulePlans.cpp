@@ -10,7 +10,7 @@
 
 namespace dtc::runtime::testing {
 
-SchedulePlanBuilder::SchedulePlanBuilder(const PipelineShape &shape)
+SchedulePlanBuilder::SchedulePlanBuilder(const SchedulePlanShape &shape)
     : shape(shape), works(shape.devices) {
   pipelineAxis("pp", shape.devices);
   plan.mutable_axes(0)->set_bandwidth(shape.bandwidth);
@@ -89,7 +89,7 @@ std::shared_ptr<plan::Plan> SchedulePlanBuilder::build() {
   return PlanBuilder::build();
 }
 
-std::shared_ptr<plan::Plan> gpipePlan(const PipelineShape &shape) {
+std::shared_ptr<plan::Plan> gpipePlan(const SchedulePlanShape &shape) {
   SchedulePlanBuilder builder(shape);
   builder.plan.mutable_pipeline()->set_schedule("gpipe");
   for (uint32_t s = 0; s < shape.stages(); ++s)
@@ -101,7 +101,7 @@ std::shared_ptr<plan::Plan> gpipePlan(const PipelineShape &shape) {
   return builder.build();
 }
 
-std::shared_ptr<plan::Plan> oneForwardOneBackwardPlan(const PipelineShape &shape) {
+std::shared_ptr<plan::Plan> oneForwardOneBackwardPlan(const SchedulePlanShape &shape) {
   SchedulePlanBuilder builder(shape);
   builder.plan.mutable_pipeline()->set_schedule("1f1b");
   for (uint32_t d = 0; d < shape.devices; ++d) {

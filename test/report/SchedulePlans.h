@@ -24,7 +24,7 @@ struct PipelineWork {
   uint32_t microbatch = 0;
 };
 
-struct PipelineShape {
+struct SchedulePlanShape {
   uint32_t devices = 2;
   uint32_t chunks = 1; // of each device; stage s lies on device s mod devices
   uint32_t microbatches = 4;
@@ -46,7 +46,7 @@ struct PipelineShape {
 /// makes the tensors, and are finished at the end of the device's schedule.
 class SchedulePlanBuilder : public PlanBuilder {
 public:
-  explicit SchedulePlanBuilder(const PipelineShape &shape);
+  explicit SchedulePlanBuilder(const SchedulePlanShape &shape);
 
   /// Appends to a device's schedule, and goes on in its program.
   void work(uint32_t device, const std::vector<PipelineWork> &list);
@@ -61,7 +61,7 @@ private:
   }
   void addTask(uint32_t stage, plan::Task::Kind kind, uint32_t from, uint32_t to);
 
-  PipelineShape shape;
+  SchedulePlanShape shape;
   std::map<std::pair<plan::Task::Kind, uint32_t>, uint32_t> tasks; // of a kind and a stage
   struct Sent {
     uint32_t task; // finishes the send
@@ -74,9 +74,9 @@ private:
 };
 
 /// All forwards, then all backwards.
-std::shared_ptr<plan::Plan> gpipePlan(const PipelineShape &shape);
+std::shared_ptr<plan::Plan> gpipePlan(const SchedulePlanShape &shape);
 /// One forward, one backward: device d has at most devices - d microbatches under way.
-std::shared_ptr<plan::Plan> oneForwardOneBackwardPlan(const PipelineShape &shape);
+std::shared_ptr<plan::Plan> oneForwardOneBackwardPlan(const SchedulePlanShape &shape);
 
 } // namespace dtc::runtime::testing
 

@@ -54,7 +54,7 @@ TEST(TimelineReport, SeveralStagesOnADevice) {
 TEST(TimelineReport, LongSchedulesGoOnInBands) {
   for (uint32_t p : {2, 4, 8})
     for (uint32_t m : {1, 8, 32}) {
-      PipelineShape shape{.devices = p, .microbatches = m, .backward = 2};
+      SchedulePlanShape shape{.devices = p, .microbatches = m, .backward = 2};
       std::string text = formatTimeline(timelineOf(oneForwardOneBackwardPlan(shape)), 100);
       std::istringstream lines(text);
       std::string first; // the bands of the first device, joined

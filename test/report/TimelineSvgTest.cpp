@@ -56,7 +56,7 @@ static std::string xmlProblem(const std::string &text) {
 }
 
 TEST(TimelineSvg, BoxesTransfersAndFigures) {
-  PipelineShape shape{.devices = 4, .microbatches = 8, .backward = 2};
+  SchedulePlanShape shape{.devices = 4, .microbatches = 8, .backward = 2};
   std::string svg = timelineToSvg(timelineOf(oneForwardOneBackwardPlan(shape)));
   EXPECT_EQ(xmlProblem(svg), "");
   EXPECT_EQ(count(svg, "<g class=\"forward\">"), 32u);

@@ -64,7 +64,7 @@ void expectConsistent(const plan::Plan &plan, const Simulation &simulation) {
   ASSERT_EQ(simulation.stages.size(), static_cast<size_t>(plan.programs_size()));
   for (size_t p = 0; p < simulation.stages.size(); ++p) {
     const StageSimulation &stage = simulation.stages[p];
-    const DeviceTimes &times = stage.times;
+    const StepBreakdown &times = stage.times;
     EXPECT_NEAR(times.computing + times.exposedTransfers + times.idle +
                     std::accumulate(times.exposed.begin(), times.exposed.end(), 0.0),
                 step, tolerance);

@@ -7,7 +7,7 @@
 #include "simulator/StepSimulator.h"
 
 #include "plan/PlanTypes.h"
-#include "simulator/PlanSteps.h"
+#include "simulator/TimedPlan.h"
 #include "test/lib/plans/TimeGuard.h"
 #include "test/report/SchedulePlans.h"
 #include "test/simulator/cluster/ParsedCluster.h"
@@ -46,15 +46,15 @@ struct Steps {
     for (int p = 0; p < plan->programs_size(); ++p)
       for (int t = 0; t < plan->programs(p).tasks_size(); ++t)
         if (plan->programs(p).tasks(t).kind() == kind && (device < 0 || device == p))
-          for (SimulatedStep &step : stepsOf(p, t))
-            if (step.kind == SimulatedStep::Kind::Compute)
+          for (SimulatedOperation &step : stepsOf(p, t))
+            if (step.kind == SimulatedOperation::Kind::Compute)
               step.seconds = seconds;
   }
   void transfers(double seconds) {
     for (auto &[number, channel] : steps.channels)
       channel.seconds = seconds;
   }
-  std::vector<SimulatedStep> &stepsOf(int p, int t) {
+  std::vector<SimulatedOperation> &stepsOf(int p, int t) {
     return steps.devices[static_cast<size_t>(p)].tasks[static_cast<size_t>(t)].steps;
   }
 
@@ -63,7 +63,7 @@ struct Steps {
     EXPECT_OK(simulation);
     if (!simulation)
       return {};
-    for (const DeviceTimes &times : simulation->devices)
+    for (const StepBreakdown &times : simulation->devices)
       EXPECT_NEAR(times.computing + times.exposedTransfers + times.idle +
                       std::accumulate(times.exposed.begin(), times.exposed.end(), 0.0),
                   simulation->seconds, 1e-9 * simulation->seconds);
@@ -106,7 +106,7 @@ public:
   StepSimulation run(const cluster::Cluster &cluster = clusterOf()) {
     builder.schedule(0);
     Steps steps(builder.build(), cluster);
-    std::vector<SimulatedStep> &list = steps.stepsOf(0, 0);
+    std::vector<SimulatedOperation> &list = steps.stepsOf(0, 0);
     EXPECT_EQ(list.size(), times.size());
     for (size_t i = 0; i < list.size(); ++i)
       list[i].seconds = times[i];
@@ -137,7 +137,7 @@ TEST(StepSimulator, TheBubbleIsThatOfTheFormula) {
           double bubble = (p - 1) * (1 + backward);
           EXPECT_DOUBLE_EQ(step.seconds, m * (1 + backward) + bubble);
           EXPECT_NEAR(step.timeline.bubbleShare(), (p - 1.0) / (m + p - 1.0), 1e-9);
-          for (const DeviceTimes &times : step.devices) {
+          for (const StepBreakdown &times : step.devices) {
             EXPECT_DOUBLE_EQ(times.computing, m * (1 + backward));
             EXPECT_NEAR(times.idle, bubble, 1e-9);
             EXPECT_EQ(times.exposedTransfers, 0);
@@ -203,8 +203,8 @@ TEST(StepSimulator, ChannelsBetweenTheSameDevicesShare) {
   steps.transfers(10);
   // Without a wait for stage 1 device 0 would send at 1 and 2.
   for (int t = 0; t < steps.plan->programs(0).tasks_size(); ++t)
-    std::erase_if(steps.stepsOf(0, t), [](const SimulatedStep &step) {
-      return step.kind == SimulatedStep::Kind::FinishTransfer;
+    std::erase_if(steps.stepsOf(0, t), [](const SimulatedOperation &step) {
+      return step.kind == SimulatedOperation::Kind::FinishTransfer;
     });
   StepSimulation step = steps.run();
   auto find = [&](uint32_t channel) {
@@ -369,8 +369,8 @@ TEST(StepSimulator, CollectivesOverThePipelineAxis) {
     steps.compute(Task::WEIGHT, 1);
     for (int p : {0, 1})
       for (SimulatedTask &task : steps.steps.devices[static_cast<size_t>(p)].tasks)
-        for (SimulatedStep &step : task.steps)
-          if (step.kind == SimulatedStep::Kind::Collective) {
+        for (SimulatedOperation &step : task.steps)
+          if (step.kind == SimulatedOperation::Kind::Collective) {
             EXPECT_TRUE(step.meets);
             step.seconds = 5;
           }
@@ -422,7 +422,7 @@ TEST(StepSimulator, ACollectiveToWhichNotAllCome) {
       "\"pp\" to come to a collective");
 }
 
-TEST(PlanSteps, EinsumsThatAreNone) {
+TEST(TimedPlan, EinsumsThatAreNone) {
   auto errorOf = [](const char *equation) {
     PlanBuilder builder;
     uint32_t a = builder.buffer(DType::F32, {2, 3}), b = builder.buffer(DType::F32, {3, 5});

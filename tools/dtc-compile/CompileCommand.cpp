@@ -6,7 +6,7 @@
 
 #include "tools/dtc-compile/CompileCommand.h"
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "compiler/driver/ReadModel.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PlannerReport.h"
@@ -55,7 +55,7 @@ CompileCommand::CompileCommand(CLI::App &app) : app(app) {
   app.add_flag("--remarks", printsRemarks, "Print what the compiler chose between, and why");
   app.add_flag("--print-ir", printsIr, "Print the exec IR of the plan on the standard output");
   app.add_flag("--timing", printsTiming, "Print the seconds that compiling took on standard error");
-  addPlanningOptions(app, planning);
+  addPlannerOptions(app, planning);
   app.add_option("--also-for", alsoForText,
                  "Compile for fewer devices too, such as devices=6,4: with a smaller dp or fsdp of "
                  "the mesh, or by a search of its own; for dtc-run --elastic. The plans go to a "
@@ -172,11 +172,11 @@ static void showProgress(const PlannerProgress &progress) {
 }
 
 /// Chooses the parallel strategy, and writes it.
-Expected<PlanChoice> CompileCommand::search(mlir::ModuleOp module) {
+Expected<PlannerResult> CompileCommand::search(mlir::ModuleOp module) {
   Expected<PlannerOptions> knobs = readPlannerOptions(app, planning, options, *cluster);
   if (!knobs)
     return knobs.error();
-  Expected<PlanChoice> choice =
+  Expected<PlannerResult> choice =
       Planner(module, llvm::sys::path::stem(input), *knobs).run(showProgress);
   if (llvm::sys::Process::StandardErrIsDisplayed())
     llvm::errs() << "\r\x1b[K";
@@ -204,7 +204,7 @@ MaybeError CompileCommand::compileModule(mlir::ModuleOp module, plan::Plan &plan
   };
   // What is wrong with a model of more or fewer functions, compile() says.
   if (searches && hasOneBody(module)) {
-    Expected<PlanChoice> choice = search(module);
+    Expected<PlannerResult> choice = search(module);
     if (!choice)
       return choice.error();
     return result(finishCompile(module, *choice->search, *choice->compiled, name, plan));
@@ -289,7 +289,7 @@ MaybeError CompileCommand::compileForFewer(mlir::ModuleOp model, std::vector<Ela
 }
 
 MaybeError CompileCommand::run() {
-  if (MaybeError error = checkPlanningFlags(app, planning, options))
+  if (MaybeError error = checkPlannerFlags(app, planning, options))
     return error;
   if (MaybeError error = readFiles())
     return error;

@@ -12,7 +12,7 @@
 #include "report/html/SimulationPage.h"
 #include "simulator/cluster/cluster.pb.h"
 #include "support/Error.h"
-#include "tools/dtc-compile/Planning.h"
+#include "tools/dtc-compile/PlannerFlags.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/SourceMgr.h"
@@ -39,7 +39,7 @@ private:
   MaybeError nameOutputs();
   MaybeError checkOptions(mlir::ModuleOp module) const;
   MaybeError checkDevices() const;
-  Expected<PlanChoice> search(mlir::ModuleOp module);
+  Expected<PlannerResult> search(mlir::ModuleOp module);
   MaybeError compileModule(mlir::ModuleOp module, plan::Plan &plan);
   MaybeError checkBudget(const plan::Plan &plan) const;
   MaybeError reportOnCluster(const plan::Plan &plan) const;
@@ -54,7 +54,7 @@ private:
   std::string alsoForText, elasticFolder; // --also-for, and where its plans go
   bool printsIr = false, printsTiming = false, printsRemarks = false;
   CompileOptions options;
-  PlanningArguments planning;
+  PlannerArguments planning;
   bool searches = false; // a strategy
   std::optional<cluster::Cluster> cluster;
   SimulationPageOptions page;

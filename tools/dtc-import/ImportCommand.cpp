@@ -109,7 +109,7 @@ ImportCommand::ImportCommand(CLI::App &app) {
 
 int ImportCommand::run() {
   options.doublePrecision = elementType == "f64";
-  options.attention = attention == "decomposed" ? AttentionForm::Decomposed : AttentionForm::Fused;
+  options.attention = attention == "decomposed" ? AttentionKind::Decomposed : AttentionKind::Fused;
   options.dropout = !noDropout;
 
   CommandFiles files;

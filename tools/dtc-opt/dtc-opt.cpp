@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "compiler/passes/Passes.h"
 #include "support/AtomicFile.h"
 #include "support/CommandFiles.h"

@@ -9,10 +9,10 @@
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "report/PlanReport.h"
-#include "report/ProofReport.h"
 #include "report/SimulationReport.h"
 #include "report/SimulationTrace.h"
 #include "report/TimelineSvg.h"
+#include "report/VerifierReport.h"
 #include "report/html/SimulationPage.h"
 #include "runtime/checkpoint/CheckpointListing.h"
 #include "simulator/PlanSimulation.h"
@@ -120,10 +120,10 @@ int dtc::showPlan(const PlanArguments &args) {
 int dtc::verifyPlan(const PlanArguments &args) {
   if (MaybeError error = checkFiles(args))
     return fail(error->message);
-  PlanFacts facts;
+  VerifierResult facts;
   if (auto plan = readPlan(args.path, &facts); !plan)
     return fail(plan.error().message);
-  return print(args.json ? factsToJson(facts) : formatFacts(facts));
+  return print(args.json ? verifierResultToJson(facts) : formatVerifierResult(facts));
 }
 
 int dtc::explainPlan(const PlanArguments &args) {

@@ -25,7 +25,7 @@ struct PlanArguments {
   std::string scheduleSvg;
   size_t width = kDefaultTimelineColumns;
   std::vector<std::string> links;
-  size_t top = kDefaultExplainedGroups;
+  size_t top = kDefaultExplainedRows;
   std::string entry; // empty: the plan's own
   std::string cluster;
   int64_t devices = 0;

@@ -8,7 +8,7 @@
 
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/data/DataFiles.h"
-#include "runtime/data/SafetensorsShards.h"
+#include "runtime/data/WeightsFileShards.h"
 #include "runtime/fabrics/local/LocalFabric.h"
 #include "runtime/train/TrainLoop.h"
 #include "support/CommandFiles.h"

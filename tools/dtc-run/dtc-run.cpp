@@ -21,8 +21,8 @@ static int runMain(int argc, char **argv) {
       "Runs a plan of dtc-compile: trains the model, computes its outputs, or generates tokens. "
       "Or measures this machine, for plans that are made for it.",
       "dtc-run"};
-  app.set_version_flag(
-      "--version", fmt::format("dtc-run {} (plan version {})", DTC_VERSION, dtc::kPlanVersion));
+  app.set_version_flag("--version",
+                       fmt::format("dtc-run {} (plan version {})", DTC_VERSION, dtc::kPlanVersion));
   RunCommand command(app, std::vector<std::string>(argv + 1, argv + argc));
   auto failed = [&](const std::string &message) { return command.failTogether(message); };
   if (auto status = parseCommandLine(app, argc, argv, failed))

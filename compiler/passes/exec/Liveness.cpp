@@ -148,7 +148,7 @@ void Liveness::giveSlots() {
   shared = assignSlots(slotted, users);
 }
 
-llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
+llvm::MapVector<Operation *, LiveRange> Liveness::compute() {
   findRuns();
   int end = std::max(findUses() - 1, 0);
   extendOverTurns();
@@ -162,7 +162,7 @@ llvm::MapVector<Operation *, Lifetime> Liveness::compute() {
       use = {0, 0};
   giveSlots();
 
-  llvm::MapVector<Operation *, Lifetime> lifetimes;
+  llvm::MapVector<Operation *, LiveRange> lifetimes;
   for (auto &[root, use] : uses)
     if (!shared.contains(root)) {
       int64_t copies = cast<exec::BufferOp>(root).getSlots().value_or(1);

@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_PASSES_EXEC_LIVENESS_H
 #define DTC_COMPILER_PASSES_EXEC_LIVENESS_H
 
-#include "compiler/analysis/ArenaPlan.h"
+#include "compiler/analysis/ArenaOffsets.h"
 #include "compiler/passes/exec/SlotSharing.h"
 #include "dialects/exec/Exec.h"
 
@@ -27,7 +27,7 @@ public:
   explicit Liveness(exec::ProgramOp program) : program(program), accesses(program) {}
   /// Gives the buffers of microbatches their slots. Returns the buffers in order of declaration,
   /// with their live ranges, without those that share the bytes of another one.
-  llvm::MapVector<mlir::Operation *, Lifetime> compute();
+  llvm::MapVector<mlir::Operation *, LiveRange> compute();
   /// For each buffer that has its slots in the bytes of another one: that one. After compute().
   const llvm::DenseMap<mlir::Operation *, mlir::Operation *> &sharers() const { return shared; }
   /// The instruction of a program point. After compute().

@@ -43,11 +43,11 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       if (stateOffsets.try_emplace(root, stateBytes).second)
         stateBytes += lifetimes[root].bytes;
     }
-    SmallVector<Lifetime> list;
+    SmallVector<LiveRange> list;
     for (auto &[root, lifetime] : lifetimes)
       if (!stateOffsets.contains(root))
         list.push_back(lifetime);
-    ArenaPlan arena = planArena(list);
+    ArenaOffsets arena = assignOffsets(list);
 
     Builder b(&getContext());
     std::map<StringRef, int64_t> byKind;

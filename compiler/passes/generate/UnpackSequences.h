@@ -12,8 +12,8 @@
 namespace dtc {
 
 /// Makes of a loss of packed documents that of sequences of one document each: attention no longer
-/// reads the input "segments", and the input "positions" is no longer read where it would count from
-/// 0 on. Other uses of the two stay.
+/// reads the input "segments", and the input "positions" is no longer read where it would count
+/// from 0 on. Other uses of the two stay.
 void unpackSequences(mlir::func::FuncOp function);
 
 } // namespace dtc

@@ -38,14 +38,13 @@ static std::vector<StageSeconds> stageSeconds(const LinkedMesh &mesh,
 }
 
 /// The messages, and what the fragments of a device hand on to each other.
-static std::vector<PipelineChannel> channelsOf(const LinkedMesh &mesh,
-                                               const PipelineProgram &program) {
-  std::vector<PipelineChannel> channels;
+static std::vector<StageValue> channelsOf(const LinkedMesh &mesh, const PipelineProgram &program) {
+  std::vector<StageValue> channels;
   for (const Message &message : program.messages) {
     double bytes = 0;
     for (Value value : message.values)
       bytes += double(tensorBytes(value.getType()));
-    PipelineChannel channel{
+    StageValue channel{
         roleOf(program.fragments[message.producer]), {}, transferSeconds(mesh, bytes)};
     for (size_t user : message.users)
       channel.consumers.push_back(roleOf(program.fragments[user]));
@@ -60,7 +59,7 @@ static std::vector<PipelineChannel> channelsOf(const LinkedMesh &mesh,
 std::vector<std::vector<int64_t>> dtc::scheduleFragments(const LinkedMesh &mesh,
                                                          const PipelineProgram &program,
                                                          const PipelineSchedule &schedule) {
-  std::vector<PipelineChannel> channels = channelsOf(mesh, program);
+  std::vector<StageValue> channels = channelsOf(mesh, program);
   PipelineSimulation simulation =
       simulateSchedule(schedule, stageSeconds(mesh, program, schedule.shape.stages()), channels);
   std::vector<ReceivePosting> postings = postReceives(schedule, channels, simulation);

@@ -10,7 +10,7 @@
 #include "compiler/analysis/StagePartition.h"
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/pipeline/StagePins.h"
+#include "compiler/passes/pipeline/GivenStages.h"
 #include "compiler/passes/sharding/DecidedAxes.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -53,7 +53,7 @@ private:
 
   func::FuncOp function;
   const LinkedMesh &mesh;
-  ReshardPlanner planner;
+  ReshardCache planner;
   int64_t stages;
   StringRef pins;
   ArrayRef<int64_t> starts;
@@ -120,7 +120,7 @@ double StageCutter::seconds(ShardingRuleOpInterface op) {
   std::optional<FactorAxes> axes = decidedAxes(op, mesh, rule);
   if (!axes)
     axes = mergeFactorAxes(mesh, rule, tensors);
-  double result = strategySeconds(mesh, planner, rule, tensors, *axes, op.getFlops());
+  double result = factorAxesSeconds(mesh, planner, rule, tensors, *axes, op.getFlops());
   // What no plan of collectives can express is refused where it is inserted, with a diagnostic.
   return std::isfinite(result) ? result : 0;
 }

@@ -15,9 +15,9 @@ using namespace dtc;
 
 namespace {
 
-class LoopCutter {
+class FragmentBuilder {
 public:
-  LoopCutter(dist::MicrobatchLoopOp loop, const StageAssignment &assignment)
+  FragmentBuilder(dist::MicrobatchLoopOp loop, const StageAssignment &assignment)
       : body(loop.getBody().front()), assignment(assignment) {}
   FailureOr<PipelineProgram> run(function_ref<int64_t(int64_t)> deviceOf);
 
@@ -36,7 +36,7 @@ private:
 
 } // namespace
 
-LogicalResult LoopCutter::addUse(Value value, Operation *user, size_t fragment) {
+LogicalResult FragmentBuilder::addUse(Value value, Operation *user, size_t fragment) {
   Operation *definer = value.getDefiningOp();
   definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
   if (!definer)
@@ -72,7 +72,7 @@ LogicalResult LoopCutter::addUse(Value value, Operation *user, size_t fragment) 
 /// A device waits for a message in the fragment that uses it first here. Schedules keep that order
 /// for all passes but weights, which run any time after their own stage's backward pass: weights
 /// share the message of a fragment before them, or have their own.
-Message &LoopCutter::messageFor(size_t producer, size_t user) {
+Message &FragmentBuilder::messageFor(size_t producer, size_t user) {
   const Fragment &to = program.fragments[user];
   auto find = [&](std::optional<size_t> own) -> Message * {
     auto it = messageOf.find({producer, to.device, own});
@@ -92,7 +92,7 @@ Message &LoopCutter::messageFor(size_t producer, size_t user) {
   return program.messages.back();
 }
 
-LogicalResult LoopCutter::addUses(Operation *op, size_t fragment) {
+LogicalResult FragmentBuilder::addUses(Operation *op, size_t fragment) {
   auto result = op->walk([&](Operation *inner) -> WalkResult {
     for (Value operand : inner->getOperands())
       if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
@@ -103,7 +103,7 @@ LogicalResult LoopCutter::addUses(Operation *op, size_t fragment) {
   return failure(result.wasInterrupted());
 }
 
-FailureOr<PipelineProgram> LoopCutter::run(function_ref<int64_t(int64_t)> deviceOf) {
+FailureOr<PipelineProgram> FragmentBuilder::run(function_ref<int64_t(int64_t)> deviceOf) {
   // Forward along the stages, then back.
   std::map<std::pair<int64_t, int>, size_t> places;
   for (Operation &op : body.without_terminator())
@@ -149,7 +149,7 @@ FailureOr<PipelineProgram> LoopCutter::run(function_ref<int64_t(int64_t)> device
 FailureOr<PipelineProgram> dtc::cutLoop(dist::MicrobatchLoopOp loop,
                                         const StageAssignment &assignment,
                                         function_ref<int64_t(int64_t)> deviceOf) {
-  return LoopCutter(loop, assignment).run(deviceOf);
+  return FragmentBuilder(loop, assignment).run(deviceOf);
 }
 
 std::vector<BodyOp> dtc::bodyOf(const PipelineProgram &program, int64_t device) {

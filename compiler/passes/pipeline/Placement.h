@@ -20,11 +20,11 @@ namespace dtc {
 using DeviceSet = llvm::SmallBitVector;
 
 /// A value that one device makes outside the loop over microbatches and another needs.
-struct StepMessage {
+struct OnceMessage {
   mlir::Value value;
   int64_t sender = 0, receiver = 0;
   mlir::Operation *user = nullptr; ///< the first op on the receiver that needs it
-  bool operator==(const StepMessage &) const = default;
+  bool operator==(const OnceMessage &) const = default;
 };
 
 /// Where the ops around the loop over microbatches run, and which states live where.
@@ -47,7 +47,7 @@ public:
     return available(value).test(device);
   }
   /// In the order of the ops that need them first.
-  llvm::ArrayRef<StepMessage> messages() const { return stepMessages; }
+  llvm::ArrayRef<OnceMessage> messages() const { return stepMessages; }
 
 private:
   void findHomes();
@@ -71,7 +71,7 @@ private:
   llvm::DenseMap<mlir::Value, DeviceSet> needed;
   llvm::DenseMap<mlir::Value, DeviceSet> made;
   llvm::DenseMap<mlir::Operation *, DeviceSet> places;
-  std::vector<StepMessage> stepMessages;
+  std::vector<OnceMessage> stepMessages;
 };
 
 } // namespace dtc

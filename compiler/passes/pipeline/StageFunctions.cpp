@@ -190,12 +190,12 @@ void StageFunction::eraseUnusedArguments(const Placement &placement) {
 /// the other will need moves together. Messages have one order that holds for all devices, so that
 /// none waits for a message that waits for it.
 static void emitMessages(MutableArrayRef<StageFunction *> devices,
-                         std::vector<StepMessage> &pending, Operation *op, int64_t &channel) {
+                         std::vector<OnceMessage> &pending, Operation *op, int64_t &channel) {
   std::map<std::pair<int64_t, int64_t>, SmallVector<Value>> due;
-  for (const StepMessage &message : pending)
+  for (const OnceMessage &message : pending)
     if (message.user == op)
       due[{message.sender, message.receiver}];
-  llvm::erase_if(pending, [&](const StepMessage &message) {
+  llvm::erase_if(pending, [&](const OnceMessage &message) {
     auto it = due.find({message.sender, message.receiver});
     if (it == due.end() || !devices[message.sender]->values.contains(message.value))
       return false;
@@ -225,7 +225,7 @@ void dtc::buildStageFunctions(func::FuncOp function, dist::MicrobatchLoopOp loop
     owned.push_back(std::make_unique<StageFunction>(function, loop, program, device));
     devices.push_back(owned.back().get());
   }
-  std::vector<StepMessage> pending(placement.messages().begin(), placement.messages().end());
+  std::vector<OnceMessage> pending(placement.messages().begin(), placement.messages().end());
   int64_t channel = program.messages.size();
   for (Operation &op : function.front()) {
     emitMessages(devices, pending, &op, channel);

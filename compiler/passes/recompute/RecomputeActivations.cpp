@@ -34,7 +34,7 @@ static void inlineLoop(dist::MicrobatchLoopOp loop) {
   loop.erase();
 }
 
-static FailureOr<std::vector<DeviceKeeps>>
+static FailureOr<std::vector<DeviceSavedBytes>>
 recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
           const ScheduleRule &rule, const RecomputeActivationsPassOptions &options) {
   FailureOr<dist::MicrobatchLoopOp> found =
@@ -60,7 +60,7 @@ recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
     schedule = buildSchedule(shape, rule);
     inFlight = countInFlight(schedule).stageInFlight;
   }
-  std::vector<DeviceKeeps> keeps;
+  std::vector<DeviceSavedBytes> keeps;
   for (int device = 0; device < shape.devices; ++device) {
     llvm::DenseSet<int64_t> stages;
     for (int64_t stage = 0; stage < assignment.numStages(); ++stage)
@@ -87,7 +87,7 @@ recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
   return keeps;
 }
 
-FailureOr<std::vector<DeviceKeeps>>
+FailureOr<std::vector<DeviceSavedBytes>>
 dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions &options) {
   auto mode = llvm::StringSwitch<std::optional<RecomputeMode>>(options.mode)
                   .Case("none", RecomputeMode::None)
@@ -112,7 +112,7 @@ dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions
   for (int64_t bytes : options.keepBytes)
     if (failed(checkOption(module, "keep-bytes", bytes, 0)))
       return failure();
-  std::vector<DeviceKeeps> all;
+  std::vector<DeviceSavedBytes> all;
   auto work = [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
     auto keeps = recompute(function, mesh, *mode, *rule, options);
     if (succeeded(keeps))

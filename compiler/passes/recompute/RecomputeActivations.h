@@ -14,7 +14,7 @@
 namespace dtc {
 
 /// What was chosen for a device. All is estimated.
-struct DeviceKeeps {
+struct DeviceSavedBytes {
   int64_t bytes = 0;         ///< kept for the backward pass, of all microbatches in flight
   double seconds = 0;        ///< of what is computed again, for a microbatch
   double forwardSeconds = 0; ///< of the forward pass, for a microbatch
@@ -22,7 +22,7 @@ struct DeviceKeeps {
 
 /// dtc-recompute-activations as a function, for those who want to know what it chose: the devices
 /// of a pipeline by coordinate, or one for all. Fails with a diagnostic.
-mlir::FailureOr<std::vector<DeviceKeeps>>
+mlir::FailureOr<std::vector<DeviceSavedBytes>>
 recomputeActivations(mlir::ModuleOp module, const RecomputeActivationsPassOptions &options);
 
 } // namespace dtc

@@ -71,7 +71,7 @@ private:
 
   func::FuncOp function;
   const LinkedMesh &mesh;
-  ReshardPlanner planner;
+  ReshardCache planner;
   RuleCache rules;
   llvm::DenseMap<Value, Layout> layouts;
   llvm::DenseMap<Value, Layout> wanted; ///< what propagation gave the results of ops

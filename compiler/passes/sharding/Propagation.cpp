@@ -102,7 +102,7 @@ static void describeFactorAxes(Diagnostic &os, const LinkedMesh &mesh, const Sha
 void Propagation::settle(Operation *op, const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
                          FactorAxes &axes) {
   double flops = cast<ShardingRuleOpInterface>(op).getFlops();
-  FactorSettlement choice = settleFactorAxes(mesh, planner, rule, tensors, axes, flops);
+  ConflictResolution choice = resolveFactorAxes(mesh, planner, rule, tensors, axes, flops);
   if (choice.axes != axes && std::isfinite(choice.seconds) &&
       std::isfinite(choice.runnerUpSeconds)) {
     auto remark = emitRemark(op->getLoc());
@@ -139,13 +139,13 @@ void Propagation::visit(Operation *op, Level level) {
       tensors.back().closed = it->second;
   }
   FactorAxes &axes = committed.try_emplace(op, FactorAxes(rule.factors.size())).first->second;
-  if (level == Settlement) {
+  if (level == Resolution) {
     settle(op, rule, tensors, axes);
   } else {
     FactorAgreement agreement = agreeOnFactorAxes(mesh, rule, tensors, axes);
     axes = agreement.axes;
     if (agreement.conflict)
-      worklist.insert({Settlement, number});
+      worklist.insert({Resolution, number});
   }
   for (auto [value, tensor] : llvm::zip_equal(values, tensors)) {
     auto it = closed.find(value);
@@ -238,7 +238,7 @@ bool Propagation::decomposeSplitOps() {
       }
       from.replaceAllUsesWith(to);
       for (auto &[priority, list] : wishes)
-        for (Wish &wish : list)
+        for (ShardingRequest &wish : list)
           if (wish.value == from)
             wish.value = to;
     }
@@ -323,7 +323,7 @@ LogicalResult Propagation::enterWishes() {
   propagateTimeFirst();
   wishes.try_emplace(0);
   for (const auto &[priority, list] : wishes) {
-    for (const Wish &wish : list)
+    for (const ShardingRequest &wish : list)
       enter(wish);
     fixpoint();
   }

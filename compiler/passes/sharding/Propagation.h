@@ -67,13 +67,13 @@ public:
 
 private:
   /// A request that enters with its priority.
-  struct Wish {
+  struct ShardingRequest {
     mlir::Value value;
     unsigned dim;
     AxisList axes;
     std::string what; ///< the value and its dimension, for diagnostics
   };
-  enum Level : unsigned { PassThrough, Agreement, Settlement };
+  enum Level : unsigned { PassThrough, Agreement, Resolution };
 
   mlir::LogicalResult seed();
   mlir::LogicalResult seedArguments();
@@ -84,7 +84,7 @@ private:
                                 const llvm::Twine &what, mlir::Location loc);
   mlir::LogicalResult fix(mlir::Value value, dist::ShardingAttr sharding, const llvm::Twine &what,
                           mlir::Location loc);
-  void enter(const Wish &wish);
+  void enter(const ShardingRequest &wish);
   /// Says that a dimension is padded where it is. `what` names it.
   void remarkPadding(mlir::Value value, unsigned dim, const llvm::Twine &what);
   void enqueue(mlir::Operation *op);
@@ -104,7 +104,7 @@ private:
   mlir::func::FuncOp function;
   const LinkedMesh &mesh;
   const LogicalAxisMap &logicalAxes;
-  ReshardPlanner planner;
+  ReshardCache planner;
   RuleCache rules;
   llvm::DenseMap<mlir::Value, Layout> layouts;
   /// Dimensions to which no axes are appended; absent where all are open.
@@ -115,7 +115,7 @@ private:
   llvm::DenseSet<mlir::Operation *> ownConstraints;
   /// Logical axes, with sizes, of which it was said that some shards are empty.
   std::set<std::pair<std::string, int64_t>> warned;
-  std::map<int64_t, std::vector<Wish>> wishes;
+  std::map<int64_t, std::vector<ShardingRequest>> wishes;
   /// What is decided of each op.
   llvm::DenseMap<mlir::Operation *, FactorAxes> committed;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace dtc;
 
-void Propagation::enter(const Wish &wish) {
+void Propagation::enter(const ShardingRequest &wish) {
   Layout &layout = layoutOf(wish.value);
   AxisList axes;
   for (unsigned axis : wish.axes) {

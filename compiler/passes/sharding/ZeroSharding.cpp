@@ -59,9 +59,9 @@ static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
 namespace {
 
 /// What ZeRO was asked to split, and what of that stays whole on every device.
-class WholeTensors {
+class ReplicatedTensors {
 public:
-  WholeTensors(Propagation &propagation, const ZeroOptions &options)
+  ReplicatedTensors(Propagation &propagation, const ZeroOptions &options)
       : propagation(propagation), options(options) {}
 
   /// Counts a parameter with what the stage splits of it: so many bytes on a device as it lies.
@@ -116,7 +116,7 @@ static int64_t localBytes(const LinkedMesh &mesh, Value value, const Layout &lay
 /// Splits the parameters that do not train. They have no gradient and no state, but they have
 /// memory.
 static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
-                        const llvm::DenseSet<Value> &trained, WholeTensors &tensors) {
+                        const llvm::DenseSet<Value> &trained, ReplicatedTensors &tensors) {
   func::FuncOp function = propagation.getFunction();
   for (BlockArgument arg : function.getArguments()) {
     if (!function.getArgAttr(arg.getArgNumber(), "dtc.param") || trained.contains(arg))
@@ -170,7 +170,8 @@ static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpO
 
 /// Splits what the stage splits of a parameter that an optimizer updates.
 static void splitTrained(Propagation &propagation, const ZeroOptions &options,
-                         OptimizerOpInterface op, BlockArgument parameter, WholeTensors &tensors) {
+                         OptimizerOpInterface op, BlockArgument parameter,
+                         ReplicatedTensors &tensors) {
   const LinkedMesh &mesh = propagation.getMesh();
   Layout layout = propagation.layoutOf(parameter);
   AxisList axes = freeAxes(layout, options.axes);
@@ -226,7 +227,7 @@ LogicalResult dtc::enterZero(Propagation &propagation, const ZeroOptions &option
            << " splits the optimizer's state, but the function has no optimizer; compile a train "
               "step, or leave ZeRO out";
   llvm::DenseSet<Value> trained;
-  WholeTensors tensors(propagation, options);
+  ReplicatedTensors tensors(propagation, options);
   for (OptimizerOpInterface op : optimizers) {
     BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);
     if (!parameter)

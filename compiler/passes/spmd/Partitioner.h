@@ -8,7 +8,7 @@
 #define DTC_COMPILER_PASSES_SPMD_PARTITIONER_H
 
 #include "compiler/analysis/Layout.h"
-#include "compiler/analysis/ReshardPlan.h"
+#include "compiler/analysis/ReshardSteps.h"
 #include "dialects/dtc/DtcOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -75,7 +75,7 @@ private:
   mlir::func::FuncOp function;
   const LinkedMesh &mesh;
   std::optional<unsigned> time;
-  ReshardPlanner planner;
+  ReshardCache planner;
   llvm::DenseMap<mlir::Operation *, Phase> phases;
   /// Values whose sum over the runs of the loop is used after it.
   llvm::SetVector<mlir::Value> accumulated;

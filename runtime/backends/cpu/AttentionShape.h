@@ -289,7 +289,7 @@ inline void capScores(double softcap, W scale, W *scores, int64_t count, W *slop
     scores[j] *= cap;
 }
 
-/// Zeroes what lies outside of `seen` in a row of so many scores.
+/// Zeroes the scores of a row, of `width` keys, that lie outside of `seen`.
 template <typename W> inline void zeroUnseen(W *row, int64_t width, KeyRange seen) {
   std::fill(row, row + seen.begin, W(0));
   std::fill(row + seen.end, row + width, W(0));

@@ -94,7 +94,7 @@ private:
   struct KernelCall {
     const CpuKernel *kernel;
     std::vector<void *> inputs, outputs;
-    std::vector<AxisPosition> position;
+    std::vector<AxisCoordinate> position;
     void *workspace;
   };
   struct Copy {

@@ -8,7 +8,7 @@
 #include "runtime/backends/cpu/Gemm16.h"
 #include "runtime/backends/cpu/StridedCopy.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/EinsumPlan.h"
+#include "runtime/backends/shared/EinsumLowering.h"
 
 #include <map>
 #include <mutex>
@@ -21,11 +21,11 @@ namespace {
 /// threads, when it is first asked for.
 template <typename F, typename R> class EinsumGemm {
 public:
-  explicit EinsumGemm(const EinsumPlan &plan) : plan(plan) {}
+  explicit EinsumGemm(const EinsumLowering &plan) : plan(plan) {}
 
   size_t workspaceBytes(int threads) const {
     if constexpr (!isWide<F>) {
-      if (plan.kind == EinsumPlan::Kind::Gemm)
+      if (plan.kind == EinsumLowering::Kind::Gemm)
         return static_cast<size_t>(numParts(threads, products(), grain(threads))) *
                prepared(threadsForEach(threads)).workspaceBytes();
     }
@@ -71,7 +71,7 @@ private:
     return *entry;
   }
 
-  const EinsumPlan &plan;
+  const EinsumLowering &plan;
   mutable std::mutex mutex;
   mutable std::map<int, std::unique_ptr<const Gemm16<F, R>>> byThreads;
 };
@@ -79,7 +79,7 @@ private:
 /// R is F, or float where F has 16 bits.
 template <typename F, typename R> class EinsumKernel final : public CpuKernel {
 public:
-  explicit EinsumKernel(EinsumPlan given) : plan(std::move(given)), products(plan) {
+  explicit EinsumKernel(EinsumLowering given) : plan(std::move(given)), products(plan) {
     for (size_t i = 0; i < 3; ++i)
       if (plan.copies[i])
         copies[i].emplace(*plan.copies[i]);
@@ -89,30 +89,30 @@ public:
     size_t bytes = arrayBytes<double>(numDotChunks()) + products.workspaceBytes(threads);
     for (size_t i = 0; i < 3; ++i)
       if (copies[i])
-        bytes += i == EinsumPlan::Out ? arrayBytes<R>(plan.elements[i])
-                                      : arrayBytes<F>(plan.elements[i]);
+        bytes += i == EinsumLowering::Out ? arrayBytes<R>(plan.elements[i])
+                                          : arrayBytes<F>(plan.elements[i]);
     return bytes;
   }
 
   void run(const CpuArguments &args) const override {
     WorkspaceCursor workspace(args.workspace);
     double *partials = workspace.take<double>(numDotChunks());
-    const F *lhs = operand(EinsumPlan::Lhs, args, workspace);
-    const F *rhs = operand(EinsumPlan::Rhs, args, workspace);
+    const F *lhs = operand(EinsumLowering::Lhs, args, workspace);
+    const F *rhs = operand(EinsumLowering::Rhs, args, workspace);
     R *result = output<R>(args, 0);
-    const auto &copyBack = copies[EinsumPlan::Out];
+    const auto &copyBack = copies[EinsumLowering::Out];
     R *out = copyBack ? workspace.take<R>(plan.outElements) : result;
     switch (plan.kind) {
-    case EinsumPlan::Kind::Zero:
+    case EinsumLowering::Kind::Zero:
       std::fill_n(out, plan.outElements, R(0));
       break;
-    case EinsumPlan::Kind::Product:
+    case EinsumLowering::Kind::Product:
       runProduct(lhs, rhs, out, args.threads);
       break;
-    case EinsumPlan::Kind::Dot:
+    case EinsumLowering::Kind::Dot:
       runDot(lhs, rhs, out, partials, args.threads);
       break;
-    case EinsumPlan::Kind::Gemm:
+    case EinsumLowering::Kind::Gemm:
       products.run(lhs, rhs, out, workspace.take<std::byte>(0), args.threads);
       break;
     }
@@ -125,7 +125,7 @@ private:
 
   /// Parts of a single dot product; few of them are not worth the workspace.
   int64_t numDotChunks() const {
-    return plan.kind == EinsumPlan::Kind::Dot && plan.loops.elements() == 1
+    return plan.kind == EinsumLowering::Kind::Dot && plan.loops.elements() == 1
                ? numReduceChunks(plan.gemm.k)
                : 0;
   }
@@ -204,13 +204,13 @@ private:
     });
   }
 
-  EinsumPlan plan;
+  EinsumLowering plan;
   EinsumGemm<F, R> products;
   std::array<std::optional<StridedCopy>, 3> copies; // of the plan
 };
 
 PrepareResult prepareEinsum(const KernelSignature &signature) {
-  Expected<EinsumPlan> plan = planEinsum(signature);
+  Expected<EinsumLowering> plan = planEinsum(signature);
   if (!plan)
     return plan.error();
   DType operands = signature.inputs[0].dtype;

@@ -10,7 +10,7 @@
 #include "runtime/backends/cuda/Elementwise.h"
 #include "runtime/backends/cuda/Matmul.h"
 #include "runtime/backends/cuda/StridedCopy.h"
-#include "runtime/backends/shared/EinsumPlan.h"
+#include "runtime/backends/shared/EinsumLowering.h"
 #include "runtime/backends/shared/ShardingCalls.h"
 
 #include <optional>
@@ -73,7 +73,7 @@ struct Workspace {
 template <typename F, typename R> class EinsumKernel final : public CudaKernel {
 public:
   /// `sum`: the product is added to the output, as the kernel accumulate would.
-  static PrepareResult create(const EinsumPlan &plan, DType in, DType out,
+  static PrepareResult create(const EinsumLowering &plan, DType in, DType out,
                               std::optional<AccumulateCall> sum = std::nullopt) {
     std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan, std::move(sum)));
     if (MaybeError error = kernel->prepare(in, out))
@@ -93,8 +93,8 @@ public:
           return error;
         operands[i] = scratch + copyAt[i];
       }
-    const auto &copyBack = copies[EinsumPlan::Out];
-    void *out = copyBack ? scratch + copyAt[EinsumPlan::Out] : args.outputs[0];
+    const auto &copyBack = copies[EinsumLowering::Out];
+    void *out = copyBack ? scratch + copyAt[EinsumLowering::Out] : args.outputs[0];
     bool adds = sum && !sum->isFirst(args.position);
     if (MaybeError error =
             compute(queue, static_cast<const F *>(operands[0]), static_cast<const F *>(operands[1]),
@@ -107,7 +107,7 @@ public:
 private:
   using W = Wide<F>;
 
-  EinsumKernel(const EinsumPlan &plan, std::optional<AccumulateCall> sum)
+  EinsumKernel(const EinsumLowering &plan, std::optional<AccumulateCall> sum)
       : plan(plan), sum(std::move(sum)) {}
 
   MaybeError prepare(DType in, DType out) {
@@ -123,15 +123,15 @@ private:
         return copy.error();
       copies[i] = *copy;
       copyAt[i] = workspace.take(static_cast<size_t>(plan.elements[i]) *
-                                 (i == EinsumPlan::Out ? sizeof(R) : sizeof(F)));
+                                 (i == EinsumLowering::Out ? sizeof(R) : sizeof(F)));
     }
-    if (plan.kind == EinsumPlan::Kind::Product)
+    if (plan.kind == EinsumLowering::Kind::Product)
       factors = *DeviceLoops<2>::from(plan.loops);
-    if (plan.kind == EinsumPlan::Kind::Dot) {
+    if (plan.kind == EinsumLowering::Kind::Dot) {
       chunks = std::clamp<int64_t>(plan.gemm.k / 4096, 1, std::max<int64_t>(1024 / loops.count, 1));
       scratchAt = workspace.take(static_cast<size_t>(chunks * loops.count) * sizeof(W));
     }
-    return plan.kind == EinsumPlan::Kind::Gemm ? prepareMatmul(in, out) : std::nullopt;
+    return plan.kind == EinsumLowering::Kind::Gemm ? prepareMatmul(in, out) : std::nullopt;
   }
 
   /// The longest loop over the batch is one call of cuBLASLt, the others are calls of their own.
@@ -154,14 +154,14 @@ private:
   MaybeError compute(CudaQueue &queue, const F *lhs, const F *rhs, R *out, std::byte *scratch,
                      bool adds) const {
     switch (plan.kind) {
-    case EinsumPlan::Kind::Zero:
+    case EinsumLowering::Kind::Zero:
       return queue.clear(reinterpret_cast<std::byte *>(out),
                          static_cast<size_t>(plan.outElements) * sizeof(R));
-    case EinsumPlan::Kind::Product:
+    case EinsumLowering::Kind::Product:
       return enqueueElementwise<R, F, F>(queue, factors, Multiply(), out, lhs, rhs);
-    case EinsumPlan::Kind::Dot:
+    case EinsumLowering::Kind::Dot:
       return computeDots(queue, lhs, rhs, out, reinterpret_cast<W *>(scratch));
-    case EinsumPlan::Kind::Gemm:
+    case EinsumLowering::Kind::Gemm:
       break;
     }
     for (int64_t i = 0; i < calls.elements(); ++i) {
@@ -184,7 +184,7 @@ private:
                   static_cast<const W *>(sums), chunks, out);
   }
 
-  EinsumPlan plan;
+  EinsumLowering plan;
   std::optional<AccumulateCall> sum; // of a product of matrices
   DeviceLoops<3> loops;
   DeviceLoops<2> factors; // of a product of elements
@@ -199,17 +199,17 @@ private:
 
 /// The number of elements of a plan for one dot product of two dense arrays; 0 for other plans.
 /// Where there is one element, nothing is summed and the plan has a product.
-int64_t lengthOfDenseDot(const EinsumPlan &plan) {
-  if (plan.outElements != 1 || plan.copies[EinsumPlan::Lhs] || plan.copies[EinsumPlan::Rhs] ||
-      plan.copies[EinsumPlan::Out])
+int64_t lengthOfDenseDot(const EinsumLowering &plan) {
+  if (plan.outElements != 1 || plan.copies[EinsumLowering::Lhs] || plan.copies[EinsumLowering::Rhs] ||
+      plan.copies[EinsumLowering::Out])
     return 0;
-  if (plan.kind == EinsumPlan::Kind::Dot)
+  if (plan.kind == EinsumLowering::Kind::Dot)
     return plan.gemm.k;
-  return plan.kind == EinsumPlan::Kind::Product ? 1 : 0;
+  return plan.kind == EinsumLowering::Kind::Product ? 1 : 0;
 }
 
 PrepareResult prepareEinsum(const KernelSignature &signature) {
-  Expected<EinsumPlan> plan = planEinsum(signature);
+  Expected<EinsumLowering> plan = planEinsum(signature);
   if (!plan)
     return plan.error();
   DType in = signature.inputs[0].dtype, out = signature.outputs[0].dtype;
@@ -226,13 +226,13 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
 } // namespace
 
 PrepareResult prepareEinsumSum(const KernelSignature &product, const KernelSignature &accumulate) {
-  Expected<EinsumPlan> plan = planEinsum(product);
+  Expected<EinsumLowering> plan = planEinsum(product);
   if (!plan)
     return plan.error();
   Expected<AccumulateCall> sum = checkAccumulate(accumulate);
   if (!sum)
     return sum.error();
-  if (plan->kind != EinsumPlan::Kind::Gemm || plan->copies[EinsumPlan::Out])
+  if (plan->kind != EinsumLowering::Kind::Gemm || plan->copies[EinsumLowering::Out])
     return PrepareResult(nullptr);
   DType in = product.inputs[0].dtype, out = product.outputs[0].dtype;
   return withFloatType(in, [&](auto identity) -> PrepareResult {

@@ -25,19 +25,20 @@ static __global__ void __launch_bounds__(kSegmentThreads)
   // Of the positions of each thread: the last at which a segment begins, the first at which one
   // ends; -1 if none does.
   __shared__ int32_t begins[kSegmentThreads], ends[kSegmentThreads];
-  int thread = static_cast<int>(threadIdx.x);
-  int64_t each = (keys + kSegmentThreads - 1) / kSegmentThreads;
-  int64_t from = thread * each, to = from + each < keys ? from + each : keys;
+  int thread = static_cast<int>(threadIdx.x), last = static_cast<int>(keys) - 1;
+  int each = last / kSegmentThreads + 1, from = thread * each;
+  int to = from > last - each ? last + 1 : from + each;
   for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {
     const int32_t *number = numbers + b * keys;
     SegmentRange *range = ranges + b * keys;
     __syncthreads(); // what lay here has been read
     begins[thread] = ends[thread] = -1;
-    for (int64_t i = from; i < to; ++i) {
+#pragma unroll 1
+    for (int i = from; i < to; ++i) {
       if (i == 0 || number[i - 1] != number[i])
-        begins[thread] = static_cast<int32_t>(i);
-      if (ends[thread] < 0 && (i + 1 == keys || number[i + 1] != number[i]))
-        ends[thread] = static_cast<int32_t>(i + 1);
+        begins[thread] = i;
+      if (ends[thread] < 0 && (i == last || number[i + 1] != number[i]))
+        ends[thread] = i + 1;
     }
     __syncthreads();
     int before = thread - 1, after = thread + 1;
@@ -46,15 +47,17 @@ static __global__ void __launch_bounds__(kSegmentThreads)
     while (after < kSegmentThreads - 1 && ends[after] < 0)
       ++after;
     int32_t begin = before < 0 ? 0 : begins[before];
-    for (int64_t i = from; i < to; ++i) {
+#pragma unroll 1
+    for (int i = from; i < to; ++i) {
       if (i == 0 || number[i - 1] != number[i])
-        begin = static_cast<int32_t>(i);
+        begin = i;
       range[i].begin = begin;
     }
     int32_t end = after == kSegmentThreads ? 0 : ends[after];
-    for (int64_t i = to - 1; i >= from; --i) {
-      if (i + 1 == keys || number[i + 1] != number[i])
-        end = static_cast<int32_t>(i + 1);
+#pragma unroll 1
+    for (int i = to - 1; i >= from; --i) {
+      if (i == last || number[i + 1] != number[i])
+        end = i + 1;
       range[i].end = end;
     }
   }

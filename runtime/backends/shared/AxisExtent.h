@@ -17,20 +17,20 @@
 namespace dtc::runtime {
 
 /// The axis of that name, or null.
-inline const AxisPosition *findAxis(std::span<const AxisPosition> position,
-                                    const std::string &name) {
-  for (const AxisPosition &axis : position)
+inline const AxisCoordinate *findAxis(std::span<const AxisCoordinate> position,
+                                      const std::string &name) {
+  for (const AxisCoordinate &axis : position)
     if (axis.name == name)
       return &axis;
   return nullptr;
 }
 
 /// The device's block of a dimension of `size` elements that `axes` split.
-inline ShardExtent extentAt(std::span<const AxisPosition> position,
+inline ShardExtent extentAt(std::span<const AxisCoordinate> position,
                             const std::vector<std::string> &axes, int64_t size) {
   ShardExtent extent = ShardExtent::whole(size);
   for (const std::string &name : axes)
-    if (const AxisPosition *axis = findAxis(position, name))
+    if (const AxisCoordinate *axis = findAxis(position, name))
       extent = extent.part(axis->size, axis->coordinate);
   return extent;
 }

@@ -34,11 +34,11 @@ RandomMask::RandomMask(double rate, uint32_t op, std::span<const int64_t> local,
       splitDims.push_back({shape[dim], strides[dim], std::move(sharding[dim])});
 }
 
-LocalMask RandomMask::at(std::span<const AxisPosition> position, const int32_t *key) const {
+LocalMask RandomMask::at(std::span<const AxisCoordinate> position, const int32_t *key) const {
   LocalMask local{words, &nest, 0};
   local.words.seed = static_cast<uint32_t>(key[0]);
   local.words.iteration = static_cast<uint32_t>(key[1]);
-  for (const AxisPosition &axis : position)
+  for (const AxisCoordinate &axis : position)
     local.words.iteration += static_cast<uint32_t>(axis.repetition);
   for (const SplitDim &dim : splitDims)
     local.origin += extentAt(position, dim.axes, dim.size).offset * dim.stride;
@@ -60,12 +60,12 @@ static std::vector<std::string> splitAtCommas(const std::string &text) {
 
 /// The number of blocks that `axes` count; none if they are not distinct axes of the mesh. `seen`
 /// has the axes of the dimensions before.
-static std::optional<int64_t> countBlocks(const std::vector<AxisPosition> &mesh,
+static std::optional<int64_t> countBlocks(const std::vector<AxisCoordinate> &mesh,
                                           const std::vector<std::string> &axes,
                                           std::set<std::string> &seen) {
   std::optional<int64_t> blocks = 1;
   for (const std::string &name : axes) {
-    const AxisPosition *axis = findAxis(mesh, name);
+    const AxisCoordinate *axis = findAxis(mesh, name);
     if (!axis || axis->size < 1 || !seen.insert(name).second)
       return std::nullopt;
     blocks = checkedMul(*blocks, axis->size);

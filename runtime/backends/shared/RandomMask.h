@@ -59,7 +59,7 @@ public:
   double scale() const { return 1 / (1 - share); }
   /// The mask of the device at `position`. `key` holds the seed and the iteration of the step's
   /// first batch; each further run of the loop over microbatches in the step is the next iteration.
-  LocalMask at(std::span<const AxisPosition> position, const int32_t *key) const;
+  LocalMask at(std::span<const AxisCoordinate> position, const int32_t *key) const;
 
 private:
   /// A dimension of the whole tensor that axes split.

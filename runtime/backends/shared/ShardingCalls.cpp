@@ -23,12 +23,12 @@ TensorRows::TensorRows(const TensorType &type, size_t dim) {
     element = 0;
 }
 
-ShardExtent SplitDimension::at(std::span<const AxisPosition> position) const {
+ShardExtent SplitDimension::at(std::span<const AxisCoordinate> position) const {
   return extentAt(position, axes, size);
 }
 
-bool AccumulateCall::isFirst(std::span<const AxisPosition> position) const {
-  const AxisPosition *found = findAxis(position, axis);
+bool AccumulateCall::isFirst(std::span<const AxisCoordinate> position) const {
+  const AxisCoordinate *found = findAxis(position, axis);
   return !found || (found->coordinate == 0 && found->repetition == 0);
 }
 
@@ -59,8 +59,8 @@ Expected<SplitDimension> checkShardOffset(const KernelSignature &signature) {
   int64_t blocks = 1;
   std::vector<std::string> axes = check.axesAttribute("axes", blocks);
   int64_t size = check.intAttribute("size");
-  std::vector<AxisPosition> lastBlock = signature.mesh;
-  for (AxisPosition &axis : lastBlock)
+  std::vector<AxisCoordinate> lastBlock = signature.mesh;
+  for (AxisCoordinate &axis : lastBlock)
     axis.coordinate = std::max<int64_t>(axis.size, 1) - 1;
   if (size < 0 || !paddedShardsFit(size, blocks) ||
       extentAt(lastBlock, axes, size).offset > std::numeric_limits<int32_t>::max())
@@ -123,7 +123,7 @@ Expected<AccumulateCall> checkAccumulate(const KernelSignature &signature) {
   const TensorType &type = check.wideInput(0);
   check.expectOutput(0, type);
   std::string axis = check.stringAttribute("axis");
-  const AxisPosition *position = findAxis(signature.mesh, axis);
+  const AxisCoordinate *position = findAxis(signature.mesh, axis);
   if (!position || !position->temporal)
     check.failAttribute("axis", fmt::format("\"{}\"", axis), "the temporal axis of the mesh");
   if (MaybeError error = check.finish())

@@ -36,7 +36,7 @@ struct SplitDimension {
   int64_t size = 0;
 
   /// The block of the device at `position`.
-  ShardExtent at(std::span<const AxisPosition> position) const;
+  ShardExtent at(std::span<const AxisCoordinate> position) const;
 };
 
 /// `shard_slice`: `local` is the type of the result, `rows` are those of the operand.
@@ -66,7 +66,7 @@ struct AccumulateCall {
   std::string axis;
 
   /// Whether this run sets the sum.
-  bool isFirst(std::span<const AxisPosition> position) const;
+  bool isFirst(std::span<const AxisCoordinate> position) const;
 };
 Expected<AccumulateCall> checkAccumulate(const KernelSignature &signature);
 

@@ -204,8 +204,9 @@ std::vector<std::string> SignatureChecker::axesAttribute(const std::string &name
   blocks = 1;
   std::set<std::string> seen;
   for (const std::string &axis : axes) {
-    auto found = std::find_if(signature.mesh.begin(), signature.mesh.end(),
-                              [&](const AxisPosition &position) { return position.name == axis; });
+    auto found =
+        std::find_if(signature.mesh.begin(), signature.mesh.end(),
+                     [&](const AxisCoordinate &position) { return position.name == axis; });
     std::optional<int64_t> product;
     if (found != signature.mesh.end() && found->size > 0)
       product = checkedMul(blocks, found->size);

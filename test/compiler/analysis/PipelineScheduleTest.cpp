@@ -32,7 +32,7 @@ static PipelineRun run(llvm::StringRef name, const PipelineShape &shape,
   PipelineSchedule schedule = buildSchedule(shape, *rule);
   std::vector<StageSeconds> all(shape.stages(), seconds);
   PipelineSimulation simulation =
-      simulateSchedule(schedule, all, linkChannels(schedule, chainLinks(shape)));
+      simulateSchedule(schedule, all, linkValues(schedule, chainEdges(shape)));
   EXPECT_EQ(simulation.deadlock, "");
   return {schedule, simulation};
 }
@@ -201,7 +201,7 @@ TEST(PipelineSchedule, TightLimitsLeaveAPlaceForEachChunk) {
     PipelineSchedule schedule = buildSchedule({4, chunks, 8}, rule);
     PipelineSimulation simulation =
         simulateSchedule(schedule, std::vector<StageSeconds>(schedule.shape.stages()),
-                         linkChannels(schedule, chainLinks(schedule.shape)));
+                         linkValues(schedule, chainEdges(schedule.shape)));
     EXPECT_EQ(simulation.deadlock, "");
     for (int device = 0; device < 4; ++device) {
       EXPECT_EQ(schedule.orders[device].size(), size_t(8 * 2 * chunks));

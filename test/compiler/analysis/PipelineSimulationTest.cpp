@@ -62,7 +62,7 @@ TEST(PostReceives, OneMicrobatchHasOneSlot) {
 TEST(SimulateSchedule, FindsTheDeadlockOfLateReceives) {
   PipelineSchedule schedule = buildSchedule({2, 1, 2}, *findScheduleRule("1f1b"));
   std::vector<StageSeconds> seconds(2);
-  std::vector<PipelineChannel> channels = linkChannels(schedule, chainLinks(schedule.shape));
+  std::vector<StageValue> channels = linkValues(schedule, chainEdges(schedule.shape));
   // Each receive right before its first use: the devices send to each other at the same time.
   //   device 0: F0 F1 B0 B1        device 1: F0 B0 F1 B1
   std::vector<ReceivePosting> late = {{2, {0, 2}}, {2, {2, 3}}};
@@ -84,7 +84,7 @@ TEST(SimulateSchedule, CountsTransfersBetweenDevicesOnly) {
   std::vector<StageSeconds> seconds(4);
   // Stages 1 and 2 are on device 1, so a microbatch passes two transfers on each way.
   PipelineSimulation simulation =
-      simulateSchedule(schedule, seconds, linkChannels(schedule, chainLinks(schedule.shape, 10)));
+      simulateSchedule(schedule, seconds, linkValues(schedule, chainEdges(schedule.shape, 10)));
   EXPECT_EQ(simulation.span, 4 + 4 + 1 + 4 * 10);
 }
 
@@ -122,10 +122,10 @@ public:
   }
 
   /// Some values that go to several stages of a device are one message.
-  std::vector<PipelineChannel> drawChannels(const PipelineSchedule &schedule) {
-    std::vector<PipelineChannel> merged;
-    for (const PipelineChannel &channel : linkChannels(schedule, links)) {
-      auto same = std::find_if(merged.begin(), merged.end(), [&](const PipelineChannel &other) {
+  std::vector<StageValue> drawChannels(const PipelineSchedule &schedule) {
+    std::vector<StageValue> merged;
+    for (const StageValue &channel : linkValues(schedule, links)) {
+      auto same = std::find_if(merged.begin(), merged.end(), [&](const StageValue &other) {
         return other.producer.kind == channel.producer.kind &&
                other.producer.stage == channel.producer.stage &&
                schedule.device(other.consumers[0].stage) ==
@@ -140,7 +140,7 @@ public:
   }
 
   PipelineShape shape;
-  std::vector<StageLink> links;
+  std::vector<StageEdge> links;
 
 private:
   std::mt19937_64 engine;
@@ -203,7 +203,7 @@ static UnitTimes checkUnits(const PipelineSchedule &schedule,
 }
 
 /// What a unit needs has ended, and has come over, before it starts.
-static void checkDependencies(const PipelineSchedule &schedule, const std::vector<StageLink> &links,
+static void checkDependencies(const PipelineSchedule &schedule, const std::vector<StageEdge> &links,
                               const UnitTimes &times) {
   auto check = [&](UnitKind fromKind, int from, UnitKind toKind, int to, double seconds) {
     if (schedule.device(from) == schedule.device(to))
@@ -217,14 +217,14 @@ static void checkDependencies(const PipelineSchedule &schedule, const std::vecto
     if (schedule.splitsWeight)
       check(UnitKind::Backward, stage, UnitKind::Weight, stage, 0);
   }
-  for (const StageLink &link : links) {
+  for (const StageEdge &link : links) {
     check(UnitKind::Forward, link.from, UnitKind::Forward, link.to, link.seconds);
     check(UnitKind::Backward, link.to, UnitKind::Backward, link.from, link.seconds);
   }
 }
 
 /// A copy of a buffer is received into only after the last use of what it held.
-static void checkSlots(const PipelineSchedule &schedule, const PipelineChannel &channel,
+static void checkSlots(const PipelineSchedule &schedule, const StageValue &channel,
                        const ReceivePosting &posting, const UnitTimes &times) {
   int count = schedule.shape.microbatches;
   ASSERT_EQ(posting.positions.size(), size_t(count));
@@ -245,7 +245,7 @@ static void checkSlots(const PipelineSchedule &schedule, const PipelineChannel &
 
 /// Receives of messages between two devices are posted in the order in which these are sent.
 static void checkReceiveOrder(const PipelineSchedule &schedule,
-                              const std::vector<PipelineChannel> &channels,
+                              const std::vector<StageValue> &channels,
                               const std::vector<ReceivePosting> &postings, const UnitTimes &times) {
   struct Sent {
     int at;
@@ -274,14 +274,14 @@ static void checkReceiveOrder(const PipelineSchedule &schedule,
 
 static void checkPipeline(RandomPipeline &random, const ScheduleRule &rule) {
   PipelineSchedule schedule = buildSchedule(random.shape, rule);
-  std::vector<PipelineChannel> channels = random.drawChannels(schedule);
+  std::vector<StageValue> channels = random.drawChannels(schedule);
   std::vector<StageSeconds> seconds = random.drawSeconds();
   PipelineSimulation free = simulateSchedule(schedule, seconds, channels);
   ASSERT_EQ(free.deadlock, "");
   UnitTimes times = checkUnits(schedule, free);
   // A merged message takes the seconds of its first link, so expect those of none.
-  std::vector<StageLink> links = random.links;
-  for (StageLink &link : links)
+  std::vector<StageEdge> links = random.links;
+  for (StageEdge &link : links)
     link.seconds = 0;
   checkDependencies(schedule, links, times);
 
@@ -300,7 +300,7 @@ static void checkPipeline(RandomPipeline &random, const ScheduleRule &rule) {
       ASSERT_EQ(free.times[device][i].end, posted.times[device][i].end);
 
   // And however long things take, no deadlock.
-  for (PipelineChannel &channel : channels)
+  for (StageValue &channel : channels)
     channel.seconds = random.below(1000) / 10.;
   PipelineSimulation other = simulateSchedule(schedule, random.drawSeconds(), channels, postings);
   ASSERT_EQ(other.deadlock, "");

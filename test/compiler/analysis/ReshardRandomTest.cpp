@@ -92,7 +92,7 @@ static bool hasTemporal(const LinkedMesh &mesh) { return mesh.temporalAxis().has
 /// Compares with the reference; returns the seconds that planning took.
 static double checkCase(const ReshardCase &c, bool mayCompareOptimum) {
   auto start = std::chrono::steady_clock::now();
-  auto plan = planReshard(c.mesh, c.elementBytes, c.shape, c.from, c.to);
+  auto plan = findReshardSteps(c.mesh, c.elementBytes, c.shape, c.from, c.to);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (mayCompareOptimum && c.mesh.axes.size() <= 3 && c.shape.size() <= 2) {
     double least = leastSeconds(c);

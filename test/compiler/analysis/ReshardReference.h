@@ -11,7 +11,7 @@
 #ifndef DTC_TEST_COMPILER_ANALYSIS_RESHARDREFERENCE_H
 #define DTC_TEST_COMPILER_ANALYSIS_RESHARDREFERENCE_H
 
-#include "compiler/analysis/ReshardPlan.h"
+#include "compiler/analysis/ReshardSteps.h"
 
 #include <string>
 

@@ -35,7 +35,7 @@ protected:
     EXPECT_TRUE(module) << compiler.diagnostics();
     if (!isNamed)
       removeNames(*module);
-    ShortModel shortened = shortenModel(*module, 1);
+    ReducedModel shortened = removeRepeatedLayers(*module, 1);
     int64_t layers = shortened.layers;
     return findAxisDecisions(functionOf(*module), fixed, shortened.prefix, layers, layers);
   }
@@ -124,7 +124,7 @@ func.func @loss(%a: tensor<8x8xf32> {dtc.param = "layers.0.w"},
   return %2 : tensor<f32>
 })");
   ASSERT_TRUE(module) << compiler.diagnostics();
-  ShortModel shortened = shortenModel(*module, 1);
+  ReducedModel shortened = removeRepeatedLayers(*module, 1);
   EXPECT_EQ(shortened.prefix, "layers.");
   auto decisions = findAxisDecisions(functionOf(*module), {}, shortened.prefix, 2, 2);
   EXPECT_EQ(dimsOf(decisions),
@@ -135,7 +135,7 @@ TEST_F(AxisDecisions, TheBatchIsTheFirstDimensionOfInputs) {
   module = importCase(compiler, {.name = "gpt2", .layers = 2, .batch = 6});
   removeNames(*module);
   EXPECT_EQ(findBatchDims(functionOf(*module)), (Strings{"tokens#0", "labels#0"}));
-  ModelTraits traits = findTraits(*module, 2);
+  ModelProperties traits = findProperties(*module, 2);
   EXPECT_TRUE(traits.hasBatch);
   EXPECT_EQ(traits.batch, 6);
   EXPECT_EQ(traits.sampleElements, 32);
@@ -178,7 +178,7 @@ TEST_F(AxisDecisions, WhatIsNoBatch) {
     module = compiler.parse(text);
     ASSERT_TRUE(module) << compiler.diagnostics();
     EXPECT_TRUE(findBatchDims(functionOf(*module)).empty()) << text;
-    EXPECT_FALSE(findTraits(*module, 0).hasBatch) << text;
+    EXPECT_FALSE(findProperties(*module, 0).hasBatch) << text;
   }
 }
 

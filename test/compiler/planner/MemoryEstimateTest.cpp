@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/Planner.h"
 #include "compiler/planner/Strategy.h"
 #include "test/lib/compile/PlannerCases.h"
@@ -86,7 +86,7 @@ std::vector<MemoryCase> memoryCases() {
        {},
        {{"pp", 1}}},
       // 5 of 1,120 devices would get nothing of 20,480 elements.
-      {"WholeTensors",
+      {"ReplicatedTensors",
        {.layers = 4, .hidden = 32, .batch = 1120, .seq = 2, .vocab = 2048},
        {},
        140,
@@ -115,7 +115,7 @@ TEST_P(MemoryEstimates, AreNearThePlans) {
   options.axes = c.axes;
   options.base.dtype = c.dtype;
   options.base.freeze = c.freeze;
-  ModelTraits traits = findTraits(*model, 0);
+  ModelProperties traits = findProperties(*model, 0);
   CostProbe probe(*model, options.base, machines, traits.batch, 0, traits.batchDims);
   traits.layers = probe.numLayers();
   traits.layerPrefix = probe.layerPrefix();
@@ -123,18 +123,19 @@ TEST_P(MemoryEstimates, AreNearThePlans) {
   mlir::ScopedDiagnosticHandler quiet(&compiler.context(),
                                       [](mlir::Diagnostic &) { return mlir::success(); });
 
-  std::vector<ParallelLayout> layouts = enumerateLayouts(options, traits);
+  std::vector<ParallelStrategy> layouts = enumerateStrategies(options, traits);
   const size_t stride = std::max<size_t>(layouts.size() / c.layouts, 1) | 1;
   size_t compared = 0;
   double least = 1e9, most = 0;
   for (size_t number = 0; number < layouts.size(); number += stride) {
-    const ParallelLayout &layout = layouts[number];
+    const ParallelStrategy &layout = layouts[number];
     llvm::ArrayRef<ModelCosts> costs = probe.find(layout.key(traits.batch));
     if (costs.empty())
       continue;
     StepEstimate estimate = estimator.estimate(layout, costs);
     estimator.refine(layout, costs, estimate);
-    std::optional<Candidate> candidate = PlanSearch(*model, "test").run(optionsOf(layout, options));
+    std::optional<Candidate> candidate =
+        CandidateSearch(*model, "test").run(optionsOf(layout, options));
     if (!candidate)
       continue;
     ++compared;

@@ -6,7 +6,7 @@
 
 #include "compiler/planner/Planner.h"
 
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/Strategy.h"
 #include "plan/PlanReader.h"
@@ -28,15 +28,15 @@ class PlannerSearch : public testing::Test {
 protected:
   PlannerSearch() { options.cluster = &machines; }
   /// Plans from a model and a context of its own.
-  Expected<PlanChoice> plan() {
+  Expected<PlannerResult> plan() {
     contexts.push_back(std::make_unique<PlannerContext>());
     modules.push_back(importCase(*contexts.back(), model));
     return Planner(*modules.back(), "test", options).run();
   }
-  PlanChoice choose() {
+  PlannerResult choose() {
     auto choice = plan();
     EXPECT_TRUE(choice) << choice.error().message;
-    return choice ? std::move(*choice) : PlanChoice();
+    return choice ? std::move(*choice) : PlannerResult();
   }
   std::string errorOf() {
     auto choice = plan();
@@ -52,22 +52,22 @@ protected:
 };
 
 TEST_F(PlannerSearch, IsTheSameEveryTime) {
-  PlanChoice once = choose(), again = choose();
+  PlannerResult once = choose(), again = choose();
   EXPECT_EQ(formatStrategy(once.options), formatStrategy(again.options));
   EXPECT_EQ(serializePlan(once.plan), serializePlan(again.plan));
   EXPECT_EQ(formatChoice(once, options, 1000), formatChoice(again, options, 1000));
 }
 
 TEST_F(PlannerSearch, ChoosesThePlanThatItShows) {
-  PlanChoice choice = choose();
+  PlannerResult choice = choose();
   ASSERT_FALSE(choice.ranked.empty());
-  const RankedLayout &best = choice.ranked.front();
+  const RankedStrategy &best = choice.ranked.front();
   ASSERT_TRUE(best.simulation);
   EXPECT_EQ(describeStrategy(choice.options), describeStrategy(best.layout.toOptions({})));
   EXPECT_LE(double(best.arenaBytes), choice.memoryBytes);
   EXPECT_GT(choice.lowerBound, 0);
   EXPECT_LT(choice.lowerBound, best.seconds());
-  for (const RankedLayout &entry : choice.ranked) {
+  for (const RankedStrategy &entry : choice.ranked) {
     EXPECT_TRUE(entry.fits);
     if (entry.simulation)
       EXPECT_GE(entry.seconds(), best.seconds());
@@ -80,7 +80,7 @@ TEST_F(PlannerSearch, ChoosesThePlanThatItShows) {
 }
 
 TEST_F(PlannerSearch, ShowsWhatItChoseAndWhatIsNext) {
-  PlanChoice choice = choose();
+  PlannerResult choice = choose();
   std::string text = formatChoice(choice, options, 3);
   for (const std::string &part :
        {"chosen: " + describeStrategy(choice.options) + "\n", std::string("next best\n"),
@@ -95,9 +95,9 @@ TEST_F(PlannerSearch, ShowsWhatItChoseAndWhatIsNext) {
 TEST_F(PlannerSearch, WhatLooksAsGoodAsTheChoiceIsSimulated) {
   model.layers = 40;
   options.axes = {{"pp", 1}};
-  PlanChoice choice = choose();
+  PlannerResult choice = choose();
   ASSERT_FALSE(choice.ranked.empty());
-  for (const RankedLayout &entry : choice.ranked)
+  for (const RankedStrategy &entry : choice.ranked)
     if (!entry.simulation)
       EXPECT_GE(entry.seconds(), 1.1 * choice.ranked.front().seconds())
           << describeStrategy(entry.layout.toOptions({}));
@@ -106,15 +106,15 @@ TEST_F(PlannerSearch, WhatLooksAsGoodAsTheChoiceIsSimulated) {
             choice.unknown > 0);
   // With little memory most of what is fast does not fit: nothing of that is listed.
   double memory = 0;
-  for (const RankedLayout &entry : choice.ranked)
+  for (const RankedStrategy &entry : choice.ranked)
     memory = std::max(memory, double(entry.arenaBytes));
   machines.mutable_devices(0)->set_memory_bytes(0.5 * memory);
   choice = choose();
   ASSERT_FALSE(choice.ranked.empty());
-  for (const RankedLayout &entry : llvm::ArrayRef(choice.ranked).take_front(8)) {
+  for (const RankedStrategy &entry : llvm::ArrayRef(choice.ranked).take_front(8)) {
     PlannerContext compiler;
     auto module = importCase(compiler, model);
-    auto candidate = PlanSearch(*module, "test").run(optionsOf(entry.layout, options));
+    auto candidate = CandidateSearch(*module, "test").run(optionsOf(entry.layout, options));
     ASSERT_TRUE(candidate) << describeStrategy(entry.layout.toOptions({}));
     EXPECT_LE(double(candidate->peak()), 0.5 * memory)
         << describeStrategy(entry.layout.toOptions({}));
@@ -126,7 +126,7 @@ TEST_F(PlannerSearch, FewDevices) {
   for (int64_t devices : {1, 2}) {
     machines = smallCluster(1, devices);
     machines.mutable_node_kinds(0)->clear_device_network_bandwidth();
-    PlanChoice choice = choose();
+    PlannerResult choice = choose();
     EXPECT_FALSE(choice.ranked.empty()) << devices;
     EXPECT_GT(choice.progress.estimated, 0) << devices;
   }
@@ -140,9 +140,9 @@ TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
   machines = mixedCluster(2, 3);
   model.layers = 8;
   options.axes = {{"pp", 2}};
-  PlanChoice choice = choose();
+  PlannerResult choice = choose();
   ASSERT_FALSE(choice.ranked.empty());
-  const RankedLayout &best = choice.ranked.front();
+  const RankedStrategy &best = choice.ranked.front();
   ASSERT_EQ(best.layout.stageLayers.size() % 2, 0u);
   ASSERT_FALSE(best.layout.stageLayers.empty()) << formatChoice(choice, options);
   EXPECT_GT(best.layout.stageLayers[1], best.layout.stageLayers[0]);
@@ -152,7 +152,7 @@ TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
   auto module = importCase(compiler, model);
   CompileOptions equal = choice.options;
   equal.stages.clear();
-  auto candidate = PlanSearch(*module, "test").run(equal);
+  auto candidate = CandidateSearch(*module, "test").run(equal);
   ASSERT_TRUE(candidate);
   auto simulation = simulateOnCluster(candidate->plan, machines);
   ASSERT_TRUE(simulation);
@@ -165,19 +165,19 @@ TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
   model = {.layers = 4, .hidden = 64, .batch = 16, .seq = 64};
   options.fixed = {"microbatches"};
   options.base.recompute = Recompute::None;
-  PlanChoice free = choose();
+  PlannerResult free = choose();
   ASSERT_FALSE(free.ranked.empty());
   const int64_t whole = free.ranked.front().arenaBytes;
   machines.mutable_devices(0)->set_memory_bytes(0.9 * double(whole));
-  PlanChoice choice = choose();
+  PlannerResult choice = choose();
   ASSERT_FALSE(choice.ranked.empty());
-  const RankedLayout &best = choice.ranked.front();
+  const RankedStrategy &best = choice.ranked.front();
   EXPECT_EQ(best.layout.recompute, Recompute::Auto) << formatChoice(choice, options);
   EXPECT_LE(best.memoryShare(), 1);
   // Its strategy has the limit that decides what is recomputed.
   EXPECT_EQ(choice.options.memoryLimit, int64_t(0.9 * double(whole)));
   EXPECT_NE(formatStrategy(choice.options).find("recompute: \"auto\""), std::string::npos);
-  for (const RankedLayout &entry : choice.ranked)
+  for (const RankedStrategy &entry : choice.ranked)
     if (entry.simulation)
       EXPECT_GE(entry.seconds(), best.seconds());
 }
@@ -187,16 +187,16 @@ TEST_F(PlannerSearch, FixedKnobsHold) {
   options.fixed = {"schedule", "zero"};
   options.base.schedule = "gpipe";
   options.base.zero = 1;
-  PlanChoice choice = choose();
+  PlannerResult choice = choose();
   ASSERT_FALSE(choice.ranked.empty());
-  for (const RankedLayout &entry : choice.ranked)
+  for (const RankedStrategy &entry : choice.ranked)
     EXPECT_TRUE(entry.layout.pp == 2 && entry.layout.schedule == "gpipe" && entry.layout.zero == 1)
         << describeStrategy(entry.layout.toOptions({}));
 }
 
 TEST_F(PlannerSearch, WhereNothingFitsSaysWhatIsMissing) {
   machines.mutable_devices(0)->set_memory_bytes(1e5);
-  PlanChoice choice = choose();
+  PlannerResult choice = choose();
   EXPECT_TRUE(choice.ranked.empty());
   ASSERT_TRUE(choice.closest);
   std::string text = formatChoice(choice, options);
@@ -255,12 +255,12 @@ TEST_F(PlannerSearch, ModelsWithoutNames) {
     EXPECT_TRUE(module) << compiler.diagnostics();
     auto choice = Planner(*module, "test", options).run();
     EXPECT_TRUE(choice && !choice->ranked.empty()) << (choice ? "" : choice.error().message);
-    return choice && !choice->ranked.empty() ? choice->ranked.front().layout : ParallelLayout();
+    return choice && !choice->ranked.empty() ? choice->ranked.front().layout : ParallelStrategy();
   };
-  ParallelLayout wide = chosen(/*batch=*/4, /*width=*/16384);
+  ParallelStrategy wide = chosen(/*batch=*/4, /*width=*/16384);
   EXPECT_EQ(wide.tp, 4) << describeStrategy(wide.toOptions({}));
   EXPECT_EQ(wide.shard, (Strings{"down.weight#0=tp", "up.bias#0=tp", "up.weight#1=tp"}));
-  ParallelLayout narrow = chosen(/*batch=*/8192, /*width=*/128);
+  ParallelStrategy narrow = chosen(/*batch=*/8192, /*width=*/128);
   EXPECT_EQ(narrow.data(), 4) << describeStrategy(narrow.toOptions({}));
   CompileOptions compiled = narrow.toOptions({});
   EXPECT_EQ(compiled.shard, (Strings{"x#0=dp", "y#0=dp"}));

@@ -84,19 +84,19 @@ struct Chain {
 
 class RepeatedLayers : public testing::Test {
 protected:
-  ShortModel shorten(const std::string &text, int64_t kept = 3) {
+  ReducedModel shorten(const std::string &text, int64_t kept = 3) {
     module = compiler.parse(text);
     EXPECT_TRUE(module) << compiler.diagnostics() << text;
     if (!module)
       return {};
     std::string before = shapeOf(*module);
-    ShortModel result = shortenModel(*module, kept);
+    ReducedModel result = removeRepeatedLayers(*module, kept);
     EXPECT_EQ(shapeOf(*module), before) << "the model itself is left alone";
     EXPECT_TRUE(succeeded(mlir::verify(*result.module)));
     return result;
   }
   void expectWhole(const std::string &text) {
-    ShortModel result = shorten(text);
+    ReducedModel result = shorten(text);
     ASSERT_TRUE(result.module);
     EXPECT_EQ(result.prefix, "") << text;
     EXPECT_EQ(shapeOf(*result.module), shapeOf(*module));
@@ -111,7 +111,7 @@ TEST_F(RepeatedLayers, ImportedModelsAreLikeOnesOfThreeLayers) {
     for (int64_t layers : {4, 7, 12}) {
       auto whole = importCase(compiler, {.name = name, .layers = layers});
       auto three = importCase(compiler, {.name = name, .layers = 3});
-      ShortModel result = shortenModel(*whole, 3);
+      ReducedModel result = removeRepeatedLayers(*whole, 3);
       EXPECT_TRUE(succeeded(mlir::verify(*result.module)));
       EXPECT_NE(result.prefix, "") << name;
       EXPECT_EQ(result.layers, layers) << name;
@@ -123,14 +123,14 @@ TEST_F(RepeatedLayers, ImportedModelsAreLikeOnesOfThreeLayers) {
 TEST_F(RepeatedLayers, AModelWithNoMoreLayersStaysWhole) {
   for (int64_t layers : {1, 2, 3}) {
     auto whole = importCase(compiler, {.name = "gpt2", .layers = layers});
-    ShortModel result = shortenModel(*whole, 3);
+    ReducedModel result = removeRepeatedLayers(*whole, 3);
     EXPECT_EQ(result.prefix, "");
     EXPECT_EQ(shapeOf(*result.module), shapeOf(*whole));
   }
 }
 
 TEST_F(RepeatedLayers, HandWrittenLayersLoseTheirParameters) {
-  ShortModel result = shorten(Chain().str(6));
+  ReducedModel result = shorten(Chain().str(6));
   EXPECT_EQ(result.prefix, "h.");
   EXPECT_EQ(result.layers, 6);
   std::string cut = shapeOf(*result.module);
@@ -139,7 +139,7 @@ TEST_F(RepeatedLayers, HandWrittenLayersLoseTheirParameters) {
 }
 
 TEST_F(RepeatedLayers, OneLayerIsLeftIfAskedFor) {
-  ShortModel result = shorten(Chain().str(4), 1);
+  ReducedModel result = shorten(Chain().str(4), 1);
   EXPECT_EQ(result.keptLayers, 1);
   std::string cut = shapeOf(*result.module);
   shorten(Chain().str(1));
@@ -189,7 +189,7 @@ TEST_F(RepeatedLayers, SkipsOverLayersStayWhole) {
     chain = {};
     chain.outside = std::string("%out = dtc.add %in, ") + layer + " : tensor<4x8xf32>\n";
     bool isLast = std::string(layer) == "%m4";
-    ShortModel result = shorten(chain.str(5));
+    ReducedModel result = shorten(chain.str(5));
     EXPECT_EQ(result.prefix, isLast ? "h." : "") << layer;
   }
 }
@@ -200,7 +200,7 @@ TEST_F(RepeatedLayers, AParameterOfAllLayersIsShared) {
   chain.otherArguments[0] = Chain().argument;
   std::string &body = chain.body;
   body.replace(body.find("%w#"), 3, "%w0");
-  ShortModel result = shorten(chain.str(5));
+  ReducedModel result = shorten(chain.str(5));
   EXPECT_EQ(result.layers, 5);
   EXPECT_NE(shapeOf(*result.module).find("tensor<8x8xf32>"), std::string::npos);
 }
@@ -218,7 +218,7 @@ TEST_F(RepeatedLayers, NamesThatAreNoLayersStayWhole) {
     if (std::string(name).empty()) // no locations at all
       for (const char *part : {" loc(\"\")", " loc(\"\")"})
         chain.body.erase(chain.body.find(part), 8);
-    ShortModel result = shorten(chain.str(5));
+    ReducedModel result = shorten(chain.str(5));
     // Numbers that come before that of the layer make all ops one layer.
     EXPECT_TRUE(result.prefix.empty() || result.layers == 5) << name << ": " << result.prefix;
   }

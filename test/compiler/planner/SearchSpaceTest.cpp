@@ -26,21 +26,21 @@ protected:
     traits = {.batch = 24, .layers = 8, .hasTensorAxes = true, .hasSequenceAxis = true};
     options.cluster = &cluster;
   }
-  std::vector<ParallelLayout> layouts() const { return enumerateLayouts(options, traits); }
+  std::vector<ParallelStrategy> layouts() const { return enumerateStrategies(options, traits); }
   /// All fields, as the compiler is asked for them.
-  static std::string textOf(const ParallelLayout &layout) {
+  static std::string textOf(const ParallelStrategy &layout) {
     return formatStrategy(layout.toOptions({})) + std::to_string(layout.pipelineInside);
   }
   void fix(const char *knob) { options.fixed.insert(knob); }
 
   cluster::Cluster cluster = smallCluster(/*nodes=*/3, /*devicesOfNode=*/4);
   PlannerOptions options;
-  ModelTraits traits;
+  ModelProperties traits;
 };
 
 TEST_F(SearchSpace, EveryLayoutUsesAllDevicesAndDividesTheBatch) {
   ASSERT_GT(layouts().size(), 100u);
-  for (const ParallelLayout &layout : layouts()) {
+  for (const ParallelStrategy &layout : layouts()) {
     EXPECT_EQ(layout.dp * layout.fsdp * layout.tp * layout.pp, 12);
     EXPECT_EQ(traits.batch % (layout.data() * layout.microbatches), 0);
     EXPECT_GE(layout.key(traits.batch).samples, 1);
@@ -52,16 +52,16 @@ TEST_F(SearchSpace, FewerDevicesThanTheClusterHas) {
   for (int64_t devices : {1, 2, 4, 6, 8}) {
     options.devices = devices;
     ASSERT_FALSE(layouts().empty()) << devices;
-    for (const ParallelLayout &layout : layouts())
+    for (const ParallelStrategy &layout : layouts())
       EXPECT_EQ(layout.dp * layout.fsdp * layout.tp * layout.pp, devices);
   }
 }
 
 TEST_F(SearchSpace, NoLayoutIsThereTwiceAndTheOrderIsFixed) {
   std::set<std::string> seen;
-  for (const ParallelLayout &layout : layouts())
+  for (const ParallelStrategy &layout : layouts())
     EXPECT_TRUE(seen.insert(textOf(layout)).second) << textOf(layout);
-  std::vector<ParallelLayout> once = layouts(), again = layouts();
+  std::vector<ParallelStrategy> once = layouts(), again = layouts();
   ASSERT_EQ(once.size(), again.size());
   for (size_t i = 0; i < once.size(); ++i)
     EXPECT_EQ(textOf(once[i]), textOf(again[i])) << i;
@@ -71,7 +71,7 @@ TEST_F(SearchSpace, NoLayoutIsThereTwiceAndTheOrderIsFixed) {
 TEST_F(SearchSpace, EveryLayoutIsAStrategy) {
   auto check = [&] {
     ASSERT_FALSE(layouts().empty());
-    for (const ParallelLayout &layout : layouts()) {
+    for (const ParallelStrategy &layout : layouts()) {
       CompileOptions read;
       std::string text = formatStrategy(layout.toOptions(options.base));
       auto error = parseStrategy(text, read);
@@ -92,7 +92,7 @@ TEST_F(SearchSpace, EveryLayoutIsAStrategy) {
 
 TEST_F(SearchSpace, EveryScheduleSupportsItsShape) {
   std::set<std::string> seen;
-  for (const ParallelLayout &layout : layouts()) {
+  for (const ParallelStrategy &layout : layouts()) {
     if (layout.pp == 1)
       continue;
     auto rule = findScheduleRule(layout.schedule);
@@ -109,34 +109,34 @@ TEST_F(SearchSpace, FixedKnobsHold) {
   struct Knob {
     const char *name;
     void (*set)(CompileOptions &);
-    bool (*holds)(const ParallelLayout &);
+    bool (*holds)(const ParallelStrategy &);
   };
   const Knob knobs[] = {
       {"microbatches", [](CompileOptions &o) { o.microbatches = 3; },
-       [](const ParallelLayout &l) { return l.microbatches == 3; }},
+       [](const ParallelStrategy &l) { return l.microbatches == 3; }},
       {"zero", [](CompileOptions &o) { o.zero = 2; },
-       [](const ParallelLayout &l) { return l.zero == 2 && l.data() > 1; }},
+       [](const ParallelStrategy &l) { return l.zero == 2 && l.data() > 1; }},
       {"zero", [](CompileOptions &o) { o.zero = 0; },
-       [](const ParallelLayout &l) { return l.zero == 0 && l.fsdp == 1; }},
+       [](const ParallelStrategy &l) { return l.zero == 0 && l.fsdp == 1; }},
       {"sequence_parallel", [](CompileOptions &o) { o.sequenceParallel = true; },
-       [](const ParallelLayout &l) { return l.sequenceParallel && l.tp > 1; }},
+       [](const ParallelStrategy &l) { return l.sequenceParallel && l.tp > 1; }},
       {"sequence_parallel", [](CompileOptions &o) { o.sequenceParallel = false; },
-       [](const ParallelLayout &l) { return !l.sequenceParallel; }},
+       [](const ParallelStrategy &l) { return !l.sequenceParallel; }},
       {"schedule", [](CompileOptions &o) { o.schedule = "naive"; },
-       [](const ParallelLayout &l) { return l.pp == 1 || l.schedule == "naive"; }},
+       [](const ParallelStrategy &l) { return l.pp == 1 || l.schedule == "naive"; }},
       {"recompute", [](CompileOptions &o) { o.recompute = Recompute::Full; },
-       [](const ParallelLayout &l) { return l.recompute == Recompute::Full; }},
+       [](const ParallelStrategy &l) { return l.recompute == Recompute::Full; }},
       {"bucket_bytes", [](CompileOptions &o) { o.bucketBytes = 7; },
-       [](const ParallelLayout &l) { return l.bucketBytes == 7; }},
+       [](const ParallelStrategy &l) { return l.bucketBytes == 7; }},
   };
   for (const Knob &knob : knobs) {
     options.base = {};
     options.fixed = {knob.name};
     knob.set(options.base);
-    std::vector<ParallelLayout> left = layouts();
+    std::vector<ParallelStrategy> left = layouts();
     EXPECT_FALSE(left.empty()) << knob.name;
     EXPECT_LE(left.size(), all) << knob.name;
-    for (const ParallelLayout &layout : left)
+    for (const ParallelStrategy &layout : left)
       EXPECT_TRUE(knob.holds(layout)) << knob.name << "\n" << textOf(layout);
   }
 }
@@ -144,11 +144,11 @@ TEST_F(SearchSpace, FixedKnobsHold) {
 TEST_F(SearchSpace, FixedAxesHold) {
   options.axes = {{"pp", 3}, {"tp", 2}};
   ASSERT_FALSE(layouts().empty());
-  for (const ParallelLayout &layout : layouts())
+  for (const ParallelStrategy &layout : layouts())
     EXPECT_TRUE(layout.pp == 3 && layout.tp == 2 && layout.data() == 2) << textOf(layout);
   options.axes = {{"fsdp", 4}};
   ASSERT_FALSE(layouts().empty());
-  for (const ParallelLayout &layout : layouts())
+  for (const ParallelStrategy &layout : layouts())
     EXPECT_EQ(layout.fsdp, 4) << textOf(layout);
   options.axes = {{"dp", 5}};
   EXPECT_TRUE(layouts().empty());
@@ -159,17 +159,17 @@ TEST_F(SearchSpace, FixedAxesHold) {
 TEST_F(SearchSpace, WhatTheModelDoesNotAllowIsNotThere) {
   traits.hasTensorAxes = false;
   traits.hasSequenceAxis = false;
-  for (const ParallelLayout &layout : layouts())
+  for (const ParallelStrategy &layout : layouts())
     EXPECT_EQ(layout.tp, 1);
   traits.batch = 1;
-  for (const ParallelLayout &layout : layouts())
+  for (const ParallelStrategy &layout : layouts())
     EXPECT_EQ(layout.data(), 1);
 }
 
 TEST_F(SearchSpace, ReadsWhatAModelAllows) {
   PlannerContext compiler;
   auto gpt2 = importCase(compiler, {.name = "gpt2", .layers = 2, .batch = 6});
-  ModelTraits found = findTraits(*gpt2, 2);
+  ModelProperties found = findProperties(*gpt2, 2);
   EXPECT_EQ(found.batch, 6);
   EXPECT_EQ(found.sampleElements, 32) << "tokens";
   EXPECT_EQ(found.layers, 2);
@@ -181,7 +181,7 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
     return %s : tensor<f32>
   })");
   ASSERT_TRUE(plain) << compiler.diagnostics();
-  found = findTraits(*plain, 0);
+  found = findProperties(*plain, 0);
   EXPECT_EQ(found.batch, 4) << "the first dimension of inputs";
   EXPECT_EQ(found.batchDims, std::vector<std::string>{"x#0"});
   EXPECT_FALSE(found.hasTensorAxes);

@@ -40,13 +40,13 @@ protected:
     options.cluster = &cluster;
     traits = {.batch = 64, .layers = 8, .hasTensorAxes = true, .hasSequenceAxis = true};
   }
-  StepEstimate estimate(const ParallelLayout &layout) {
+  StepEstimate estimate(const ParallelStrategy &layout) {
     return StepEstimator(options, traits).estimate(layout, costs);
   }
 
   cluster::Cluster cluster = smallCluster(/*nodes=*/2, /*devicesOfNode=*/8);
   PlannerOptions options;
-  ModelTraits traits;
+  ModelProperties traits;
   ModelCosts costs = roundCosts();
 };
 
@@ -72,7 +72,7 @@ TEST_F(StepEstimates, BubblesAreThoseOfTheSchedules) {
           {"zb-v", 2, p1 * forward / 2},
       };
       for (auto [schedule, chunks, bubble] : cases) {
-        ParallelLayout layout;
+        ParallelStrategy layout;
         layout.pp = p;
         layout.microbatches = m;
         layout.schedule = schedule;
@@ -88,7 +88,7 @@ TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
   for (const ScheduleRule &rule : getScheduleRules())
     for (int64_t p : {2, 4})
       for (int64_t m : {4, 8, 12}) {
-        ParallelLayout layout;
+        ParallelStrategy layout;
         layout.pp = p;
         layout.microbatches = m;
         layout.schedule = rule.name.str();
@@ -103,7 +103,7 @@ TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
         EXPECT_GE(refined.inFlight, 1);
         EXPECT_NEAR(refined.bytes / closed.bytes, 1, 0.1) << rule.name.str();
       }
-  ParallelLayout flat;
+  ParallelStrategy flat;
   StepEstimate closed = estimate(flat), refined = closed;
   StepEstimator(options, traits).refine(flat, costs, refined);
   EXPECT_EQ(StepEstimator::numUnits(flat), 0);
@@ -114,7 +114,7 @@ TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
 TEST_F(StepEstimates, NoMoreMicrobatchesAreInFlightThanThereAre) {
   for (const ScheduleRule &rule : getScheduleRules())
     for (int64_t m : {1, 2, 16}) {
-      ParallelLayout layout;
+      ParallelStrategy layout;
       layout.pp = 4;
       layout.microbatches = m;
       layout.schedule = rule.name.str();
@@ -128,7 +128,7 @@ TEST_F(StepEstimates, NoMoreMicrobatchesAreInFlightThanThereAre) {
 }
 
 TEST_F(StepEstimates, MemoryFallsWithZero) {
-  ParallelLayout layout;
+  ParallelStrategy layout;
   layout.dp = 8;
   layout.bucketBytes = 0;
   double before = estimate(layout).bytes;
@@ -141,7 +141,7 @@ TEST_F(StepEstimates, MemoryFallsWithZero) {
 }
 
 TEST_F(StepEstimates, MemoryGrowsWithWhatIsKeptAndFallsWithStages) {
-  ParallelLayout layout;
+  ParallelStrategy layout;
   // Of one microbatch, gradients take the place of what was kept.
   double single = estimate(layout).bytes;
   costs.layer.keptBytes *= 2;
@@ -163,7 +163,7 @@ TEST_F(StepEstimates, MemoryGrowsWithWhatIsKeptAndFallsWithStages) {
 }
 
 TEST_F(StepEstimates, TimeGrowsWithCostsAndFallsWithBandwidth) {
-  ParallelLayout layout;
+  ParallelStrategy layout;
   layout.dp = 16;
   layout.bucketBytes = int64_t(1) << 40; // nothing hides
   for (int64_t zero : {0, 1, 2, 3}) {
@@ -171,8 +171,8 @@ TEST_F(StepEstimates, TimeGrowsWithCostsAndFallsWithBandwidth) {
     costs = roundCosts();
     double base = estimate(layout).seconds();
     EXPECT_GT(base, estimate({}).computing) << zero;
-    for (double PartCost::*field :
-         {&PartCost::forward, &PartCost::backward, &PartCost::once, &PartCost::gradientBytes}) {
+    for (double SectionCost::*field : {&SectionCost::forward, &SectionCost::backward,
+                                       &SectionCost::once, &SectionCost::gradientBytes}) {
       costs = roundCosts();
       costs.layer.*field *= 4;
       EXPECT_GT(estimate(layout).seconds(), base) << zero;
@@ -190,7 +190,7 @@ TEST_F(StepEstimates, TimeGrowsWithCostsAndFallsWithBandwidth) {
 }
 
 TEST_F(StepEstimates, LongerMessagesTakeLonger) {
-  ParallelLayout layout;
+  ParallelStrategy layout;
   layout.pp = 4;
   layout.microbatches = 8;
   double base = estimate(layout).transfers;
@@ -223,8 +223,8 @@ protected:
 
   cluster::Cluster cluster = mixedCluster(/*devicesOfNode=*/2, /*times=*/3);
   PlannerOptions options;
-  ModelTraits traits;
-  ParallelLayout layout;
+  ModelProperties traits;
+  ParallelStrategy layout;
   std::vector<ModelCosts> costs = {roundCosts(), roundCosts()};
 };
 

@@ -7,7 +7,7 @@
 #ifndef DTC_TEST_LIB_COMPILE_COMPILEANDRUN_H
 #define DTC_TEST_LIB_COMPILE_COMPILEANDRUN_H
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PassPipeline.h"
 #include "compiler/import/ImportModel.h"
 #include "runtime/executor/Session.h"
 

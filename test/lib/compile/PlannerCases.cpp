@@ -6,7 +6,7 @@
 
 #include "test/lib/compile/PlannerCases.h"
 
-#include "compiler/driver/PlanSearch.h"
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/Strategy.h"
 #include "simulator/Simulation.h"
 
@@ -132,17 +132,17 @@ std::string PlannedCase::str() const {
 }
 
 /// Fixes knobs, in an order that the seed says, until few layouts remain.
-static void fixKnobs(PlannerOptions &options, const ModelTraits &traits,
+static void fixKnobs(PlannerOptions &options, const ModelProperties &traits,
                      const std::function<int64_t(uint64_t)> &below) {
   auto fix = [&](const char *knob, auto set) {
     PlannerOptions tried = options;
     tried.fixed.insert(knob);
     set(tried.base);
-    size_t left = enumerateLayouts(tried, traits).size();
+    size_t left = enumerateStrategies(tried, traits).size();
     if (left >= 8)
       options = tried;
   };
-  for (int step = 0; step < 40 && enumerateLayouts(options, traits).size() > 60; ++step)
+  for (int step = 0; step < 40 && enumerateStrategies(options, traits).size() > 60; ++step)
     switch (below(6)) {
     case 0:
       fix("recompute", [&](CompileOptions &o) {
@@ -207,12 +207,12 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
 
   PlannerOptions &options = result.options;
   options.cluster = &result.cluster;
-  ModelTraits traits{.batch = model.batch,
-                     .hasBatch = true,
-                     .sampleElements = model.seq,
-                     .layers = model.layers,
-                     .hasTensorAxes = true,
-                     .hasSequenceAxis = true};
+  ModelProperties traits{.batch = model.batch,
+                         .hasBatch = true,
+                         .sampleElements = model.seq,
+                         .layers = model.layers,
+                         .hasTensorAxes = true,
+                         .hasSequenceAxis = true};
   fixKnobs(options, traits, below);
   options.cluster = nullptr;
   return result;
@@ -230,7 +230,7 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
     return choice.error();
   Regret regret;
   regret.simulated = choice->progress.simulated;
-  auto nameOf = [&](const ParallelLayout &layout) {
+  auto nameOf = [&](const ParallelStrategy &layout) {
     return describeStrategy(layout.toOptions(options.base));
   };
   if (!choice->ranked.empty()) {
@@ -239,12 +239,12 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
   }
   double memory = planned.cluster.devices(0).memory_bytes();
   CostProbe probe(*model, options.base, planned.cluster, planned.model.batch);
-  ModelTraits traits = findTraits(*model, probe.numLayers());
+  ModelProperties traits = findProperties(*model, probe.numLayers());
   mlir::ScopedDiagnosticHandler quiet(&compiler.context(),
                                       [](mlir::Diagnostic &) { return mlir::success(); });
-  for (const ParallelLayout &layout : enumerateLayouts(options, traits)) {
+  for (const ParallelStrategy &layout : enumerateStrategies(options, traits)) {
     ++regret.layouts;
-    PlanSearch search(*model, "test");
+    CandidateSearch search(*model, "test");
     std::optional<Candidate> candidate = search.run(optionsOf(layout, options));
     if (!candidate)
       continue;

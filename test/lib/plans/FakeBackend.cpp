@@ -87,7 +87,7 @@ private:
     const std::string &k = s.kernel;
     if (k == "test_throw" && hasArity(s, 0, 0))
       return Run([](const KernelArguments &args) {
-        for (const AxisPosition &axis : args.position)
+        for (const AxisCoordinate &axis : args.position)
           if (axis.coordinate != axis.size - 1)
             return;
         throw std::runtime_error("the kernel failed");
@@ -166,7 +166,7 @@ private:
     if (k == "accumulate" && hasArity(s, 1, 1) && sameShapes && attribute<std::string>(s, "axis"))
       return Run([n, axis = *attribute<std::string>(s, "axis")](const KernelArguments &args) {
         bool first = true;
-        for (const AxisPosition &position : args.position)
+        for (const AxisCoordinate &position : args.position)
           if (position.name == axis)
             first = position.coordinate == 0;
         for (int64_t i = 0; i < n; ++i)
@@ -208,14 +208,14 @@ private:
     if (!dim || *dim != 0 || !axes || axes->size() != 1 || s.inputs[0].rank() == 0 ||
         s.inputs[0].dtype != s.outputs[0].dtype)
       return Error{"the fake backend does not take this call of shard_slice"};
-    for (const AxisPosition &axis : s.mesh) {
+    for (const AxisCoordinate &axis : s.mesh) {
       TensorType block = s.inputs[0];
       block.shape[0] /= axis.size;
       if (axis.name != axes->front() || s.inputs[0].shape[0] % axis.size != 0 ||
           block != s.outputs[0])
         continue;
       return Run([name = axis.name, bytes = block.numBytes()](const KernelArguments &args) {
-        for (const AxisPosition &position : args.position)
+        for (const AxisCoordinate &position : args.position)
           if (position.name == name)
             std::memcpy(args.outputs[0],
                         static_cast<const std::byte *>(args.inputs[0]) +

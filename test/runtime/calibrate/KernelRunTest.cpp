@@ -203,7 +203,8 @@ TEST(CoreSpeed, SamplesCountAtFullSpeed) {
   CoreSpeed speed(0);
   double probe = speed.probe();
   double slow = 10 * probe;
-  std::vector<SpeedSample> samples = {{5, slow}, {1, probe}, {9, slow}, {3, probe}, {2, probe}};
+  std::vector<SpeedMeasurement> samples = {
+      {5, slow}, {1, probe}, {9, slow}, {3, probe}, {2, probe}};
   EXPECT_EQ(countFull(samples, speed), 3u);
   EXPECT_EQ(medianAtFullSpeed(samples, speed), 2);
   // Where no core was fast the least slow one counts.

@@ -198,7 +198,7 @@ struct DropoutCase {
   double rate;
   Shape whole; // b, h, s, t
   std::vector<std::string> sharding;
-  std::vector<AxisPosition> mesh;
+  std::vector<AxisCoordinate> mesh;
   Shape offset; // of the device's block
 
   static constexpr int32_t seed = -77, iteration = 5;
@@ -228,7 +228,7 @@ std::vector<DropoutCase> dropoutCases() {
   for (const Case &c : cases())
     all.push_back({c, 0.3, {c.b, c.h, c.s, c.t}, {"", "", "", ""}, {}, {0, 0, 0, 0}});
   // A block of a batch of 5 over "dp" and "micro", and of 8 heads over "tp".
-  std::vector<AxisPosition> mesh = {
+  std::vector<AxisCoordinate> mesh = {
       {"dp", 2, 1, false}, {"tp", 2, 1, false}, {"micro", 2, 0, true}};
   all.push_back({{2, 5, 7, 4, 2, 3, true, 0.6},
                  0.5,

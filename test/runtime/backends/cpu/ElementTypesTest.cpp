@@ -314,7 +314,7 @@ TEST(ElementTypes, Sharding) {
   using Axes = std::vector<std::string>;
   for (DType dtype : kHalfTypes) {
     HostTensor x = makeTensor(dtype, {5}, {1, 2, 3, 4, 5});
-    std::vector<AxisPosition> mesh = {{"dp", 2, 1, false}};
+    std::vector<AxisCoordinate> mesh = {{"dp", 2, 1, false}};
     AttributeMap slice = {{"dim", int64_t{0}}, {"axes", Axes{"dp"}}};
     expectKernel({"shard_slice", {x}, {TensorType{dtype, {3}}}, slice, mesh}, {{4, 5, 0}}, 0);
     HostTensor shard = makeTensor(dtype, {3}, {4, 5, std::nan("")});

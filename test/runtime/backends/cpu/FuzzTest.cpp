@@ -31,7 +31,7 @@ TensorType boolean(Shape shape) { return {DType::Bool, std::move(shape)}; }
 std::vector<KernelSignature> validCalls() {
   TensorType s = f32({}), a = f32({2, 3}), row = f32({3}), rows = f32({2});
   TensorType flag = boolean({});
-  std::vector<AxisPosition> mesh = {{"dp", 2, 0, false}, {"micro", 3, 0, true}};
+  std::vector<AxisCoordinate> mesh = {{"dp", 2, 0, false}, {"micro", 3, 0, true}};
   std::vector<KernelSignature> calls;
   for (const char *kernel : {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid",
                              "softplus", "relu", "silu", "softmax"})

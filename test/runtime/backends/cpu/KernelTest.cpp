@@ -143,7 +143,7 @@ KernelSignature KernelCall::signature() const {
   for (const HostTensor &tensor : inputs)
     result.inputs.push_back(tensor.type);
   // The coordinates say nothing while preparing.
-  for (AxisPosition &axis : result.mesh)
+  for (AxisCoordinate &axis : result.mesh)
     axis.coordinate = 0;
   return result;
 }

@@ -68,7 +68,7 @@ struct KernelCall {
   std::vector<TensorType> outputs;
   AttributeMap attributes = {};
   /// The mesh, with the coordinates at which the call runs.
-  std::vector<AxisPosition> mesh = {};
+  std::vector<AxisCoordinate> mesh = {};
   /// Pairs of an input and an output that are tried as the same buffer.
   std::vector<std::pair<size_t, size_t>> inPlace = {};
   /// What the outputs hold before, for kernels that read them.

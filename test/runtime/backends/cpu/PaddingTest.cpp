@@ -16,20 +16,20 @@ constexpr DType kAllTypes[] = {DType::F32, DType::F64, DType::I32, DType::Bool};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// dp=2 and tp=2 at these coordinates.
-std::vector<AxisPosition> mesh(int64_t dp = 0, int64_t tp = 0) {
+std::vector<AxisCoordinate> mesh(int64_t dp = 0, int64_t tp = 0) {
   return {{"dp", 2, dp, false}, {"tp", 2, tp, false}};
 }
 
 /// The elements of a dimension that lie in each place of a device's block, -1 for padding: every
 /// element is followed from axis to axis.
-std::vector<int64_t> blockOf(const std::vector<AxisPosition> &position, const Axes &axes,
+std::vector<int64_t> blockOf(const std::vector<AxisCoordinate> &position, const Axes &axes,
                              int64_t size) {
   std::vector<int64_t> block;
   for (int64_t element = 0; element <= size; ++element) {
     int64_t place = element, room = size;
     bool held = element < size;
     for (const std::string &name : axes)
-      for (const AxisPosition &axis : position)
+      for (const AxisCoordinate &axis : position)
         if (axis.name == name) {
           room = (room + axis.size - 1) / axis.size;
           held = held && place / room == axis.coordinate;
@@ -64,7 +64,7 @@ Values take(const Values &values, const Shape &shape, size_t dim, const std::vec
 struct RandomCase {
   explicit RandomCase(unsigned seed) : random(seed), engine(seed) {
     for (const char *name : {"a", "b", "c", "micro"}) {
-      AxisPosition axis{name, 1 + draw(3), 0, std::string(name) == "micro"};
+      AxisCoordinate axis{name, 1 + draw(3), 0, std::string(name) == "micro"};
       axis.coordinate = draw(axis.size - 1);
       position.push_back(axis);
       axes.insert(axes.begin() + draw(static_cast<int64_t>(axes.size())), name);
@@ -95,7 +95,7 @@ struct RandomCase {
 
   Random random;
   std::mt19937_64 engine;
-  std::vector<AxisPosition> position;
+  std::vector<AxisCoordinate> position;
   Axes axes;
   Shape shape, local;
   size_t dim = 0;
@@ -104,7 +104,7 @@ struct RandomCase {
 };
 
 KernelCall mask(const HostTensor &x, int64_t dim, const Axes &axes, int64_t size,
-                const std::string &value, const std::vector<AxisPosition> &position) {
+                const std::string &value, const std::vector<AxisCoordinate> &position) {
   return {"mask_padding", {x},
           {x.type},       {{"dim", dim}, {"axes", axes}, {"size", size}, {"value", value}},
           position,       {{0, 0}}};
@@ -132,7 +132,7 @@ TEST(Padding, ShardSliceOfRandomBlocks) {
     // Axis by axis comes to the same.
     HostTensor part = x;
     for (const std::string &name : c.axes)
-      for (const AxisPosition &axis : c.position)
+      for (const AxisCoordinate &axis : c.position)
         if (axis.name == name) {
           Shape to = part.type.shape;
           to[c.dim] = (to[c.dim] + axis.size - 1) / axis.size;
@@ -156,7 +156,7 @@ TEST(Padding, ShardOffset) {
     // The sum of the coordinates times the sizes of the parts, also where the block is empty.
     int64_t expected = 0, room = size;
     for (const std::string &name : c.axes)
-      for (const AxisPosition &axis : c.position)
+      for (const AxisCoordinate &axis : c.position)
         if (axis.name == name) {
           room = (room + axis.size - 1) / axis.size;
           expected += axis.coordinate * room;
@@ -217,7 +217,7 @@ TEST(Padding, ManyElementsOnSeveralThreads) {
   for (Shape shape : {Shape{201, 501}, Shape{100001}, Shape{3, 7, 5001}, Shape{30001, 5}})
     for (size_t dim = 0; dim < shape.size(); ++dim)
       for (int64_t device = 0; device < 4; ++device) {
-        std::vector<AxisPosition> position = mesh(device / 2, device % 2);
+        std::vector<AxisCoordinate> position = mesh(device / 2, device % 2);
         Axes axes{"dp", "tp"};
         std::vector<int64_t> block = blockOf(position, axes, shape[dim]);
         Shape local = shape;

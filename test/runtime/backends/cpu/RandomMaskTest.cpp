@@ -75,7 +75,7 @@ TEST(RandomMask, ShareOfZeros) {
 }
 
 /// The mask of a block in the order of its elements, in pieces of `piece`.
-std::vector<uint8_t> blockMask(const RandomMask &mask, const std::vector<AxisPosition> &position,
+std::vector<uint8_t> blockMask(const RandomMask &mask, const std::vector<AxisCoordinate> &position,
                                const int32_t *key, int64_t elements, int64_t piece) {
   std::vector<uint8_t> result(static_cast<size_t>(elements), 77);
   uint8_t *to = result.data();
@@ -105,7 +105,7 @@ TEST(RandomMask, BlocksArePartsOfTheWhole) {
         Case{{5, 1, 9, 2}, {"a,b,t", "", "", ""}}, Case{{4, 3}, {"a", "b"}},
         Case{{2, 0, 4}, {"a", "b", ""}}, Case{{5, 1200, 2}, {"b", "a", ""}}})
     for (int64_t at = 0; at < 12; ++at) {
-      std::vector<AxisPosition> mesh = {
+      std::vector<AxisCoordinate> mesh = {
           {"a", 2, at % 2, false}, {"t", 2, at / 2 % 2, true}, {"b", 3, at / 4, false}};
       std::vector<std::vector<std::string>> axes;
       std::vector<ShardExtent> extents;
@@ -116,7 +116,7 @@ TEST(RandomMask, BlocksArePartsOfTheWhole) {
         for (char letter : c.sharding[dim])
           if (letter != ',') {
             axes.back().push_back(std::string(1, letter));
-            for (const AxisPosition &axis : mesh)
+            for (const AxisCoordinate &axis : mesh)
               if (axis.name == axes.back().back())
                 extent = extent.part(axis.size, axis.coordinate);
           }

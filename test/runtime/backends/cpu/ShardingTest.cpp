@@ -13,7 +13,7 @@ namespace {
 
 using Axes = std::vector<std::string>;
 
-std::vector<AxisPosition> mesh(int64_t dp, int64_t tp, int64_t micro) {
+std::vector<AxisCoordinate> mesh(int64_t dp, int64_t tp, int64_t micro) {
   return {{"dp", 2, dp, false}, {"tp", 3, tp, false}, {"micro", 2, micro, true}};
 }
 
@@ -110,7 +110,7 @@ TEST(Sharding, Refuses) {
   refuseSlice({{"dim", int64_t{1}}, {"axes", Axes{"tp"}}},
               "output 0 is f32[3,4], expected f32[6,2]");
   refuseSlice({{"dim", int64_t{0}}}, "attribute 'axes' is missing");
-  std::vector<AxisPosition> corrupt = {
+  std::vector<AxisCoordinate> corrupt = {
       {"dp", 0, 0, false}, {"tp", int64_t{1} << 40, 0, false}, {"pp", int64_t{1} << 40, 0, false}};
   for (const Axes &axes : {Axes{"dp"}, Axes{"tp", "pp"}})
     expectRefused({"shard_offset", {}, {index}, {{"axes", axes}, {"size", int64_t{1}}}, corrupt},

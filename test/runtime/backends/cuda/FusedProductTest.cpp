@@ -32,7 +32,7 @@ protected:
     return {"accumulate", {type}, {type}, {{"axis", "micro"}}, mesh};
   }
 
-  const std::vector<AxisPosition> mesh = {{"dp", 2, 1}, {"micro", 3, 0, true}};
+  const std::vector<AxisCoordinate> mesh = {{"dp", 2, 1}, {"micro", 3, 0, true}};
   std::unique_ptr<Backend> backend = createCudaBackend();
 };
 
@@ -52,7 +52,7 @@ TEST_F(FusedProduct, IsAddedFromTheSecondMicrobatchOn) {
   check(queue->copy(memory->data(), staging->data(), 512));
   check(queue->finish());
   // With gradients that are accumulated over two batches.
-  std::vector<AxisPosition> position = mesh;
+  std::vector<AxisCoordinate> position = mesh;
   float times = 0;
   for (int64_t repetition : {0, 1})
     for (int64_t microbatch : {0, 1, 2}) {

@@ -1,0 +1,62 @@
+//===- SavedBytesSearch.h - Search for the saved bytes of a device --------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A device that keeps more for the backward pass computes less again. How large its arena is then,
+// is known only from the planned memory, and hardly less than exactly: what is computed again is
+// there for a while too, so that the arena does not always grow with what is kept. This searches
+// for the bound on what is kept that fits a limit and computes least, with few plans.
+//
+// All bounds between what a plan keeps and the bound that it was made with lead to that plan, and
+// no plan between two others computes less again than the one that keeps more. So what is worth a
+// try lies in the gaps between known plans whose upper end computes enough less than the best that
+// fits. Arenas are taken to change along a gap as straight lines do, one byte a byte where only one
+// end is known: first comes the gap in which such a line crosses the limit, then the one that would
+// have to leave the line least.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_ANALYSIS_SAVEDBYTESSEARCH_H
+#define DTC_COMPILER_ANALYSIS_SAVEDBYTESSEARCH_H
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace dtc {
+
+/// A bound that was tried for one device, and what came of it.
+struct SavedBytesTrial {
+  int64_t bound = 0;  ///< on the saved bytes
+  int64_t kept = 0;   ///< saved bytes; above the bound only if nothing saves as little
+  int64_t arena = 0;  ///< bytes that the device needs in all
+  double seconds = 0; ///< of recomputation
+};
+
+class SavedBytesSearch {
+public:
+  /// `tolerance`: a gain of fewer seconds is not worth another trial.
+  SavedBytesSearch(int64_t limit, double tolerance) : limit(limit), tolerance(tolerance) {}
+
+  /// Records a trial. Of two with the same saved bytes, the one with the larger arena counts.
+  void add(SavedBytesTrial plan);
+
+  /// The bound to try next, at first the highest one; nullopt where no gap is worth a trial.
+  std::optional<int64_t> next() const;
+
+  /// The trial that fits and recomputes least; null if none fits.
+  const SavedBytesTrial *best() const;
+
+private:
+  bool fits(const SavedBytesTrial &plan) const { return plan.arena <= limit; }
+
+  int64_t limit;
+  double tolerance;
+  std::vector<SavedBytesTrial> plans; ///< in the order of their saved bytes
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_ANALYSIS_SAVEDBYTESSEARCH_H

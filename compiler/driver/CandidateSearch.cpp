@@ -1,0 +1,378 @@
+//===- CandidateSearch.cpp - Search for the fastest candidate that fits --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/CandidateSearch.h"
+
+#include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/analysis/SavedBytesSearch.h"
+#include "compiler/export/ExportPlan.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/train/ModelFlops.h"
+#include "plan/PlanValidator.h"
+#include "simulator/PlanSimulation.h"
+#include "support/Format.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+using namespace mlir;
+using namespace dtc;
+
+namespace {
+/// Collects the diagnostics of a scope.
+class Collector {
+public:
+  Collector(MLIRContext *context, std::vector<Diagnostic> &into, bool errorsOnly = false)
+      : handler(context, [&into, errorsOnly](Diagnostic &diagnostic) {
+          if (!errorsOnly || diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            into.push_back(std::move(diagnostic));
+          return success();
+        }) {}
+
+private:
+  ScopedDiagnosticHandler handler;
+};
+} // namespace
+
+static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) {
+  for (Diagnostic &diagnostic : diagnostics)
+    context->getDiagEngine().emit(std::move(diagnostic));
+  diagnostics.clear();
+}
+
+LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addPasses) {
+  PassManager manager(module.getContext(), module.getOperationName());
+  // After each pass it takes a quarter of the time. dtc-opt does it, and builds with assertions.
+#ifdef NDEBUG
+  manager.enableVerifier(false);
+#endif
+  // Of dtc-opt, for IR to be printed between passes; other tools have none of these flags.
+  (void)applyPassManagerCLOptions(manager);
+  addPasses(manager);
+  return success(succeeded(manager.run(module)) && succeeded(verify(module)));
+}
+
+std::string dtc::firstErrorOf(ArrayRef<Diagnostic> diagnostics) {
+  for (const Diagnostic &diagnostic : diagnostics) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      continue;
+    std::string text = diagnostic.str(), place;
+    StringRef message = StringRef(text).split('\n').first;
+    Location location = diagnostic.getLocation();
+    if (auto file = location->findInstanceOf<FileLineColLoc>())
+      place = fmt::format("{}:{}:{}", file.getFilename().str(), file.getLine(), file.getColumn());
+    else if (auto name = location->findInstanceOf<NameLoc>();
+             name && !message.contains(name.getName().getValue()))
+      place = name.getName().str();
+    return place.empty() ? message.str() : fmt::format("{}: {}", place, message.str());
+  }
+  return "a pass failed";
+}
+
+void dtc::describeModel(ModuleOp model, const CompileOptions &options, plan::Plan &plan) {
+  auto functions = llvm::to_vector(model.getOps<func::FuncOp>());
+  if (functions.size() != 1 || functions.front().isExternal() ||
+      options.mode == CompileMode::Generate)
+    return;
+  ModelFlops flops =
+      countModelFlops(functions.front(), options.mode != CompileMode::Forward, options.freeze);
+  plan.set_model_flops(flops.all);
+  plan.set_masked_flops(flops.masked);
+}
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+/// Plans the memory of all entry points together, which share their states.
+static LogicalResult planMemory(ModuleOp module) {
+  return runPasses(module, [](OpPassManager &manager) { manager.addPass(createPlanMemoryPass()); });
+}
+
+static std::vector<int64_t> arenasOf(ModuleOp module) {
+  std::vector<int64_t> arenas;
+  for (auto program : module.getOps<exec::ProgramOp>())
+    arenas.push_back(int64_t(*program.getArenaBytes()));
+  return arenas;
+}
+
+LogicalResult dtc::partitionModel(ModuleOp model, const ResolvedOptions &options) {
+  if (failed(declareMesh(model, options)))
+    return mlir::failure();
+  return runPasses(model, [&](OpPassManager &manager) { buildPartitioning(manager, options); });
+}
+
+ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
+  PartitionedModel &partitionedModel = partitionedModelOf(options);
+  if (partitionedModel.isMade)
+    return partitionedModel.module.get();
+  partitionedModel.isMade = true;
+  ResolvedOptions all = options;
+  if (options.decodes) {
+    ResolvedOptions first = options;
+    first.decodes = false;
+    all.stageStarts = stageStartsOf(partitioned(first));
+  }
+  partitionedModel.module = model.clone();
+  // What there is to remark upon was said of the first entry point.
+  Collector collector(model.getContext(), partitionedModel.diagnostics,
+                      /*errorsOnly=*/options.decodes);
+  if (failed(partitionModel(*partitionedModel.module, all)))
+    partitionedModel.module = nullptr;
+  return partitionedModel.module.get();
+}
+
+OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<ModuleOp> module,
+                                           bool plansMemory, ArrayRef<int64_t> keepBytes,
+                                           std::vector<DeviceSavedBytes> &keeps) {
+  ResolvedOptions rest = entry.options;
+  if (entry.isEvaluation)
+    rest.recompute = Recompute::None; // nothing is kept
+  if (rest.recompute != Recompute::None) {
+    auto kept = recomputeActivations(*module, recomputeOptions(rest, keepBytes));
+    if (failed(kept))
+      return nullptr;
+    llvm::append_range(keeps, *kept);
+    rest.recompute = Recompute::None; // it is done
+  }
+  auto addPasses = [&](OpPassManager &manager) {
+    if (entry.isEvaluation)
+      manager.addPass(createBuildEvaluationPass());
+    buildLowering(manager, rest);
+    if (plansMemory)
+      manager.addPass(createPlanMemoryPass());
+  };
+  if (failed(runPasses(*module, addPasses)))
+    return nullptr;
+  return module;
+}
+
+std::optional<Candidate> CandidateSearch::lower(const ResolvedOptions &options,
+                                                ArrayRef<int64_t> keepBytes) {
+  Candidate candidate;
+  candidate.options = options;
+  auto fail = [&]() -> std::optional<Candidate> {
+    recordFailure(candidate);
+    return std::nullopt;
+  };
+  std::vector<EntryPoint> entries = entryPointsOf(options);
+  llvm::erase_if(entries, [](const EntryPoint &entry) { return entry.isOptional; });
+  for (const EntryPoint &entry : entries) {
+    bool isFirst = entry.name.empty();
+    Collector collector(model.getContext(), candidate.diagnostics, /*errorsOnly=*/!isFirst);
+    ModuleOp partitionedModel = partitioned(entry.options);
+    if (!partitionedModel) {
+      emitAll(model.getContext(), partitionedModelOf(entry.options).diagnostics);
+      return fail();
+    }
+    OwningOpRef<ModuleOp> module =
+        lowerEntryPoint(entry, partitionedModel.clone(), /*plansMemory=*/entries.size() == 1,
+                        keepBytes, candidate.keeps);
+    if (!module)
+      return fail();
+    if (isFirst)
+      candidate.module = std::move(module);
+    else
+      addPrograms(*candidate.module, *module, entry.name);
+  }
+  Collector collector(model.getContext(), candidate.diagnostics);
+  if (entries.size() > 1 && failed(planMemory(*candidate.module)))
+    return fail();
+  candidate.arenas = arenasOf(*candidate.module);
+  return candidate;
+}
+
+FailureOr<MaybeError> CandidateSearch::addOptional(Candidate &candidate, const EntryPoint &entry) {
+  std::vector<Diagnostic> errors;
+  OwningOpRef<ModuleOp> module;
+  {
+    Collector collector(model.getContext(), errors, /*errorsOnly=*/true);
+    // No more candidates need the local view.
+    partitioned(entry.options);
+    module = std::move(partitionedModelOf(entry.options).module);
+    if (module)
+      module =
+          lowerEntryPoint(entry, std::move(module), /*plansMemory=*/false, {}, candidate.keeps);
+  }
+  if (!module)
+    return MaybeError(Error{errors.empty() ? "a pass failed" : errors.front().str()});
+  if (MaybeError error = findStaleState(*candidate.module, *module))
+    return error;
+  int64_t limit = candidate.options.memoryLimit;
+  OwningOpRef<ModuleOp> without = limit > 0 ? candidate.module->clone() : nullptr;
+  addPrograms(*candidate.module, *module, entry.name);
+  if (failed(planMemory(*candidate.module)))
+    return mlir::failure();
+  std::vector<int64_t> arenas = arenasOf(*candidate.module);
+  int64_t needed = *llvm::max_element(arenas);
+  if (limit == 0 || needed <= limit) {
+    candidate.arenas = std::move(arenas);
+    return MaybeError();
+  }
+  candidate.module = std::move(without);
+  return MaybeError(Error{fmt::format("with \"{}\" a device needs {}, more than the limit of {}",
+                                      entry.name.str(), formatBytes(needed), formatBytes(limit))});
+}
+
+LogicalResult CandidateSearch::complete(Candidate &candidate) {
+  emitAll(model.getContext(), partitionedModelOf(candidate.options).diagnostics);
+  emitAll(model.getContext(), candidate.diagnostics);
+  for (const EntryPoint &entry : entryPointsOf(candidate.options)) {
+    if (!entry.isOptional)
+      continue;
+    FailureOr<MaybeError> error = addOptional(candidate, entry);
+    if (failed(error))
+      return mlir::failure();
+    if (*error)
+      emitWarning(model.getLoc()) << "the plan cannot " << entry.name << ": " << (*error)->message;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+void CandidateSearch::recordFailure(Candidate &candidate) {
+  if (!failure.empty())
+    return;
+  failure = std::move(candidate.diagnostics);
+  failedModel = &partitionedModelOf(candidate.options);
+}
+
+void CandidateSearch::emitFailure() {
+  if (failedModel)
+    emitAll(model.getContext(), failedModel->diagnostics);
+  emitAll(model.getContext(), failure);
+}
+
+bool CandidateSearch::measure(Candidate &candidate) {
+  Collector collector(model.getContext(), candidate.diagnostics);
+  if (failed(exportPlan(*candidate.module, name, candidate.plan))) {
+    recordFailure(candidate);
+    return false;
+  }
+  describeModel(model, candidate.options, candidate.plan);
+  // No schedule is chosen that no runtime would take.
+  if (auto problem = validatePlan(candidate.plan)) {
+    emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
+    recordFailure(candidate);
+    return false;
+  }
+  if (cluster) {
+    // A plan has more devices than the cluster where all candidates have: then none is better.
+    if (auto simulation = simulateOnCluster(candidate.plan, *cluster)) {
+      candidate.seconds = simulation->stepSeconds;
+      candidate.simulation = std::move(*simulation);
+    }
+  } else if (auto timeline = simulatePlan(candidate.plan)) {
+    candidate.seconds = timeline->step().seconds();
+  }
+  return true;
+}
+
+std::optional<Candidate> CandidateSearch::keepIfFits(std::optional<Candidate> candidate) {
+  if (!candidate || candidate->options.memoryLimit == 0 ||
+      candidate->peak() <= candidate->options.memoryLimit)
+    return candidate;
+  if (!closest || candidate->peak() < closest->peak())
+    closest = std::move(candidate);
+  return std::nullopt;
+}
+
+std::optional<Candidate> CandidateSearch::fit(const ResolvedOptions &options) {
+  return options.recompute == Recompute::Auto ? recomputeLeast(options)
+                                              : keepIfFits(lower(options));
+}
+
+/// How many plans a search may take. With few ops the choices are few, of which each makes a
+/// difference, and a plan takes little time.
+static int mostPlans(ModuleOp module) {
+  int64_t ops = 0;
+  module.walk([&](Operation *) { ++ops; });
+  return int(std::clamp<int64_t>(80'000 / std::max<int64_t>(ops, 1), 16, 64));
+}
+
+/// For each device the bound on what it keeps for the backward pass with which it fits and computes
+/// least again. Devices are searched side by side: each plan has a bound for all of them.
+std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &options) {
+  constexpr double kWorthwhile = 0.01; // of the forward pass
+  std::optional<Candidate> best = lower(options);
+  if (!best || options.memoryLimit == 0 || best->peak() <= options.memoryLimit)
+    return best;
+  auto secondsOf = [](const Candidate &candidate) {
+    double sum = 0;
+    for (const DeviceSavedBytes &device : candidate.keeps)
+      sum += device.seconds;
+    return sum;
+  };
+  std::vector<SavedBytesSearch> searches;
+  for (const DeviceSavedBytes &device : best->keeps)
+    searches.emplace_back(options.memoryLimit, kWorthwhile * device.forwardSeconds);
+  auto note = [&](const Candidate &candidate, ArrayRef<int64_t> bounds) {
+    for (auto [search, bound, arena, keeps] :
+         llvm::zip_equal(searches, bounds, candidate.arenas, candidate.keeps))
+      search.add({bound, keeps.bytes, arena, keeps.seconds});
+  };
+  std::vector<int64_t> bounds(searches.size(), std::numeric_limits<int64_t>::max());
+  note(*best, bounds);
+  best = keepIfFits(std::move(best));
+  int plans = mostPlans(partitioned(options));
+  for (int plan = 0; plan < plans; ++plan) {
+    bool isDone = true;
+    for (auto [search, bound] : llvm::zip_equal(searches, bounds)) {
+      const SavedBytesTrial *found = search.best();
+      std::optional<int64_t> next;
+      // The last plan joins what was found for each device.
+      if (plan + 1 < plans || !found)
+        next = search.next();
+      if (!next && !found)
+        return std::nullopt;
+      bound = next ? *next : found->bound;
+      isDone &= !next;
+    }
+    // Each device's bound was found beside others of the others'.
+    if (isDone && best && llvm::all_of(llvm::zip_equal(searches, best->keeps), [](auto pair) {
+          return std::get<1>(pair).seconds <= std::get<0>(pair).best()->seconds;
+        }))
+      break;
+    std::optional<Candidate> candidate = lower(options, bounds);
+    if (!candidate)
+      return std::nullopt;
+    note(*candidate, bounds);
+    candidate = keepIfFits(std::move(candidate));
+    if (candidate && (!best || secondsOf(*candidate) < secondsOf(*best)))
+      best = std::move(candidate);
+  }
+  return best;
+}
+
+std::optional<Candidate> CandidateSearch::choose(const ResolvedOptions &options) {
+  if (options.schedule != kAutoSchedule)
+    return fit(options);
+  std::optional<Candidate> best;
+  for (const ScheduleRule &rule : getScheduleRules()) {
+    ResolvedOptions tried = options;
+    tried.schedule = rule.name.str();
+    if (options.chunks > 0 && (options.chunks < rule.minChunks || options.chunks > rule.maxChunks))
+      continue;
+    std::optional<Candidate> candidate = fit(tried);
+    if (candidate && measure(*candidate) && (!best || candidate->seconds < best->seconds))
+      best = std::move(candidate);
+  }
+  return best;
+}
+
+std::optional<Candidate> CandidateSearch::run(const ResolvedOptions &options) {
+  std::optional<Candidate> candidate = choose(options);
+  if (candidate && options.schedule != kAutoSchedule && !measure(*candidate))
+    return std::nullopt;
+  return candidate;
+}

@@ -1,0 +1,244 @@
+//===- PassPipeline.cpp - Pass pipelines of a compilation ---------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/PassPipeline.h"
+
+#include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/export/ExportPlan.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace dtc;
+
+void dtc::registerDialects(DialectRegistry &registry) {
+  registry.insert<DtcDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect,
+                  memref::MemRefDialect>();
+}
+
+static bool hasPipeline(const ResolvedOptions &options) {
+  return options.hasAxis(kPipelineAxis) || options.modelHasPipeline;
+}
+
+/// Whether some pass needs the stage and the forward or backward pass of each op.
+static bool marksStages(const ResolvedOptions &options) {
+  return hasPipeline(options) || options.recompute != Recompute::None;
+}
+
+/// Whether the command line's mesh has an axis of microbatches. A pipeline works on them, also on
+/// one, and so does what decides about recomputation.
+static bool hasMicrobatchAxis(const ResolvedOptions &options) {
+  return !options.modelHasMesh &&
+         (options.microbatches > 1 || options.accumulates || marksStages(options));
+}
+
+/// The axis of microbatches over which every batch is split, empty if there is none. Over one of
+/// the model's own mesh only its own shardings split, unless it has one microbatch, which is all.
+static std::string microbatchAxis(const ResolvedOptions &options) {
+  if (hasMicrobatchAxis(options))
+    return kMicrobatchAxis;
+  return marksStages(options) || options.accumulates ? options.modelMicrobatchAxis : "";
+}
+
+/// Whether there is a loop over a single microbatch.
+static bool hasSingleMicrobatch(const ResolvedOptions &options) {
+  return !microbatchAxis(options).empty() && (options.modelHasMesh || options.microbatches == 1);
+}
+
+std::vector<std::string> dtc::defaultShardings(const ResolvedOptions &options) {
+  std::vector<std::string> map, batch;
+  for (const char *axis : {"dp", "fsdp"})
+    if (options.hasAxis(axis))
+      batch.push_back(axis);
+  if (std::string micro = microbatchAxis(options); !micro.empty())
+    batch.push_back(micro);
+  if (!batch.empty())
+    map.push_back("batch=" + llvm::join(batch, "+"));
+  if (options.hasAxis("tp")) {
+    for (const char *logical : kTensorAxisNames)
+      map.push_back(std::string(logical) + "=tp");
+    // After the others: inside a block, heads and the MLP's dimension are what is split.
+    if (options.sequenceParallel)
+      map.push_back("residual_seq=tp@1");
+  }
+  return map;
+}
+
+int64_t dtc::chunksOf(const ResolvedOptions &options) {
+  auto rule = findScheduleRule(options.schedule);
+  return options.chunks > 0 || !rule ? std::max<int64_t>(options.chunks, 1) : rule->minChunks;
+}
+
+/// The axes over which ZeRO splits.
+static std::vector<std::string> zeroAxes(const ResolvedOptions &options) {
+  if (!options.zeroAxes.empty())
+    return options.zeroAxes;
+  return {options.hasAxis("fsdp") ? "fsdp" : "dp"};
+}
+
+LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) {
+  auto existing = module.getOps<dist::MeshOp>();
+  if (!existing.empty()) {
+    if (options.mesh.empty() && options.microbatches == 1) {
+      auto mesh = *existing.begin();
+      if (!options.accumulates ||
+          llvm::any_of(mesh.getAxes().getAsRange<dist::AxisAttr>(),
+                       [](dist::AxisAttr axis) { return axis.getTemporal(); }))
+        return success();
+      return mesh.emitError() << "--accumulate sums over microbatches, and the model's mesh has no "
+                                 "temporal axis; add one, such as \"micro\"=1 temporal";
+    }
+    return (*existing.begin()).emitError()
+           << "the model declares a mesh and the command line gives one; keep one of the two";
+  }
+  module.getContext()->loadDialect<dist::DistDialect>();
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  // What is wrong with the mesh or the map is not at a place of the model.
+  auto loc = FileLineColLoc::get(module.getContext(), "<command line>", 1, 1);
+  SmallVector<Attribute> axes;
+  auto emitError = [&] { return mlir::emitError(loc); };
+  auto add = [&](StringRef name, int64_t size, bool temporal) {
+    FloatAttr bandwidth, latency;
+    if (auto link = options.links.find(name.str()); link != options.links.end()) {
+      bandwidth = builder.getF64FloatAttr(link->second.first);
+      latency = builder.getF64FloatAttr(link->second.second);
+    }
+    auto axis = dist::AxisAttr::getChecked(
+        emitError, module.getContext(), builder.getStringAttr(name), size, temporal,
+        /*pipeline=*/name == kPipelineAxis, StringAttr(), bandwidth, latency);
+    if (axis)
+      axes.push_back(axis);
+    return bool(axis);
+  };
+  for (const auto &[name, size] : options.mesh)
+    if (!add(name, size, false))
+      return failure();
+  if (hasMicrobatchAxis(options) && !add(kMicrobatchAxis, options.microbatches, true))
+    return failure();
+  auto speed = [&](std::optional<double> value) {
+    return value ? builder.getF64FloatAttr(*value) : FloatAttr();
+  };
+  auto mesh =
+      dist::MeshOp::create(builder, loc, builder.getStringAttr("mesh"), builder.getArrayAttr(axes),
+                           speed(options.deviceFlops), speed(options.deviceBandwidth));
+  return mesh.verify();
+}
+
+void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
+  manager.addPass(createFoldParameterReshapesPass());
+  NameDimensionsPassOptions nameDimensions;
+  nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
+  manager.addPass(createNameDimensionsPass(nameDimensions));
+  if (options.mode == CompileMode::Generate) {
+    BuildGenerationPassOptions generate;
+    generate.phase = options.decodes ? "decode" : "prefill";
+    manager.addPass(createBuildGenerationPass(generate));
+  } else if (options.mode != CompileMode::Forward) {
+    BuildTrainStepPassOptions train;
+    train.optimizer = options.mode == CompileMode::Train ? wordOf(options.optimizer) : "none";
+    train.clip = options.clip;
+    train.beta1 = options.beta1;
+    train.beta2 = options.beta2.value_or(options.optimizer == Optimizer::Lion ? 0.99 : 0.95);
+    train.eps = options.eps;
+    train.weightDecay = options.weightDecay;
+    train.momentum = options.momentum;
+    train.freeze.assign(options.freeze.begin(), options.freeze.end());
+    train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
+    // Gradients in bf16 have the range of those in f32.
+    train.lossScale = options.dtype == ComputeType::F16 && train.optimizer != "none";
+    train.numberOps = marksStages(options);
+    train.accumulates =
+        train.optimizer != "none" && (options.accumulates || options.microbatches > 1);
+    train.separateBatches = train.optimizer != "none" && hasSingleMicrobatch(options);
+    manager.addPass(createBuildTrainStepPass(train));
+  }
+  manager.addPass(createAdvanceRandomKeyPass());
+  if (options.dtype != ComputeType::F32) {
+    MixedPrecisionPassOptions precision;
+    precision.dtype = wordOf(options.dtype);
+    manager.addPass(createMixedPrecisionPass(precision));
+  }
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+
+  PropagateShardingsPassOptions propagate;
+  propagate.shard.assign(options.shard.begin(), options.shard.end());
+  // A batch that the user maps to devices is split into microbatches as well.
+  if (std::string micro = microbatchAxis(options); !micro.empty())
+    propagate.batchAxes = {micro};
+  std::vector<std::string> defaults = defaultShardings(options);
+  propagate.defaultShard.assign(defaults.begin(), defaults.end());
+  // With a replicated batch every device along dp would compute the same.
+  propagate.mustSplit = {"batch"};
+  propagate.zeroStage = options.zero;
+  std::vector<std::string> zero = zeroAxes(options);
+  propagate.zeroAxes.assign(zero.begin(), zero.end());
+  SplitMeshAxesPassOptions split;
+  split.shard = propagate.shard;
+  split.defaultShard = propagate.defaultShard;
+  split.whole = {"batch"};
+  manager.addPass(createSplitMeshAxesPass(split));
+  manager.addPass(createPropagateShardingsPass(propagate));
+  if (marksStages(options)) {
+    PartitionStagesPassOptions partition;
+    partition.chunks = chunksOf(options);
+    partition.stages = options.stages;
+    partition.starts.assign(options.stageStarts.begin(), options.stageStarts.end());
+    manager.addPass(createPartitionStagesPass(partition));
+  }
+  manager.addPass(createInsertReshardsPass());
+  manager.addPass(createSpmdPartitionPass());
+  if (options.gradReduceDtype != ComputeType::F32) {
+    NarrowGradientReductionsPassOptions narrow;
+    narrow.dtype = wordOf(options.gradReduceDtype);
+    manager.addPass(createNarrowGradientReductionsPass(narrow));
+  }
+  VerifyPrecisionPassOptions verify;
+  verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
+  manager.addPass(createVerifyPrecisionPass(verify));
+  manager.addPass(createCSEPass());
+}
+
+RecomputeActivationsPassOptions dtc::recomputeOptions(const ResolvedOptions &options,
+                                                      ArrayRef<int64_t> keepBytes) {
+  RecomputeActivationsPassOptions recompute;
+  recompute.mode = wordOf(options.recompute);
+  recompute.keepBytes.assign(keepBytes.begin(), keepBytes.end());
+  recompute.schedule = options.schedule;
+  recompute.chunks = chunksOf(options);
+  recompute.keepLoop = options.accumulates;
+  return recompute;
+}
+
+void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
+                        ArrayRef<int64_t> keepBytes) {
+  if (options.recompute != Recompute::None)
+    manager.addPass(createRecomputeActivationsPass(recomputeOptions(options, keepBytes)));
+  std::vector<std::string> zero = zeroAxes(options);
+  if (options.zero == 3) {
+    RegatherParametersPassOptions regather;
+    regather.axes.assign(zero.begin(), zero.end());
+    regather.bucketBytes = options.bucketBytes;
+    regather.prefetch = options.prefetch;
+    manager.addPass(createRegatherParametersPass(regather));
+  }
+  if (hasPipeline(options)) {
+    SchedulePipelinePassOptions schedule;
+    schedule.schedule = options.schedule;
+    schedule.chunks = chunksOf(options);
+    manager.addPass(createSchedulePipelinePass(schedule));
+  }
+  OptimizeCollectivesPassOptions optimize;
+  optimize.bucketBytes = options.bucketBytes;
+  manager.addPass(createOptimizeCollectivesPass(optimize));
+  LowerToExecPassOptions lower;
+  lower.keepSums = options.accumulates;
+  manager.addPass(createLowerToExecPass(lower));
+  if (!options.noOverlap)
+    manager.addPass(createOverlapCollectivesPass());
+}

@@ -1,0 +1,80 @@
+//===- PassPipeline.h - Pass pipelines of a compilation -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_DRIVER_PASSPIPELINE_H
+#define DTC_COMPILER_DRIVER_PASSPIPELINE_H
+
+#include "compiler/driver/CompileOptions.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+namespace plan {
+class Plan;
+} // namespace plan
+
+namespace cluster {
+class Cluster;
+} // namespace cluster
+
+struct RecomputeActivationsPassOptions;
+
+/// The logical axes that are split over tp without a map that says otherwise.
+inline constexpr const char *kTensorAxisNames[] = {"heads", "kv_heads", "mlp", "vocab"};
+
+/// Registers every dialect that a module may contain between the passes.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// The axis map that holds without --shard, for the axes that the mesh has: Megatron's
+/// (Shoeybi et al. 2019, section 3). The batch is split over dp and fsdp, heads, the MLP's inner
+/// dimension and the vocabulary over tp.
+std::vector<std::string> defaultShardings(const ResolvedOptions &options);
+
+/// Declares the mesh of the options in a module that has none. Emits an error where both have one.
+mlir::LogicalResult declareMesh(mlir::ModuleOp module, const ResolvedOptions &options);
+
+/// The stages of each device of a pipeline: what the options say, or as few as the schedule has.
+int64_t chunksOf(const ResolvedOptions &options);
+
+/// Adds the passes from a model to the local view of the whole program.
+void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &options);
+
+/// What dtc-recompute-activations, the first of the passes from there, is asked for.
+RecomputeActivationsPassOptions recomputeOptions(const ResolvedOptions &options,
+                                                 llvm::ArrayRef<int64_t> keepBytes);
+
+/// Adds the passes from there to exec IR. dtc-plan-memory is not among them: it plans the memory of
+/// all entry points together. The schedule is not "auto". `keepBytes`: see
+/// dtc-recompute-activations.
+void buildLowering(mlir::OpPassManager &manager, const ResolvedOptions &options,
+                   llvm::ArrayRef<int64_t> keepBytes = {});
+
+/// Takes a model to exec IR with planned memory: the programs of all entry points of the mode.
+/// Where the options leave the schedule or what is computed again to be chosen, all candidates are
+/// compiled, and the fastest by simulation among those that fit the memory limit is taken: on
+/// `cluster`, or without one by the estimates of the plans. Where none fits, the error says what
+/// needs the memory and which changes would help. Diagnostics go to the context.
+mlir::LogicalResult compileToExec(mlir::ModuleOp module, const CompileOptions &options,
+                                  llvm::StringRef modelName,
+                                  const cluster::Cluster *cluster = nullptr);
+
+/// The same, and writes the plan.
+mlir::LogicalResult compile(mlir::ModuleOp module, const CompileOptions &options,
+                            llvm::StringRef modelName, plan::Plan &plan,
+                            const cluster::Cluster *cluster = nullptr);
+
+/// Registers compileToExec() as the pass pipeline "dtc-compile", whose options are those of
+/// OptionTable.h.
+void registerCompilePipeline();
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_DRIVER_PASSPIPELINE_H

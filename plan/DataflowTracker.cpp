@@ -1,0 +1,303 @@
+//===- DataflowTracker.cpp - Arena contents while a schedule is followed ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/DataflowTracker.h"
+
+#include "plan/KernelTable.h"
+#include "plan/PlanTypes.h"
+
+#include <fmt/format.h>
+
+namespace dtc {
+
+DataflowTracker::DataflowTracker(const PlanContext &context, std::set<uint32_t> &channelsOfData,
+                                 WorkLimit &budget)
+    : context(context), channelsOfData(channelsOfData), budget(budget), lives(context),
+      microbatches(microbatchesOf(context.mesh)), sums(context.types.size(), false),
+      isWritten(context.types.size(), false) {
+  markSums();
+}
+
+void DataflowTracker::markSums() {
+  for (const plan::Task &task : context.program.tasks())
+    for (const plan::Instruction &instruction : task.instructions())
+      if (readsOwnOutput(instruction.kernel().kernel()))
+        for (uint32_t output : instruction.kernel().outputs())
+          sums[context.roots[output]] = true;
+}
+
+//===----------------------------------------------------------------------===//
+// Reads and writes
+//===----------------------------------------------------------------------===//
+
+bool DataflowTracker::isUnwritten(uint32_t buffer) {
+  const ByteRange &range = context.ranges[buffer];
+  return !range.empty() && !values.find(range, found);
+}
+
+MaybeError DataflowTracker::checkReceives(uint32_t buffer) const {
+  ByteRange range = rangeNow(buffer);
+  for (const InFlight &other : inFlight)
+    if (other.isReceive && other.range.overlaps(range))
+      return conflict("reads", buffer, other);
+  return std::nullopt;
+}
+
+Expected<ArenaValue *> DataflowTracker::findOwn(const std::string &what, uint32_t buffer) {
+  if (MaybeError error = budget.spend(stepsOfAccess()))
+    return *error;
+  ByteRange range = rangeNow(buffer);
+  if (range.empty())
+    return nullptr;
+  if (MaybeError error = checkReceives(buffer))
+    return *error;
+  bool isWhole = values.find(range, found) && isWritten[context.roots[buffer]];
+  if (MaybeError error = budget.spend(static_cast<int64_t>(found.size())))
+    return *error;
+  if (!isWhole)
+    return Error{fmt::format("{} ({}) is read before it is written", what,
+                             describe(buffer, place.microbatch))};
+  bool isOwn = found.size() == 1 && found[0]->range == range &&
+               context.roots[found[0]->buffer] == context.roots[buffer];
+  if (!isOwn)
+    return overwritten(what, buffer);
+  return found[0];
+}
+
+MaybeError DataflowTracker::read(const std::string &what, uint32_t buffer) {
+  lastIsOfData = false;
+  Expected<ArenaValue *> value = findOwn(what, buffer);
+  if (!value)
+    return value.error();
+  if (!*value)
+    return std::nullopt;
+  if (MaybeError error = checkMoment(what, buffer, **value))
+    return error;
+  lives.read((*value)->buffer, (*value)->life, place.now);
+  lastIsOfData = (*value)->ofData;
+  return std::nullopt;
+}
+
+/// Whether the buffer's own value, which is there, is the one of the microbatch and of the run of
+/// the loop that is meant here.
+MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer,
+                                        const ArenaValue &value) const {
+  auto operand = [&] { return fmt::format("{} ({})", what, describe(buffer, place.microbatch)); };
+  if (value.ofData && (place.inLoop ? value.run != place.run : place.run > 0))
+    return Error{fmt::format("{} is made from the data of one run of the loop over microbatches, "
+                             "written by {}, and read {}",
+                             operand(), describeWriter(value),
+                             place.inLoop ? "in another one" : "outside of the loop")};
+  if (!value.inLoop)
+    return std::nullopt;
+  if (value.run != place.run)
+    return Error{fmt::format("{} is a value of an earlier run of the loop over microbatches, "
+                             "written by {}",
+                             operand(), describeWriter(value))};
+  if (place.inLoop && value.microbatch == place.microbatch)
+    return std::nullopt;
+  if (!place.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
+      (isSum(buffer) || microbatches == 1))
+    return std::nullopt;
+  if (!place.inLoop)
+    return Error{fmt::format("{} is read after the loop over microbatches and holds {} microbatch "
+                             "{}, written by {}; expected {}",
+                             operand(), isSum(buffer) ? "the sum up to" : "the value of",
+                             value.microbatch, describeWriter(value),
+                             isSum(buffer) ? fmt::format("the sum of all {}", microbatches)
+                                           : "a sum, or what is made outside of the loop")};
+  const BufferSlots &copies = context.copies[buffer];
+  std::string why =
+      copies.map ? fmt::format("its slot map gives slot {} to both, which need it at once in this "
+                               "schedule",
+                               copies.indexFor(place.microbatch))
+      : copies.slots > 0
+          ? fmt::format("a buffer of {} slots holds {} microbatches at once, which is too few for "
+                        "this schedule",
+                        copies.slots, copies.slots)
+          : "a buffer without slots holds one microbatch at a time";
+  return Error{fmt::format("{} should hold the value of microbatch {}, but holds that of "
+                           "microbatch {}, written by {}; {}",
+                           operand(), place.microbatch, value.microbatch, describeWriter(value),
+                           why)};
+}
+
+MaybeError DataflowTracker::readSum(uint32_t buffer) {
+  static const std::string what = "the output that it adds to";
+  bool isFirst = place.microbatch == 0;
+  if (isFirst && place.run == 0)
+    return std::nullopt;
+  Expected<ArenaValue *> value = findOwn(what, buffer);
+  if (!value)
+    return value.error();
+  if (!*value)
+    return std::nullopt;
+  int64_t expected = isFirst ? microbatches - 1 : int64_t{place.microbatch} - 1;
+  int run = isFirst ? place.run - 1 : place.run;
+  if (int64_t{(*value)->microbatch} == expected && (*value)->run == run)
+    return std::nullopt;
+  return Error{fmt::format("{} ({}) holds the sum up to microbatch {}, written by {}; expected the "
+                           "sum up to microbatch {}: sums take microbatches in their order, each "
+                           "once",
+                           what, describe(buffer, place.microbatch), (*value)->microbatch,
+                           describeWriter(**value), expected)};
+}
+
+/// The copy that is read now lies in bytes that something else was written to. `found` has what
+/// they hold.
+Error DataflowTracker::overwritten(const std::string &what, uint32_t buffer) const {
+  const ArenaValue *last = nullptr; // the latest writer but the buffer itself
+  for (const ArenaValue *value : found)
+    if (value->buffer != buffer && (!last || value->time > last->time))
+      last = value;
+  if (!last)
+    last = found.front();
+  return Error{fmt::format("{} ({}) does not hold its value any more: {}, which shares bytes of "
+                           "the arena with it, was written since by {}",
+                           what, describe(buffer, place.microbatch),
+                           describe(last->buffer, last->microbatch), describeWriter(*last))};
+}
+
+MaybeError DataflowTracker::checkWrite(uint32_t buffer) {
+  if (MaybeError error = budget.spend(stepsOfAccess()))
+    return error;
+  ByteRange range = rangeNow(buffer);
+  for (const InFlight &other : inFlight)
+    if (other.range.overlaps(range))
+      return conflict("writes", buffer, other);
+  return std::nullopt;
+}
+
+Error DataflowTracker::conflict(const char *does, uint32_t buffer, const InFlight &other) const {
+  return Error{fmt::format("{} {}, which shares bytes of the arena with {}; {} has not finished",
+                           does, describe(buffer, place.microbatch),
+                           describe(other.buffer, other.microbatch),
+                           describeTransfer(other.transfer, other.microbatch))};
+}
+
+MaybeError DataflowTracker::write(uint32_t buffer, bool ofData) {
+  if (MaybeError error = checkWrite(buffer))
+    return error;
+  put(buffer, place.now, ofData && !place.inLoop);
+  return std::nullopt;
+}
+
+void DataflowTracker::put(uint32_t buffer, int64_t since, bool ofData) {
+  ArenaValue value;
+  value.range = rangeNow(buffer);
+  value.buffer = buffer;
+  isWritten[context.roots[buffer]] = true;
+  value.microbatch = place.microbatch;
+  value.run = place.run;
+  value.inLoop = place.inLoop;
+  value.ofData = ofData;
+  value.entry = place.entry;
+  value.instruction = place.instruction;
+  value.time = place.now;
+  if (hasSlots(buffer))
+    value.life = lives.begin(buffer, since);
+  values.write(value);
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+/// What is remembered of a transfer that was started, and of a tensor in flight, in operands: it
+/// bounds the memory that a plan can ask for.
+static constexpr int64_t kStepsOfStart = 16, kStepsOfTensor = 4;
+
+MaybeError DataflowTracker::startTransfer(uint32_t number) {
+  const plan::Transfer &started = transfer(number);
+  if (MaybeError error = budget.spend(kStepsOfStart + kStepsOfTensor * started.buffers_size()))
+    return error;
+  auto [it, isNew] = starts.try_emplace({number, place.microbatch},
+                                        Start{place.entry, place.instruction, place.now, false});
+  if (!isNew)
+    return Error{fmt::format("starts {} a second time; it was started in {}",
+                             describeTransfer(number, place.microbatch),
+                             describeExecution(context, it->second.entry, it->second.instruction))};
+  bool sends = started.kind() == plan::Transfer::SEND;
+  ++(sends ? startedSends : startedReceives);
+  for (uint32_t buffer : started.buffers()) {
+    if (MaybeError error = sends ? read("what is sent", buffer) : checkWrite(buffer))
+      return error;
+    if (sends && lastIsOfData && !place.inLoop)
+      channelsOfData.insert(started.channel());
+  }
+  for (uint32_t buffer : started.buffers())
+    if (ByteRange range = rangeNow(buffer); !range.empty())
+      inFlight.push_back({range, buffer, number, place.microbatch, !sends});
+  return std::nullopt;
+}
+
+MaybeError DataflowTracker::finishTransfer(uint32_t number) {
+  if (MaybeError error = budget.spend(static_cast<int64_t>(inFlight.size())))
+    return error;
+  auto it = starts.find({number, place.microbatch});
+  if (it == starts.end())
+    return Error{fmt::format("finishes {}, which has not been started",
+                             describeTransfer(number, place.microbatch))};
+  if (it->second.finished)
+    return Error{
+        fmt::format("finishes {} a second time", describeTransfer(number, place.microbatch))};
+  it->second.finished = true;
+  std::erase_if(inFlight, [&](const InFlight &tensor) {
+    return tensor.transfer == number && tensor.microbatch == place.microbatch;
+  });
+  bool sends = transfer(number).kind() == plan::Transfer::SEND;
+  for (uint32_t buffer : transfer(number).buffers()) {
+    if (sends) {
+      if (MaybeError error = read("what is sent", buffer)) // it was needed until now
+        return error;
+      continue;
+    }
+    if (MaybeError error = budget.spend(1))
+      return error;
+    put(buffer, it->second.since,
+        !place.inLoop && channelsOfData.contains(transfer(number).channel()));
+  }
+  return std::nullopt;
+}
+
+MaybeError DataflowTracker::checkAllFinished() const {
+  for (const auto &[key, start] : starts)
+    if (!start.finished)
+      return Error{fmt::format("starts {}, which is never finished",
+                               describeTransfer(key.first, key.second))}
+          .inContext(describeExecution(context, start.entry, start.instruction));
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+std::string DataflowTracker::describe(uint32_t buffer, uint32_t ofMicrobatch) const {
+  const BufferSlots &copies = context.copies[buffer];
+  std::string text = fmt::format("buffer {}, {}", buffer, context.types[buffer].str());
+  if (copies.slots > 0)
+    text += fmt::format(", copy {} of {} for microbatch {}", copies.indexFor(ofMicrobatch),
+                        copies.slots, ofMicrobatch);
+  return text;
+}
+
+std::string DataflowTracker::describeWriter(const ArenaValue &value) const {
+  return value.entry < 0 ? "the step's states and inputs"
+                         : describeExecution(context, value.entry, value.instruction);
+}
+
+std::string DataflowTracker::describeTransfer(uint32_t number, uint32_t ofMicrobatch) const {
+  const plan::Transfer &transfer = this->transfer(number);
+  bool sends = transfer.kind() == plan::Transfer::SEND;
+  std::string text = fmt::format("transfer {} ({} program {}, channel {})", number,
+                                 sends ? "to" : "from", transfer.peer(), transfer.channel());
+  if (microbatchesOf(context.mesh) > 1)
+    text += fmt::format(" for microbatch {}", ofMicrobatch);
+  return text;
+}
+
+} // namespace dtc

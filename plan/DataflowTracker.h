@@ -1,0 +1,132 @@
+//===- DataflowTracker.h - Arena contents while a schedule is followed ------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_PLAN_DATAFLOWTRACKER_H
+#define DTC_PLAN_DATAFLOWTRACKER_H
+
+#include "plan/ArenaValues.h"
+#include "plan/PlanChecks.h"
+#include "plan/SlotLiveRanges.h"
+#include "plan/WorkLimit.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtc {
+
+/// The values in the arena of one program and its transfers under way, at one place of the
+/// schedule. A value is what one execution wrote to one buffer; bytes hold values. The errors say
+/// what was read, written or transferred, but not where: that is for the user of this class, which
+/// knows what it runs.
+class DataflowTracker {
+public:
+  /// The context must stay valid, and so must `channelsOfData`: what is sent outside of the loop
+  /// and is made from what each run of it has anew adds its channel, and makes the same of what is
+  /// received.
+  DataflowTracker(const PlanContext &context, std::set<uint32_t> &channelsOfData,
+                  WorkLimit &budget);
+
+  /// What is being run. `now` rises with every instruction.
+  struct Place {
+    int entry = -1; // of the schedule; -1: before the step
+    int instruction = 0;
+    uint32_t microbatch = 0;
+    int run = 0;         // of the loop over microbatches
+    bool inLoop = false; // the entry is in it
+    int64_t now = 0;
+  };
+  Place place;
+
+  /// An error unless the bytes of the buffer hold its own value, whole, and the one that is meant
+  /// here: that of the present microbatch and run of the loop if it is made in the loop; after the
+  /// loop, a sum over all microbatches, or the value of the only one. `what` names the operand.
+  MaybeError read(const std::string &what, uint32_t buffer);
+  /// An error unless the sum has all microbatches before the present one, in their order, and of
+  /// all runs of the loop. The first of all finds nothing.
+  MaybeError readSum(uint32_t buffer);
+  /// `ofData`: it is made from what each run of the loop has anew.
+  MaybeError write(uint32_t buffer, bool ofData = false);
+  /// Whether what was read last is made, outside of the loop, from what each run of it has anew.
+  bool lastReadIsOfData() const { return lastIsOfData; }
+  MaybeError startTransfer(uint32_t number);
+  MaybeError finishTransfer(uint32_t number);
+  /// An error that says where the first transfer was started that is not finished.
+  MaybeError checkAllFinished() const;
+  /// From here on, transfers that were finished may run again.
+  void forgetTransfers() { starts.clear(); }
+  /// Whether some byte of the buffer was never written.
+  bool isUnwritten(uint32_t buffer);
+  /// The task of an entry runs on, up to that microbatch, and leaves what the entry has left.
+  void skipTo(uint32_t microbatch, int entry) { values.moveTo(microbatch, entry); }
+
+  bool hasSlots(uint32_t buffer) const { return context.copies[buffer].slots > 0; }
+  /// Takes time in the number of values; pay for it.
+  const ArenaValues &heldValues() const { return values; }
+  std::optional<ProgramVerifierResult::Slots> liveliestSlots() const { return lives.liveliest(); }
+  int64_t sends() const { return startedSends; }
+  int64_t receives() const { return startedReceives; }
+
+private:
+  /// One tensor, of some bytes, of a transfer that has started and not finished.
+  struct InFlight {
+    ByteRange range;
+    uint32_t buffer;
+    uint32_t transfer;
+    uint32_t microbatch;
+    bool isReceive;
+  };
+  /// Where a transfer was started.
+  struct Start {
+    int entry, instruction;
+    int64_t since;
+    bool finished;
+  };
+
+  void markSums();
+  MaybeError checkReceives(uint32_t buffer) const;
+  /// The buffer's own value in the bytes where it lies now; null if it has no bytes.
+  Expected<ArenaValue *> findOwn(const std::string &what, uint32_t buffer);
+  MaybeError checkMoment(const std::string &what, uint32_t buffer, const ArenaValue &value) const;
+  bool isSum(uint32_t buffer) const { return sums[context.roots[buffer]]; }
+  /// What comparing with every tensor in flight costs, beside the operand itself.
+  int64_t stepsOfAccess() const { return static_cast<int64_t>(1 + inFlight.size() / 8); }
+  ByteRange rangeNow(uint32_t buffer) const {
+    return context.copies[buffer].forMicrobatch(place.microbatch);
+  }
+  MaybeError checkWrite(uint32_t buffer);
+  void put(uint32_t buffer, int64_t since, bool ofData);
+  Error overwritten(const std::string &what, uint32_t buffer) const;
+  Error conflict(const char *does, uint32_t buffer, const InFlight &other) const;
+
+  std::string describe(uint32_t buffer, uint32_t ofMicrobatch) const;
+  std::string describeWriter(const ArenaValue &value) const;
+  std::string describeTransfer(uint32_t number, uint32_t ofMicrobatch) const;
+  const plan::Transfer &transfer(uint32_t number) const {
+    return context.program.transfers(static_cast<int>(number));
+  }
+
+  const PlanContext &context;
+  std::set<uint32_t> &channelsOfData;
+  WorkLimit &budget;
+  ArenaValues values;
+  SlotLiveRanges lives;
+  int64_t microbatches;
+  std::vector<bool> sums;      // by value: whether the kernel accumulate writes it
+  std::vector<bool> isWritten; // by value: whether something has written it
+  bool lastIsOfData = false;
+  std::vector<InFlight> inFlight;
+  std::map<std::pair<uint32_t, uint32_t>, Start> starts; // by transfer and microbatch
+  std::vector<ArenaValue *> found;
+  int64_t startedSends = 0, startedReceives = 0;
+};
+
+} // namespace dtc
+
+#endif // DTC_PLAN_DATAFLOWTRACKER_H

@@ -1,0 +1,75 @@
+//===- EinsumLowering.h - Einsum as a batched matrix product ------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// The letters of an equation fall into four groups: batch letters (in all terms), M (lhs and
+// result), N (rhs and result) and K (lhs and rhs, summed). Letters that are neighbours in the same
+// order wherever they occur count as one
+// ("bsd,df->bsf" is "md,df->mf"). If the letters of a group then lie evenly in an operand, the
+// operand is a batch of strided matrices as it stands; if not, it is copied to a layout where they
+// do. Of the possible orders within the groups the plan takes the one that copies the least.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_SHARED_EINSUMLOWERING_H
+#define DTC_RUNTIME_BACKENDS_SHARED_EINSUMLOWERING_H
+
+#include "runtime/backends/Kernel.h"
+#include "runtime/backends/shared/GemmShape.h"
+#include "runtime/backends/shared/LoopNest.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// The terms of "lhs,rhs->out".
+struct EinsumEquation {
+  std::array<std::string, 3> terms;
+
+  /// None if the text is no equation of the form that docs/kernels.md allows.
+  static std::optional<EinsumEquation> parse(std::string_view text);
+};
+
+/// How an einsum is computed.
+struct EinsumLowering {
+  enum class Kind {
+    Zero,    // nothing to compute, or sums of nothing
+    Product, // nothing is summed
+    Dot,     // a dot product for each batch index
+    Gemm
+  };
+  enum Operand { Lhs, Rhs, Out };
+
+  /// `sizes` gives the size of each letter (index 0 is 'a').
+  static EinsumLowering create(EinsumEquation equation, const std::array<int64_t, 26> &sizes);
+
+  Kind kind = Kind::Zero;
+  int64_t outElements = 0;
+
+  /// Product: over the result, the offsets of lhs and rhs.
+  /// Dot and Gemm: over the batch, the offsets of the three matrices.
+  LoopNest<3> loops{{}, {}};
+  /// Gemm; a dot product has m = n = 1.
+  GemmShape gemm;
+
+  /// The operand is copied to the workspace before (the result: from it, after). Over the elements,
+  /// the offsets to which and from which they are copied.
+  std::array<std::optional<LoopNest<2>>, 3> copies;
+  std::array<int64_t, 3> elements{};
+};
+
+/// Checks a call of the kernel `einsum` against its signature in docs/kernels.md, and plans it. The
+/// result may have the wide type of 16-bit operands.
+Expected<EinsumLowering> planEinsum(const KernelSignature &signature);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_BACKENDS_SHARED_EINSUMLOWERING_H

@@ -1,0 +1,153 @@
+//===- WeightsFileShards.cpp - Weights files in several parts -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/WeightsFileShards.h"
+
+#include "support/ReadText.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace dtc::runtime {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+/// In the order in which transformers looks for them, and PEFT's.
+static constexpr const char *kWeightsNames[] = {"model.safetensors", "model.safetensors.index.json",
+                                                "adapter_model.safetensors"};
+
+/// The file that a path stands for.
+static Expected<std::string> findWeights(const std::string &path) {
+  std::error_code code;
+  if (!fs::is_directory(path, code))
+    return path;
+  for (const char *name : kWeightsNames)
+    if (fs::path file = fs::path(path) / name; fs::exists(file, code))
+      return file.string();
+  return Error{fmt::format("{}: the folder has no weights; expected one of {}", path,
+                           fmt::join(kWeightsNames, ", "))};
+}
+
+static bool isIndex(const std::string &path) { return path.ends_with(".json"); }
+
+/// The shard of each tensor.
+static Expected<std::map<std::string, std::string>> parseIndex(const std::string &text) {
+  std::string twice;
+  std::set<std::string> names;
+  bool inMap = false;
+  auto look = [&](int depth, Json::parse_event_t event, Json &value) {
+    if (event != Json::parse_event_t::key)
+      return true;
+    if (depth == 1)
+      inMap = value == "weight_map";
+    else if (depth == 2 && inMap && !names.insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  Json json = Json::parse(text.begin(), text.end(), look, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    return Error{"is no index of safetensors files; expected a JSON object with weight_map"};
+  if (!twice.empty())
+    return Error{fmt::format("weight_map names the tensor \"{}\" twice", twice)};
+  std::map<std::string, std::string> shards;
+  for (const auto &[tensor, shard] : json["weight_map"].items()) {
+    // A file elsewhere is none that was downloaded with the index.
+    std::string name = shard.is_string() ? shard.get<std::string>() : "";
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos)
+      return Error{fmt::format("weight_map has {} for the tensor \"{}\"; expected the name of a "
+                               "file in the folder of the index",
+                               shard.dump(-1, ' ', false, Json::error_handler_t::replace), tensor)};
+    shards[tensor] = name;
+  }
+  if (shards.empty())
+    return Error{"weight_map names no tensor"};
+  return shards;
+}
+
+/// By tensor, the name of its shard.
+static Expected<std::map<std::string, std::string>> readIndex(const std::string &path) {
+  Expected<std::string> text = readText(path);
+  if (!text)
+    return text.error();
+  auto shards = parseIndex(*text);
+  if (!shards)
+    return shards.error().inContext(path);
+  return shards;
+}
+
+static std::string besideIndex(const std::string &index, const std::string &shard) {
+  return (fs::path(index).parent_path() / shard).string();
+}
+
+MaybeError WeightsFileShards::add(SafetensorsFile shard) {
+  for (const auto &[name, entry] : shard.tensors()) {
+    auto [other, isNew] = shardOf.try_emplace(name, shards.size());
+    if (!isNew)
+      return Error{fmt::format("tensor \"{}\" is in two shards, {} and {}", name,
+                               shards[other->second].path(), shard.path())};
+    entries.emplace(name, entry);
+  }
+  shards.push_back(std::move(shard));
+  return std::nullopt;
+}
+
+Expected<WeightsFileShards> WeightsFileShards::open(const std::string &path) {
+  Expected<std::string> found = findWeights(path);
+  if (!found)
+    return found.error();
+  WeightsFileShards result(path);
+  if (!isIndex(*found)) {
+    Expected<SafetensorsFile> file = SafetensorsFile::open(*found);
+    if (!file)
+      return file.error();
+    if (MaybeError error = result.add(std::move(*file)))
+      return *error;
+    return result;
+  }
+  auto shardNames = readIndex(*found);
+  if (!shardNames)
+    return shardNames.error();
+  std::map<std::string, std::vector<std::string>> tensorsOf;
+  for (const auto &[tensor, shard] : *shardNames)
+    tensorsOf[shard].push_back(tensor);
+  for (const auto &[shard, tensors] : tensorsOf) {
+    Expected<SafetensorsFile> file = SafetensorsFile::open(besideIndex(*found, shard));
+    if (!file)
+      return file.error().inContext(fmt::format("{}: the shard of \"{}\" and {} more tensors",
+                                                *found, tensors.front(), tensors.size() - 1));
+    for (const std::string &tensor : tensors)
+      if (!file->tensors().count(tensor))
+        return Error{fmt::format("{}: tensor \"{}\" should be in {}, which does not have it",
+                                 *found, tensor, file->path())};
+    if (MaybeError error = result.add(std::move(*file)))
+      return error->inContext(*found);
+  }
+  return result;
+}
+
+Expected<std::vector<std::string>> safetensorsFilesOf(const std::string &path) {
+  Expected<std::string> found = findWeights(path);
+  if (!found)
+    return found.error();
+  std::vector<std::string> files = {*found};
+  if (!isIndex(*found))
+    return files;
+  auto shardNames = readIndex(*found);
+  if (!shardNames)
+    return shardNames.error();
+  std::set<std::string> names;
+  for (const auto &[tensor, shard] : *shardNames)
+    if (names.insert(shard).second)
+      files.push_back(besideIndex(*found, shard));
+  return files;
+}
+
+} // namespace dtc::runtime

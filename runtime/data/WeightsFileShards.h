@@ -1,0 +1,53 @@
+//===- WeightsFileShards.h - Weights files in several parts ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_DATA_WEIGHTSFILESHARDS_H
+#define DTC_RUNTIME_DATA_WEIGHTSFILESHARDS_H
+
+#include "runtime/data/Safetensors.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Weights as Hugging Face lays them out. A path is one of
+///  * a .safetensors file;
+///  * an index, model.safetensors.index.json, whose weight_map says which file of the same folder
+///    (a shard) each tensor is in;
+///  * a folder with model.safetensors, or else with such an index, or else with PEFT's
+///    adapter_model.safetensors.
+class WeightsFileShards {
+public:
+  /// Opens all shards and checks them against the index: every tensor is in the shard that the
+  /// index names, and in no other. The error begins with the path.
+  static Expected<WeightsFileShards> open(const std::string &path);
+
+  const std::string &path() const { return givenPath; }
+  /// Of all shards.
+  const std::map<std::string, SafetensorsEntry> &tensors() const { return entries; }
+  /// See SafetensorsFile. The error names the shard.
+  Expected<HostTensor> read(const std::string &name, DType dtype) const {
+    return shards[shardOf.at(name)].read(name, dtype);
+  }
+
+private:
+  explicit WeightsFileShards(std::string path) : givenPath(std::move(path)) {}
+  MaybeError add(SafetensorsFile shard);
+
+  std::string givenPath;
+  std::vector<SafetensorsFile> shards;
+  std::map<std::string, SafetensorsEntry> entries;
+  std::map<std::string, size_t> shardOf; // by tensor
+};
+
+/// The files that WeightsFileShards::open reads, an index among them.
+Expected<std::vector<std::string>> safetensorsFilesOf(const std::string &path);
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_DATA_WEIGHTSFILESHARDS_H

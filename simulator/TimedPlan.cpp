@@ -1,0 +1,218 @@
+//===- TimedPlan.cpp - The work of a plan's step on a cluster ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulator/TimedPlan.h"
+
+#include "plan/PlanTypes.h"
+#include "plan/TransferEnds.h"
+#include "simulator/TaskKernels.h"
+#include "simulator/cluster/CollectiveTime.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+
+namespace dtc {
+
+namespace {
+
+class Builder {
+public:
+  Builder(const plan::Plan &plan, const Topology &topology, StepWork &work)
+      : plan(plan), topology(topology), work(work) {}
+
+  MaybeError run() {
+    Expected<std::map<uint32_t, TransferEnds>> paired = pairTransfers(plan);
+    if (!paired)
+      return paired.error();
+    if (MaybeError error = checkProducts())
+      return error;
+    for (const auto &[number, ends] : *paired)
+      addChannel(number, ends);
+    for (int p = 0; p < plan.programs_size(); ++p)
+      fillDevice(p);
+    return std::nullopt;
+  }
+
+private:
+  /// Whether the time of every product can be told. What an equation says is for
+  /// backends to check, not for validatePlan().
+  MaybeError checkProducts() const {
+    for (const plan::Program &program : plan.programs())
+      for (const plan::Task &task : program.tasks())
+        for (int i = 0; i < task.instructions_size(); ++i) {
+          const plan::KernelCall &call = task.instructions(i).kernel();
+          if (classOf(call.kernel()) == KernelClass::Product && !shapeOfProduct(program, call))
+            return Error{fmt::format(
+                "{}: found {}, expected an equation such as \"bsd,df->bsf\" with a letter for each "
+                "dimension of two operands; compile the plan again",
+                describeInstruction(plan, task, i), describeEquation(call))};
+        }
+    return std::nullopt;
+  }
+
+  static std::string describeEquation(const plan::KernelCall &call) {
+    auto equation = call.attributes().find("equation");
+    return equation == call.attributes().end()
+               ? "no attribute \"equation\""
+               : fmt::format("the equation \"{}\" for {} operands", equation->second.s(),
+                             call.inputs_size());
+  }
+
+  void addChannel(uint32_t number, const TransferEnds &ends) {
+    auto pair = std::pair(static_cast<int64_t>(ends.from), static_cast<int64_t>(ends.to));
+    auto [shape, fresh] = pairs.try_emplace(pair);
+    if (fresh)
+      shape->second = topology.slowestPair(pair.first, pair.second);
+    MovingTime time = messageTime(static_cast<double>(ends.bytes), shape->second);
+    work.channels[number] = {ends.from, ends.to, ends.bytes, time.seconds, portsOf(time)};
+  }
+
+  /// Between nodes the network cards are what is scarce.
+  static DevicePorts portsOf(const MovingTime &time) {
+    return time.usesNetwork ? DevicePorts::Network : DevicePorts::Link;
+  }
+
+  void fillDevice(int p) {
+    kinds = topology.kindsOf(p);
+    SimulatedDevice &device = work.devices[static_cast<size_t>(p)];
+    for (const cluster::Device *kind : kinds)
+      device.overlapSlowdown = std::max(device.overlapSlowdown, kind->overlap_slowdown());
+    int64_t first = topology.devicesOf(p).front(), node = topology.nodeOf(first);
+    if (int64_t cores = topology.nodeKindOf(first).shared_cores(); cores > 0) {
+      device.sharedNode = node;
+      device.sharedCores = static_cast<double>(cores);
+      device.devicesInNode = static_cast<double>(
+          std::count_if(topology.devicesOf(p).begin(), topology.devicesOf(p).end(),
+                        [&](int64_t other) { return topology.nodeOf(other) == node; }));
+    }
+    const plan::Program &program = plan.programs(p);
+    std::vector<uint32_t> readers = countReaders(program);
+    for (int t = 0; t < program.tasks_size(); ++t)
+      fillTask(p, program, program.tasks(t), readers, device.tasks[static_cast<size_t>(t)]);
+  }
+
+  void fillTask(int p, const plan::Program &program, const plan::Task &task,
+                const std::vector<uint32_t> &readers, SimulatedTask &result) {
+    std::vector<TaskKernels> kernels;
+    for (const cluster::Device *kind : kinds)
+      kernels.emplace_back(program, task, readers, kind->fuses_pointwise());
+    double computing = 0, sinceMeeting = 0;
+    auto flush = [&] {
+      sinceMeeting += computing;
+      if (computing > 0)
+        result.steps.push_back({.seconds = computing});
+      computing = 0;
+    };
+    for (int i = 0; i < task.instructions_size(); ++i) {
+      const plan::Instruction &instruction = task.instructions(i);
+      SimulatedOperation step;
+      if (instruction.has_kernel()) {
+        computing += slowest(kernels, i, result.kernels);
+        continue;
+      }
+      if (instruction.has_collective()) {
+        auto collective =
+            makeCollective(p, program, instruction.collective(), static_cast<uint32_t>(i));
+        if (!collective)
+          continue; // over one device
+        step = *collective;
+      } else if (instruction.has_wait()) {
+        step.kind = SimulatedOperation::Kind::Wait;
+        step.id = instruction.wait().instruction();
+      } else if (instruction.has_start_transfer()) {
+        step.kind = SimulatedOperation::Kind::StartTransfer;
+        step.id = instruction.start_transfer().transfer();
+      } else if (instruction.has_finish_transfer()) {
+        step.kind = SimulatedOperation::Kind::FinishTransfer;
+        step.id = instruction.finish_transfer().transfer();
+      } else {
+        continue;
+      }
+      flush();
+      if (step.kind == SimulatedOperation::Kind::Collective && !step.isAsync) {
+        // This device stands for the mean member.
+        step.seconds += waitForLast(sinceMeeting, groups.at({p, step.axes}));
+        sinceMeeting = 0;
+      }
+      result.steps.push_back(step);
+    }
+    flush();
+  }
+
+  /// The kernel on the kind of device that takes longest for it.
+  double slowest(const std::vector<TaskKernels> &kernels, int index, KernelSeconds &classes) {
+    double most = -1;
+    KernelSeconds ofMost{};
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      KernelSeconds own{};
+      double seconds = kernels[k].seconds(index, *kinds[k], own);
+      if (seconds <= most)
+        continue;
+      most = seconds;
+      ofMost = own;
+    }
+    for (size_t c = 0; c < classes.size(); ++c)
+      classes[c] += ofMost[c];
+    return most;
+  }
+
+  /// None if its groups have one member.
+  std::optional<SimulatedOperation> makeCollective(int p, const plan::Program &program,
+                                                   const plan::Collective &collective,
+                                                   uint32_t index) {
+    SimulatedOperation step;
+    step.kind = SimulatedOperation::Kind::Collective;
+    step.id = index;
+    step.isAsync = collective.async();
+    std::vector<std::string> axes = toVector(collective.axes());
+    for (const plan::Axis &axis : plan.axes())
+      step.meets |=
+          axis.pipeline() && std::find(axes.begin(), axes.end(), axis.name()) != axes.end();
+    auto known = std::find(work.axes.begin(), work.axes.end(), axes);
+    step.axes = static_cast<uint32_t>(known - work.axes.begin());
+    if (known == work.axes.end())
+      work.axes.push_back(axes);
+    auto [shape, fresh] = groups.try_emplace({p, step.axes});
+    if (fresh)
+      shape->second = topology.slowestGroup(p, axes);
+    if (shape->second.members == 1)
+      return std::nullopt;
+    double bytes = 0;
+    for (const plan::CollectiveTensor &tensor : collective.tensors())
+      bytes +=
+          static_cast<double>(typeOf(program.buffers(static_cast<int>(tensor.input()))).numBytes());
+    MovingTime time =
+        collectiveTime(static_cast<CollectiveKind>(collective.kind()), bytes, shape->second);
+    step.seconds = time.seconds;
+    step.ports = portsOf(time);
+    // Measured while the members shared the cores.
+    const SimulatedDevice &device = work.devices[static_cast<size_t>(p)];
+    if (device.sharedNode >= 0 && time.algorithm == CollectiveAlgorithm::Measured)
+      step.seconds *=
+          std::min(1.0, device.sharedCores / static_cast<double>(shape->second.members));
+    return step;
+  }
+
+  const plan::Plan &plan;
+  const Topology &topology;
+  StepWork &work;
+  std::vector<const cluster::Device *> kinds; // of the present program
+  std::map<std::pair<int, uint32_t>, GroupShape> groups;
+  std::map<std::pair<int64_t, int64_t>, GroupShape> pairs;
+};
+
+} // namespace
+
+Expected<StepWork> workOnCluster(const plan::Plan &plan, const Topology &topology) {
+  StepWork work = StepWork::ofSchedule(plan);
+  if (MaybeError error = Builder(plan, topology, work).run())
+    return *error;
+  return work;
+}
+
+} // namespace dtc

@@ -1,0 +1,128 @@
+//===- SavedBytesSearchTest.cpp - Tests of the search for saved bytes -----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/SavedBytesSearch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+using namespace dtc;
+
+namespace {
+
+/// What can be kept: plans by rising bytes, falling seconds.
+struct Device {
+  std::vector<SavedBytesTrial> plans;
+
+  SavedBytesTrial at(int64_t bound) const {
+    const SavedBytesTrial *best = &plans.front();
+    for (const SavedBytesTrial &plan : plans)
+      if (plan.kept <= bound)
+        best = &plan;
+    SavedBytesTrial plan = *best;
+    plan.bound = bound;
+    return plan;
+  }
+  /// The fewest seconds of all that fit; -1 if none does.
+  double least(int64_t limit) const {
+    double seconds = -1;
+    for (const SavedBytesTrial &plan : plans)
+      if (plan.arena <= limit && (seconds < 0 || plan.seconds < seconds))
+        seconds = plan.seconds;
+    return seconds;
+  }
+};
+
+/// Steps of a KiB, each a second, in an arena that `arenaOf` gives for the KiB kept.
+Device makeDevice(int steps, const std::function<int64_t(int)> &arenaOf) {
+  Device device;
+  for (int step = 0; step <= steps; ++step)
+    device.plans.push_back({0, 1024 * step, 1024 * arenaOf(step), double(steps - step)});
+  return device;
+}
+
+/// Searches to the end and returns the number of plans.
+int search(const Device &device, SavedBytesSearch &keep) {
+  int plans = 0;
+  for (std::optional<int64_t> bound = keep.next(); bound; bound = keep.next()) {
+    keep.add(device.at(*bound));
+    if (++plans > 1000)
+      break;
+  }
+  return plans;
+}
+
+} // namespace
+
+TEST(SavedBytesSearch, KeepsAllWhereAllFits) {
+  Device device = makeDevice(100, [](int step) { return 50 + step; });
+  SavedBytesSearch keep(1024 * 150, 0.5);
+  EXPECT_EQ(search(device, keep), 1);
+  ASSERT_TRUE(keep.best());
+  EXPECT_EQ(keep.best()->kept, 1024 * 100);
+}
+
+TEST(SavedBytesSearch, SaysWhenNothingFits) {
+  Device device = makeDevice(100, [](int step) { return 50 + step; });
+  SavedBytesSearch keep(1024 * 40, 0.5);
+  EXPECT_LE(search(device, keep), 12);
+  EXPECT_EQ(keep.best(), nullptr);
+}
+
+// Where the arena follows what is kept, few plans are enough: some find the step, the others that
+// none lies before the next one, which is halved down to the alignment of buffers.
+TEST(SavedBytesSearch, FindsALine) {
+  for (int limit = 50; limit < 150; ++limit) {
+    SCOPED_TRACE(limit);
+    Device device = makeDevice(100, [](int step) { return 50 + step; });
+    SavedBytesSearch keep(1024 * limit, 0.5);
+    EXPECT_LE(search(device, keep), 12);
+    ASSERT_TRUE(keep.best());
+    EXPECT_EQ(keep.best()->seconds, device.least(1024 * limit));
+  }
+}
+
+// What is computed again takes room: the arena is smallest in between.
+TEST(SavedBytesSearch, FindsAValley) {
+  Device device = makeDevice(200, [](int step) { return 100 + std::abs(step - 60) / 2; });
+  for (int limit : {102, 110, 120, 129, 140, 160}) {
+    SCOPED_TRACE(limit);
+    SavedBytesSearch keep(1024 * limit, 2);
+    EXPECT_LE(search(device, keep), 20);
+    ASSERT_TRUE(keep.best());
+    EXPECT_LE(keep.best()->seconds, device.least(1024 * limit) + 2);
+  }
+}
+
+// The arena goes up and down around a line, by up to a tenth.
+TEST(SavedBytesSearch, ComesNearTheBestOfRandomArenas) {
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 engine(seed);
+    std::vector<int> noise(401);
+    for (int &each : noise)
+      each = int(engine() % 40);
+    Device device = makeDevice(400, [&](int step) { return 100 + step + noise[step]; });
+    int64_t limit = 1024 * (150 + int64_t(engine() % 300));
+    SavedBytesSearch keep(limit, 4);
+    EXPECT_LE(search(device, keep), 60);
+    ASSERT_TRUE(keep.best());
+    EXPECT_LE(keep.best()->arena, limit);
+    EXPECT_LE(keep.best()->seconds, device.least(limit) + 40);
+  }
+}
+
+// Of two plans that keep the same, the larger arena counts.
+TEST(SavedBytesSearch, BelievesTheWorse) {
+  SavedBytesSearch keep(100, 0);
+  keep.add({50, 50, 90, 1});
+  ASSERT_TRUE(keep.best());
+  keep.add({60, 50, 110, 1});
+  EXPECT_EQ(keep.best(), nullptr);
+}
