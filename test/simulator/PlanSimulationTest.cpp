@@ -71,7 +71,7 @@ TEST(PlanSimulation, TheBubbleIsThatOfTheFormula) {
   for (uint32_t p : {1, 2, 3, 4, 8})
     for (uint32_t m : {1, 2, 4, 8, 32})
       for (double backward : {1.0, 2.0}) {
-        PipelineShape shape{.devices = p, .microbatches = m, .backward = backward};
+        SchedulePlanShape shape{.devices = p, .microbatches = m, .backward = backward};
         double formula = (p - 1.0) / (m + p - 1.0);
         EXPECT_NEAR(simulate(*gpipePlan(shape)).bubbleShare(), formula, 1e-9);
         EXPECT_NEAR(simulate(*oneForwardOneBackwardPlan(shape)).bubbleShare(), formula, 1e-9);
@@ -79,7 +79,7 @@ TEST(PlanSimulation, TheBubbleIsThatOfTheFormula) {
 }
 
 TEST(PlanSimulation, MicrobatchesInFlight) {
-  PipelineShape shape{.devices = 4, .microbatches = 8};
+  SchedulePlanShape shape{.devices = 4, .microbatches = 8};
   Timeline gpipe = simulate(*gpipePlan(shape)), other = simulate(*oneForwardOneBackwardPlan(shape));
   ASSERT_EQ(gpipe.inFlight().size(), 4u);
   ASSERT_EQ(other.inFlight().size(), 4u);
@@ -111,7 +111,7 @@ TEST(PlanSimulation, WeightTasks) {
 
 /// Each device has two stages: work goes round twice.
 TEST(PlanSimulation, SeveralStagesOnADevice) {
-  PipelineShape shape{.devices = 2, .chunks = 2, .microbatches = 2};
+  SchedulePlanShape shape{.devices = 2, .chunks = 2, .microbatches = 2};
   Timeline timeline = simulate(*gpipePlan(shape));
   EXPECT_EQ(workOf(timeline, 0), "F0@0-1 F1@1-2 F0@2-3 F1@3-4 B0@6-7 B1@7-8 B0@8-9 B1@9-10");
   EXPECT_EQ(timeline.stagesOf(0), (std::vector<uint32_t>{0, 2}));
@@ -122,7 +122,7 @@ TEST(PlanSimulation, SeveralStagesOnADevice) {
 
 TEST(PlanSimulation, TransfersTakeTime) {
   // 32 bytes at 64 bytes a second and a quarter: 0.75 seconds a message.
-  PipelineShape shape{.devices = 2, .microbatches = 2, .bandwidth = 64, .latency = 0.25};
+  SchedulePlanShape shape{.devices = 2, .microbatches = 2, .bandwidth = 64, .latency = 0.25};
   auto plan = gpipePlan(shape);
   Timeline timeline = simulate(*plan);
   EXPECT_EQ(workOf(timeline, 0), "F0@0-1 F1@1-2 B0@5.5-6.5 B1@6.5-7.5");

@@ -147,7 +147,7 @@ TEST(SimulationPage, SaysWhatItLeavesOut) {
 }
 
 TEST(SimulationPage, StaysSmall) {
-  PipelineShape shape{.devices = 64, .microbatches = 512};
+  SchedulePlanShape shape{.devices = 64, .microbatches = 512};
   std::string page = pageOf(*oneForwardOneBackwardPlan(shape), clusterOf(16));
   EXPECT_LT(page.size(), size_t{2} << 20);
   EXPECT_TRUE(contains(page, "A part of the middle: "));
