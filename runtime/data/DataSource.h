@@ -26,7 +26,7 @@ struct DataInput {
   std::string name;
   TensorType type;        // the whole batch; the first dimension is the sample
   int64_t indexLimit = 0; // > 0: elements lie in [0, indexLimit), or are ignoredIndex
-  std::optional<int64_t> ignoredIndex;
+  std::optional<int64_t> ignoredIndex = {};
 };
 
 /// The inputs of a valid plan that have the role DATA.
