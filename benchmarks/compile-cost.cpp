@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 namespace {
 

@@ -27,7 +27,6 @@
 #include <fmt/format.h>
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 namespace {
 struct Arguments {

@@ -23,7 +23,6 @@
 #include <vector>
 
 using namespace dtc;
-using namespace dtc::runtime;
 
 namespace {
 

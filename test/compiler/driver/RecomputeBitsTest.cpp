@@ -23,6 +23,7 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
+using namespace dtc::runtime;
 using namespace dtc::test;
 
 namespace {

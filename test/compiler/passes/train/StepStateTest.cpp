@@ -18,6 +18,7 @@
 #include <random>
 
 using namespace dtc;
+using namespace dtc::runtime;
 using namespace dtc::test;
 
 namespace {
