@@ -23,7 +23,6 @@
 #include <gtest/gtest.h>
 
 using namespace dtc;
-using namespace dtc::runtime;
 using namespace dtc::test;
 
 namespace {
@@ -42,7 +41,8 @@ class RecomputeBits : public testing::TestWithParam<std::tuple<SearchedModel, co
 
 static Trained train(const plan::Plan &plan) {
   Trained run;
-  auto session = Session::create(std::make_shared<plan::Plan>(plan), createCpuBackend());
+  auto session =
+      runtime::Session::create(std::make_shared<plan::Plan>(plan), runtime::createCpuBackend());
   EXPECT_TRUE(session) << session.error().message;
   if (!session)
     return run;

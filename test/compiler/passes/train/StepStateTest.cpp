@@ -18,7 +18,6 @@
 #include <random>
 
 using namespace dtc;
-using namespace dtc::runtime;
 using namespace dtc::test;
 
 namespace {
@@ -32,7 +31,7 @@ func.func @loss(%x: tensor<4x8xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
   return %1 : tensor<f32>
 })";
 
-std::unique_ptr<Session> openModel(const std::string &text) {
+std::unique_ptr<runtime::Session> openModel(const std::string &text) {
   Compiler compiler;
   auto module = compiler.parse(kModel);
   EXPECT_TRUE(module) << compiler.diagnostics();
@@ -45,7 +44,7 @@ std::unique_ptr<Session> openModel(const std::string &text) {
   return session;
 }
 
-void setData(Session &session, double value) {
+void setData(runtime::Session &session, double value) {
   HostTensor x(TensorType{DType::F32, {4, 8}});
   for (int64_t i = 0; i < 32; ++i)
     setElement(x, i, value);
@@ -99,7 +98,7 @@ TEST_P(StepStates, FollowTheRules) {
       ASSERT_FALSE(problem) << problem->message;
       skippedSteps += skipped;
       EXPECT_EQ(session->getState("w")->bytes == before->bytes, skipped) << "step " << step;
-      auto state = readStepState(*session);
+      auto state = runtime::readStepState(*session);
       ASSERT_TRUE(state) << state.error().message;
       EXPECT_EQ(state->skippedSteps, skippedSteps);
       EXPECT_EQ(state->stepsDone(), step);
@@ -124,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, StepStates,
 TEST(StepState, TakesTheRateOfItsStepBitForBit) {
   auto session = openModel("");
   ASSERT_TRUE(session);
-  LearningRateSchedule schedule{LearningRateDecay::Cosine, 0.3, 0.01, 10, 200};
+  runtime::LearningRateSchedule schedule{runtime::LearningRateDecay::Cosine, 0.3, 0.01, 10, 200};
   int64_t most = session->numLearningRates();
   EXPECT_LT(most, 200);
   for (int64_t step = 1; step <= 200; ++step) {
