@@ -75,8 +75,7 @@ inline float expInBounds(float x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
+  p = p * (r * r) + r + 1.0f;
   // The low bits of `shifted` are the exponent.
   uint32_t bits = (std::bit_cast<uint32_t>(shifted) << 23) + (127u << 23);
   return p * std::bit_cast<float>(bits);
