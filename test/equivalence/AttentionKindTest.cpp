@@ -28,13 +28,9 @@ namespace {
   R"(, "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, )"       \
   R"("attention_dropout": )" RATE "}"
 
-/// AdamW divides by the root of the second moment: with this, less is made of gradients that are
-/// all rounding.
-constexpr double kEps = 1e-4;
-
 Model makeModel(const char *name, const char *config, AttentionKind form, int64_t batch = 16,
                 int64_t seq = 16) {
-  Model model = {name, config, batch, seq, kEps};
+  Model model = {name, config, batch, seq};
   model.attention = form;
   return model;
 }

@@ -30,12 +30,8 @@ const char *kLlamaConfig =
         "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
         "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
 
-/// AdamW divides by the root of the second moment: with this, less is made of gradients that are
-/// all rounding, which differs from one processor to another.
-const double kEps = 1e-4;
-
 Model withLora(const char *name, const char *config, LoraOptions lora) {
-  Model model = {name, config, 16, 16, kEps};
+  Model model = {name, config, 16, 16};
   model.lora = std::move(lora);
   return model;
 }

@@ -22,9 +22,7 @@ using namespace dtc::test;
 namespace {
 
 Model makeModel(const char *name, const char *config, int64_t batch, int64_t seq) {
-  // AdamW divides by the root of the second moment: with this, less is made of gradients that are
-  // all rounding.
-  Model model = {name, config, batch, seq, /*eps=*/1e-4};
+  Model model = {name, config, batch, seq};
   model.packed = true;
   return model;
 }

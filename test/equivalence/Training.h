@@ -17,9 +17,11 @@
 
 namespace dtc::test {
 
-/// The bound that the project guarantees for losses and parameters after kSteps steps.
+/// The bound that the project guarantees for the losses of kSteps steps in f32, and the bound in
+/// f64, in which a real error stands out from rounding, for losses and parameters.
 inline constexpr int kSteps = 10;
 inline constexpr double kTolerance = 1e-4;
+inline constexpr double kF64Tolerance = 1e-9;
 
 /// With 8 bits of precision each activation is rounded by up to 2^-9 of itself, and a layout rounds
 /// elsewhere: sums over devices are rounded once before they are added. The errors of the many
@@ -49,7 +51,6 @@ struct Model {
   const char *name;
   const char *config; ///< of Hugging Face
   int64_t batch, seq;
-  double eps = CompileOptions().eps; ///< of AdamW
   /// Smoothed labels, a z-loss, and labels that do not count, most of them in the first samples.
   bool losses = false;
   std::vector<std::string> freeze = {}; ///< patterns of parameters that do not train
@@ -57,6 +58,8 @@ struct Model {
   AttentionKind attention = AttentionKind::Fused;
   /// Samples of several documents, and most of them with padding; see setPackedInputs().
   bool packed = false;
+  /// Trains in f64 where the options ask for no type of 16 bits.
+  bool f64 = true;
 };
 
 /// For messages of GoogleTest, which would print bytes.
@@ -78,7 +81,7 @@ TrainingRun train(const Model &model, const CompileOptions &options);
 /// The run of a model on a layout, computed once. The empty layout is one device.
 const TrainingRun &trainOnce(const Model &model, const std::string &text);
 
-/// Losses and parameters within kTolerance of those of one device.
+/// Losses and parameters of runs in f64 within kF64Tolerance of those of one device.
 void expectClose(const TrainingRun &expected, const TrainingRun &actual);
 /// Losses within `tolerance` (relative) of those of another run, and the norm of the first step's
 /// gradient: AdamW makes full steps of gradients that are all rounding, so later norms differ more.
