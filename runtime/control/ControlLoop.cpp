@@ -205,10 +205,17 @@ void ControlConnection::Loop::beat() {
 //===----------------------------------------------------------------------===//
 
 void ControlConnection::Loop::accept() {
-  while (OwnedFile file = listener.accept()) {
+  // However many come, the processes of the run are heard in between.
+  for (size_t accepted = 0; accepted < kMostStrangers; ++accepted) {
+    OwnedFile file = listener.accept();
+    if (!file)
+      return;
+    Stranger stranger{ControlSocket(std::move(file)), now};
+    if (!welcome(stranger))
+      continue;
     if (strangers.size() >= kMostStrangers)
       strangers.erase(strangers.begin());
-    strangers.push_back({ControlSocket(std::move(file)), now});
+    strangers.push_back(std::move(stranger));
   }
 }
 
@@ -299,19 +306,25 @@ void ControlConnection::Loop::connectAbove(const std::string &how) {
     }
     if (decides())
       return decideFromNow();
-    auto socket = ControlSocket::connect(members[static_cast<size_t>(above)].endpoint);
-    if (!socket) {
-      lost = socket.error().message;
-      continue;
-    }
-    parent.emplace(Parent{std::move(*socket), now});
-    parent->socket.send({ControlFrame::Hello, false, process, members.front().secret});
-    for (const ControlFrame &report : reports)
-      parent->socket.send(report);
-    if (!reports.empty())
-      parent->socket.send({ControlFrame::State, false, process, describe()});
-    return;
+    MaybeError error = greetAbove(now);
+    if (!error)
+      return;
+    lost = error->message;
   }
+}
+
+/// `since`: when it was last heard of.
+MaybeError ControlConnection::Loop::greetAbove(Clock::time_point since) {
+  auto socket = ControlSocket::connect(members[static_cast<size_t>(above)].endpoint);
+  if (!socket)
+    return socket.error();
+  parent.emplace(Parent{std::move(*socket), since});
+  parent->socket.send({ControlFrame::Hello, false, process, members.front().secret});
+  for (const ControlFrame &report : reports)
+    parent->socket.send(report);
+  if (!reports.empty())
+    parent->socket.send({ControlFrame::State, false, process, describe()});
+  return std::nullopt;
 }
 
 /// Processes that have not connected yet have as long to do so as one that is silent.
@@ -354,6 +367,10 @@ void ControlConnection::Loop::hearParent() {
   if (above > 0 && !parent->hasSpoken)
     limit = std::min<Clock::duration>(limit, kSuccessionTime);
   if (ended || (isOpen && silent <= limit))
+    return;
+  // It takes those for strangers whom it has not heard, and turns some away where many come.
+  if (!isOpen && silent <= limit && !parent->hasSpoken && !parent->socket.wasRefused() &&
+      !greetAbove(parent->lastHeard))
     return;
   // The others notice that a connection was closed when this one does, but silence when it is due.
   window = isOpen ? 2500ms : 700ms;

@@ -70,6 +70,7 @@ private:
   void hearChild(int64_t number, Child &child);
   void hearParent();
   void connectAbove(const std::string &how);
+  MaybeError greetAbove(Clock::time_point since);
   void decideFromNow();
   void tell(const ControlFrame &report);
   void find(const ControlFrame &report);

@@ -99,6 +99,7 @@ bool ControlSocket::flush() {
     ssize_t sent = ::send(handle.get(), output.data(), output.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR)
       continue;
+    refused |= sent < 0 && errno == ECONNREFUSED;
     if (sent < 0)
       return (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOTCONN) &&
              output.size() <= kMostOutput;
@@ -114,6 +115,7 @@ bool ControlSocket::receive() {
     ssize_t count = recv(handle.get(), bytes, sizeof(bytes), 0);
     if (count < 0 && errno == EINTR)
       continue;
+    refused |= count < 0 && errno == ECONNREFUSED;
     if (count < 0)
       return errno == EAGAIN || errno == EWOULDBLOCK;
     if (count == 0)

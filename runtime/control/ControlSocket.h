@@ -63,6 +63,8 @@ public:
   /// Reads all that has come. False if the other end has closed it, or it is broken; what came
   /// before can still be taken.
   bool receive();
+  /// Whether flush() or receive() has found that nobody listens at the other end.
+  bool wasRefused() const { return refused; }
   /// As the function of that name, of what has been received.
   Expected<std::optional<ControlFrame>> takeFrame(size_t mostBytes) {
     return runtime::takeFrame(input, mostBytes);
@@ -71,6 +73,7 @@ public:
 private:
   OwnedFile handle;
   std::string input, output;
+  bool refused = false;
 };
 
 /// 32 bytes from the system's random generator.

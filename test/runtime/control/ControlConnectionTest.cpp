@@ -17,6 +17,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <fmt/format.h>
+#include <functional>
+#include <future>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <poll.h>
@@ -137,6 +139,7 @@ protected:
 
   std::map<int64_t, ControlListener> listeners; // of those that are made by hand
   std::atomic<bool> inStep = true;
+  std::function<void()> onDescribe; // on the thread of each connection
 
 private:
   void give(int64_t process, const std::string &text) {
@@ -153,6 +156,8 @@ private:
     options.heartbeatTimeout = timeout;
     ControlHooks hooks;
     hooks.describe = [this, process] {
+      if (onDescribe)
+        onDescribe();
       return inStep ? fmt::format("place {}", process) : std::string();
     };
     hooks.point = [own] { return own->point.load(); };
@@ -347,6 +352,53 @@ TEST_F(ControlConnectionTest, PeersThatSayNothing) {
   for (int i = 0; i < 200; ++i)
     strangers.push_back(connect(i % 3));
   expectAlive();
+}
+
+/// A process has said who it is, and many strangers have come after it, before the first one looks.
+TEST_F(ControlConnectionTest, StrangersDoNotDisplaceAProcess) {
+  std::promise<void> isBusy, mayGoOn;
+  std::once_flag once;
+  onDescribe = [&] {
+    std::call_once(once, [&] {
+      isBusy.set_value();
+      mayGoOn.get_future().wait();
+    });
+  };
+  open(2, {1});
+  isBusy.get_future().wait();
+  ControlSocket process = hello(1);
+  std::vector<ControlSocket> strangers;
+  for (int i = 0; i < 200; ++i)
+    strangers.push_back(connect(0));
+  mayGoOn.set_value();
+  EXPECT_TRUE(hears(process));
+  EXPECT_EQ(end(0).timesEnded(), 0u);
+  process.send({ControlFrame::Goodbye, false, 1});
+  flush(process);
+}
+
+/// It was taken for a stranger, of which there were too many.
+TEST_F(ControlConnectionTest, WhoIsTurnedAwayComesAgain) {
+  open(2, {0});
+  auto next = [&] {
+    pollfd file{listeners.at(0).file.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&file, 1, 120000), 1);
+    return ControlSocket(listeners.at(0).accept());
+  };
+  for (int times = 0; times < 3; ++times)
+    (void)next();
+  {
+    ControlSocket socket = next();
+    ASSERT_TRUE(hears(socket));
+    auto frame = socket.takeFrame(kControlHelloBytes);
+    ASSERT_TRUE(frame && *frame);
+    EXPECT_EQ((*frame)->kind, ControlFrame::Hello);
+    EXPECT_EQ((*frame)->text, member(0).secret);
+    EXPECT_EQ(end(1).timesEnded(), 0u);
+    listeners.clear();
+  }
+  EXPECT_TRUE(awaitEnd(/*speaker=*/1).reason.starts_with(
+      "process 0 on host0 was lost: its control connection was closed"));
 }
 
 TEST_F(ControlConnectionTest, RandomMessages) {
