@@ -2,6 +2,7 @@
 
 All of it lives in namespaces of processes and mounts that alone() makes, and ends with the script, however that ends."""
 
+import ctypes
 import fcntl
 import os
 import pathlib
@@ -12,32 +13,40 @@ import sys
 import time
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, PR_SET_PDEATHSIG = 0x00020000, 0x20000000, 0x40000000, 1
 MTU = 9000
 
 
 def alone():
-    """Goes on in namespaces in which all processes end when the script does, and whose mounts nobody else sees."""
-    if os.environ.get("DTC_CLUSTER_ALONE") != "1":
-        if os.geteuid() != 0:
-            sys.exit("error: only root can make network namespaces")
-        environment = dict(os.environ, DTC_CLUSTER_ALONE="1")
-        command = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child=KILL", "--mount-proc", sys.executable,
-                   *sys.argv]
-        os.execvpe(command[0], command, environment)
-    if os.getpid() == 1:  # whose parent has ended comes to the first process, which has to wait for it
-        child = os.fork()
-        if child != 0:
-            for each in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(each, lambda number, _: os.kill(child, number))
-            while True:
-                ended, status = os.wait()
-                if ended == child:
-                    os._exit(os.waitstatus_to_exitcode(status) & 255)
+    """Goes on in a child, in namespaces in which all processes end when this one or the child does, and whose mounts
+    nobody else sees."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) != 0:
+        sys.exit(f"error: cannot make namespaces: {os.strerror(ctypes.get_errno())}")
+    if child := os.fork():
+        await_child(child)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if child := os.fork():  # whose parent has ended comes to the first process, which has to wait for it
+        await_child(child)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    command_here("mount", "--make-rprivate", "/")
+    command_here("mount", "-t", "proc", "proc", "/proc")
     for folder in ("/run/netns", "/etc/netns"):
         os.makedirs(folder, exist_ok=True)
         command_here("mount", "-t", "tmpfs", "tmpfs", folder)
     command_here("mount", "-t", "tmpfs", "tmpfs", "/dev/shm")
     command_here("ip", "link", "set", "lo", "up")
+
+
+def await_child(child):
+    """Ends as it does, and passes SIGTERM on to it; Ctrl-C comes to both."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def command_here(*words):
