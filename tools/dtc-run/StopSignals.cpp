@@ -7,22 +7,39 @@
 #include "tools/dtc-run/StopSignals.h"
 
 #include <csignal>
+#include <cstdint>
+#include <ctime>
+
+/// Launchers send SIGTERM more than once, such as Slurm at the end of the time to each process and
+/// to srun, which passes it on. In these seconds it is the same request.
+static constexpr int64_t kRepeatSeconds = 5;
 
 static std::atomic<bool> stopped = false;
 static std::atomic<int> stopSignal = 0; // the first one that asked
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+static std::atomic<int64_t> stoppedAt = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+                  std::atomic<int64_t>::is_always_lock_free,
               "set from a signal handler");
+
+static void onSignal(int signal) {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  int none = 0;
+  if (stopSignal.compare_exchange_strong(none, signal)) {
+    stoppedAt = now.tv_sec;
+  } else if (signal == SIGTERM && now.tv_sec - stoppedAt > kRepeatSeconds) {
+    std::signal(SIGTERM, SIG_DFL);
+    std::raise(SIGTERM); // comes when this handler has returned
+  }
+  stopped = true;
+}
 
 void dtc::stopOnSignals() {
   struct sigaction action = {};
-  action.sa_handler = [](int signal) {
-    int none = 0;
-    stopSignal.compare_exchange_strong(none, signal);
-    stopped = true;
-  };
+  action.sa_handler = onSignal;
   sigemptyset(&action.sa_mask);
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) {
-    action.sa_flags = SA_RESTART | (signal == SIGINT || signal == SIGTERM ? SA_RESETHAND : 0);
+    action.sa_flags = SA_RESTART | (signal == SIGINT ? SA_RESETHAND : 0);
     struct sigaction before = {};
     // nohup asks for a run that outlives its terminal.
     if (signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&

@@ -12,9 +12,9 @@
 namespace dtc {
 
 /// From now on the first SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGUSR1, which launchers of several
-/// processes pass on, asks the run to end after its step and save. A second SIGINT or SIGTERM ends
-/// the process; a terminal that is closed sends more than one SIGHUP, and a pipe that nobody reads
-/// a SIGPIPE for each line.
+/// processes pass on, asks the run to end after its step and save. A second SIGINT ends the
+/// process, and so does a SIGTERM some seconds after the first signal; a terminal that is closed
+/// sends more than one SIGHUP, and a pipe that nobody reads a SIGPIPE for each line.
 void stopOnSignals();
 
 /// Whether a signal has come.

@@ -133,6 +133,21 @@ TEST_F(DtcRun, SeveralProcessesNeedNoMpi) {
   EXPECT_EQ(err().find("process 1"), std::string::npos) << err();
 }
 
+/// As Slurm does at the end of the time of a job.
+TEST_F(DtcRun, SigtermTwiceInARowIsOneRequest) {
+  std::string weights = dir.path("w.safetensors");
+  pid_t child = start({plan, "--data", text, "--steps", "1000000000", "--save", weights,
+                       "--metrics", dir.path("m.jsonl"), "--inject-delay", "device=0,seconds=1"});
+  for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(child, SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(child, SIGTERM);
+  EXPECT_EQ(waitForTool(child), 128 + SIGTERM) << err();
+  EXPECT_TRUE(contains(out(), "interrupted after step ")) << out();
+  EXPECT_OK(SafetensorsFile::open(weights));
+}
+
 TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     std::string weights = dir.path("w.safetensors"), metrics = dir.path("m.jsonl");
