@@ -50,6 +50,8 @@ public:
     for (const Metric &metric : allMetrics())
       if (std::optional<double> value = metric.of(metrics))
         set(metric.name, metric.help, *value);
+    if (!metrics.waitSeconds.empty())
+      families["dtc_wait_seconds"] = ofEachProcess(metrics.waitSeconds);
     set("step_timestamp_seconds", "When the last step ended, in seconds since 1970",
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
   }
@@ -68,6 +70,19 @@ private:
     metric.label = {{"model", model}};
     metric.gauge.value = value;
     families[name] = {"dtc_" + name, help, prometheus::MetricType::Gauge, {metric}};
+  }
+
+  prometheus::MetricFamily ofEachProcess(const std::vector<double> &values) const {
+    prometheus::MetricFamily family = {std::string("dtc_") + kWaitSeconds.name,
+                                       kWaitSeconds.help,
+                                       prometheus::MetricType::Gauge,
+                                       {}};
+    for (size_t process = 0; process < values.size(); ++process) {
+      prometheus::ClientMetric &metric = family.metric.emplace_back();
+      metric.label = {{"model", model}, {"process", fmt::to_string(process)}};
+      metric.gauge.value = values[process];
+    }
+    return family;
   }
 
   const std::string model;

@@ -97,6 +97,12 @@ static constexpr Metric kMetrics[] = {
      .of = [](const StepMetrics &step) { return numberOf(step.leastWaitProcess); }},
 };
 
+const Metric kWaitSeconds = {
+    .name = "wait_seconds",
+    .tag = "processes/wait_seconds",
+    .help = "How long the devices of the process waited for others in the last step, in seconds, "
+            "on average"};
+
 std::span<const Metric> allMetrics() { return kMetrics; }
 
 std::string toJson(const StepMetrics &metrics) {
@@ -113,6 +119,8 @@ std::string toJson(const StepMetrics &metrics) {
     else
       line[metric.name] = *value;
   }
+  if (!metrics.waitSeconds.empty())
+    line[kWaitSeconds.name] = metrics.waitSeconds;
   return line.dump();
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace dtc::runtime {
 
@@ -33,6 +34,7 @@ struct StepMetrics {
   /// least, and which these are. The others wait for the one that waits least.
   std::optional<double> mostWaitSeconds = {}, leastWaitSeconds = {};
   std::optional<int64_t> mostWaitProcess = {}, leastWaitProcess = {};
+  std::vector<double> waitSeconds = {}; // of each
 };
 
 /// What every place to which metrics go calls one of them, and means by it.
@@ -45,11 +47,14 @@ struct Metric {
   std::optional<double> (*of)(const StepMetrics &) = nullptr;
 };
 
-/// All of a step but its number, in the order of the JSON lines.
+/// The one of each process. Its `of` is null, and it is none of allMetrics().
+extern const Metric kWaitSeconds;
+
+/// All others of a step but its number, in the order of the JSON lines.
 std::span<const Metric> allMetrics();
 
-/// The metrics as one line of JSON without its end: "step", then allMetrics(). Non-finite numbers
-/// are null.
+/// The metrics as one line of JSON without its end: "step", allMetrics(), and where there are
+/// several processes kWaitSeconds, a list. Non-finite numbers are null.
 std::string toJson(const StepMetrics &metrics);
 
 } // namespace dtc::runtime

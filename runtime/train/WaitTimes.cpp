@@ -9,33 +9,18 @@
 #include "runtime/train/TrainingRun.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 
 namespace dtc::runtime {
-
-/// A time and a process in one number: of equal times the first process counts.
-static constexpr int kProcessBits = 16;
-static constexpr int64_t kLastProcess = (int64_t{1} << kProcessBits) - 1;
 
 /// The part of the steps by which processes differ where one is called slow.
 static constexpr double kSlowShare = 0.1;
 /// The seconds by which they differ at least: the first step of a run alone may take some.
 static constexpr double kSlowSeconds = 0.1;
 
-Expected<WaitTimes> waitTimesOf(const Processes &processes, double seconds) {
-  auto nanoseconds = static_cast<int64_t>(std::llround(std::clamp(seconds, 0.0, 1e5) * 1e9))
-                     << kProcessBits;
-  int64_t process = std::min(processes.process(), kLastProcess);
-  Expected<int64_t> most = processes.largest(nanoseconds | (kLastProcess - process));
-  if (!most)
-    return most.error();
-  Expected<int64_t> least = processes.largest(-(nanoseconds | process));
-  if (!least)
-    return least.error();
-  auto secondsOf = [](int64_t both) { return static_cast<double>(both >> kProcessBits) * 1e-9; };
-  return WaitTimes{secondsOf(*most), secondsOf(-*least), kLastProcess - (*most & kLastProcess),
-                   -*least & kLastProcess};
+WaitTimes waitTimesOf(std::span<const double> seconds) {
+  auto least = std::ranges::min_element(seconds), most = std::ranges::max_element(seconds);
+  return WaitTimes{*most, *least, most - seconds.begin(), least - seconds.begin()};
 }
 
 std::string formatWaitTimes(const WaitTimes &times, double seconds,
@@ -64,26 +49,31 @@ MaybeError TrainingRun::addWaits(StepMetrics &metrics) {
   if (options.metricsPath.empty() && options.tensorBoardPath.empty() &&
       options.metricsAddress.empty())
     return std::nullopt;
-  Expected<WaitTimes> times = waitTimesOf(options.processes, waited);
-  if (!times)
-    return times.error();
-  metrics.mostWaitSeconds = times->most;
-  metrics.leastWaitSeconds = times->least;
-  metrics.mostWaitProcess = times->mostProcess;
-  metrics.leastWaitProcess = times->leastProcess;
+  Expected<std::vector<double>> all = options.processes.inFirst(waited);
+  if (!all)
+    return all.error();
+  if (!options.processes.isFirst())
+    return std::nullopt;
+  WaitTimes times = waitTimesOf(*all);
+  metrics.mostWaitSeconds = times.most;
+  metrics.leastWaitSeconds = times.least;
+  metrics.mostWaitProcess = times.mostProcess;
+  metrics.leastWaitProcess = times.leastProcess;
+  metrics.waitSeconds = std::move(*all);
   return std::nullopt;
 }
 
 MaybeError TrainingRun::reportWaits() const {
   if (!options.processes.areSeveral() || result.stepsDone == begin.step)
     return std::nullopt;
-  Expected<WaitTimes> times = waitTimesOf(options.processes, waitedSeconds);
-  if (!times)
-    return times.error();
+  Expected<std::vector<double>> all = options.processes.inFirst(waitedSeconds);
+  if (!all)
+    return all.error();
   Expected<std::vector<std::string>> hosts = options.processes.all(hostName());
   if (!hosts)
     return hosts.error();
-  printTo(out, "{}", printableLines(formatWaitTimes(*times, stepSeconds, *hosts)));
+  if (options.processes.isFirst())
+    printTo(out, "{}", printableLines(formatWaitTimes(waitTimesOf(*all), stepSeconds, *hosts)));
   return std::nullopt;
 }
 

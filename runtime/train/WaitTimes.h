@@ -7,10 +7,8 @@
 #ifndef DTC_RUNTIME_TRAIN_WAITTIMES_H
 #define DTC_RUNTIME_TRAIN_WAITTIMES_H
 
-#include "runtime/fabrics/processes/Processes.h"
-#include "support/Error.h"
-
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +20,8 @@ struct WaitTimes {
   int64_t mostProcess = 0, leastProcess = 0;
 };
 
-/// Of what each process gives. All call it together.
-Expected<WaitTimes> waitTimesOf(const Processes &processes, double seconds);
+/// Of those of all processes, of which there is at least one.
+WaitTimes waitTimesOf(std::span<const double> seconds);
 
 /// A line for the end of a run. Where one process waits for others much less than they do, they
 /// wait for it, and the line says so. `seconds` is what all steps took; `hosts` are those of the

@@ -139,4 +139,37 @@ Expected<int64_t> agree(Messages &messages, Reduction reduction, int64_t value) 
   return value;
 }
 
+Expected<std::vector<double>> gather(Messages &messages, double value) {
+  messages.beginAgreement();
+  if (MaybeError error = messages.failure())
+    return *error;
+  Tree tree(messages, /*root=*/0);
+  std::unique_ptr<MessageBatch> batch = messages.openBatch();
+  // Of this process and those below it, which come after it. Those below a child are as many as lie
+  // between it and this one.
+  std::vector<double> values(static_cast<size_t>(std::min(tree.lowest, tree.count - tree.place)));
+  values.front() = value;
+  auto partFrom = [&](int64_t first, int64_t most) {
+    size_t at = static_cast<size_t>(first);
+    size_t count = std::min(values.size() - at, static_cast<size_t>(most));
+    return MessagePart{reinterpret_cast<std::byte *>(values.data() + at), count * sizeof(double)};
+  };
+  MaybeError error = tree.forEachChild([&](int64_t child) {
+    MessagePart part = partFrom(child - tree.place, child - tree.place);
+    return batch->receive(child, kReduceTag, {&part, 1});
+  });
+  if (!error)
+    error = batch->wait();
+  if (!error && tree.hasParent()) {
+    MessagePart part = partFrom(0, tree.lowest);
+    error = batch->send(tree.parent(), kReduceTag, {&part, 1});
+    if (!error)
+      error = batch->wait();
+    values.clear();
+  }
+  if (error)
+    return *error;
+  return values;
+}
+
 } // namespace dtc::runtime

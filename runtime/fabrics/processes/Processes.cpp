@@ -31,8 +31,9 @@ Expected<bool> Processes::any(bool holds) const {
   return *agreed != 0;
 }
 
-Expected<int64_t> Processes::largest(int64_t value) const {
-  return areSeveral() ? agree(*messages, Reduction::Max, value) : Expected<int64_t>(value);
+Expected<std::vector<double>> Processes::inFirst(double value) const {
+  return areSeveral() ? gather(*messages, value)
+                      : Expected<std::vector<double>>(std::vector{value});
 }
 
 Expected<std::string> Processes::ofFirst(std::string bytes) const {

@@ -41,8 +41,8 @@ public:
 
   /// Whether it holds in any of them.
   Expected<bool> any(bool holds) const;
-  /// The largest of what they give.
-  Expected<int64_t> largest(int64_t value) const;
+  /// What each gives, in their order, in the first one; nothing in the others.
+  Expected<std::vector<double>> inFirst(double value) const;
   /// What the first one gives; what the others give is ignored.
   Expected<std::string> ofFirst(std::string bytes) const;
   /// What each gives, in their order.

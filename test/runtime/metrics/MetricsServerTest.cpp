@@ -54,6 +54,13 @@ TEST(MetricsServer, HasTheLastStep) {
   EXPECT_TRUE(contains(answer, "dtc_eval_loss" + labels + "3\n")) << answer;
   EXPECT_TRUE(contains(answer, "dtc_step_timestamp_seconds" + labels)) << answer;
   EXPECT_FALSE(contains(answer, "dtc_loss_scale")) << answer;
+  EXPECT_FALSE(contains(answer, "wait_seconds")) << answer;
+
+  ASSERT_OK((*server)->write({.step = 3, .waitSeconds = {0.25, 0.5}}));
+  answer = get(address);
+  EXPECT_TRUE(contains(answer, "# TYPE dtc_wait_seconds gauge\n")) << answer;
+  for (const char *line : {"process=\"0\"} 0.25\n", "process=\"1\"} 0.5\n"})
+    EXPECT_TRUE(contains(answer, line)) << answer;
 
   EXPECT_ERROR(MetricsServer::open(address, ""),
                "cannot listen on " + address + ": the port is in use, or ");

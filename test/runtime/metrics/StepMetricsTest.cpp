@@ -24,6 +24,8 @@ TEST(StepMetrics, AStepIsALineOfJson) {
   metrics.skippedSteps = 2;
   metrics.lossScale = 32768;
   EXPECT_TRUE(contains(toJson(metrics), R"("skipped_steps":2,"loss_scale":32768.0})"));
+  metrics.waitSeconds = {0.25, 0};
+  EXPECT_TRUE(contains(toJson(metrics), R"("loss_scale":32768.0,"wait_seconds":[0.25,0.0]})"));
 }
 
 TEST(StepMetrics, HaveNamesOfTheirOwn) {

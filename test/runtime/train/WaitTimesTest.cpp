@@ -6,48 +6,26 @@
 
 #include "runtime/train/WaitTimes.h"
 
-#include "test/lib/fabrics/ThreadMessages.h"
-#include "test/lib/plans/Expect.h"
-
-#include <future>
 #include <gtest/gtest.h>
+#include <vector>
 
 using namespace dtc;
 using namespace dtc::runtime;
-using namespace dtc::runtime::testing;
-
-static WaitTimes among(const std::vector<double> &seconds) {
-  auto ends = openThreadMessages(std::ssize(seconds));
-  std::vector<std::future<Expected<WaitTimes>>> found;
-  for (size_t process = 0; process < seconds.size(); ++process)
-    found.push_back(std::async(std::launch::async, [end = ends[process], own = seconds[process]] {
-      return waitTimesOf(Processes(end), own);
-    }));
-  WaitTimes times;
-  for (auto &each : found) {
-    Expected<WaitTimes> result = each.get();
-    EXPECT_OK(result);
-    times = *result;
-  }
-  return times;
-}
 
 TEST(WaitTimes, NamesTheExtremes) {
-  WaitTimes times = among({0.5, 3.25, 0.125, 3});
-  EXPECT_DOUBLE_EQ(times.most, 3.25);
-  EXPECT_DOUBLE_EQ(times.least, 0.125);
+  WaitTimes times = waitTimesOf(std::vector{0.5, 3.25, 0.125, 3.0});
+  EXPECT_EQ(times.most, 3.25);
+  EXPECT_EQ(times.least, 0.125);
   EXPECT_EQ(times.mostProcess, 1);
   EXPECT_EQ(times.leastProcess, 2);
 }
 
 TEST(WaitTimes, OfEqualOnesTheFirst) {
-  for (double seconds : {0.0, 1e-9, 2.5, 1e5}) {
-    WaitTimes times = among({seconds, seconds, seconds});
-    EXPECT_DOUBLE_EQ(times.most, seconds);
-    EXPECT_DOUBLE_EQ(times.least, seconds);
-    EXPECT_EQ(times.mostProcess, 0);
-    EXPECT_EQ(times.leastProcess, 0);
-  }
+  WaitTimes times = waitTimesOf(std::vector{2.5, 2.5, 2.5});
+  EXPECT_EQ(times.most, 2.5);
+  EXPECT_EQ(times.least, 2.5);
+  EXPECT_EQ(times.mostProcess, 0);
+  EXPECT_EQ(times.leastProcess, 0);
 }
 
 TEST(WaitTimes, SaysWhoIsSlow) {

@@ -67,10 +67,26 @@ TEST(Agreement, BroadcastsOfAnySizeInARow) {
   }
 }
 
+TEST(Agreement, TheFirstHasWhatEachGives) {
+  for (int64_t processes : {1, 2, 3, 4, 6, 7, 8, 13}) {
+    auto results = inProcesses(processes, [](Messages &messages) {
+      auto ignored = gather(messages, -1);
+      return gather(messages, 0.5 + static_cast<double>(messages.process()));
+    });
+    for (size_t process = 0; process < results.size(); ++process) {
+      ASSERT_OK(results[process]);
+      ASSERT_EQ(results[process]->size(), process == 0 ? results.size() : 0u) << processes;
+      for (size_t each = 0; each < results[process]->size(); ++each)
+        EXPECT_EQ((*results[process])[each], 0.5 + static_cast<double>(each)) << processes;
+    }
+  }
+}
+
 TEST(Agreement, AnAbortEndsIt) {
   auto ends = openThreadMessages(3);
   auto waiting = std::async(std::launch::async, [&] { return agree(*ends[0], Reduction::Max, 1); });
   ends[2]->abort(Error{"the disk is full"});
   EXPECT_ERROR(waiting.get(), "the disk is full");
   EXPECT_ERROR(broadcast(*ends[1], 0, "text"), "the disk is full");
+  EXPECT_ERROR(gather(*ends[1], 1), "the disk is full");
 }
