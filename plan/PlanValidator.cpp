@@ -7,6 +7,7 @@
 #include "plan/PlanValidator.h"
 
 #include "plan/PlanChecks.h"
+#include "plan/PlanFileTensors.h"
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "support/CheckedMath.h"
@@ -221,6 +222,8 @@ static Expected<VerifierResult> verifyEntry(const plan::Plan &plan, bool repeats
     return *error;
   if (MaybeError error = checkSharedBindings(programs))
     return *error;
+  if (auto tensors = fileTensorsOf(plan); !tensors)
+    return tensors.error();
   VerifierResult facts;
   facts.microbatches = microbatchesOf(mesh);
   std::set<uint32_t> channelsOfData;

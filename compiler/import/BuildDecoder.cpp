@@ -153,25 +153,18 @@ DecoderBuilder::Heads DecoderBuilder::headsOfThirds(Value x) {
   return {q, k, v};
 }
 
-/// As above, where the rows of keys and values may be fewer.
+/// Queries, keys and values are rows of one tensor of weights files, and parameters of their own
+/// here: so each is split by its heads, which may be fewer for keys and values.
 DecoderBuilder::Heads DecoderBuilder::headsOfRows(Value x) {
-  int64_t size = config.headSize.size;
-  Dim rows{(config.heads.size + 2 * config.kvHeads.size) * size};
-  Value weight = weightOf(names.queries, stream, {{rows}, ""}, normal);
-  Adapter adapter = model.addAdapter(names.queries, x, stream.dims, {rows});
-  int64_t begin = 0;
-  auto project = [&](const Side &side) {
-    int64_t count = side.dims.front().size, first = begin;
-    begin += count * size;
-    Value part = model.take(weight, first, count * size);
-    part = model.reshape(part, {count, size, config.embed.size},
-                         {side.dims.front().axis, "", "embed"});
-    Value y = model.einsum(equation(stream, side), x, part);
-    return model.adaptRows(y, adapter, first, {count, size});
+  const std::vector<Dim> parts[] = {queries.dims, keys.dims, keys.dims};
+  std::vector<Value> weights = model.addRows(names.queries + ".weight", parts, stream.dims, normal);
+  std::vector<Adapter> adapters = model.addAdapters(names.queries, x, stream.dims, parts);
+  auto project = [&](size_t part, const Side &side) {
+    return model.adapt(model.einsum(equation(stream, side), x, weights[part]), adapters[part]);
   };
-  Value q = project(queries);
-  Value k = project(keys);
-  Value v = project(keys);
+  Value q = project(0, queries);
+  Value k = project(1, keys);
+  Value v = project(2, keys);
   return {q, k, v};
 }
 

@@ -9,6 +9,7 @@
 #include "dialects/dtc/DtcOps.h"
 #include "dialects/dtc/LoraAttribute.h"
 #include "plan/AdapterNames.h"
+#include "plan/FileTensors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -132,6 +133,26 @@ Value ModelBuilder::addParameter(const Twine &name, const std::vector<std::vecto
   return view;
 }
 
+static int64_t numElements(const std::vector<Dim> &dims) {
+  int64_t product = 1;
+  for (const Dim &dim : dims)
+    product *= dim.size;
+  return product;
+}
+
+std::vector<Value> ModelBuilder::addRows(const Twine &name, ArrayRef<std::vector<Dim>> parts,
+                                         const std::vector<Dim> &in, Init init) {
+  std::string tensor = name.str();
+  int64_t begin = 0;
+  std::vector<Value> values;
+  for (const std::vector<Dim> &part : parts) {
+    int64_t end = begin + numElements(part);
+    values.push_back(addParameter(FileRows{tensor, begin, end}.name(), {part, in}, init));
+    begin = end;
+  }
+  return values;
+}
+
 OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss, ConfigReader &reader) {
   for (const Error &error : loraTargets.errors())
     reader.error(error.message);
@@ -236,23 +257,20 @@ Value ModelBuilder::take(Value x, int64_t begin, int64_t size) {
 // Layers
 //===----------------------------------------------------------------------===//
 
-Adapter ModelBuilder::addAdapter(StringRef name, Value x, const std::vector<Dim> &in,
-                                 const std::vector<Dim> &out) {
+Value ModelBuilder::adapterInput(StringRef name, Value x, const std::vector<Dim> &in,
+                                 llvm::function_ref<void(Dim rank)> addUp) {
   std::string module = layerPrefix + name.str();
   if (name.empty())
     module.pop_back(); // the dot
   if (!loraTargets.match(module))
     return {};
   const LoraOptions &lora = *options.lora;
-  int64_t inputs = 1;
-  for (const Dim &dim : in)
-    inputs *= dim.size;
   Dim rank{lora.rank};
   llvm::SaveAndRestore prefixed(layerPrefix, std::string(kAdapterPrefix) + module + ".");
   // PEFT draws lora_A by torch's kaiming_uniform_ with a = sqrt(5), which comes to this bound.
   Value a = addParameter("lora_A.weight", {{rank}, in},
-                         Init::uniform(1 / std::sqrt(static_cast<double>(inputs))));
-  Value b = addParameter("lora_B.weight", {out, {rank}}, Init::zeros());
+                         Init::uniform(1 / std::sqrt(static_cast<double>(numElements(in)))));
+  addUp(rank);
   // The input's dimensions after batch and sequence, as an einsum names them.
   std::string letters = StringRef("ijk").take_front(in.size()).str();
   Value down = einsum("bs" + letters + ",r" + letters + "->bsr", dropout(x, lora.dropout), a);
@@ -260,19 +278,29 @@ Adapter ModelBuilder::addAdapter(StringRef name, Value x, const std::vector<Dim>
   // bits: a conversion is not narrowed.
   down = ConvertOp::create(builder, loc, down, elementType);
   Value scale = constant({}, lora.alpha / static_cast<double>(lora.rank));
-  down = mul(down, BroadcastOp::create(builder, loc, down.getType(), scale, ArrayRef<int64_t>()));
-  return {down, b};
+  return mul(down, BroadcastOp::create(builder, loc, down.getType(), scale, ArrayRef<int64_t>()));
 }
 
-Value ModelBuilder::adaptRows(Value y, const Adapter &adapter, int64_t begin,
-                              ArrayRef<int64_t> dims) {
-  if (!adapter.down)
-    return y;
-  Adapter part = adapter;
-  SmallVector<int64_t> shape(dims);
-  shape.push_back(shapeOf(adapter.up).back());
-  part.up = reshape(take(adapter.up, begin, ShapedType::getNumElements(dims)), shape);
-  return adapt(y, part);
+Adapter ModelBuilder::addAdapter(StringRef name, Value x, const std::vector<Dim> &in,
+                                 const std::vector<Dim> &out) {
+  Adapter adapter;
+  adapter.down = adapterInput(name, x, in, [&](Dim rank) {
+    adapter.up = addParameter("lora_B.weight", {out, {rank}}, Init::zeros());
+  });
+  return adapter;
+}
+
+std::vector<Adapter> ModelBuilder::addAdapters(StringRef name, Value x, const std::vector<Dim> &in,
+                                               ArrayRef<std::vector<Dim>> parts) {
+  std::vector<Adapter> adapters(parts.size());
+  Value down = adapterInput(name, x, in, [&](Dim rank) {
+    std::vector<Value> rows = addRows("lora_B.weight", parts, {rank}, Init::zeros());
+    for (auto [adapter, up] : llvm::zip_equal(adapters, rows))
+      adapter.up = up;
+  });
+  for (Adapter &adapter : adapters)
+    adapter.down = down;
+  return adapters;
 }
 
 Value ModelBuilder::adapt(Value y, const Adapter &adapter, std::optional<int64_t> index,

@@ -94,6 +94,11 @@ public:
   mlir::Value addParameter(const llvm::Twine &name, const std::vector<std::vector<Dim>> &shape,
                            Init init);
 
+  /// Parameters that are one tensor `name` in weights files (plan/FileTensors.h), its rows in the
+  /// order of `parts`: each is [part..., in...].
+  std::vector<mlir::Value> addRows(const llvm::Twine &name, llvm::ArrayRef<std::vector<Dim>> parts,
+                                   const std::vector<Dim> &in, Init init);
+
   /// Ends the function: `loss` is its result. The builder is of no use afterwards. Returns null,
   /// and reports it, if the options ask for adapters of layers that the model does not have.
   mlir::OwningOpRef<mlir::ModuleOp> finish(mlir::Value loss, ConfigReader &reader);
@@ -135,14 +140,14 @@ public:
   Adapter addAdapter(llvm::StringRef name, mlir::Value x, const std::vector<Dim> &in,
                      const std::vector<Dim> &out);
 
+  /// The same for a layer with several outputs; they have one lora_A, and each its rows of lora_B.
+  std::vector<Adapter> addAdapters(llvm::StringRef name, mlir::Value x, const std::vector<Dim> &in,
+                                   llvm::ArrayRef<std::vector<Dim>> parts);
+
   /// The output `y` of a linear layer, with what its adapter adds to it. With an `index`, `y` is
   /// the part of the output at that index of its dimension `dim`.
   mlir::Value adapt(mlir::Value y, const Adapter &adapter,
                     std::optional<int64_t> index = std::nullopt, int64_t dim = 0);
-  /// The same where `y` is the rows from `begin` on of a layer with one output dimension, as
-  /// `dims`.
-  mlir::Value adaptRows(mlir::Value y, const Adapter &adapter, int64_t begin,
-                        llvm::ArrayRef<int64_t> dims);
 
   /// Rows of `table` [V, D] by token: [B, S, D].
   mlir::Value embed(mlir::Value table);
@@ -176,6 +181,10 @@ public:
   mlir::Value meanLoss(mlir::Value logits);
 
 private:
+  /// The input of an adapter times its lora_A, scaled; null where the layer has no adapter. What
+  /// `addUp` makes is named as the adapter's.
+  mlir::Value adapterInput(llvm::StringRef name, mlir::Value x, const std::vector<Dim> &in,
+                           llvm::function_ref<void(Dim rank)> addUp);
   mlir::Value decomposedAttention(mlir::Value q, mlir::Value k, mlir::Value v,
                                   const AttentionScores &scores, double dropout);
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);

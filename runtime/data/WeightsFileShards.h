@@ -34,6 +34,10 @@ public:
   Expected<HostTensor> read(const std::string &name, DType dtype) const {
     return shards[shardOf.at(name)].read(name, dtype);
   }
+  MaybeError read(const std::string &name, int64_t begin, int64_t count, DType dtype,
+                  std::byte *out) const {
+    return shards[shardOf.at(name)].read(name, begin, count, dtype, out);
+  }
 
 private:
   explicit WeightsFileShards(std::string path) : givenPath(std::move(path)) {}

@@ -8,6 +8,7 @@
 
 #include "plan/AdapterNames.h"
 #include "plan/PlanTypes.h"
+#include "runtime/train/MergeAdapter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,8 @@ static constexpr const char *kTensorsName = "adapter_model.safetensors";
 static constexpr const char *kConfigName = "adapter_config.json";
 
 /// The fields of PEFT's LoraConfig that have no fitting default.
-static std::string formatConfig(const plan::Lora &lora) {
+static std::string formatConfig(const plan::Plan &plan) {
+  const plan::Lora &lora = plan.lora();
   nlohmann::ordered_json json = {
       {"peft_type", "LORA"},
       {"r", lora.rank()},
@@ -30,6 +32,9 @@ static std::string formatConfig(const plan::Lora &lora) {
       {"bias", "none"},
       {"inference_mode", true},
   };
+  // PEFT would find it out and warn.
+  if (findOrientation(*fileTensorsOf(plan)) == Orientation::InOut)
+    json["fan_in_fan_out"] = true;
   // PEFT writes whole numbers as such, and its type of alpha is an integer.
   if (double whole = std::floor(lora.alpha()); whole == lora.alpha() && whole < 1e15)
     json["lora_alpha"] = static_cast<int64_t>(whole);
@@ -48,12 +53,12 @@ Expected<AdapterFolder> AdapterFolder::create(const plan::Plan &plan, const std:
     return Error{fmt::format("--save-adapters is {}, expected a folder; it gets {}{}", path,
                              kTensorsName,
                              plan.has_lora() ? fmt::format(" and {}", kConfigName) : "")};
-  SavedWeights weights(plan, isAdapterName);
+  SavedWeights weights(plan, SavedContent::Adapters);
   std::vector<std::string> names = {kTensorsName};
   std::string config;
   if (plan.has_lora()) {
     names.push_back(kConfigName);
-    config = formatConfig(plan.lora());
+    config = formatConfig(plan);
   }
   Expected<AtomicFolder> folder = AtomicFolder::create(path, names);
   if (!folder)

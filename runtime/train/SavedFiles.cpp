@@ -6,65 +6,72 @@
 
 #include "runtime/train/SavedFiles.h"
 
-#include "plan/AdapterNames.h"
-
 namespace dtc::runtime {
 
-Expected<SavedFiles> SavedFiles::create(const plan::Plan &plan, const TrainOptions &options) {
-  SavedFiles files;
-  if (!options.processes.isFirst()) {
-    if (!options.savePath.empty()) {
-      files.written.emplace_back(plan);
-      files.allPaths.push_back(options.savePath);
-    }
-    if (!options.saveAdaptersPath.empty()) {
-      files.written.emplace_back(plan, isAdapterName);
-      files.allPaths.push_back(options.saveAdaptersPath);
-    }
-    return files;
-  }
-  if (!options.savePath.empty()) {
-    Expected<AtomicFile> file = AtomicFile::create(options.savePath);
-    if (!file)
-      return file.error();
-    SavedWeights content(plan);
-    if (MaybeError error = file->reserve(content.numBytes()))
-      return *error;
-    files.weights = Weights{std::move(*file), std::move(content)};
-    files.allPaths.push_back(options.savePath);
-  }
-  if (!options.saveAdaptersPath.empty()) {
-    Expected<AdapterFolder> folder = AdapterFolder::create(plan, options.saveAdaptersPath);
+Expected<SavedFiles::File> SavedFiles::open(const plan::Plan &plan, const std::string &path,
+                                            SavedContent content, bool isWriter) {
+  if (content == SavedContent::Merged)
+    if (MaybeError error = SavedWeights::checkMerging(plan))
+      return error->inContext("--save-merged");
+  File result{path, SavedWeights(plan, content), {}, {}};
+  if (!isWriter)
+    return result;
+  if (content == SavedContent::Adapters) {
+    Expected<AdapterFolder> folder = AdapterFolder::create(plan, path);
     if (!folder)
       return folder.error();
-    files.adapters = std::move(*folder);
-    files.allPaths.push_back(options.saveAdaptersPath);
+    result.adapters = std::move(*folder);
+    return result;
   }
-  return files;
+  Expected<AtomicFile> file = AtomicFile::create(path);
+  if (!file)
+    return file.error();
+  if (MaybeError error = file->reserve(result.content.numBytes()))
+    return *error;
+  result.file = std::move(*file);
+  return result;
 }
 
-MaybeError SavedFiles::Weights::save(const Session &session) {
-  if (MaybeError error = content.write(session, file))
+Expected<SavedFiles> SavedFiles::create(const plan::Plan &plan, const TrainOptions &options) {
+  SavedFiles saved;
+  auto add = [&](const std::string &path, SavedContent content) -> MaybeError {
+    if (path.empty())
+      return std::nullopt;
+    Expected<File> file = open(plan, path, content, options.processes.isFirst());
+    if (!file)
+      return file.error();
+    saved.files.push_back(std::move(*file));
+    saved.allPaths.push_back(path);
+    return std::nullopt;
+  };
+  if (MaybeError error = add(options.savePath, SavedContent::All))
+    return *error;
+  if (MaybeError error = add(options.saveAdaptersPath, SavedContent::Adapters))
+    return *error;
+  if (MaybeError error = add(options.saveMergedPath, SavedContent::Merged))
+    return *error;
+  return saved;
+}
+
+MaybeError SavedFiles::File::save(const Session &session) {
+  if (adapters)
+    return adapters->save(session);
+  if (!file)
+    return content.gather(session);
+  if (MaybeError error = content.write(session, *file))
     return error;
-  return file.commit();
+  return file->commit();
 }
 
 std::vector<std::string> SavedFiles::save(const Session &session, MaybeError &error) {
   std::vector<std::string> saved;
-  auto save = [&](auto &files, size_t path) {
-    if (!files)
-      return;
-    MaybeError problem = files->save(session);
-    if (!problem)
-      saved.push_back(allPaths[path]);
-    else if (!error)
+  for (File &file : files) {
+    MaybeError problem = file.save(session);
+    if (problem && !error)
       error = std::move(problem);
-  };
-  for (const SavedWeights &content : written)
-    if (MaybeError problem = content.gather(session); problem && !error)
-      error = std::move(problem);
-  save(weights, 0);
-  save(adapters, allPaths.size() - 1);
+    else if (!problem && (file.file || file.adapters))
+      saved.push_back(file.path);
+  }
   return saved;
 }
 

@@ -18,8 +18,8 @@
 
 namespace dtc::runtime {
 
-/// The weights and the adapters that a run is to save at its end. Each is written whole or not at
-/// all.
+/// The weights, the adapters and the merged weights that a run is to save at its end. Each is
+/// written whole or not at all.
 class SavedFiles {
 public:
   /// None.
@@ -34,16 +34,19 @@ public:
   std::vector<std::string> save(const Session &session, MaybeError &error);
 
 private:
-  struct Weights {
-    AtomicFile file;
+  /// A file that this process writes, or takes part in writing.
+  struct File {
+    std::string path;
     SavedWeights content;
+    std::optional<AtomicFile> file;
+    std::optional<AdapterFolder> adapters;
     MaybeError save(const Session &session);
   };
+  static Expected<File> open(const plan::Plan &plan, const std::string &path, SavedContent content,
+                             bool isWriter);
 
   std::vector<std::string> allPaths;
-  std::optional<Weights> weights;
-  std::optional<AdapterFolder> adapters;
-  std::vector<SavedWeights> written; // by the first process, where that is not this one
+  std::vector<File> files;
 };
 
 } // namespace dtc::runtime

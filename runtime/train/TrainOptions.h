@@ -49,6 +49,7 @@ struct TrainOptions {
   std::vector<std::string> evalDataPaths; // held-out data
   std::string savePath;                   // where the weights go at the end
   std::string saveAdaptersPath;           // where the adapters alone go; see saveAdapters
+  std::string saveMergedPath;             // where the weights with the adapters added to them go
   std::string metricsPath;                // a JSON object a step
   std::string tensorBoardPath;            // a folder for TensorBoard; see TensorBoardFile
   std::string metricsAddress;             // for Prometheus; see MetricsServer::open()

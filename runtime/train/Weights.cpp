@@ -7,9 +7,11 @@
 #include "runtime/train/Weights.h"
 
 #include "plan/AdapterNames.h"
+#include "plan/FileTensors.h"
 #include "plan/PlanTypes.h"
 #include "runtime/data/ElementConversion.h"
 #include "runtime/data/WeightsFileShards.h"
+#include "runtime/train/MergeAdapter.h"
 #include "support/NearestName.h"
 
 #include <algorithm>
@@ -40,19 +42,19 @@ public:
   NameResolver(const WeightsFileShards &file, const std::vector<const plan::State *> &parameters)
       : file(file) {
     for (const plan::State *parameter : parameters)
-      this->parameters.insert(parameter->name());
+      tensors.insert(fileTensorOf(parameter->name()));
   }
 
-  /// The tensor of the parameter's name, or of one that differs in its prefix alone; nullopt if
-  /// there is none.
+  /// The tensor that files have the parameter in, or one whose name differs in its prefix alone;
+  /// nullopt if there is none.
   Expected<std::optional<std::string>> named(const plan::State &state) const {
-    const std::string &name = state.name();
+    std::string name = fileTensorOf(state.name());
     if (has(name))
       return std::optional(name);
     // Another parameter's tensor is not this one's.
     std::vector<std::string> found;
     for (const std::string &other : otherSpellings(name))
-      if (has(other) && !parameters.count(other))
+      if (has(other) && !tensors.count(other))
         found.push_back(other);
     if (found.size() > 1)
       return Error{fmt::format("{}: has no tensor \"{}\", and more than one that could be it: {}",
@@ -74,7 +76,7 @@ private:
   bool has(const std::string &name) const { return file.tensors().count(name) > 0; }
 
   const WeightsFileShards &file;
-  std::set<std::string> parameters;
+  std::set<std::string> tensors; // of the parameters
 };
 
 } // namespace
@@ -96,12 +98,25 @@ static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
   return states;
 }
 
+/// A parameter of a tensor of the file: all of it, or the rows that the parameter's name says.
+static Expected<HostTensor> readParameter(const WeightsFileShards &file, const std::string &tensor,
+                                          const plan::State &parameter, DType dtype) {
+  std::optional<FileRows> rows = fileRowsOf(parameter.name());
+  if (!rows)
+    return file.read(tensor, dtype);
+  HostTensor value(TensorType{dtype, toVector(parameter.file_shape())});
+  int64_t count = value.type.numElements(), width = count / (rows->end - rows->begin);
+  if (MaybeError error = file.read(tensor, rows->begin * width, count, dtype, value.bytes.data()))
+    return *error;
+  return value;
+}
+
 /// Reads a tensor of the file into a parameter and its master weights, which may be null.
 static MaybeError setParameter(Session &session, const plan::State &parameter,
                                const plan::State *master, const WeightsFileShards &file,
                                const std::string &source) {
   const plan::State &first = master ? *master : parameter;
-  Expected<HostTensor> tensor = file.read(source, toDType(first.dtype()));
+  Expected<HostTensor> tensor = readParameter(file, source, parameter, toDType(first.dtype()));
   if (!tensor)
     return tensor.error();
   if (MaybeError error = session.setState(first.name(), *tensor))
@@ -123,7 +138,8 @@ namespace {
 class WeightsLoader {
 public:
   explicit WeightsLoader(Session &session)
-      : session(session), parameters(parametersOf(session.plan())) {}
+      : session(session), parameters(parametersOf(session.plan())),
+        tensors(*fileTensorsOf(session.plan())) {}
 
   MaybeError open(const std::vector<std::string> &paths);
   /// Finds the tensor of each parameter, and checks its shape.
@@ -141,6 +157,7 @@ private:
 
   Session &session;
   std::vector<const plan::State *> parameters;
+  std::map<std::string, FileTensor> tensors;
   std::vector<WeightsFileShards> files;
   std::vector<NameResolver> resolvers;                             // of each file
   std::map<std::string, Source> sources;                           // by parameter
@@ -184,19 +201,20 @@ MaybeError WeightsLoader::resolve(const plan::State &parameter) {
       if (!source.file)
         source = {&files[i], **tensor};
     }
+  std::string name = fileTensorOf(parameter.name());
+  const TensorType &expected = tensors.at(name).type;
   if (!source.file) {
     if (!isAdapterName(parameter.name()))
       return Error{fmt::format("{}: {} no tensor \"{}\" (expected {})", paths(),
-                               files.size() == 1 ? "has" : "have", parameter.name(),
-                               fileTypeOf(parameter).str())};
+                               files.size() == 1 ? "has" : "have", name, expected.str())};
     kept.push_back(parameter.name());
     return std::nullopt;
   }
   const SafetensorsEntry &entry = source.file->tensors().at(source.tensor);
-  if (entry.shape != toVector(parameter.file_shape()))
+  if (entry.shape != expected.shape)
     return Error{fmt::format("{}: tensor \"{}\" is {}, but the parameter \"{}\" is {}",
-                             source.file->path(), source.tensor, entry.str(), parameter.name(),
-                             fileTypeOf(parameter).str())};
+                             source.file->path(), source.tensor, entry.str(), name,
+                             expected.str())};
   return std::nullopt;
 }
 
@@ -235,9 +253,11 @@ std::vector<std::string> WeightsLoader::notes() const {
   std::vector<std::string> notes;
   for (const WeightsFileShards &file : files) {
     std::vector<std::string> renamed, unused;
-    for (const auto &[name, source] : sources)
-      if (source.file == &file && source.tensor != name)
-        renamed.push_back(fmt::format("{} from {}", name, source.tensor));
+    for (const plan::State *parameter : parameters)
+      if (const Source &source = sources.at(parameter->name());
+          source.file == &file && source.tensor != fileTensorOf(parameter->name()))
+        renamed.push_back(fmt::format("{} from {}", parameter->name(), source.tensor));
+    std::sort(renamed.begin(), renamed.end());
     auto known = used.find(&file);
     for (const auto &[name, entry] : file.tensors())
       if (known == used.end() || !known->second.count(name))
@@ -274,36 +294,103 @@ Expected<std::vector<std::string>> loadWeights(Session &session,
 // Saving
 //===----------------------------------------------------------------------===//
 
-static std::map<std::string, const plan::State *>
-savedStates(const plan::Plan &plan, const std::function<bool(const std::string &)> &isSaved) {
-  std::map<std::string, const plan::State *> saved = mastersOf(plan);
-  for (const plan::State *parameter : parametersOf(plan))
-    saved.try_emplace(parameter->name(), parameter);
-  if (isSaved)
-    std::erase_if(saved, [&](const auto &entry) { return !isSaved(entry.first); });
-  return saved;
+SavedWeights::SavedWeights(const plan::Plan &plan, SavedContent content)
+    : plan(&plan), content(content), masters(mastersOf(plan)), tensors(*fileTensorsOf(plan)),
+      types(typesOf(content)), writer(types) {}
+
+MaybeError SavedWeights::checkMerging(const plan::Plan &plan) {
+  std::map<std::string, FileTensor> tensors = *fileTensorsOf(plan);
+  bool hasAdapters = false;
+  for (const auto &[name, tensor] : tensors) {
+    if (!isAdapterName(name))
+      continue;
+    hasAdapters = true;
+    if (std::string weight = weightOf(name); !tensors.count(weight))
+      return Error{fmt::format("the adapter \"{}\" has no weight \"{}\" to be added to, as the "
+                               "layer shares that of the embedding; leave it out of --lora",
+                               name, weight)};
+  }
+  if (!hasAdapters || !plan.has_lora())
+    return Error{"the plan has no adapters; import the model with --lora for one that has, or use "
+                 "--save"};
+  if (!findOrientation(tensors))
+    return Error{"the shapes of the adapters do not say whether the weights are [in, out] or [out, "
+                 "in], as all are square; save the adapters and merge them with PEFT"};
+  return std::nullopt;
 }
 
-static std::map<std::string, TensorType>
-fileTypesOf(const std::map<std::string, const plan::State *> &states) {
+/// The state that has the values of a parameter: its master weights, or the parameter itself.
+const plan::State &SavedWeights::valuesOf(const plan::State &parameter) const {
+  auto master = masters.find(parameter.name());
+  return master == masters.end() ? parameter : *master->second;
+}
+
+/// The type of a tensor of the file. Its element type is the widest of its parts, which differ
+/// where one of them is frozen.
+TensorType SavedWeights::typeOf(const FileTensor &tensor) const {
+  TensorType type = tensor.type;
+  type.dtype = toDType(valuesOf(*tensor.parts.begin()->second).dtype());
+  for (const auto &[begin, part] : tensor.parts)
+    if (DType dtype = toDType(valuesOf(*part).dtype()); byteWidth(dtype) > byteWidth(type.dtype))
+      type.dtype = dtype;
+  return type;
+}
+
+std::map<std::string, TensorType> SavedWeights::typesOf(SavedContent content) const {
   std::map<std::string, TensorType> types;
-  for (const auto &[name, state] : states)
-    types.emplace(name, fileTypeOf(*state));
+  for (const auto &[name, tensor] : tensors)
+    if (content == SavedContent::All || isAdapterName(name) == (content == SavedContent::Adapters))
+      types.emplace(name, typeOf(tensor));
   return types;
 }
 
-SavedWeights::SavedWeights(const plan::Plan &plan,
-                           const std::function<bool(const std::string &)> &isSaved)
-    : states(savedStates(plan, isSaved)), writer(fileTypesOf(states)) {}
+Expected<HostTensor> SavedWeights::parameterOf(const Session &session,
+                                               const std::string &name) const {
+  const FileTensor &tensor = tensors.at(name);
+  if (tensor.parts.size() == 1)
+    return session.getState(valuesOf(*tensor.parts.begin()->second).name());
+  HostTensor whole(typeOf(tensor));
+  int64_t element = 0; // the first of the part; parts are in the order of their rows
+  for (const auto &[begin, part] : tensor.parts) {
+    Expected<HostTensor> value = session.getState(valuesOf(*part).name());
+    if (!value)
+      return value.error();
+    int64_t count = value->type.numElements();
+    if (value->type.dtype == whole.type.dtype)
+      std::copy(value->bytes.begin(), value->bytes.end(),
+                whole.bytes.begin() + element * int64_t(byteWidth(whole.type.dtype)));
+    else
+      for (int64_t i = 0; i < count; ++i)
+        setElement(whole, element + i, elementAt(*value, i));
+    element += count;
+  }
+  return whole;
+}
+
+Expected<HostTensor> SavedWeights::valueOf(const Session &session, const std::string &name) const {
+  Expected<HostTensor> value = parameterOf(session, name);
+  std::optional<AdapterTensors> adapter = adapterOf(name);
+  if (content != SavedContent::Merged || !value || !adapter || !tensors.count(adapter->down))
+    return value;
+  Expected<HostTensor> down = parameterOf(session, adapter->down);
+  if (!down)
+    return down.error();
+  Expected<HostTensor> up = parameterOf(session, adapter->up);
+  if (!up)
+    return up.error();
+  const plan::Lora &lora = plan->lora();
+  mergeAdapter(*down, *up, lora.alpha() / static_cast<double>(lora.rank()),
+               *findOrientation(tensors) == Orientation::InOut, *value);
+  return value;
+}
 
 MaybeError SavedWeights::write(const Session &session, AtomicFile &file) const {
-  return writer.write(
-      file, [&](const std::string &name) { return session.getState(states.at(name)->name()); });
+  return writer.write(file, [&](const std::string &name) { return valueOf(session, name); });
 }
 
 MaybeError SavedWeights::gather(const Session &session) const {
-  for (const auto &[name, state] : states)
-    if (Expected<HostTensor> tensor = session.getState(state->name()); !tensor)
+  for (const auto &[name, type] : types)
+    if (Expected<HostTensor> tensor = valueOf(session, name); !tensor)
       return tensor.error();
   return std::nullopt;
 }
@@ -333,8 +420,8 @@ static std::optional<int64_t> findNonfinite(const HostTensor &tensor) {
 }
 
 Expected<std::optional<std::string>> SavedWeights::findNonfinite(const Session &session) const {
-  for (const auto &[name, state] : states) {
-    Expected<HostTensor> tensor = session.getState(state->name());
+  for (const auto &[name, type] : types) {
+    Expected<HostTensor> tensor = valueOf(session, name);
     if (!tensor)
       return tensor.error();
     if (std::optional<int64_t> element = runtime::findNonfinite(*tensor))
@@ -344,12 +431,11 @@ Expected<std::optional<std::string>> SavedWeights::findNonfinite(const Session &
   return std::optional<std::string>();
 }
 
-MaybeError saveWeights(const Session &session, const std::string &path,
-                       const std::function<bool(const std::string &)> &isSaved) {
+MaybeError saveWeights(const Session &session, const std::string &path, SavedContent content) {
   Expected<AtomicFile> file = AtomicFile::create(path);
   if (!file)
     return file.error();
-  if (MaybeError error = SavedWeights(session.plan(), isSaved).write(session, *file))
+  if (MaybeError error = SavedWeights(session.plan(), content).write(session, *file))
     return error;
   return file->commit();
 }

@@ -7,12 +7,12 @@
 #ifndef DTC_RUNTIME_TRAIN_WEIGHTS_H
 #define DTC_RUNTIME_TRAIN_WEIGHTS_H
 
+#include "plan/PlanFileTensors.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/executor/Session.h"
 #include "support/AtomicFile.h"
 #include "support/Error.h"
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,13 +34,22 @@ inline Expected<std::vector<std::string>> loadWeights(Session &session, const st
   return loadWeights(session, std::vector<std::string>{path});
 }
 
+enum class SavedContent {
+  All,
+  Adapters, ///< these alone
+  Merged    ///< all but adapters, which are added to the weights that they belong to
+};
+
 /// What a file of weights holds: every parameter of a plan, under its own name and with its
-/// file_shape; the master weights where it has them.
+/// file_shape, or with the others that are parts of one tensor as that; the master weights where it
+/// has them.
 class SavedWeights {
 public:
-  /// With `isSaved`, only the parameters for whose names that is true. The plan must stay.
-  explicit SavedWeights(const plan::Plan &plan,
-                        const std::function<bool(const std::string &)> &isSaved = nullptr);
+  /// The plan must stay. Of merged weights checkMerging() has no error.
+  explicit SavedWeights(const plan::Plan &plan, SavedContent content = SavedContent::All);
+
+  /// Why a plan's weights cannot be merged.
+  static MaybeError checkMerging(const plan::Plan &plan);
 
   /// The size of the file.
   uint64_t numBytes() const { return writer.numBytes(); }
@@ -53,13 +62,24 @@ public:
   Expected<std::optional<std::string>> findNonfinite(const Session &session) const;
 
 private:
-  std::map<std::string, const plan::State *> states; // by the name in the file
+  const plan::State &valuesOf(const plan::State &parameter) const;
+  TensorType typeOf(const FileTensor &tensor) const;
+  std::map<std::string, TensorType> typesOf(SavedContent content) const;
+  /// The tensor of the plan's parameters, and that of the file.
+  Expected<HostTensor> parameterOf(const Session &session, const std::string &name) const;
+  Expected<HostTensor> valueOf(const Session &session, const std::string &name) const;
+
+  const plan::Plan *plan;
+  SavedContent content;
+  std::map<std::string, const plan::State *> masters; // by parameter
+  std::map<std::string, FileTensor> tensors;          // of the plan
+  std::map<std::string, TensorType> types;            // of the file
   SafetensorsWriter writer;
 };
 
 /// Writes a file of weights whole or not at all.
 MaybeError saveWeights(const Session &session, const std::string &path,
-                       const std::function<bool(const std::string &)> &isSaved = nullptr);
+                       SavedContent content = SavedContent::All);
 
 } // namespace dtc::runtime
 

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/FileTensors.h"
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/lib/compile/CompileAndRun.h"
@@ -77,7 +78,7 @@ TEST_P(GradientParity, Gradients) {
   int trained = 0, frozen = 0;
   for (const plan::State *state : distinctStates(session->plan())) {
     const std::string &name = state->name(), output = "grad:" + name;
-    if (!reference.hasTensor("gradients.safetensors", name)) {
+    if (!reference.hasTensor("gradients.safetensors", fileTensorOf(state->name()))) {
       EXPECT_FALSE(session->findOutput(output)) << name << " should not train";
       ++frozen;
       continue;
@@ -85,8 +86,9 @@ TEST_P(GradientParity, Gradients) {
     auto gradient = session->getOutput(output);
     ASSERT_TRUE(bool(gradient)) << gradient.error().message;
     gradient->type.shape.assign(state->file_shape().begin(), state->file_shape().end());
-    EXPECT_LT(relativeDifference(reference.tensor("gradients.safetensors", name), *gradient, 1e-6),
-              kTolerance)
+    EXPECT_LT(
+        relativeDifference(reference.tensor("gradients.safetensors", *state), *gradient, 1e-6),
+        kTolerance)
         << name;
     ++trained;
   }
@@ -109,11 +111,11 @@ TEST_P(Parity, Training) {
     const plan::State &state = *each;
     if (state.kind() != plan::State::PARAMETER)
       continue;
-    HostTensor wanted = reference.tensor("parameters.safetensors", state.name());
+    HostTensor wanted = reference.tensor("parameters.safetensors", state);
     HostTensor actual = *session->getState(state.name());
     // What has no gradient but rounding (GPT-2's key biases) moves by AdamW as the rounding has it.
-    if (reference.hasTensor("gradients.safetensors", state.name())) {
-      HostTensor gradient = reference.tensor("gradients.safetensors", state.name());
+    if (reference.hasTensor("gradients.safetensors", fileTensorOf(state.name()))) {
+      HostTensor gradient = reference.tensor("gradients.safetensors", state);
       for (int64_t i = 0; i < gradient.type.numElements(); ++i)
         if (double g = std::abs(element(gradient, i)); g > 0 && g < expected["rounding"]) {
           setElement(wanted, i, 0);
@@ -165,7 +167,7 @@ TEST_P(ExactParity, GradientsAndTraining) {
     ASSERT_TRUE(bool(gradient)) << gradient.error().message;
     gradient->type.shape.assign(state->file_shape().begin(), state->file_shape().end());
     double difference = relativeDifference(
-        reference.tensor("gradients.safetensors", state->name(), DType::F64), *gradient, 1e-6);
+        reference.tensor("gradients.safetensors", *state, DType::F64), *gradient, 1e-6);
     EXPECT_LT(difference, kExact) << state->name();
     worst = std::max(worst, difference);
   }

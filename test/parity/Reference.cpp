@@ -6,6 +6,8 @@
 
 #include "test/parity/Reference.h"
 
+#include "plan/FileTensors.h"
+#include "plan/PlanTypes.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/train/Weights.h"
 #include "test/lib/compile/CompileAndRun.h"
@@ -71,6 +73,19 @@ HostTensor Reference::tensor(const std::string &file, const std::string &name, D
   auto tensor = opened->read(name, dtype);
   EXPECT_TRUE(bool(tensor)) << tensor.error().message;
   return std::move(*tensor);
+}
+
+HostTensor Reference::tensor(const std::string &file, const plan::State &parameter,
+                             DType dtype) const {
+  std::optional<FileRows> rows = fileRowsOf(parameter.name());
+  HostTensor whole = tensor(file, fileTensorOf(parameter.name()), dtype);
+  if (!rows)
+    return whole;
+  TensorType type{dtype, toVector(parameter.file_shape())};
+  size_t row = type.numBytes() / size_t(rows->end - rows->begin);
+  HostTensor part(type);
+  std::memcpy(part.bytes.data(), whole.bytes.data() + size_t(rows->begin) * row, type.numBytes());
+  return part;
 }
 
 /// Sets `field` to the member of that name, if there is one.

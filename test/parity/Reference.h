@@ -35,6 +35,9 @@ public:
   bool hasTensor(const std::string &file, const std::string &name) const;
   HostTensor tensor(const std::string &file, const std::string &name,
                     DType dtype = DType::F32) const;
+  /// What a file with the names and shapes of weights files has for a parameter.
+  HostTensor tensor(const std::string &file, const plan::State &parameter,
+                    DType dtype = DType::F32) const;
 
   /// The content of expected.json; empty where neither the case nor its model has one.
   nlohmann::json expected;

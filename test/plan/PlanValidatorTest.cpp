@@ -415,6 +415,34 @@ TEST(PlanValidator, MasterWeights) {
                        "parameter \"w\""));
 }
 
+/// The error of a plan with parameters of these names and shapes.
+static std::string rowsError(const std::vector<std::pair<const char *, Shape>> &parameters) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  for (const auto &[name, shape] : parameters)
+    builder.state(name, DType::F32, shape, DimAxes(shape.size()));
+  return messageOf(validatePlan(*builder.build()));
+}
+
+TEST(PlanValidator, RowsOfATensorOfAWeightsFile) {
+  EXPECT_EQ(rowsError({{"t[2:6]", {4, 3}}, {"t[0:2]", {2, 3}}, {"u[1]", {4}}, {"[0:1]", {4}}}), "");
+  EXPECT_TRUE(contains(rowsError({{"t[0:2]", {2, 3}}, {"t[3:5]", {2, 3}}}),
+                       "parameter \"t[3:5]\" begins at row 3 of \"t\", expected 2, where the "
+                       "parameter before it ends; a model has all rows of a tensor, once"));
+  EXPECT_TRUE(contains(rowsError({{"t[1:2]", {1, 3}}}),
+                       "parameter \"t[1:2]\" begins at row 1 of \"t\", expected 0"));
+  EXPECT_TRUE(contains(rowsError({{"t[0:2]", {3, 3}}}),
+                       "parameter \"t[0:2]\" is f32[3,3] in the file, expected 2 rows, as its name "
+                       "says"));
+  EXPECT_TRUE(contains(rowsError({{"t[0:2]", {2, 3}}, {"t[2:4]", {2, 5}}}),
+                       "parameters \"t[0:2]\" and \"t[2:4]\" are f32[2,3] and f32[2,5] in the "
+                       "file, expected rows of one tensor"));
+  for (const char *other : {"t", "t[0:1]"})
+    EXPECT_TRUE(contains(rowsError({{"t[0:2]", {2, 3}}, {other, {2, 3}}}),
+                         "are the same rows of a tensor of weights files"))
+        << other;
+}
+
 TEST(PlanValidator, MasterWeightsMayLieInAnotherWay) {
   PlanBuilder builder;
   builder.axis("a", 2);

@@ -108,6 +108,7 @@ MaybeError RunCommand::checkFiles() const {
     files.reads("--prompt", path);
   files.writes("--save", train.savePath);
   files.replacesFolder("--save-adapters", train.saveAdaptersPath);
+  files.writes("--save-merged", train.saveMergedPath);
   files.writes("--metrics", train.metricsPath);
   files.writes("--trace", train.tracePath);
   files.writes("--tokens", generate.tokensPath);

@@ -212,6 +212,9 @@ static void addWeightsFlags(CLI::App &app, TrainOptions &options) {
       "Write the adapters of a model with --lora, and nothing else, to this folder at "
       "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
       "and adapter_config.json");
+  app.add_option("--save-merged", options.saveMergedPath,
+                 "Write the weights of a model with --lora, with its adapters added to them, to a "
+                 ".safetensors file at the end; it is one of the model without adapters");
 }
 
 static void addInjectionFlags(CLI::App &app, TrainOptions &options) {

@@ -7,6 +7,7 @@
 #include "compiler/passes/train/ParameterSettings.h"
 
 #include "dialects/dtc/DtcDialect.h"
+#include "plan/FileTensors.h"
 
 #include <cmath>
 
@@ -17,6 +18,12 @@ using namespace dtc;
 static StringRef nameOf(func::FuncOp function, unsigned index) {
   auto name = function.getArgAttrOfType<StringAttr>(index, DtcDialect::kParamAttrName);
   return name ? name.getValue() : StringRef();
+}
+
+/// Whether a pattern names a parameter, or the tensor of weights files that it is a part of.
+static bool matches(const llvm::GlobPattern &pattern, func::FuncOp function, unsigned index) {
+  StringRef name = nameOf(function, index);
+  return pattern.match(name) || (!name.empty() && pattern.match(fileTensorOf(name)));
 }
 
 /// Reads a pattern that names some parameter; `what` is the option, for errors.
@@ -31,7 +38,7 @@ static FailureOr<llvm::GlobPattern> readPattern(func::FuncOp function, StringRef
   std::string example;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     StringRef name = nameOf(function, i);
-    if (!name.empty() && pattern->match(name))
+    if (!name.empty() && matches(*pattern, function, i))
       return std::move(*pattern);
     if (example.empty())
       example = name.str();
@@ -90,15 +97,14 @@ FailureOr<ParameterSettings> ParameterSettings::read(func::FuncOp function,
 
 bool ParameterSettings::isFrozen(BlockArgument parameter) {
   unsigned index = parameter.getArgNumber();
-  StringRef name = nameOf(function, index);
   return function.getArgAttr(index, DtcDialect::kFrozenAttrName) ||
-         llvm::any_of(frozen, [&](const Entry &entry) { return entry.pattern.match(name); });
+         llvm::any_of(frozen,
+                      [&](const Entry &entry) { return matches(entry.pattern, function, index); });
 }
 
 ParameterGroup ParameterSettings::groupOf(BlockArgument parameter) {
-  StringRef name = nameOf(function, parameter.getArgNumber());
   for (const Entry &entry : groups)
-    if (entry.pattern.match(name))
+    if (matches(entry.pattern, function, parameter.getArgNumber()))
       return entry.group;
   return {};
 }

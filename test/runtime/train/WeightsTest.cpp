@@ -179,13 +179,102 @@ TEST_F(Weights, AdaptersMayLackTogether) {
                "has no tensor \"u\"");
 }
 
-TEST_F(Weights, APartMayBeSaved) {
-  auto session = sessionWith({"u", "v"});
-  ASSERT_OK(session->setState("v", filled(10)));
-  ASSERT_OK(saveWeights(*session, dir.path("out.safetensors"),
-                        [](const std::string &name) { return name == "v"; }));
+TEST_F(Weights, AdaptersMayBeSavedAlone) {
+  const std::string name = "base_model.model.u.lora_A.weight";
+  auto session = sessionWith({"u", name});
+  ASSERT_OK(session->setState(name, filled(10)));
+  ASSERT_OK(saveWeights(*session, dir.path("out.safetensors"), SavedContent::Adapters));
   auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
   ASSERT_OK(saved);
   ASSERT_EQ(saved->tensors().size(), 1u);
-  EXPECT_EQ(saved->read("v", DType::F32)->bytes, filled(10).bytes);
+  EXPECT_EQ(saved->read(name, DType::F32)->bytes, filled(10).bytes);
+}
+
+/// A session with the weight "u.weight", f32[2,3] or its transpose, and its adapter of rank 2.
+static std::unique_ptr<Session> sessionWithAdapter(bool isTransposed) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  Shape weight = isTransposed ? Shape{3, 2} : Shape{2, 3};
+  builder.state("u.weight", DType::F32, weight, {{}, {}});
+  builder.state("base_model.model.u.lora_A.weight", DType::F32, {2, 3}, {{}, {}});
+  builder.state("base_model.model.u.lora_B.weight", DType::F32, {2, 2}, {{"a"}, {}});
+  builder.state("v", DType::F32, {1}, {{}});
+  auto plan = builder.build();
+  plan->mutable_lora()->set_rank(2);
+  plan->mutable_lora()->set_alpha(1);
+  auto session = Session::create(plan, createFakeBackend());
+  EXPECT_OK(session);
+  EXPECT_OK((*session)->setState("u.weight", filled(10, weight)));
+  EXPECT_OK((*session)->setState("base_model.model.u.lora_A.weight", filled(1)));
+  EXPECT_OK((*session)->setState("base_model.model.u.lora_B.weight", filled(2, {2, 2})));
+  return std::move(*session);
+}
+
+/// u + 1/2 [[2, 3], [4, 5]] [[1, 2, 3], [4, 5, 6]].
+TEST_F(Weights, AdaptersMayBeMerged) {
+  for (bool isTransposed : {false, true}) {
+    auto session = sessionWithAdapter(isTransposed);
+    ASSERT_FALSE(SavedWeights::checkMerging(session->plan()));
+    ASSERT_OK(saveWeights(*session, dir.path("out.safetensors"), SavedContent::Merged));
+    auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+    ASSERT_OK(saved);
+    EXPECT_EQ(saved->tensors().size(), 2u);
+    auto tensor = saved->read("u.weight", DType::F32);
+    ASSERT_OK(tensor);
+    std::vector<float> expected = isTransposed ? std::vector<float>{17, 23, 21.5, 29.5, 26, 36}
+                                               : std::vector<float>{17, 20.5, 24, 25, 30.5, 36};
+    EXPECT_EQ(std::vector<float>(tensor->as<float>(), tensor->as<float>() + 6), expected);
+  }
+}
+
+TEST_F(Weights, OnlyAdaptersWithAWeightAreMerged) {
+  EXPECT_TRUE(contains(SavedWeights::checkMerging(sessionWith({"u"})->plan())->message,
+                       "the plan has no adapters; import the model with --lora"));
+  EXPECT_TRUE(contains(
+      SavedWeights::checkMerging(sessionWith({"base_model.model.lm_head.lora_A.weight"})->plan())
+          ->message,
+      "the adapter \"base_model.model.lm_head.lora_A.weight\" has no weight "
+      "\"lm_head.weight\" to be added to"));
+}
+
+/// A session whose parameters are rows 2 to 4 of "t", f32[5,3], and rows 0 and 1.
+static std::unique_ptr<Session> sessionOfParts(DType second = DType::F32) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  builder.state("t[2:5]", second, {3, 3}, {{"a"}, {}});
+  builder.state("t[0:2]", DType::F32, {2, 3}, {{}, {"a"}});
+  auto session = Session::create(builder.build(), createFakeBackend());
+  EXPECT_OK(session);
+  return std::move(*session);
+}
+
+TEST_F(Weights, RowsOfATensorAreReadAndWrittenAsTheTensor) {
+  for (DType second : {DType::F32, DType::F16}) {
+    auto session = sessionOfParts(second);
+    auto notes = loadWeights(*session, file({{"t", filled(10, {5, 3})}}));
+    ASSERT_OK(notes);
+    EXPECT_TRUE(notes->empty());
+    std::vector<double> values;
+    for (const char *name : {"t[0:2]", "t[2:5]"})
+      for (int64_t i = 0; i < session->getState(name)->type.numElements(); ++i)
+        values.push_back(elementAt(*session->getState(name), i));
+    EXPECT_EQ(values,
+              (std::vector<double>{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24}));
+    ASSERT_OK(saveWeights(*session, dir.path("out.safetensors")));
+    auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+    ASSERT_OK(saved);
+    ASSERT_EQ(saved->tensors().size(), 1u);
+    EXPECT_EQ(saved->tensors().at("t").str(), "F32[5, 3]");
+    auto tensor = saved->read("t", DType::F32);
+    ASSERT_OK(tensor);
+    EXPECT_EQ(tensor->bytes, filled(10, {5, 3}).bytes);
+  }
+}
+
+TEST_F(Weights, AMissingTensorIsNamedForItsRows) {
+  auto session = sessionOfParts();
+  EXPECT_ERROR(loadWeights(*session, file({{"u", filled(1)}})),
+               "has no tensor \"t\" (expected f32[5,3])");
+  EXPECT_ERROR(loadWeights(*session, file({{"t", filled(1)}})),
+               "tensor \"t\" is F32[2, 3], but the parameter \"t\" is f32[5,3]");
 }

@@ -1,0 +1,92 @@
+//===- FileTensors.cpp - Parameters and tensors of weights files ----------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/FileTensors.h"
+
+#include "plan/PlanFileTensors.h"
+#include "plan/PlanTypes.h"
+
+#include <charconv>
+#include <fmt/format.h>
+
+namespace dtc {
+
+/// Digits without a sign and without zeros before them, so that a number has one name.
+static std::optional<int64_t> readNumber(std::string_view text) {
+  int64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || std::to_string(number) != text)
+    return std::nullopt;
+  return number;
+}
+
+std::optional<FileRows> fileRowsOf(std::string_view parameter) {
+  size_t open = parameter.rfind('[');
+  if (!parameter.ends_with(']') || open == std::string_view::npos || open == 0)
+    return std::nullopt;
+  std::string_view inside = parameter.substr(open + 1, parameter.size() - open - 2);
+  size_t colon = inside.find(':');
+  if (colon == std::string_view::npos)
+    return std::nullopt;
+  std::optional<int64_t> begin = readNumber(inside.substr(0, colon));
+  std::optional<int64_t> end = readNumber(inside.substr(colon + 1));
+  if (!begin || !end || *begin < 0 || *end <= *begin)
+    return std::nullopt;
+  return FileRows{parameter.substr(0, open), *begin, *end};
+}
+
+/// Makes of the parts of a tensor its type, and checks that they are all of it.
+static MaybeError finish(const std::string &name, FileTensor &tensor) {
+  const plan::State &first = *tensor.parts.begin()->second;
+  tensor.type = fileTypeOf(first);
+  if (!fileRowsOf(first.name()))
+    return std::nullopt;
+  int64_t rows = 0;
+  for (const auto &[begin, part] : tensor.parts) {
+    TensorType type = fileTypeOf(*part);
+    int64_t end = fileRowsOf(part->name())->end;
+    if (type.rank() == 0 || type.shape[0] != end - begin)
+      return Error{fmt::format("parameter \"{}\" is {} in the file, expected {} rows, as its name "
+                               "says",
+                               part->name(), type.str(), end - begin)};
+    if (begin != rows)
+      return Error{
+          fmt::format("parameter \"{}\" begins at row {} of \"{}\", expected {}, where the "
+                      "parameter before it ends; a model has all rows of a tensor, once",
+                      part->name(), begin, name, rows)};
+    rows = end;
+    type.shape[0] = tensor.type.shape[0];
+    if (type.shape != tensor.type.shape)
+      return Error{fmt::format("parameters \"{}\" and \"{}\" are {} and {} in the file, expected "
+                               "rows of one tensor",
+                               first.name(), part->name(), fileTypeOf(first).str(),
+                               fileTypeOf(*part).str())};
+  }
+  tensor.type.shape[0] = rows;
+  return std::nullopt;
+}
+
+Expected<std::map<std::string, FileTensor>> fileTensorsOf(const plan::Plan &plan) {
+  std::map<std::string, FileTensor> tensors;
+  for (const plan::State *state : distinctStates(plan)) {
+    if (state->kind() != plan::State::PARAMETER)
+      continue;
+    std::optional<FileRows> rows = fileRowsOf(state->name());
+    auto &parts = tensors[fileTensorOf(state->name())].parts;
+    bool isAlone = parts.empty() || (rows && fileRowsOf(parts.begin()->second->name()));
+    auto [it, isNew] = parts.emplace(rows ? rows->begin : 0, state);
+    if (!isAlone || !isNew)
+      return Error{fmt::format("parameters \"{}\" and \"{}\" are the same rows of a tensor of "
+                               "weights files",
+                               parts.begin()->second->name(), state->name())};
+  }
+  for (auto &[name, tensor] : tensors)
+    if (MaybeError error = finish(name, tensor))
+      return *error;
+  return tensors;
+}
+
+} // namespace dtc
