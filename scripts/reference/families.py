@@ -81,8 +81,8 @@ def phi3():
 def gpt_neox(**changes):
     """The first half of each head is rotated."""
     sizes = {key: value for key, value in SIZES.items() if key != "num_key_value_heads"}
-    config = transformers.GPTNeoXConfig(**(sizes | {"hidden_size": 24, "num_attention_heads": 3} | changes), rotary_pct=0.5,
-                                        attn_implementation="eager")
+    defaults = {"hidden_size": 24, "num_attention_heads": 3, "rotary_pct": 0.5}
+    config = transformers.GPTNeoXConfig(**(sizes | defaults | changes), attn_implementation="eager")
     return transformers.AutoModelForCausalLM.from_config(config)
 
 
@@ -90,9 +90,72 @@ def gpt_neox_sequential():
     return gpt_neox(use_parallel_residual=False, attention_bias=False)
 
 
+# transformers keeps Gemma 3's scale of embeddings, the root of the hidden size, in f32, so that it is a whole number here.
+# Odd configurations: one key-value head and heads of another size than the others' quotient, or sizes that two devices
+# do not divide; and of each family what its ordinary one leaves out.
+NARROW = dict(vocab_size=31, hidden_size=12, intermediate_size=18, num_key_value_heads=1, head_dim=6)
+UNEVEN = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_key_value_heads=3,
+              head_dim=6, num_hidden_layers=3)
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 4.0, "beta_slow": 0.25}
+LINEAR = {"rope_type": "linear", "factor": 2.0}
+SLIDING, FULL = "sliding_attention", "full_attention"
+
+
+def longrope(original, **changes):
+    """Sequences of 16 tokens are within the original positions, or beyond."""
+    return family("Phi3", original_max_position_embeddings=original, rope_scaling={
+        "type": "longrope", "short_factor": [1.0, 1.25, 1.5], "long_factor": [1.5, 3.0, 7.0]}, **changes)
+
+
+def gpt_neox_narrow():
+    return gpt_neox(hidden_size=32, num_attention_heads=2, intermediate_size=18, hidden_act="relu", rotary_pct=0.25,
+                    tie_word_embeddings=True)
+
+
+def gpt2(**changes):
+    settings = dict(vocab_size=31, n_positions=20, n_embd=16, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0,
+                    attn_pdrop=0.0, bos_token_id=0, eos_token_id=0)
+    config = transformers.GPT2Config(**(settings | changes), attn_implementation="eager")
+    return transformers.GPT2LMHeadModel(config)
+
+
+ODD = {
+    "gemma_narrow": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", attention_bias=True,
+                                   tie_word_embeddings=True, **NARROW),
+    "gemma_uneven": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", **(UNEVEN | {"head_dim": 8})),
+    "gemma2_narrow": lambda: family("Gemma2", query_pre_attn_scalar=9, sliding_window=3, attn_logit_softcapping=None,
+                                    final_logit_softcapping=5.0, layer_types=[FULL, SLIDING], attention_bias=True,
+                                    tie_word_embeddings=True, **NARROW),
+    "gemma2_uneven": lambda: family("Gemma2", query_pre_attn_scalar=5, sliding_window=5, attn_logit_softcapping=2.0,
+                                    final_logit_softcapping=None, **UNEVEN),
+    "gemma3_narrow": lambda: family("Gemma3Text", query_pre_attn_scalar=9, sliding_window=4,
+                                    final_logit_softcapping=3.0, layer_types=[SLIDING, SLIDING], attention_bias=True,
+                                    tie_word_embeddings=True, **(NARROW | {"hidden_size": 9})),
+    "gemma3_uneven": lambda: family("Gemma3Text", query_pre_attn_scalar=5, sliding_window=5, rope_local_base_freq=300.0,
+                                    layer_types=[FULL, SLIDING, SLIDING], **(UNEVEN | {"hidden_size": 25})),
+    "gpt2_inverse": lambda: gpt2(activation_function="relu", scale_attn_by_inverse_layer_idx=True),
+    "gpt2_uneven": lambda: gpt2(n_embd=18, n_head=3, n_layer=3, n_inner=13, scale_attn_weights=False,
+                                layer_norm_epsilon=1e-3, tie_word_embeddings=False),
+    "gpt_neox_narrow": gpt_neox_narrow,
+    "mistral_narrow": lambda: family("Mistral", sliding_window=None, tie_word_embeddings=True, **NARROW),
+    "mistral_uneven": lambda: family("Mistral", sliding_window=3, rope_theta=300.0, rope_scaling=LINEAR, **UNEVEN),
+    "olmo2_narrow": lambda: family("Olmo2", attention_bias=True, tie_word_embeddings=True, **NARROW),
+    "olmo2_uneven": lambda: family("Olmo2", rope_scaling={"type": "linear", "factor": 2.0}, hidden_act="gelu", **UNEVEN),
+    "phi3_narrow": lambda: longrope(64, sliding_window=None, **(NARROW | {"hidden_size": 24})),
+    "phi3_uneven": lambda: longrope(8, sliding_window=5, tie_word_embeddings=True, **UNEVEN),
+    "qwen2_narrow": lambda: family("Qwen2", use_sliding_window=True, sliding_window=5, layer_types=[SLIDING, FULL],
+                                   **NARROW),
+    "qwen2_uneven": lambda: family("Qwen2", rope_scaling=YARN, hidden_act="gelu", tie_word_embeddings=True, **UNEVEN),
+    "qwen3_narrow": lambda: family("Qwen3", attention_bias=True, use_sliding_window=True, sliding_window=5,
+                                   max_window_layers=1, tie_word_embeddings=True, **NARROW),
+    "qwen3_uneven": lambda: family("Qwen3", rope_scaling=YARN, rms_norm_eps=1e-3, **UNEVEN),
+    "smollm3_narrow": lambda: family("SmolLM3", no_rope_layers=[0, 1], mlp_bias=True, **NARROW),
+    "smollm3_uneven": lambda: family("SmolLM3", no_rope_layer_interval=2, use_sliding_window=True, sliding_window=4,
+                                     tie_word_embeddings=True, **UNEVEN),
+}
 FAMILIES = {function.__name__: function for function in (
     llama3, llama_linear, llama_yarn, mistral, qwen2, qwen3, smollm3, olmo2, gemma, gemma2, gemma3, phi3, gpt_neox,
-    gpt_neox_sequential)}
+    gpt_neox_sequential)} | ODD
 
 
 @contextlib.contextmanager

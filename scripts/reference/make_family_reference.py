@@ -3,7 +3,8 @@
 
 For each model of families.py it writes a folder below test/parity/data (see the README there), as
 make_parity_reference.py does for its models: what three steps of training must give, and what the model goes on with
-from a prompt. The models are transformers' own. Everything is computed in f64, what transformers computes in f32 too,
+from a prompt; of odd configurations, which are tested in f64 alone, the losses and the gradients. The models are
+transformers' own. Everything is computed in f64, what transformers computes in f32 too,
 so that the losses and the gradients, which are stored in f64, are exact to about 1e-13.
 
     python3 -m venv venv && venv/bin/pip install -r scripts/reference/requirements.txt
@@ -17,7 +18,7 @@ import torch
 
 import generation
 import models
-from families import FAMILIES, everything_in_f64
+from families import FAMILIES, ODD, everything_in_f64
 from make_parity_reference import BATCH, ROUNDING, SEQ, STEPS, distances, save, write_json
 from training import ADAMW, Case, train
 
@@ -59,12 +60,13 @@ def make(name, folder, seed):
         double = train(model, CASE, samples, BATCH)
     losses, norms, gradients, parameters = double
     noise = noise_of(double, single)
-    if not is_quiet(double, noise):
+    # Every step clips.
+    if not is_quiet(double, noise) or any(norm < 1.5 * CASE.optimizer["clip_norm"] for norm in norms):
         return False
-    assert all(norm > 1.5 * CASE.optimizer["clip_norm"] for norm in norms), norms
-    with everything_in_f64():
-        models.restore(model, initial)
-        generated = generation.generate(model, generator)
+    if name not in ODD:
+        with everything_in_f64():
+            models.restore(model, initial)
+            generated = generation.generate(model, generator)
     model.generation_config = None
 
     os.makedirs(folder, exist_ok=True)
@@ -72,8 +74,9 @@ def make(name, folder, seed):
     save(os.path.join(folder, "weights.safetensors"), initial)
     save(os.path.join(folder, "samples.safetensors"), samples)
     save(os.path.join(folder, "gradients.safetensors"), gradients)
-    save(os.path.join(folder, "parameters.safetensors"), parameters, torch.float32)
-    write_json(os.path.join(folder, "generation.json"), generated)
+    if name not in ODD:
+        save(os.path.join(folder, "parameters.safetensors"), parameters, torch.float32)
+        write_json(os.path.join(folder, "generation.json"), generated)
     write_json(os.path.join(folder, "expected.json"), {
         "batch": BATCH,
         "seq": SEQ,
@@ -85,8 +88,7 @@ def make(name, folder, seed):
         "rounding": ROUNDING,
         "f32_noise": noise,
     })
-    tokens = [len(set(prompt["generated"])) for prompt in generated["prompts"]]
-    print(f"{name}: seed {seed}, loss {losses}, gradient norm {norms}, {tokens} different tokens")
+    print(f"{name}: seed {seed}, loss {losses}, gradient norm {norms}")
     return True
 
 
