@@ -16,20 +16,27 @@ def write_lines(path, values):
     pathlib.Path(path).write_text("".join(json.dumps(value) + "\n" for value in values))
 
 
-def main():
-    questions = [{"instruction": f"What is {a} plus {b}?", "response": f" It is {a + b}."} for a in range(12)
-                 for b in range(12)]
-    write_lines("questions.jsonl", questions)
-    write_lines("articles.jsonl", [{"text": f"{each['instruction']}{each['response']}\n" * 20} for each in questions])
+def make_questions():
+    return [{"instruction": f"What is {a} plus {b}?", "response": f" It is {a + b}."} for a in range(12)
+            for b in range(12)]
 
+
+def train_tokenizer(questions):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=["<|endoftext|>"], show_progress=False,
                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
     tokenizer.train_from_iterator([each["instruction"] + each["response"] for each in questions], trainer)
-    tokenizer.save("tokenizer.json")
+    return tokenizer
 
+
+def main():
+    questions = make_questions()
+    write_lines("questions.jsonl", questions)
+    write_lines("articles.jsonl", [{"text": f"{each['instruction']}{each['response']}\n" * 20} for each in questions])
+    tokenizer = train_tokenizer(questions)
+    tokenizer.save("tokenizer.json")
     config = json.loads((pathlib.Path(__file__).parent / "gpt2-tiny" / "config.json").read_text())
     config["vocab_size"] = tokenizer.get_vocab_size()
     pathlib.Path("config.json").write_text(json.dumps(config, indent=2) + "\n")

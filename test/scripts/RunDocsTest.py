@@ -109,6 +109,14 @@ class RunDocs(unittest.TestCase):
         status, printed = self.run_docs(page, "--list")
         self.assertEqual((status, printed), (0, f"{self.folder / 'page.md'}:1: not run: false\n"))
 
+    def test_blocks_that_need_modules(self):
+        page = "```sh needs=json\necho a > file\n```\n\n```sh needs=json,no_such_module\nfalse\n```\n\n```console\n$ cat file\na\n```\n"
+        status, printed = self.run_docs(page)
+        self.assertEqual(status, 0, printed)
+        self.assertEqual(printed, "left out for lack of the Python module no_such_module: blocks of "
+                         f"{self.folder / 'page.md'}\n2 commands, 0 wrong\n")
+        self.fails(page.replace(",no_such_module", ""), "page.md:6: false")
+
     def test_output_block(self):
         page = "```sh\ndtc-compile model.mlir\n```\n\nIt prints\n\n```output\n{}\n```\n"
         self.passes(page.format("compiled"), 1)
