@@ -113,10 +113,11 @@ private:
     return std::nullopt; // of another layer
   }
 
-  /// Attributes without those that number ops.
+  /// Attributes without those that number ops, and those by which layers of one model differ that
+  /// cost nearly the same: windows and rotary positions.
   static DictionaryAttr attributesOf(Operation *op) {
     NamedAttrList list(op->getAttrDictionary());
-    for (const char *name : {"number", "dtc.op", "op"})
+    for (const char *name : {"number", "dtc.op", "op", "window", "theta", "frequencies", "factor"})
       list.erase(name);
     return list.getDictionary(op->getContext());
   }

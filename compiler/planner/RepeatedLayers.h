@@ -24,10 +24,11 @@ struct ReducedModel {
 
 /// Takes layer `kept` and those after it out of a copy of the model, if it has more than these
 /// and all of them are alike: layers that locations name (see LayerName), numbered from 0, each in
-/// one piece and made of the same ops with the same attributes on the same types, where a layer
-/// uses what the layer before it makes in the same places as that uses what comes before it, and no
-/// other layer's values; their parameters alike but for their names. What is outside of layers uses
-/// values of the last one alone. Else the copy is whole.
+/// one piece and made of the same ops with the same attributes, but for windows and rotary
+/// positions, on the same types, where a layer uses what the layer before it makes in the same
+/// places as that uses what comes before it, and no other layer's values; their parameters alike
+/// but for their names. What is outside of layers uses values of the last one alone. Else the copy
+/// is whole.
 ReducedModel removeRepeatedLayers(mlir::ModuleOp model, int64_t kept);
 
 } // namespace dtc

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -246,13 +247,16 @@ private:
           continue;
       }
       for (int64_t chunks = first; chunks <= last; ++chunks) {
+        int64_t stages = chunks * layout.pp;
+        int64_t places = llvm::divideCeil(traits.layers, stages) * stages;
+        bool isEven = (places - traits.layers) * kLeastLayersOfEmptyPlace <= traits.layers;
         // A few layers can be cut in the middle; many parts of layers make many messages.
-        if (chunks * layout.pp > std::max<int64_t>(traits.layers, kFewStages))
+        if (stages > std::max<int64_t>(traits.layers, kFewStages) && !isEven)
           break;
-        // Chunks beyond the least are for layers that divide evenly, as their users want them. Of
+        // Chunks beyond the least are for layers that divide evenly, as their users want them, or
+        // nearly so: of 126 layers on 128 stages, the embedding and the loss have the other two. Of
         // devices of several kinds no two stages need be alike.
-        if (rule.minChunks != rule.maxChunks && !isFixed("chunks") && !isMixed &&
-            traits.layers % (chunks * layout.pp) != 0)
+        if (rule.minChunks != rule.maxChunks && !isFixed("chunks") && !isMixed && !isEven)
           continue;
         PipelineShape shape{int(layout.pp), int(chunks), int(layout.microbatches)};
         if (checkShape(shape, rule))
@@ -274,6 +278,8 @@ private:
   }
 
   static constexpr int64_t kFewStages = 4;
+  /// Of so many layers, stages may have room for one more.
+  static constexpr int64_t kLeastLayersOfEmptyPlace = 20;
   static constexpr int64_t kFewSamples = 8;
   static constexpr int64_t kMostElements = 32768;
   static constexpr int kMostChunks = 8;

@@ -6,6 +6,7 @@
 
 #include "compiler/planner/RepeatedLayers.h"
 
+#include "compiler/import/ImportModel.h"
 #include "compiler/planner/SearchSpace.h"
 #include "test/lib/compile/PlannerCases.h"
 
@@ -118,6 +119,21 @@ TEST_F(RepeatedLayers, ImportedModelsAreLikeOnesOfThreeLayers) {
       EXPECT_EQ(result.keptLayers, 3);
       EXPECT_EQ(shapeOf(*result.module), shapeOf(*three)) << name << " " << layers;
     }
+}
+
+TEST_F(RepeatedLayers, WindowsAndPositionsMayDiffer) {
+  ImportOptions options{.batch = 2, .seq = 16};
+  ImportLog log;
+  const char *config =
+      R"({"model_type": "gemma3_text", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 32,
+          "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "num_hidden_layers": 8,
+          "sliding_window": 4, "sliding_window_pattern": 3})";
+  auto whole = importModel(compiler.context(), config, "config.json", options, log);
+  ASSERT_TRUE(whole);
+  ReducedModel result = removeRepeatedLayers(*whole, 3);
+  EXPECT_TRUE(succeeded(mlir::verify(*result.module)));
+  EXPECT_EQ(result.layers, 8);
+  EXPECT_EQ(result.keptLayers, 3);
 }
 
 TEST_F(RepeatedLayers, AModelWithNoMoreLayersStaysWhole) {

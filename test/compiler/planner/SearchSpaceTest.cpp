@@ -104,6 +104,23 @@ TEST_F(SearchSpace, EveryScheduleSupportsItsShape) {
   EXPECT_EQ(seen, (std::set<std::string>{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}));
 }
 
+/// 126 layers, the embedding and the loss are 128 places; 100 layers are far from 128.
+TEST_F(SearchSpace, StagesMayHaveRoomForALayerMore) {
+  cluster = smallCluster(/*nodes=*/8, /*devicesOfNode=*/4);
+  traits.batch = 256;
+  auto mostStages = [&](int64_t layers) {
+    traits.layers = layers;
+    int64_t most = 0;
+    for (const ParallelStrategy &layout : layouts())
+      if (layout.schedule == "interleaved" && layout.pp == 16)
+        most = std::max(most, layout.pp * layout.chunks);
+    return most;
+  };
+  EXPECT_EQ(mostStages(126), 128);
+  EXPECT_EQ(mostStages(128), 128);
+  EXPECT_EQ(mostStages(100), 0);
+}
+
 TEST_F(SearchSpace, FixedKnobsHold) {
   size_t all = layouts().size();
   struct Knob {
