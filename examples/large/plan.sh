@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
 # Plans the large examples and compares each choice with the strategy beside it, made by hand after what was published,
-# under the same simulation. docs/planning.md (large models) shows what it prints.
-# Usage: examples/large/plan.sh [-o folder for what it writes] [example...]   (with dtc's programs in PATH)
+# under the same simulation. docs/planning.md (large models) shows what it prints. With --published it plans the
+# published models of docs/models.md, of which few have a strategy beside them.
+# Usage: examples/large/plan.sh [--published] [-o folder for what it writes] [example...]   (with dtc's programs in PATH)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=
+published=
+if [[ ${1:-} == --published ]]; then
+  published=1
+  shift
+fi
 if [[ ${1:-} == -o ]]; then
   out=$2
   shift 2
@@ -24,6 +30,15 @@ gpt-1t-16384    gpt-1t     8192  2048  dgx-a100-80gb     16384
 gpt3-22b-64     gpt3-22b   64    2048  dgx-a100-80gb     64
 llama-7b-8      llama-7b   64    4096  dgx-a100-80gb     8
 llama-7b-mixed  llama-7b   64    4096  mixed-a100-h100   8'
+[[ -z $published ]] || examples='
+llama-3.1-8b-128    llama-3.1-8b    256   8192  dgx-h100  128
+llama-3.1-405b-8192 llama-3.1-405b  2048  8192  dgx-h100  8192
+qwen3-0.6b-64       qwen3-0.6b      1024  4096  dgx-h100  64
+qwen3-32b-256       qwen3-32b       1024  4096  dgx-h100  256
+mistral-7b-64       mistral-7b      512   8192  dgx-h100  64
+gemma-2-9b-128      gemma-2-9b      512   8192  dgx-h100  128
+gemma-2-27b-256     gemma-2-27b     512   8192  dgx-h100  256
+phi-3-mini-512      phi-3-mini-4k   1024  4096  dgx-h100  512'
 
 known=$(awk 'NF { print $1 }' <<<"$examples")
 for name in "$@"; do
@@ -38,7 +53,7 @@ seconds_of() {
   dtc-plan simulate "$1" "${machines[@]}" --json | sed -n 's/^ *"step_seconds": \([0-9.e+-]*\),*$/\1/p' | head -n 1
 }
 
-table=$(printf '%-16s %10s %10s %8s %9s  %s' example chosen "by hand" ratio planning form)
+table=$(printf '%-20s %10s %10s %8s %9s  %s' example chosen "by hand" ratio planning form)
 while read -r name config batch seq cluster devices; do
   [[ -z $name ]] && continue
   [[ $# -gt 0 && " $* " != *" $name "* ]] && continue
@@ -50,11 +65,16 @@ while read -r name config batch seq cluster devices; do
   chosen=$(dtc-compile "$model" "${machines[@]}" --dtype bf16 -o "$out/$name.plan")
   end=$(date +%s.%N)
   echo "$chosen"
-  by_hand=$(dtc-compile "$model" "${machines[@]}" --strategy "$here/$name.textproto" -o "$out/$name-by-hand.plan")
-  printf '\nby hand:\n%s\n\n' "$by_hand"
+  hand=
+  if [[ -f $here/$name.textproto ]]; then
+    by_hand=$(dtc-compile "$model" "${machines[@]}" --strategy "$here/$name.textproto" -o "$out/$name-by-hand.plan")
+    printf '\nby hand:\n%s\n\n' "$by_hand"
+    hand=$(seconds_of "$out/$name-by-hand.plan")
+  fi
   form=$(sed -n 's/^chosen: //p' <<<"$chosen")
-  table+=$(awk -v name="$name" -v chosen="$(seconds_of "$out/$name.plan")" -v hand="$(seconds_of "$out/$name-by-hand.plan")" \
+  table+=$(awk -v name="$name" -v chosen="$(seconds_of "$out/$name.plan")" -v hand="$hand" \
     -v planning="$(awk "BEGIN { print $end - $begin }")" -v form="$form" \
-    'BEGIN { printf "\n%-16s %8.2f s %8.2f s %8.3f %7.1f s  %s", name, chosen, hand, chosen / hand, planning, form }')
+    'BEGIN { printf "\n%-20s %8.2f s %10s %8s %7.1f s  %s", name, chosen, hand == "" ? "" : sprintf("%.2f s", hand),
+             hand == "" ? "" : sprintf("%.3f", chosen / hand), planning, form }')
 done <<<"$examples"
 printf '%s\n' "$table"
