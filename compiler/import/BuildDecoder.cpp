@@ -11,14 +11,27 @@
 using namespace dtc;
 using mlir::Value;
 
+/// The options with those that follow from the family.
+static ImportOptions optionsFor(const Family &family, ImportOptions options) {
+  if (family.isEncoder && !options.ignoreIndex)
+    options.ignoreIndex = -100; // of the tokens that are not masked, as transformers has it
+  return options;
+}
+
+/// "q_proj.weight"; of a layer that is the current one, "weight".
+static std::string parameterName(llvm::StringRef layer, llvm::StringRef name) {
+  return layer.empty() ? name.str() : (layer + "." + name).str();
+}
+
 namespace {
 
 class DecoderBuilder {
 public:
   DecoderBuilder(mlir::MLIRContext &context, const Family &family, const DecoderConfig &config,
                  const ImportOptions &options)
-      : model(context, options, family.names.model), family(family), names(family.names),
-        config(config), options(options), normal(Init::normal(config.initializerRange)),
+      : model(context, optionsFor(family, options), family.names.model, family.names.head),
+        family(family), names(family.names), config(config), options(options),
+        normal(Init::normal(config.initializerRange)),
         residual(family.scalesResidualInit
                      ? Init::normal(config.initializerRange /
                                     std::sqrt(2.0 * double(config.layers.size())))
@@ -43,6 +56,7 @@ private:
                Init init);
   Value norm(Value x);
   Value normUnder(const std::string &layer, Value x);
+  Value addToStream(Value x, Value part, const std::string &normAfter);
   Value normHeads(Value x, llvm::StringRef name);
   Heads separateHeads(Value x);
   Heads heads(Value x);
@@ -53,6 +67,7 @@ private:
   Value mlp(Value x);
   Value embedding();
   Value layer(int64_t number, Value x);
+  Value head(Value x);
 
   ModelBuilder model;
   const Family &family;
@@ -72,9 +87,10 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out, Init init) {
+  std::string weight = parameterName(name, "weight");
   if (family.isTransposed)
-    return model.addParameter(name + ".weight", {in.dims, out.dims}, init);
-  return model.addParameter(name + ".weight", {out.dims, in.dims}, init);
+    return model.addParameter(weight, {in.dims, out.dims}, init);
+  return model.addParameter(weight, {out.dims, in.dims}, init);
 }
 
 std::string DecoderBuilder::equation(const Side &in, const Side &out) const {
@@ -88,7 +104,8 @@ Value DecoderBuilder::linear(llvm::StringRef name, Value x, const Side &in, cons
   Value weight = weightOf(name, in, out, init);
   Value y = model.einsum(equation(in, out), x, weight);
   if (hasBias)
-    y = model.addBias(y, model.addParameter(name + ".bias", {out.dims}, Init::zeros()));
+    y = model.addBias(y,
+                      model.addParameter(parameterName(name, "bias"), {out.dims}, Init::zeros()));
   return model.adapt(y, model.addAdapter(name, x, in.dims, out.dims));
 }
 
@@ -190,10 +207,11 @@ Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value
     q = model.rotary(q, *layer.rotary);
     k = model.rotary(k, *layer.rotary);
   }
-  AttentionScores scores{config.attentionScale, config.attentionSoftcap, layer.window};
+  AttentionScores scores{config.attentionScale, config.attentionSoftcap, layer.window,
+                         /*causal=*/!family.isEncoder};
   if (config.scaleByLayer)
     scores.scale /= double(number + 1);
-  Value out = model.causalAttention(q, k, v, scores, config.attentionDropout);
+  Value out = model.attention(q, k, v, scores, config.attentionDropout);
   out = linear(names.output, out, queries, stream, config.outputBias, residual);
   return model.dropout(out, config.residualDropout);
 }
@@ -242,43 +260,72 @@ Value DecoderBuilder::embedding() {
   if (!names.positions.empty()) {
     model.beginLayer(names.positions);
     Value rows = model.addParameter("weight", {{config.positions}, {config.embed}}, normal);
-    x = model.addPositions(x, rows);
+    x = model.addPositions(x, rows, config.firstPosition);
+  }
+  if (!names.tokenTypes.empty()) {
+    model.beginLayer(names.tokenTypes);
+    Value types = model.addParameter("weight", {{config.tokenTypes}, {config.embed}}, normal);
+    x = model.addBias(x, model.select(types, 0, 0)); // all tokens are of type 0
+  }
+  if (!names.embeddingNorm.empty()) {
+    x = normUnder(names.embeddingNorm.str(), model.residual(x));
+    return model.dropout(x, config.embeddingDropout);
   }
   return model.residual(model.dropout(x, config.embeddingDropout));
 }
 
+/// What attention or the MLP adds to the residual stream, with the norm after it.
+Value DecoderBuilder::addToStream(Value x, Value part, const std::string &normAfter) {
+  if (family.normAfter == NormAfter::Sum)
+    return normUnder(normAfter, model.residual(model.add(x, part)));
+  return model.residual(model.add(x, normUnder(normAfter, part)));
+}
+
 Value DecoderBuilder::layer(int64_t number, Value x) {
-  std::string name = (names.layers + "." + llvm::Twine(number) + ".").str();
-  auto layerName = [&](llvm::StringRef part) { return name + part.str(); };
+  std::string name = (names.layers + "." + llvm::Twine(number)).str();
+  auto layerName = [&](llvm::StringRef part) { return name + "." + part.str(); };
   Value normed = normUnder(layerName(names.beforeAttention), x);
   model.beginLayer(layerName(names.attention));
   Value attended = attention(config.layers[number], number, normed);
-  attended = normUnder(layerName(names.afterAttention), attended);
-  if (config.parallelResidual) {
+  if (config.parallelResidual)
     normed = normUnder(layerName(names.beforeMlp), x);
-    x = model.residual(model.add(x, attended));
-  } else {
-    x = model.residual(model.add(x, attended));
+  x = addToStream(x, attended, layerName(names.afterAttention));
+  if (!config.parallelResidual)
     normed = normUnder(layerName(names.beforeMlp), x);
+  model.beginLayer(names.mlp.empty() ? name : layerName(names.mlp));
+  return addToStream(x, mlp(normed), layerName(names.afterMlp));
+}
+
+/// x [B, S, D] -> [B, S, V]
+Value DecoderBuilder::head(Value x) {
+  if (!names.headTransform.empty()) {
+    model.beginTopLevelLayer(names.headTransform);
+    const Side transformed{{Dim{config.embed.size}}, "f"};
+    x = model.activation(config.activation, linear("", x, stream, transformed, true, normal));
+    model.beginTopLevelLayer(names.headNorm);
+    x = norm(x);
   }
-  model.beginLayer(layerName(names.mlp));
-  Value y = normUnder(layerName(names.afterMlp), mlp(normed));
-  return model.residual(model.add(x, y));
+  model.beginTopLevelLayer(names.head);
+  Value weight =
+      config.tied ? table : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
+  Value logits = model.einsum("bsd,vd->bsv", x, weight);
+  logits = model.adapt(logits, model.addAdapter("", x, stream.dims, {config.vocab}));
+  if (!names.headBias.empty()) {
+    model.beginTopLevelLayer(names.headBias);
+    logits = model.addBias(logits, model.addParameter("bias", {{config.vocab}}, Init::zeros()));
+  }
+  if (config.logitSoftcap != 0)
+    logits = model.softcap(logits, config.logitSoftcap);
+  return logits;
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
   Value x = embedding();
   for (size_t number = 0; number < config.layers.size(); ++number)
     x = layer(int64_t(number), x);
-  model.beginLayer(names.finalNorm);
-  x = norm(x);
-  model.beginTopLevelLayer(names.head);
-  Value head =
-      config.tied ? table : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
-  Value logits = model.einsum("bsd,vd->bsv", x, head);
-  logits = model.adapt(logits, model.addAdapter("", x, stream.dims, {config.vocab}));
-  if (config.logitSoftcap != 0)
-    logits = model.softcap(logits, config.logitSoftcap);
+  if (!names.finalNorm.empty())
+    x = normUnder(names.finalNorm.str(), x);
+  Value logits = head(x);
   model.beginTopLevelLayer("loss");
   return model.finish(model.meanLoss(logits), reader);
 }

@@ -30,6 +30,8 @@ struct DecoderConfig {
   Dim headSize{0};
   Dim mlp{0, "mlp"};
   Dim positions{0};
+  int64_t firstPosition = 0; ///< the row of the table of positions for the first token
+  Dim tokenTypes{0};
   Activation activation = Activation::Silu;
   double eps = 0;
   double initializerRange = 0.02;

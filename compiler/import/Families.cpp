@@ -225,6 +225,28 @@ static void readPhi3(ConfigReader &reader, const ImportOptions &options, Decoder
   reader.getDropoutRate("embd_pdrop", 0); // transformers does not apply it
 }
 
+/// What BERT and its like have in common.
+static void readEncoder(ConfigReader &reader, DecoderConfig &config) {
+  config.queryBias = config.outputBias = config.mlpBias = true;
+  config.residualDropout = config.embeddingDropout =
+      reader.getDropoutRate("hidden_dropout_prob", 0.1);
+  config.attentionDropout = reader.getDropoutRate("attention_probs_dropout_prob", 0.1);
+  reader.requireOneOf("position_embedding_type", {"absolute"});
+  reader.requireOneOf("is_decoder", {false});
+}
+
+static void readBert(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readEncoder(reader, config);
+}
+
+/// Positions are numbered from that of padding on, which is the token's number.
+static void readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readEncoder(reader, config);
+  // transformers applies it before the head whatever the field says.
+  reader.requireOneOf("hidden_act", {"gelu"});
+  config.firstPosition = int64_t(reader.getNonNegative("pad_token_id", 1)) + 1;
+}
+
 static void readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   config.mlpBias = true;
   config.queryBias = config.outputBias = reader.getBool("attention_bias", true);
@@ -258,6 +280,36 @@ static const ParameterNames kGptNeoXNames = {.model = "gpt_neox",
                                              .down = "dense_4h_to_h",
                                              .finalNorm = "final_layer_norm",
                                              .head = "embed_out"};
+static ParameterNames encoderNames(ParameterNames names) {
+  names.layers = "encoder.layer";
+  names.embedding = "embeddings.word_embeddings";
+  names.positions = "embeddings.position_embeddings";
+  names.tokenTypes = "embeddings.token_type_embeddings";
+  names.embeddingNorm = "embeddings.LayerNorm";
+  names.attention = "attention";
+  names.queries = "self.query";
+  names.keys = "self.key";
+  names.values = "self.value";
+  names.output = "output.dense";
+  names.mlp = "";
+  names.up = "intermediate.dense";
+  names.down = "output.dense";
+  names.beforeAttention = names.beforeMlp = names.finalNorm = "";
+  names.afterAttention = "attention.output.LayerNorm";
+  names.afterMlp = "output.LayerNorm";
+  return names;
+}
+static const ParameterNames kBertNames =
+    encoderNames({.model = "bert",
+                  .headTransform = "cls.predictions.transform.dense",
+                  .headNorm = "cls.predictions.transform.LayerNorm",
+                  .head = "cls.predictions.decoder",
+                  .headBias = "cls.predictions"});
+static const ParameterNames kRobertaNames = encoderNames({.model = "roberta",
+                                                          .headTransform = "lm_head.dense",
+                                                          .headNorm = "lm_head.layer_norm",
+                                                          .head = "lm_head.decoder",
+                                                          .headBias = "lm_head"});
 static const ParameterNames kNormsAfter = {.beforeAttention = "",
                                            .afterAttention = "post_attention_layernorm",
                                            .beforeMlp = "",
@@ -282,12 +334,45 @@ static const Fields kGptNeoXFields = {.kvHeads = "",
                                       .eps = "layer_norm_eps",
                                       .ropeTheta = "rotary_emb_base",
                                       .rotaryPart = "rotary_pct"};
+static const Fields kEncoderFields = {.kvHeads = "",
+                                      .headSize = "",
+                                      .eps = "layer_norm_eps",
+                                      .ropeTheta = "",
+                                      .tokenTypes = "type_vocab_size"};
 static const Fields kLaterGemmaFields = {.activation = "hidden_activation"};
 static const Fields kGemma3Fields = {.activation = "hidden_activation",
                                      .localTheta = "rope_local_base_freq"};
 
+static Family encoder(Family family) {
+  family.fields = kEncoderFields;
+  family.norm = NormKind::Layer;
+  family.mlp = MlpForm::Plain;
+  family.normAfter = NormAfter::Sum;
+  family.isEncoder = true;
+  return family;
+}
+static constexpr Defaults kBertDefaults = {.vocab = 30522,
+                                           .hiddenSize = 768,
+                                           .heads = 12,
+                                           .mlpSize = 3072,
+                                           .positions = 512,
+                                           .layers = 12,
+                                           .activation = "gelu",
+                                           .eps = 1e-12,
+                                           .isTied = true};
+static Defaults robertaDefaults() {
+  Defaults defaults = kBertDefaults;
+  defaults.vocab = 50265;
+  return defaults;
+}
+
 llvm::ArrayRef<Family> dtc::allFamilies() {
   static const Family families[] = {
+      encoder({.modelType = "bert",
+               .architectures = {"BertForMaskedLM", "BertForPreTraining", "BertModel"},
+               .names = kBertNames,
+               .defaults = kBertDefaults,
+               .readMore = readBert}),
       {.modelType = "gemma",
        .architectures = {"GemmaForCausalLM", "GemmaModel"},
        .defaults = {.vocab = 256000,
@@ -410,6 +495,11 @@ llvm::ArrayRef<Family> dtc::allFamilies() {
            {.vocab = 151936, .kvHeads = 32, .headSize = 128, .mlpSize = 22016, .positions = 32768},
        .queryNorm = QueryNorm::Heads,
        .readMore = readQwen3},
+      encoder({.modelType = "roberta",
+               .architectures = {"RobertaForMaskedLM", "RobertaModel"},
+               .names = kRobertaNames,
+               .defaults = robertaDefaults(),
+               .readMore = readRoberta}),
       {.modelType = "smollm3",
        .architectures = {"SmolLM3ForCausalLM", "SmolLM3Model"},
        .defaults = {.vocab = 128256,

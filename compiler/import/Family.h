@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A family is the models of one `model_type` of transformers: decoders of which every layer has
-// attention and an MLP. What distinguishes it from other families is a row of the table in
-// Families.cpp; what its configurations say beside the common fields is read by a function of the
-// row. docs/models.md says how to add one.
+// A family is the models of one `model_type` of transformers: decoders and encoders of text of
+// which every layer has attention and an MLP. What distinguishes it from other families is a row of
+// the table in Families.cpp; what its configurations say beside the common fields is read by a
+// function of the row. docs/models.md says how to add one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,29 +50,41 @@ enum class MlpForm {
   GatedFused ///< the same, with one weight: the rows of gate, then those of up
 };
 
-/// The names of parameters, as transformers' checkpoints have them.
+/// What norms after attention and MLP are applied to.
+enum class NormAfter {
+  Part, ///< what is added to the residual stream
+  Sum   ///< the residual stream, to which it has been added
+};
+
+/// The names of parameters, as transformers' checkpoints have them. A name may have several parts
+/// ("output.dense").
 struct ParameterNames {
   llvm::StringRef model = "model"; ///< what all but the head begin with
   llvm::StringRef layers = "layers";
   llvm::StringRef embedding = "embed_tokens";
-  llvm::StringRef positions = ""; ///< the table of learned positions, if there is one
+  llvm::StringRef positions = "";  ///< the table of learned positions, if there is one
+  llvm::StringRef tokenTypes = ""; ///< the table of types of tokens, if there is one
+  llvm::StringRef embeddingNorm = "";
   llvm::StringRef attention = "self_attn";
   llvm::StringRef queries = "q_proj"; ///< or the one weight of queries, keys and values
   llvm::StringRef keys = "k_proj";
   llvm::StringRef values = "v_proj";
   llvm::StringRef output = "o_proj";
-  llvm::StringRef mlp = "mlp";
+  llvm::StringRef mlp = "mlp";        ///< "": its layers are named as parts of the whole layer
   llvm::StringRef gate = "gate_proj"; ///< or the one weight of gate and up
   llvm::StringRef up = "up_proj";
   llvm::StringRef down = "down_proj";
-  /// Norms before and after attention and MLP; "" where there is none. A norm after is applied to
-  /// what is added to the residual stream.
+  /// Norms before and after attention and MLP; "" where there is none.
   llvm::StringRef beforeAttention = "input_layernorm";
   llvm::StringRef afterAttention = "";
   llvm::StringRef beforeMlp = "post_attention_layernorm";
   llvm::StringRef afterMlp = "";
   llvm::StringRef finalNorm = "norm";
+  /// A linear layer, the activation and a norm before the head, if there are such.
+  llvm::StringRef headTransform = "";
+  llvm::StringRef headNorm = "";
   llvm::StringRef head = "lm_head";
+  llvm::StringRef headBias = ""; ///< the layer whose `bias` is added to the logits, if there is one
 };
 
 /// The names of fields, and what transformers takes where they are absent.
@@ -88,6 +100,7 @@ struct Fields {
   llvm::StringRef eps = "rms_norm_eps";
   llvm::StringRef ropeTheta = "rope_theta"; ///< "": no rotary positions
   llvm::StringRef rotaryPart = "partial_rotary_factor";
+  llvm::StringRef tokenTypes = ""; ///< how many types of tokens there are; "": no types
   llvm::StringRef localTheta = ""; ///< of layers with windows; "": as all others
 };
 struct Defaults {
@@ -99,6 +112,7 @@ struct Defaults {
   llvm::StringRef activation = "silu";
   double eps = 1e-6, ropeTheta = 10000, rotaryPart = 1;
   int64_t originalPositions = 0; ///< 'original_max_position_embeddings'; 0: as the positions
+  int64_t tokenTypes = 2;
   bool isTied = false;
 };
 
@@ -113,6 +127,10 @@ struct Family {
   QueryNorm queryNorm = QueryNorm::None;
   QueryForm queries = QueryForm::Separate;
   MlpForm mlp = MlpForm::Gated;
+  NormAfter normAfter = NormAfter::Part;
+  /// An encoder: tokens attend to those after them too, and the loss is that of a masked language
+  /// model, the mean over the tokens whose labels count.
+  bool isEncoder = false;
   /// Weights are [in, out] instead of [out, in].
   bool isTransposed = false;
   /// What is added to the residual stream starts smaller, by 1 / sqrt(2 * layers).

@@ -18,8 +18,8 @@
 using namespace dtc;
 using llvm::StringRef;
 
-/// The output projection, which kAllLinear leaves out.
-static constexpr llvm::StringLiteral kOutputLayer = "lm_head";
+/// The part of a name after the last dot.
+static StringRef lastPart(StringRef name) { return name.substr(name.rfind('.') + 1); }
 
 static Error makeError(const llvm::Twine &message) {
   return Error{(message + "; an example is rank=8,alpha=16,target=q_proj,v_proj").str()};
@@ -86,17 +86,15 @@ Expected<LoraOptions> dtc::parseLora(StringRef text) {
 }
 
 bool LoraTargets::match(StringRef module) {
-  StringRef last = module.rsplit('.').second;
-  if (last.empty())
-    last = module;
+  StringRef last = lastPart(module);
   if (!llvm::is_contained(known, last))
     known.push_back(last.str());
   if (example.empty())
     example = module.str();
   bool any = false;
   for (const std::string &name : names) {
-    bool matches = name == kAllLinear ? module != kOutputLayer
-                                      : module == name || module.ends_with("." + name);
+    bool matches =
+        name == kAllLinear ? module != outputLayer : module == name || module.ends_with("." + name);
     if (matches && !llvm::is_contained(used, name))
       used.push_back(name);
     any |= matches;
@@ -116,7 +114,7 @@ std::vector<std::string> LoraTargets::resolved() const {
       continue;
     }
     for (const std::string &layer : known)
-      if (layer != kOutputLayer)
+      if (layer != lastPart(outputLayer))
         add(layer);
   }
   return result;
@@ -129,6 +127,6 @@ std::vector<Error> LoraTargets::errors() const {
       errors.push_back({"--lora has the target '" + name +
                         "', which names no linear layer of the model; it has " +
                         llvm::join(known, ", ") + " (the first one is " + example + "), and '" +
-                        kAllLinear.str() + "' stands for all but " + kOutputLayer.str()});
+                        kAllLinear.str() + "' stands for all but " + outputLayer});
   return errors;
 }

@@ -43,7 +43,8 @@ Expected<LoraOptions> parseLora(llvm::StringRef text);
 /// Finds the layers that targets name.
 class LoraTargets {
 public:
-  explicit LoraTargets(std::vector<std::string> names) : names(std::move(names)) {}
+  LoraTargets(std::vector<std::string> names, llvm::StringRef outputLayer)
+      : names(std::move(names)), outputLayer(outputLayer.str()) {}
 
   /// Whether a target names the linear layer `module` ("transformer.h.0.attn.c_attn"). All linear
   /// layers of the model are to be asked for.
@@ -57,6 +58,7 @@ public:
 
 private:
   std::vector<std::string> names;
+  std::string outputLayer;        ///< the output projection, which kAllLinear leaves out
   std::vector<std::string> used;  ///< names that matched
   std::vector<std::string> known; ///< the last parts of the layers' names
   std::string example;

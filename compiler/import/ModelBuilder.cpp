@@ -35,10 +35,10 @@ static ImportOptions complete(ImportOptions options) {
 }
 
 ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
-                           StringRef parameterPrefix)
+                           StringRef parameterPrefix, StringRef outputLayer)
     : builder(&context), modelPrefix(parameterPrefix.str() + "."),
       loc(NameLoc::get(builder.getStringAttr("model"))),
-      loraTargets(options.lora ? options.lora->targets : std::vector<std::string>()),
+      loraTargets(options.lora ? options.lora->targets : std::vector<std::string>(), outputLayer),
       options(complete(options)) {
   context.loadDialect<DtcDialect, func::FuncDialect>();
   elementType = options.doublePrecision ? Type(builder.getF64Type()) : builder.getF32Type();
@@ -314,10 +314,12 @@ Value ModelBuilder::adapt(Value y, const Adapter &adapter, std::optional<int64_t
 
 Value ModelBuilder::embed(Value table) { return EmbeddingOp::create(builder, loc, table, tokens); }
 
-Value ModelBuilder::addPositions(Value x, Value table) {
-  if (positions)
-    return add(x, EmbeddingOp::create(builder, loc, table, positions));
-  return addBias(x, take(table, 0, options.seq));
+Value ModelBuilder::addPositions(Value x, Value table, int64_t first) {
+  if (!positions)
+    return addBias(x, take(table, first, options.seq));
+  if (first != 0)
+    table = take(table, first, shapeOf(table)[0] - first);
+  return add(x, EmbeddingOp::create(builder, loc, table, positions));
 }
 
 Value ModelBuilder::layerNorm(Value x, double eps) {
@@ -395,21 +397,21 @@ Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, const Attenti
     scores = softcap(scores, kind.softcap);
   if (segments)
     scores = maskScores(scores);
-  Value weights = SoftmaxOp::create(builder, loc, scores, /*causal=*/true, scale);
+  Value weights = SoftmaxOp::create(builder, loc, scores, kind.causal, scale);
   weights = this->dropout(weights, dropout);
   Value out = einsum(grouped ? "bgrst,btge->bsgre" : "bhst,bthe->bshe", weights, v);
   return grouped ? Value(ReshapeOp::create(builder, loc, getType(shape), out)) : out;
 }
 
-Value ModelBuilder::causalAttention(Value q, Value k, Value v, const AttentionScores &scores,
-                                    double dropout) {
+Value ModelBuilder::attention(Value q, Value k, Value v, const AttentionScores &scores,
+                              double dropout) {
   if (options.attention == AttentionKind::Decomposed)
     return decomposedAttention(q, k, v, scores, dropout);
   bool drops = dropout != 0 && options.dropout;
   Value random = drops ? randomKey() : Value();
   IntegerAttr window = scores.window ? builder.getI64IntegerAttr(*scores.window) : IntegerAttr();
   FloatAttr softcap = scores.softcap != 0 ? builder.getF64FloatAttr(scores.softcap) : FloatAttr();
-  return AttentionOp::create(builder, loc, q, k, v, segments, random, /*causal=*/true, scores.scale,
+  return AttentionOp::create(builder, loc, q, k, v, segments, random, scores.causal, scores.scale,
                              window, softcap, drops ? dropout : 0, drops ? numRandomOps++ : 0,
                              DenseI64ArrayAttr(), ArrayAttr())
       .getOut();

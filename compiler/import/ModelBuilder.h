@@ -63,6 +63,7 @@ struct AttentionScores {
   double scale = 1;
   double softcap = 0; ///< 0: none
   std::optional<int64_t> window;
+  bool causal = true;
 };
 
 /// The adapter of a linear layer from `in` to `out` dimensions; see Lora.h. Null values where the
@@ -76,10 +77,9 @@ class ModelBuilder {
 public:
   /// Begins a function with the inputs "tokens" and "labels", i32 [B, S], and where the options
   /// pack documents "segments" and "positions". The names of parameters begin with
-  /// `parameterPrefix`
-  /// ("transformer").
+  /// `parameterPrefix` ("transformer"); `outputLayer` is the name of the output projection.
   ModelBuilder(mlir::MLIRContext &context, const ImportOptions &options,
-               llvm::StringRef parameterPrefix);
+               llvm::StringRef parameterPrefix, llvm::StringRef outputLayer);
 
   /// Everything built from here on belongs to the layer `name` ("h.3.attn"): ops get it as their
   /// location and parameters as the middle of their names.
@@ -127,9 +127,6 @@ public:
   /// The part of `x` at `index` of `dim`, without that dimension.
   mlir::Value select(mlir::Value x, int64_t dim, int64_t index);
 
-  /// Elements [begin, begin + size) of the first dimension.
-  mlir::Value take(mlir::Value x, int64_t begin, int64_t size);
-
   //===--------------------------------------------------------------------===//
   // Layers
   //===--------------------------------------------------------------------===//
@@ -152,8 +149,9 @@ public:
   /// Rows of `table` [V, D] by token: [B, S, D].
   mlir::Value embed(mlir::Value table);
 
-  /// `x` [B, S, D] plus the rows of `table` [positions, D] at the positions of the tokens.
-  mlir::Value addPositions(mlir::Value x, mlir::Value table);
+  /// `x` [B, S, D] plus the rows of `table` [positions, D] at the positions of the tokens; row
+  /// `first` is that of position 0.
+  mlir::Value addPositions(mlir::Value x, mlir::Value table, int64_t first);
 
   /// Layer normalization over the last dimension, with parameters weight and bias.
   mlir::Value layerNorm(mlir::Value x, double eps);
@@ -166,12 +164,12 @@ public:
   /// Rotary positions of the heads x [B, S, H, E].
   mlir::Value rotary(mlir::Value x, const Rotary &kind);
 
-  /// Causal attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E], in the form that
+  /// Attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E], in the form that
   /// the options ask for, and within the segments if there are any. What the softmax gives drops
   /// out with probability `dropout`; both forms draw the same masks. Decomposed attention has no
   /// window.
-  mlir::Value causalAttention(mlir::Value q, mlir::Value k, mlir::Value v,
-                              const AttentionScores &scores, double dropout = 0);
+  mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v, const AttentionScores &scores,
+                        double dropout = 0);
 
   /// `x` whose elements drop out with probability `rate`.
   mlir::Value dropout(mlir::Value x, double rate);
@@ -187,6 +185,8 @@ private:
                            llvm::function_ref<void(Dim rank)> addUp);
   mlir::Value decomposedAttention(mlir::Value q, mlir::Value k, mlir::Value v,
                                   const AttentionScores &scores, double dropout);
+  /// Elements [begin, begin + size) of the first dimension.
+  mlir::Value take(mlir::Value x, int64_t begin, int64_t size);
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
   mlir::Value addArgument(unsigned index, mlir::Type type, llvm::StringRef kind,
                           llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,

@@ -71,9 +71,12 @@ static void readHeads(ConfigReader &reader, const Family &family, DecoderConfig 
 }
 
 static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t positions,
-                          const ImportOptions &options) {
-  if (options.seq > positions)
+                          const DecoderConfig &config, const ImportOptions &options) {
+  if (options.seq > positions - config.firstPosition)
     reader.error(reader.quote(field) + " is " + std::to_string(positions) +
+                 (config.firstPosition ? ", of which texts have those from " +
+                                             std::to_string(config.firstPosition) + " on"
+                                       : "") +
                  ", less than the sequence length " + std::to_string(options.seq) +
                  "; choose a shorter one with --seq");
 }
@@ -102,6 +105,8 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family,
   config.mlp.size = defaults.mlpSize ? reader.getSize(fields.mlpSize, mlpSize)
                                      : reader.getOptionalSize(fields.mlpSize).value_or(mlpSize);
   config.positions.size = reader.getSize(fields.positions, defaults.positions);
+  if (!fields.tokenTypes.empty())
+    config.tokenTypes.size = reader.getSize(fields.tokenTypes, defaults.tokenTypes);
   config.layers.resize(reader.getSize(fields.layers, defaults.layers, ConfigReader::kMaxLayers));
   config.activation = readActivation(reader, fields.activation, defaults.activation);
   config.eps = reader.getPositive(fields.eps, defaults.eps);
@@ -118,9 +123,9 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family,
       config.slidingRotary = rotary.sliding(reader.getPositive(fields.localTheta, 10000));
     positions = rotary.reach();
   }
-  checkSequence(reader, fields.positions, positions, options);
   checkCommonFields(reader, family);
   family.readMore(reader, options, config);
+  checkSequence(reader, fields.positions, positions, config, options);
   if (config.slidingRotary)
     for (DecoderLayer &layer : config.layers)
       if (layer.isSliding)

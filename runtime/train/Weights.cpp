@@ -22,10 +22,17 @@
 namespace dtc::runtime {
 
 /// Prefixes that Hugging Face's files have or lack, depending on the class that wrote them.
-static constexpr std::string_view kPrefixes[] = {"transformer.", "model."};
+static constexpr std::string_view kPrefixes[] = {"transformer.", "model.", "bert.", "roberta."};
+
+/// How the first files of BERT name the parameters of norms.
+static constexpr std::pair<std::string_view, std::string_view> kFirstNames[] = {
+    {"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}};
 
 static std::vector<std::string> otherSpellings(const std::string &name) {
   std::vector<std::string> result;
+  for (const auto &[today, first] : kFirstNames)
+    if (name.ends_with(today))
+      result.push_back(name.substr(0, name.size() - today.size()) + std::string(first));
   for (std::string_view prefix : kPrefixes) {
     if (name.starts_with(prefix))
       result.push_back(name.substr(prefix.size()));

@@ -119,7 +119,30 @@ def gpt2(**changes):
     return transformers.GPT2LMHeadModel(config)
 
 
+def encoder(name, **changes):
+    sizes = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+                 max_position_embeddings=24, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    config = getattr(transformers, name + "Config")(**(sizes | changes), attn_implementation="eager")
+    return transformers.AutoModelForMaskedLM.from_config(config)
+
+
+def bert():
+    return encoder("Bert")
+
+
+def roberta():
+    return encoder("Roberta", type_vocab_size=1)
+
+
+UNEVEN_ENCODER = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_hidden_layers=3)
 ODD = {
+    "bert_narrow": lambda: encoder("Bert", hidden_size=12, num_attention_heads=1, type_vocab_size=3, hidden_act="relu",
+                                   tie_word_embeddings=False),
+    "bert_uneven": lambda: encoder("Bert", hidden_act="gelu_new", layer_norm_eps=1e-3, pad_token_id=5,
+                                   **UNEVEN_ENCODER),
+    "roberta_narrow": lambda: encoder("Roberta", hidden_size=12, num_attention_heads=1, initializer_range=0.1, pad_token_id=4),
+    "roberta_uneven": lambda: encoder("Roberta", layer_norm_eps=1e-3, pad_token_id=0, tie_word_embeddings=False,
+                                      max_position_embeddings=17, **UNEVEN_ENCODER),
     "gemma_narrow": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", attention_bias=True,
                                    tie_word_embeddings=True, **NARROW),
     "gemma_uneven": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", **(UNEVEN | {"head_dim": 8})),
@@ -155,7 +178,11 @@ ODD = {
 }
 FAMILIES = {function.__name__: function for function in (
     llama3, llama_linear, llama_yarn, mistral, qwen2, qwen3, smollm3, olmo2, gemma, gemma2, gemma3, phi3, gpt_neox,
-    gpt_neox_sequential)} | ODD
+    gpt_neox_sequential, bert, roberta)} | ODD
+
+
+def is_encoder(name):
+    return name.split("_")[0] in ("bert", "roberta")
 
 
 @contextlib.contextmanager

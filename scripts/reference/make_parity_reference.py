@@ -95,7 +95,7 @@ def distances(lhs, rhs, gradients=None):
         if gradients is not None and name in gradients:
             size = gradients[name].abs()
             distance = distance[(size == 0) | (size >= ROUNDING)]
-        result[name] = float(distance.max())
+        result[name] = float(distance.max()) if distance.numel() else 0.0  # all of it is rounding
     return result
 
 

@@ -82,9 +82,16 @@ def make_optimizer(model, case):
     return kind(groups, lr=lr, betas=betas, eps=options["eps"])
 
 
-def loss_of(model, case, tokens, labels):
+def logits_of(model, tokens, segments=None):
+    """Of an encoder, segments of -1 are padding."""
+    if segments is None:
+        return model(input_ids=tokens.long(), use_cache=False).logits
+    return model(input_ids=tokens.long(), attention_mask=(segments >= 0).long()).logits
+
+
+def loss_of(model, case, tokens, labels, segments=None):
     # The loss is taken from the logits, for transformers would shift the labels once more.
-    logits = model(input_ids=tokens.long(), use_cache=False).logits.flatten(0, 1)
+    logits = logits_of(model, tokens, segments).flatten(0, 1)
     labels = labels.long().flatten()
     ignored = case.loss_options.get("ignore_index", -100)
     loss = torch.nn.functional.cross_entropy(
@@ -97,7 +104,7 @@ def loss_of(model, case, tokens, labels):
 
 
 def batches_of(samples, size):
-    return zip(samples["tokens"].split(size), samples["labels"].split(size))
+    return zip(*(samples[name].split(size) for name in ("tokens", "labels", "segments") if name in samples))
 
 
 def train(model, case, samples, batch):
@@ -106,8 +113,8 @@ def train(model, case, samples, batch):
     optimizer = make_optimizer(model, case)
     model.train()
     losses, norms, gradients = [], [], None
-    for tokens, labels in batches_of(samples, batch):
-        loss = loss_of(model, case, tokens, labels)
+    for batch_of_samples in batches_of(samples, batch):
+        loss = loss_of(model, case, *batch_of_samples)
         optimizer.zero_grad()
         loss.backward()
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}

@@ -69,6 +69,14 @@ class EvaluationParity : public Parity {};
 
 } // namespace
 
+/// The largest absolute value.
+static double largest(const HostTensor &tensor) {
+  double result = 0;
+  for (int64_t i = 0; i < tensor.type.numElements(); ++i)
+    result = std::max(result, std::abs(element(tensor, i)));
+  return result;
+}
+
 TEST_P(GradientParity, Gradients) {
   auto session = open(CompileMode::Gradients);
   ASSERT_TRUE(session);
@@ -86,11 +94,12 @@ TEST_P(GradientParity, Gradients) {
     auto gradient = session->getOutput(output);
     ASSERT_TRUE(bool(gradient)) << gradient.error().message;
     gradient->type.shape.assign(state->file_shape().begin(), state->file_shape().end());
-    EXPECT_LT(
-        relativeDifference(reference.tensor("gradients.safetensors", *state), *gradient, 1e-6),
-        kTolerance)
-        << name;
     ++trained;
+    HostTensor wanted = reference.tensor("gradients.safetensors", *state);
+    // A softmax does not change with the bias of keys: all of its gradient is rounding.
+    if (name.ends_with("key.bias") && largest(wanted) < reference.expected["rounding"])
+      continue;
+    EXPECT_LT(relativeDifference(wanted, *gradient, 1e-6), kTolerance) << name;
   }
   EXPECT_GT(trained, 7);
   EXPECT_EQ(frozen > 0, reference.expected.contains("freeze"));

@@ -101,6 +101,7 @@ ImportOptions Reference::importOptions() const {
   read(loss, "z_loss", options.zLoss);
   if (loss.contains("ignore_index"))
     options.ignoreIndex = loss["ignore_index"].get<int64_t>();
+  read(loss, "packed", options.packed);
   return options;
 }
 
@@ -130,7 +131,10 @@ void Reference::setWeights(runtime::Session &session, const std::string &file) c
 
 void Reference::setBatch(runtime::Session &session, const std::string &file, int64_t index) const {
   int64_t batch = expected["batch"], seq = expected["seq"];
-  for (const char *name : {"tokens", "labels"}) {
+  std::vector<std::string> names = {"tokens", "labels"};
+  if (importOptions().packed)
+    names.insert(names.end(), {"segments", "positions"});
+  for (const std::string &name : names) {
     HostTensor all = tensor(file, name, DType::I32);
     HostTensor rows(TensorType{DType::I32, {batch, seq}});
     ASSERT_LE((index + 1) * rows.type.numElements(), all.type.numElements()) << path(file);

@@ -120,6 +120,14 @@ TEST_F(Weights, APrefixMayLackOrBeThere) {
   EXPECT_EQ(first(*has, "wte.weight"), 5);
 }
 
+TEST_F(Weights, NormsMayHaveTheirFirstNames) {
+  auto session = sessionWith({"bert.LayerNorm.weight", "bert.LayerNorm.bias"});
+  ASSERT_OK(loadWeights(
+      *session, file({{"bert.LayerNorm.gamma", filled(3)}, {"bert.LayerNorm.beta", filled(4)}})));
+  EXPECT_EQ(first(*session, "bert.LayerNorm.weight"), 3);
+  EXPECT_EQ(first(*session, "bert.LayerNorm.bias"), 4);
+}
+
 TEST_F(Weights, TheExactNameWinsAndTwoOthersAreRefused) {
   auto session = sessionWith({"u"});
   ASSERT_OK(loadWeights(*session, file({{"u", filled(1)}, {"model.u", filled(2)}})));
