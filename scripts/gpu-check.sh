@@ -34,9 +34,14 @@ train() { # MODEL DATA TOLERANCE
     "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/$data" --steps 20 \
       --seed 5 --device "$device" --metrics "$results/$model-$device.jsonl"
   done
-  paste -d' ' "$results/$model-cpu.jsonl" "$results/$model-cuda.jsonl" |
+  compare_losses "$results/$model-cpu.jsonl" "$results/$model-cuda.jsonl" "$tolerance"
+}
+
+# The losses of 20 steps must agree to so much of themselves.
+compare_losses() { # METRICS METRICS TOLERANCE
+  paste -d' ' "$1" "$2" |
     sed -nE 's/.*"loss": ?([-0-9.e+]+).*"loss": ?([-0-9.e+]+).*/\1 \2/p' |
-    awk -v tolerance="$tolerance" '
+    awk -v tolerance="$3" '
       NF != 2 || $1 == 0 { exit }
       { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > most) most = d; ++steps }
       END { printf "%d steps, largest difference of losses %.3g of the loss, allowed %g\n", steps, most, tolerance
@@ -59,6 +64,16 @@ graphs() { # MODEL DATA
         if (field(a, names[i]) == "none" || field(a, names[i]) != field(b, names[i])) ++different }
     END { printf "%d steps, %d numbers differ between steps in graphs and eager ones\n", steps, different
           exit !(steps == 20 && different == 0) }'
+}
+
+# Trains a model with calls that are computed together, and with each by itself. Products with epilogues round elsewhere.
+fusion() { # MODEL DATA TOLERANCE
+  local use
+  for use in off on; do
+    "$here/bin/dtc-run" "$here/models/$1.plan" --data "$here/models/$2" --steps 20 --seed 5 --device cuda \
+      --kernel-fusion $use --metrics "$results/$1-fusion-$use.jsonl"
+  done
+  compare_losses "$results/$1-fusion-off.jsonl" "$results/$1-fusion-on.jsonl" "$3"
 }
 
 # The median of a metric over the second half of the steps.
@@ -200,7 +215,7 @@ part() {
   begin_part "$name"
   begin=$SECONDS
   if [[ "$(type -t "$1")" == function ]]; then
-    export -f "$1" median
+    export -f "$1" median compare_losses
     export here results
     set -- bash -euo pipefail -c '"$@"' - "$@"
   fi
@@ -260,8 +275,11 @@ part_train llama 60 llama-tiny llama-tiny.data.txt 1e-3
 part_train gpt2-bf16 60 gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
 part_train llama-bf16 60 llama-tiny-bf16 llama-tiny.data.txt 0.02
 part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- graphs 60 graphs gpt2-tiny-bf16 gpt2-tiny.data.txt
+part_with models/gpt2-tiny.plan models/gpt2-tiny.data.txt -- fusion 60 fusion gpt2-tiny gpt2-tiny.data.txt 1e-3
+part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- fusion-bf16 60 fusion gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
 part_speed speed-124m 90 gpt2-124m 60 12 768 1024
 part_speed eager-124m 60 gpt2-124m 30 12 768 1024 --cuda-graphs off
+part_speed single-124m 60 gpt2-124m 30 12 768 1024 --kernel-fusion off
 part_speed timed-124m 90 gpt2-124m 60 12 768 1024 --matmul-algorithms timed
 part_speed speed-1558m 120 gpt2-1558m 20 48 1600 1024
 part_with models/gpt2-124m.plan models/speed.data.txt -- outside-124m 60 outside gpt2-124m

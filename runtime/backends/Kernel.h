@@ -74,6 +74,8 @@ public:
   virtual size_t workspaceBytes() const { return 0; }
 };
 
+struct FusedCalls; // FusedCalls.h
+
 /// The kernels of one kind of device, and the devices.
 class Backend {
 public:
@@ -82,13 +84,10 @@ public:
   /// Checks the call and prepares it. The error names the kernel, the operand and what was
   /// expected.
   virtual Expected<std::unique_ptr<Kernel>> prepare(const KernelSignature &signature) const = 0;
-  /// Prepares one kernel for two calls that both could be prepared, the second of which alone reads
-  /// what the first makes, as its first operand: it has the inputs of the first, the further ones
-  /// of the second, and the outputs of the second. Null if there is none.
-  virtual std::unique_ptr<Kernel> prepareFused(const KernelSignature &first,
-                                               const KernelSignature &second) const {
-    return nullptr;
-  }
+  /// Whether prepareFused() may give anything.
+  virtual bool fusesCalls() const { return false; }
+  /// Prepares one kernel for all the calls; null if there is none.
+  virtual std::unique_ptr<Kernel> prepareFused(const FusedCalls &calls) const { return nullptr; }
   /// Opens the device for the process's device number `index`, from 0. Several may share the same
   /// hardware.
   virtual Expected<std::unique_ptr<Device>> openDevice(int64_t index) const = 0;

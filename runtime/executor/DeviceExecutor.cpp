@@ -196,7 +196,7 @@ MaybeError DeviceExecutor::measure(bool wanted, Queue &queue, StepMarks::What wh
 }
 
 MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
-  if (!call.kernel) // the one before has done it
+  if (!call.kernel) // another one of its group does it
     return injections.empty() ? std::nullopt : injectAfter(index);
   inputs.clear();
   outputs.clear();

@@ -9,11 +9,13 @@
 #include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanValidator.h"
+#include "runtime/executor/CallGroups.h"
 #include "runtime/executor/ValueReaders.h"
 
 #include <algorithm>
 #include <exception>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <utility>
 
@@ -46,7 +48,8 @@ namespace {
 /// Prepares the programs of a plan, one after the other.
 class Preparer {
 public:
-  Preparer(PreparedPlan &plan, const Backend &backend) : plan(plan), backend(backend) {
+  Preparer(PreparedPlan &plan, const Backend &backend, bool fuses)
+      : plan(plan), backend(backend), fuses(fuses) {
     for (const MeshAxis &axis : plan.mesh.axes())
       position.push_back({axis.name, axis.size, 0, axis.temporal});
   }
@@ -69,12 +72,16 @@ public:
     for (const plan::Task &task : program.tasks()) {
       result->taskBegin.push_back(result->instructions.size());
       asyncInTask = 0;
-      before = nullptr;
+      CallGroups groups;
+      groups.groupOf.resize(static_cast<size_t>(task.instructions_size()));
+      if (fuses && backend.fusesCalls())
+        groups = groupTask(task);
       for (int i = 0; i < task.instructions_size(); ++i) {
-        if (MaybeError error = prepare(task.instructions(i)))
+        std::optional<size_t> group = groups.groupOf[static_cast<size_t>(i)];
+        if (group)
+          addPart(task, groups.groups[*group], i);
+        else if (MaybeError error = prepare(task.instructions(i)))
           return error->inContext(describeInstruction(*plan.plan, task, i));
-        if (!task.instructions(i).has_kernel())
-          before = nullptr;
       }
     }
     result->taskBegin.push_back(result->instructions.size());
@@ -163,11 +170,6 @@ private:
 
   MaybeError prepareKernel(const plan::KernelCall &call) {
     KernelSignature signature = signatureOf(call);
-    const plan::KernelCall *first = std::exchange(before, &call);
-    if (first && fuse(*first, call, signature)) {
-      before = nullptr;
-      return std::nullopt;
-    }
     PreparedKernel prepared;
     for (uint32_t buffer : call.inputs())
       prepared.inputs.push_back(rangeOf(buffer));
@@ -203,38 +205,64 @@ private:
     return key;
   }
 
-  /// Lets the instruction before compute this one too, if the backend can and nothing else reads
-  /// what is between them. Its own results may then not lie where its operands do: those of this
-  /// one did not have to.
-  bool fuse(const plan::KernelCall &first, const plan::KernelCall &call,
-            const KernelSignature &signature) {
-    if (first.outputs_size() != 1 || call.inputs_size() == 0 ||
-        call.inputs(0) != first.outputs(0) || !readers->isReadOnce(call.inputs(0)))
-      return false;
-    for (uint32_t output : call.outputs())
-      for (uint32_t input : first.inputs())
-        if (readers->overlap(output, input))
-          return false;
-    KernelSignature firstSignature = signatureOf(first);
-    std::shared_ptr<const Kernel> &shared =
-        kernels[keyOf(first, firstSignature) + "+" + keyOf(call, signature)];
-    if (!shared)
-      shared = backend.prepareFused(firstSignature, signature);
-    if (!shared)
-      return false;
-    auto &prepared = std::get<PreparedKernel>(result->instructions.back());
-    prepared.kernel = shared;
-    prepared.microbatchUse = std::max(prepared.microbatchUse, microbatchUseOf(signature));
-    for (int i = 1; i < call.inputs_size(); ++i)
-      prepared.inputs.push_back(rangeOf(call.inputs(i)));
-    prepared.outputs.clear();
-    for (uint32_t buffer : call.outputs())
-      prepared.outputs.push_back(rangeOf(buffer));
-    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
+  CallGroups groupTask(const plan::Task &task) {
+    return groupCalls(*result->program, task, *readers,
+                      [&](const std::vector<int> &calls, FusedCalls fused) {
+                        return prepareGroup(task, calls, std::move(fused));
+                      });
+  }
+
+  /// Null if the backend has no kernel for these calls. An error of one of them is found when it is
+  /// prepared by itself.
+  std::shared_ptr<const Kernel> prepareGroup(const plan::Task &task, const std::vector<int> &calls,
+                                             FusedCalls fused) {
+    std::string key;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const plan::KernelCall &call = task.instructions(calls[i]).kernel();
+      FusedCalls::Call &part = fused.calls[i];
+      part.signature = signatureOf(call);
+      key += fmt::format("{} {} {};", keyOf(call, part.signature), fmt::join(part.inputs, ","),
+                         fmt::join(part.outputs, ","));
+    }
+    for (const FusedCalls::Value &value : fused.values)
+      key += value.isKept ? 'k' : '-';
+    for (const FusedCalls::Overlap &each : fused.overlaps)
+      key += fmt::format(" {}{}{}", each.before, each.isSame ? '=' : '~', each.made);
+    auto [known, isNew] = groupKernels.try_emplace(std::move(key));
+    if (isNew)
+      known->second = backend.prepareFused(fused);
+    return known->second;
+  }
+
+  /// The instruction at the place of the group has its kernel and the operands of all its calls, the
+  /// others have none.
+  void addPart(const plan::Task &task, const CallGroup &group, int instruction) {
     PreparedKernel part;
-    part.outputs = prepared.outputs;
+    std::vector<uint32_t> inputs, outputs; // by value
+    auto add = [&](std::vector<uint32_t> &values, uint32_t buffer) {
+      uint32_t value = readers->valueOf(buffer);
+      for (const std::vector<uint32_t> *known : {&inputs, &outputs})
+        if (std::ranges::find(*known, value) != known->end())
+          return;
+      values.push_back(value);
+    };
+    for (int call : group.calls) {
+      const plan::KernelCall &kernel = task.instructions(call).kernel();
+      for (uint32_t buffer : kernel.inputs())
+        add(inputs, buffer);
+      for (uint32_t buffer : kernel.outputs())
+        add(outputs, buffer);
+      part.microbatchUse = std::max(part.microbatchUse, microbatchUseOf(signatureOf(kernel)));
+    }
+    if (instruction == group.place) {
+      part.kernel = group.kernel;
+      result->workspaceBytes = std::max(result->workspaceBytes, group.kernel->workspaceBytes());
+      for (uint32_t buffer : inputs)
+        part.inputs.push_back(rangeOf(buffer));
+      for (uint32_t buffer : outputs)
+        part.outputs.push_back(rangeOf(buffer));
+    }
     result->instructions.push_back(std::move(part));
-    return true;
   }
 
   /// A kernel knows the number of a microbatch by the name of the temporal axis. The keys of random
@@ -320,12 +348,12 @@ private:
   PreparedPlan &plan;
   PreparedProgram *result = nullptr; // the one being prepared
   const Backend &backend;
+  const bool fuses;
   std::vector<AxisCoordinate> position;
-  std::map<std::string, std::shared_ptr<const Kernel>> kernels; // of all programs
+  std::map<std::string, std::shared_ptr<const Kernel>> kernels, groupKernels; // of all programs
   std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
   size_t asyncInTask = 0; // so far
   std::optional<ValueReaders> readers;
-  const plan::KernelCall *before = nullptr; // the kernel call just before, in the same task
 };
 
 } // namespace
@@ -365,7 +393,8 @@ bool PreparedPlan::hasAsync(size_t index) const {
 /// With the kernels of a backend that has the right number of threads.
 static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const plan::Plan> plan,
                                                           const Backend &backend,
-                                                          std::span<const int64_t> devices) {
+                                                          std::span<const int64_t> devices,
+                                                          bool fuses) {
   auto result = std::make_shared<PreparedPlan>();
   result->plan = std::move(plan);
   result->mesh = meshOf(*result->plan);
@@ -374,7 +403,7 @@ static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const 
   std::vector<bool> isHeld(static_cast<size_t>(count), devices.empty());
   for (int64_t device : devices)
     isHeld[static_cast<size_t>(result->mesh.programOf(device))] = true;
-  Preparer preparer(*result, backend);
+  Preparer preparer(*result, backend, fuses);
   for (int p = 0; p < count; ++p) {
     result->programs[static_cast<size_t>(p)].program = &result->plan->programs(p);
     preparer.addGroups(result->plan->programs(p));
@@ -385,7 +414,7 @@ static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const 
         return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
   for (const plan::Plan &companion : result->plan->companions()) {
     // It lives as long as the plan that it is a part of.
-    auto prepared = createWith({result->plan, &companion}, backend, devices);
+    auto prepared = createWith({result->plan, &companion}, backend, devices, fuses);
     if (!prepared)
       return prepared.error().inContext(fmt::format("entry point \"{}\"", companion.entry()));
     result->companions.push_back(std::move(*prepared));
@@ -395,9 +424,9 @@ static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const 
 
 Expected<std::shared_ptr<const PreparedPlan>>
 PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads,
-                     std::span<const int64_t> devices) {
+                     std::span<const int64_t> devices, bool fuses) {
   std::shared_ptr<const Backend> threaded = backend.withThreads(threads);
-  auto prepared = createWith(std::move(plan), threaded ? *threaded : backend, devices);
+  auto prepared = createWith(std::move(plan), threaded ? *threaded : backend, devices, fuses);
   if (!prepared)
     return prepared.error();
   (*prepared)->backend = std::move(threaded);

@@ -40,8 +40,8 @@ struct ArenaRange {
 /// operands: nothing, something in the first one of a step, something in each.
 enum class MicrobatchUse { None, First, Each };
 
-/// A kernel call with the places of its operands. Where the backend computes two calls at once, the
-/// first has the operands of both, and the second has no kernel.
+/// A kernel call with the places of its operands. Where the backend computes several calls at once,
+/// one of them has the operands of all, and the others have no kernel.
 struct PreparedKernel {
   std::shared_ptr<const Kernel> kernel;
   std::vector<ArenaRange> inputs;
@@ -146,10 +146,11 @@ struct PreparedPlan {
 
   /// Prepares the kernels of a valid plan and its companions, of the programs that `devices` run
   /// (all, if it is empty), for runs with `threads` threads. The error names the task, the
-  /// instruction and where in the model it came from.
+  /// instruction and where in the model it came from. `fuses`: calls are computed together where the
+  /// backend can (CallGroups.h).
   static Expected<std::shared_ptr<const PreparedPlan>>
   create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads,
-         std::span<const int64_t> devices = {});
+         std::span<const int64_t> devices = {}, bool fuses = true);
 };
 
 } // namespace dtc::runtime

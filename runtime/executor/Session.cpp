@@ -61,7 +61,9 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
   if (!fabric)
     return fabric.error();
   Expected<std::shared_ptr<const PreparedPlan>> prepared = PreparedPlan::create(
-      std::move(plan), *backend, std::max(options.threadsPerDevice, 1), (*fabric)->devices());
+      std::move(plan), *backend, std::max(options.threadsPerDevice, 1), (*fabric)->devices(),
+      // What is injected into a value has to be read.
+      /*fuses=*/options.injections.empty());
   if (!prepared)
     return prepared.error();
   return create(std::move(*prepared), std::move(backend), std::move(*fabric), std::move(options));

@@ -6,16 +6,11 @@
 
 #include "runtime/executor/ValueReaders.h"
 
-#include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
-
-#include <algorithm>
-
 namespace dtc::runtime {
 
 ValueReaders::ValueReaders(const plan::Program &program)
     : program(program), counts(static_cast<size_t>(program.buffers_size())) {
-  auto add = [&](uint32_t buffer) { ++counts[storageOf(program, buffer)]; };
+  auto add = [&](uint32_t buffer) { ++counts[valueOf(buffer)]; };
   for (const plan::Task &task : program.tasks())
     for (const plan::Instruction &instruction : task.instructions()) {
       for (uint32_t buffer : instruction.kernel().inputs())
@@ -35,21 +30,9 @@ ValueReaders::ValueReaders(const plan::Program &program)
   }
 }
 
-bool ValueReaders::isReadOnce(uint32_t buffer) const {
-  return !program.buffers(static_cast<int>(buffer)).has_view_of() && counts[buffer] == 1;
-}
-
-bool ValueReaders::overlap(uint32_t a, uint32_t b) const {
-  auto rangeOf = [&](uint32_t index) {
-    const plan::Buffer &buffer = program.buffers(static_cast<int>(index));
-    uint64_t bytes =
-        (typeOf(buffer).numBytes() + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-    return std::pair(buffer.offset(),
-                     buffer.offset() + bytes * std::max<uint64_t>(buffer.slots(), 1));
-  };
-  auto [beginA, endA] = rangeOf(a);
-  auto [beginB, endB] = rangeOf(b);
-  return beginA < endB && beginB < endA;
+uint32_t ValueReaders::valueOf(uint32_t buffer) const {
+  const plan::Buffer &at = program.buffers(static_cast<int>(buffer));
+  return at.has_view_of() ? at.view_of() : buffer;
 }
 
 } // namespace dtc::runtime

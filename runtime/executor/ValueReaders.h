@@ -14,20 +14,19 @@
 
 namespace dtc::runtime {
 
-/// Counts the places of a program that read each buffer, views included: operands of instructions,
-/// transfers, and bindings.
+/// Counts the places of a program that read each value, through views too: operands of
+/// instructions, transfers, and bindings.
 class ValueReaders {
 public:
   explicit ValueReaders(const plan::Program &program);
 
-  /// Whether one kernel call, whose operand `buffer` is, is all that reads it.
-  bool isReadOnce(uint32_t buffer) const;
-  /// Whether two buffers have a byte in common, in any of their slots.
-  bool overlap(uint32_t a, uint32_t b) const;
+  /// A value's buffer: that of which the buffer is a view, if it is one.
+  uint32_t valueOf(uint32_t buffer) const;
+  size_t count(uint32_t buffer) const { return counts[valueOf(buffer)]; }
 
 private:
   const plan::Program &program;
-  std::vector<size_t> counts; // by buffer; of one with views, those of all of them
+  std::vector<size_t> counts; // by buffer
 };
 
 } // namespace dtc::runtime

@@ -193,6 +193,87 @@ TEST_P(DeviceEquivalence, GraphsHaveTheBitsOfEagerSteps) {
   }
 }
 
+/// What is computed together is rounded elsewhere, and has fewer launches. Without epilogues in
+/// cuBLASLt, and of the gradients of norms, the bits are the same.
+TEST(DeviceFusion, ChangesRoundingAlone) {
+  for (const Case &which : kCases) {
+    std::string name = which.name;
+    if (name != "Gpt2" && name != "Gpt2Recompute" && name != "Gpt2Bf16" && name != "LlamaF64" &&
+        name != "Llama" && name != "Gpt2Tensor" && name != "Gpt2Pipeline")
+      continue;
+    auto plan = compile(which);
+    ASSERT_TRUE(plan);
+    auto trainWith = [&](bool fuses, bool hasEpilogues, uint64_t &launches) {
+      standin::Settings settings;
+      settings.epilogues = hasEpilogues;
+      standin::reset(settings);
+      Training run = train(plan, runtime::createCudaBackend({.fusesCalls = fuses}), 3, nullptr,
+                           /*graphs=*/false);
+      launches = standin::counts().launches;
+      return run;
+    };
+    uint64_t few = 0, many = 0, ignored = 0;
+    Training single = trainWith(false, true, many), fused = trainWith(true, true, few);
+    EXPECT_LT(few, many) << name;
+    ASSERT_EQ(single.numbers.size(), fused.numbers.size()) << name;
+    double tolerance = name == "Gpt2Bf16" ? 0x1p-7 : 1e-5;
+    for (size_t i = 0; i < single.numbers.size(); ++i)
+      EXPECT_NEAR(fused.numbers[i], single.numbers[i], tolerance * std::abs(single.numbers[i]))
+          << name << ", " << i;
+    if (name != "LlamaF64") // matrices are added in f64 without an epilogue
+      continue;
+    EXPECT_EQ(trainWith(true, false, ignored).bytes() == fused.bytes(), true) << name;
+  }
+  standin::reset();
+}
+
+/// Kernels and products of a step of GPT-2 124M in bf16, by name. Nothing is computed.
+static std::map<std::string, uint64_t> launchesOfStep(int layers, bool fuses) {
+  auto file = llvm::MemoryBuffer::getFile(dtc::test::sourcePath("examples/gpt2-124m/config.json"));
+  std::string config = file ? (*file)->getBuffer().str() : "";
+  const std::string all = "\"n_layer\": 12";
+  size_t at = config.find(all);
+  EXPECT_NE(at, std::string::npos);
+  config.replace(at, all.size(), "\"n_layer\": " + std::to_string(layers));
+  Compiler compiler;
+  auto plan = compiler.importAndCompile(config, 32, 1024, layout("dtype=bf16"));
+  EXPECT_TRUE(plan) << compiler.diagnostics();
+  standin::Settings settings;
+  settings.countsAlone = true;
+  settings.memoryBytes = size_t(64) << 30;
+  standin::reset(settings);
+  auto session = runtime::Session::create(plan, runtime::createCudaBackend({.fusesCalls = fuses}),
+                                          {.stallTimeout = 0, .graphs = false});
+  EXPECT_TRUE(session) << session.error().message;
+  EXPECT_FALSE(setRandomInputs(**session, 1));
+  auto before = standin::launchesByKernel();
+  MaybeError error = trainStep(**session, 1e-2);
+  EXPECT_FALSE(error) << error->message;
+  auto launches = standin::launchesByKernel();
+  for (const auto &[kernel, count] : before)
+    launches[kernel] -= count;
+  session->reset();
+  standin::reset();
+  return launches;
+}
+
+TEST(DeviceLaunches, OfAStepOfGpt2AreFew) {
+  for (bool fuses : {false, true}) {
+    std::map<std::string, uint64_t> two = launchesOfStep(2, fuses), three = launchesOfStep(3, fuses);
+    uint64_t perLayer = 0, rest = 0;
+    std::string list;
+    for (auto [kernel, count] : three) {
+      uint64_t ofLayer = count - two[kernel];
+      perLayer += ofLayer;
+      rest += count - 3 * ofLayer;
+      list += std::to_string(ofLayer) + " + " + std::to_string(count - 3 * ofLayer) + "  " + kernel +
+              "\n";
+    }
+    std::printf("%s: %d launches a layer and %d beside\n%s", fuses ? "fused" : "single",
+                static_cast<int>(perLayer), static_cast<int>(rest), list.c_str());
+  }
+}
+
 /// Whatever order the queues run in that their events allow, the bits are the same.
 TEST(DeviceOrders, GiveTheSameBits) {
   auto plan = compile(kCases[0]);

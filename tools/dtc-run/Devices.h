@@ -23,10 +23,10 @@ namespace dtc {
 std::vector<std::string> listDevices();
 
 /// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU.
-/// `timesProducts`: GPUs time the algorithms of products, and keep the fastest. An error says why
-/// there is no such device.
+/// `timesProducts`: GPUs time the algorithms of products, and keep the fastest. `fusesCalls`: GPUs
+/// compute calls of a plan together. An error says why there is no such device.
 Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device,
-                                                              bool timesProducts);
+                                                              bool timesProducts, bool fusesCalls);
 
 /// The network of --fabric: "local", "nccl", or "auto", which is NCCL where every device of the
 /// plan has a GPU of its own; `notes` is told where that cannot be. Several processes have their

@@ -73,6 +73,12 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
          "(timed)")
       ->check(CLI::IsMember({"first", "timed"}))
       ->default_str("first");
+  app.add_option_function<std::string>(
+         "--kernel-fusion", [this](const std::string &use) { fusesCalls = use == "on"; },
+         "Whether GPUs compute kernel calls of a plan together where they can, such as a product and "
+         "the bias that is added to it (on), or each by itself (off), for debugging")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("on");
   addProcessFlags();
   app.add_flag("--list-devices", listsDevices,
                "Print the devices and the libraries for GPUs that dtc-run finds, and end");
@@ -145,7 +151,7 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
     return *error;
   if (MaybeError error = checkFiles())
     return *error;
-  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, timesProducts);
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, timesProducts, fusesCalls);
   if (!backend)
     return backend.error();
   Expected<OpenFabric> network = chooseFabric(fabric, **backend, train.processes, notes);

@@ -67,7 +67,7 @@ private:
   std::string calibrationPath;
   std::string device = "cpu";
   std::string fabric = "auto";
-  bool timesProducts = false;
+  bool timesProducts = false, fusesCalls = true;
   bool listsDevices = false;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are

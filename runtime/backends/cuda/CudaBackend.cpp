@@ -13,6 +13,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/shared/DeferredDevice.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace dtc::runtime {
@@ -24,7 +25,8 @@ public:
   explicit CudaBackend(CudaOptions options)
       : algorithms(options.timesProducts
                        ? std::make_shared<AlgorithmCache>(std::move(options.cachePath))
-                       : nullptr) {}
+                       : nullptr),
+        isFusing(options.fusesCalls) {}
   std::string name() const override { return "cuda"; }
   std::vector<std::string> kernelNames() const { return registry.names(); }
 
@@ -39,14 +41,32 @@ public:
     return Expected<std::unique_ptr<Kernel>>(std::move(*kernel));
   }
 
-  std::unique_ptr<Kernel> prepareFused(const KernelSignature &first,
-                                       const KernelSignature &second) const override {
-    if (first.kernel != "einsum" || second.kernel != "accumulate")
+  bool fusesCalls() const override { return isFusing; }
+
+  std::unique_ptr<Kernel> prepareFused(const FusedCalls &calls) const override {
+    auto count = [&](std::string_view name) {
+      return std::ranges::count_if(calls.calls, [&](const FusedCalls::Call &call) {
+        return call.signature.kernel == name;
+      });
+    };
+    bool isProduct = count("einsum") == 1;
+    if (!isProduct && count("layer_norm_grad") + count("rms_norm_grad") != 1)
       return nullptr;
-    PrepareResult kernel = prepareEinsumSum(first, second);
+    SingleKernels singles;
+    std::string names;
+    for (const FusedCalls::Call &call : calls.calls) {
+      Expected<std::unique_ptr<Kernel>> single = prepare(call.signature);
+      if (!single)
+        return nullptr;
+      std::shared_ptr<const Kernel> shared = std::move(*single);
+      singles.push_back(std::static_pointer_cast<const CudaKernel>(std::move(shared)));
+      names += (names.empty() ? "" : "' with '") + call.signature.kernel;
+    }
+    PrepareResult kernel = isProduct ? prepareFusedProduct(calls, std::move(singles))
+                                     : prepareFusedNormGrad(calls);
     if (!kernel || !*kernel)
       return nullptr;
-    (*kernel)->kernelName = "einsum' with 'accumulate";
+    (*kernel)->kernelName = names;
     return std::move(*kernel);
   }
 
@@ -63,6 +83,7 @@ public:
 
 private:
   std::shared_ptr<AlgorithmCache> algorithms;
+  bool isFusing = true;
   KernelRegistry<CudaKernel> registry{
       unaryKernels(),   binaryKernels(),    conversionKernels(),    dataMovementKernels(),
       reduceKernels(),  shardingKernels(),  einsumKernels(),        indexingKernels(),

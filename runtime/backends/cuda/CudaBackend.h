@@ -21,6 +21,8 @@ struct CudaOptions {
   bool timesProducts = false;
   /// Where the algorithms are kept from run to run (AlgorithmCache.h); empty: nowhere.
   std::string cachePath;
+  /// Calls of a plan are computed together where the backend can, not each by itself.
+  bool fusesCalls = true;
 };
 
 /// The path for CudaOptions::cachePath: products.txt in the folder that DTC_CUDA_CACHE names, or in

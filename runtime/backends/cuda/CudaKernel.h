@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H
 #define DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H
 
+#include "runtime/backends/FusedCalls.h"
 #include "runtime/backends/Kernel.h"
 #include "runtime/backends/cuda/CudaDevice.h"
 #include "runtime/backends/shared/KernelRegistry.h"
@@ -15,6 +16,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dtc::runtime::cuda {
 
@@ -38,9 +40,11 @@ using PrepareResult = Expected<std::unique_ptr<CudaKernel>>;
 
 using KernelEntry = RegisteredKernel<CudaKernel>;
 
-/// One kernel for a product and the accumulation of its result; null where it is no product of
-/// matrices.
-PrepareResult prepareEinsumSum(const KernelSignature &product, const KernelSignature &accumulate);
+/// One kernel for a product of matrices and the calls around it (FusedProduct.h), or for the gradient
+/// of a norm and the addition to it; null where there is none. `singles` are the calls one by one.
+using SingleKernels = std::vector<std::shared_ptr<const CudaKernel>>;
+PrepareResult prepareFusedProduct(const FusedCalls &calls, SingleKernels singles);
+PrepareResult prepareFusedNormGrad(const FusedCalls &calls);
 
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();

@@ -8,10 +8,9 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DotProducts.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "runtime/backends/cuda/Matmul.h"
+#include "runtime/backends/cuda/FusedProduct.h"
 #include "runtime/backends/cuda/StridedCopy.h"
 #include "runtime/backends/shared/EinsumLowering.h"
-#include "runtime/backends/shared/ShardingCalls.h"
 
 #include <optional>
 
@@ -72,45 +71,56 @@ struct Workspace {
 /// R is F, or float where F has 16 bits.
 template <typename F, typename R> class EinsumKernel final : public CudaKernel {
 public:
-  /// `sum`: the product is added to the output, as the kernel accumulate would.
-  static PrepareResult create(const EinsumLowering &plan, DType in, DType out,
-                              std::optional<AccumulateCall> sum = std::nullopt) {
-    std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan, std::move(sum)));
-    if (MaybeError error = kernel->prepare(in, out))
+  static Expected<std::unique_ptr<EinsumKernel>> create(const EinsumLowering &plan, DType in,
+                                                        DType out,
+                                                        const MatmulEpilogue &epilogue = {}) {
+    std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan));
+    if (MaybeError error = kernel->prepare(in, out, epilogue))
       return *error;
-    return PrepareResult(std::move(kernel));
+    return kernel;
   }
 
   size_t workspaceBytes() const override { return workspace.bytes; }
 
   MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
-    auto *scratch = static_cast<std::byte *>(args.workspace);
-    const void *operands[2] = {args.inputs[0], args.inputs[1]};
+    MatmulOperands operands;
+    operands.a = args.inputs[0];
+    operands.b = args.inputs[1];
+    operands.c = args.outputs[0];
+    operands.workspace = args.workspace;
+    Expected<bool> done = enqueue(queue, operands);
+    return done ? std::nullopt : MaybeError(done.error());
+  }
+
+  /// False where cuBLASLt does not have the epilogue: then there is no result.
+  Expected<bool> enqueue(CudaQueue &queue, MatmulOperands operands) const {
+    auto *scratch = static_cast<std::byte *>(operands.workspace);
+    const void **inputs[2] = {&operands.a, &operands.b};
     for (size_t i = 0; i < 2; ++i)
       if (copies[i]) {
-        if (MaybeError error =
-                enqueueStridedCopy(queue, *copies[i], sizeof(F), scratch + copyAt[i], operands[i]))
-          return error;
-        operands[i] = scratch + copyAt[i];
+        if (MaybeError error = enqueueStridedCopy(queue, *copies[i], sizeof(F), scratch + copyAt[i],
+                                                  *inputs[i]))
+          return *error;
+        *inputs[i] = scratch + copyAt[i];
       }
     const auto &copyBack = copies[EinsumLowering::Out];
-    void *out = copyBack ? scratch + copyAt[EinsumLowering::Out] : args.outputs[0];
-    bool adds = sum && !sum->isFirst(args.position);
-    if (MaybeError error =
-            compute(queue, static_cast<const F *>(operands[0]), static_cast<const F *>(operands[1]),
-                    static_cast<R *>(out), scratch + scratchAt, adds))
-      return error;
-    return copyBack ? enqueueStridedCopy(queue, *copyBack, sizeof(R), args.outputs[0], out)
-                    : std::nullopt;
+    void *out = operands.c;
+    if (copyBack)
+      operands.c = scratch + copyAt[EinsumLowering::Out];
+    operands.workspace = scratch + scratchAt;
+    Expected<bool> done = compute(queue, operands);
+    if (done && *done && copyBack)
+      if (MaybeError error = enqueueStridedCopy(queue, *copyBack, sizeof(R), out, operands.c))
+        return *error;
+    return done;
   }
 
 private:
   using W = Wide<F>;
 
-  EinsumKernel(const EinsumLowering &plan, std::optional<AccumulateCall> sum)
-      : plan(plan), sum(std::move(sum)) {}
+  explicit EinsumKernel(const EinsumLowering &plan) : plan(plan) {}
 
-  MaybeError prepare(DType in, DType out) {
+  MaybeError prepare(DType in, DType out, const MatmulEpilogue &epilogue) {
     Expected<DeviceLoops<3>> batch = DeviceLoops<3>::from(plan.loops);
     if (!batch)
       return batch.error();
@@ -131,11 +141,12 @@ private:
       chunks = std::clamp<int64_t>(plan.gemm.k / 4096, 1, std::max<int64_t>(1024 / loops.count, 1));
       scratchAt = workspace.take(static_cast<size_t>(chunks * loops.count) * sizeof(W));
     }
-    return plan.kind == EinsumLowering::Kind::Gemm ? prepareMatmul(in, out) : std::nullopt;
+    return plan.kind == EinsumLowering::Kind::Gemm ? prepareMatmul(in, out, epilogue)
+                                                   : std::nullopt;
   }
 
   /// The longest loop over the batch is one call of cuBLASLt, the others are calls of their own.
-  MaybeError prepareMatmul(DType in, DType out) {
+  MaybeError prepareMatmul(DType in, DType out, const MatmulEpilogue &epilogue) {
     const auto &dims = plan.loops.dims();
     auto longest = std::max_element(dims.begin(), dims.end(),
                                     [](const auto &a, const auto &b) { return a.size < b.size; });
@@ -143,7 +154,7 @@ private:
     std::vector<LoopNest<3>::Loop> others(dims.begin(), longest);
     others.insert(others.end(), longest + 1, dims.end());
     calls = LoopNest<3>(std::move(others));
-    Expected<std::unique_ptr<Matmul>> created = Matmul::create(plan.gemm, batch, in, out);
+    Expected<std::unique_ptr<Matmul>> created = Matmul::create(plan.gemm, batch, in, out, epilogue);
     if (!created)
       return created.error();
     matmul = std::move(*created);
@@ -151,26 +162,41 @@ private:
     return std::nullopt;
   }
 
-  MaybeError compute(CudaQueue &queue, const F *lhs, const F *rhs, R *out, std::byte *scratch,
-                     bool adds) const {
+  Expected<bool> compute(CudaQueue &queue, const MatmulOperands &operands) const {
+    const F *lhs = static_cast<const F *>(operands.a), *rhs = static_cast<const F *>(operands.b);
+    R *out = static_cast<R *>(operands.c);
+    MaybeError error;
     switch (plan.kind) {
     case EinsumLowering::Kind::Zero:
-      return queue.clear(reinterpret_cast<std::byte *>(out),
-                         static_cast<size_t>(plan.outElements) * sizeof(R));
-    case EinsumLowering::Kind::Product:
-      return enqueueElementwise<R, F, F>(queue, factors, Multiply(), out, lhs, rhs);
-    case EinsumLowering::Kind::Dot:
-      return computeDots(queue, lhs, rhs, out, reinterpret_cast<W *>(scratch));
-    case EinsumLowering::Kind::Gemm:
+      error = queue.clear(reinterpret_cast<std::byte *>(out),
+                          static_cast<size_t>(plan.outElements) * sizeof(R));
       break;
+    case EinsumLowering::Kind::Product:
+      error = enqueueElementwise<R, F, F>(queue, factors, Multiply(), out, lhs, rhs);
+      break;
+    case EinsumLowering::Kind::Dot:
+      error = computeDots(queue, lhs, rhs, out, static_cast<W *>(operands.workspace));
+      break;
+    case EinsumLowering::Kind::Gemm:
+      return multiply(queue, operands);
     }
+    return error ? Expected<bool>(*error) : true;
+  }
+
+  Expected<bool> multiply(CudaQueue &queue, const MatmulOperands &operands) const {
     for (int64_t i = 0; i < calls.elements(); ++i) {
       auto offsets = calls.offsetsAt(i);
-      if (MaybeError error = matmul->enqueue(queue, lhs + offsets[0], rhs + offsets[1],
-                                             out + offsets[2], scratch, adds))
-        return error;
+      MatmulOperands call = operands;
+      call.a = static_cast<const F *>(operands.a) + offsets[0];
+      call.b = static_cast<const F *>(operands.b) + offsets[1];
+      call.c = static_cast<R *>(operands.c) + offsets[2];
+      if (operands.added)
+        call.added = static_cast<const R *>(operands.added) + offsets[2];
+      Expected<bool> done = matmul->enqueue(queue, call);
+      if (!done || !*done)
+        return done;
     }
-    return std::nullopt;
+    return true;
   }
 
   MaybeError computeDots(CudaQueue &queue, const F *lhs, const F *rhs, R *out, W *sums) const {
@@ -185,7 +211,6 @@ private:
   }
 
   EinsumLowering plan;
-  std::optional<AccumulateCall> sum; // of a product of matrices
   DeviceLoops<3> loops;
   DeviceLoops<2> factors; // of a product of elements
   LoopNest<3> calls{{}, {}};
@@ -217,29 +242,113 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
     return makeDotProduct(in, out, length);
   return withFloatType(in, [&](auto identity) -> PrepareResult {
     using F = typename decltype(identity)::type;
-    if (out == in)
-      return EinsumKernel<F, F>::create(*plan, in, out);
-    return EinsumKernel<F, Wide<F>>::create(*plan, in, out);
+    auto create = [&]<typename R>() -> PrepareResult {
+      auto kernel = EinsumKernel<F, R>::create(*plan, in, out);
+      return kernel ? PrepareResult(std::move(*kernel)) : PrepareResult(kernel.error());
+    };
+    return out == in ? create.template operator()<F>() : create.template operator()<Wide<F>>();
   });
 }
 
+/// A product with what cuBLASLt computes besides, or the calls one by one on GPUs for which it does
+/// not.
+template <typename F, typename R> class FusedProductKernel final : public CudaKernel {
+public:
+  static PrepareResult create(const FusedCalls &calls, FusedProduct match, SingleKernels singles) {
+    auto product =
+        EinsumKernel<F, R>::create(match.lowering, match.in, match.out, match.epilogue);
+    if (!product)
+      return product.error();
+    return PrepareResult(std::unique_ptr<CudaKernel>(new FusedProductKernel(
+        calls, std::move(match), std::move(singles), std::move(*product))));
+  }
+
+  size_t workspaceBytes() const override {
+    size_t bytes = product->workspaceBytes();
+    for (const auto &single : singles)
+      bytes = std::max(bytes, single->workspaceBytes());
+    return bytes;
+  }
+
+  MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
+    std::vector<void *> memory(places.size());
+    for (size_t i = 0; i < places.size(); ++i)
+      memory[i] = places[i].isMade ? args.outputs[places[i].index] : args.inputs[places[i].index];
+    auto read = [&](const FusedOperand &operand, size_t width) -> const void * {
+      return static_cast<const std::byte *>(memory[operand.value]) +
+             static_cast<size_t>(operand.offset) * width;
+    };
+    MatmulOperands operands;
+    operands.a = read(match.a, sizeof(F));
+    operands.b = read(match.b, sizeof(F));
+    operands.c = memory[match.c];
+    if (match.added)
+      operands.added = read(*match.added, sizeof(R));
+    else if (match.sum && !match.sum->isFirst(args.position))
+      operands.added = operands.c;
+    if (match.bias)
+      operands.bias = read(*match.bias, sizeof(R));
+    if (match.geluInput)
+      operands.geluInput = memory[*match.geluInput];
+    if (match.biasGrad)
+      operands.biasGrad = memory[*match.biasGrad];
+    operands.workspace = args.workspace;
+    Expected<bool> done = product->enqueue(queue, operands);
+    if (!done)
+      return done.error();
+    return *done ? std::nullopt : enqueueSingles(queue, args, memory);
+  }
+
+private:
+  /// A value among the inputs or the outputs.
+  struct Place {
+    bool isMade = false;
+    size_t index = 0;
+  };
+
+  FusedProductKernel(const FusedCalls &calls, FusedProduct match, SingleKernels singles,
+                     std::unique_ptr<EinsumKernel<F, R>> product)
+      : match(std::move(match)), singles(std::move(singles)), product(std::move(product)) {
+    size_t counts[2] = {};
+    for (const FusedCalls::Value &value : calls.values)
+      places.push_back({value.maker.has_value(), counts[value.maker.has_value()]++});
+    for (const FusedCalls::Call &call : calls.calls)
+      operands.push_back({call.inputs, call.outputs});
+  }
+
+  MaybeError enqueueSingles(CudaQueue &queue, const KernelArguments &args,
+                            const std::vector<void *> &memory) const {
+    for (size_t i = 0; i < singles.size(); ++i) {
+      std::vector<void *> inputs, outputs;
+      for (size_t value : operands[i].first)
+        inputs.push_back(memory[value]);
+      for (size_t value : operands[i].second)
+        outputs.push_back(memory[value]);
+      if (MaybeError error =
+              singles[i]->enqueue(queue, {inputs, outputs, args.position, args.workspace}))
+        return error;
+    }
+    return std::nullopt;
+  }
+
+  FusedProduct match;
+  SingleKernels singles;
+  std::unique_ptr<EinsumKernel<F, R>> product;
+  std::vector<Place> places; // by value
+  std::vector<std::pair<std::vector<size_t>, std::vector<size_t>>> operands; // of each single call
+};
+
 } // namespace
 
-PrepareResult prepareEinsumSum(const KernelSignature &product, const KernelSignature &accumulate) {
-  Expected<EinsumLowering> plan = planEinsum(product);
-  if (!plan)
-    return plan.error();
-  Expected<AccumulateCall> sum = checkAccumulate(accumulate);
-  if (!sum)
-    return sum.error();
-  if (plan->kind != EinsumLowering::Kind::Gemm || plan->copies[EinsumLowering::Out])
+PrepareResult prepareFusedProduct(const FusedCalls &calls, SingleKernels singles) {
+  std::optional<FusedProduct> match = matchProduct(calls);
+  if (!match)
     return PrepareResult(nullptr);
-  DType in = product.inputs[0].dtype, out = product.outputs[0].dtype;
-  return withFloatType(in, [&](auto identity) -> PrepareResult {
+  return withFloatType(match->in, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    if (out == in)
-      return EinsumKernel<F, F>::create(*plan, in, out, std::move(*sum));
-    return EinsumKernel<F, Wide<F>>::create(*plan, in, out, std::move(*sum));
+    if (match->out == match->in)
+      return FusedProductKernel<F, F>::create(calls, std::move(*match), std::move(singles));
+    return FusedProductKernel<F, Wide<F>>::create(calls, std::move(*match), std::move(singles));
   });
 }
 

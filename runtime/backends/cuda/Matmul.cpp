@@ -67,28 +67,43 @@ MaybeError Matmul::check(cublasStatus_t status, const char *what) const {
 }
 
 Expected<std::unique_ptr<Matmul>> Matmul::create(const GemmShape &shape, const MatmulBatch &batch,
-                                                 DType in, DType out) {
+                                                 DType in, DType out,
+                                                 const MatmulEpilogue &epilogue) {
   Expected<const CublasLt *> library = loadCublasLt();
   if (!library)
     return library.error();
   std::unique_ptr<Matmul> matmul(new Matmul(**library));
+  matmul->epilogue = epilogue;
   if (MaybeError error = matmul->describe(shape, batch, in, out))
     return *error;
   return matmul;
 }
 
+bool Matmul::mayHave(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in) {
+  if (epilogue.empty())
+    return true;
+  Layout c(shape.c, shape.m, shape.n);
+  bool needsRows = epilogue.addsBias || epilogue.gelu != MatmulEpilogue::Gelu::None;
+  bool hasGeluInput = epilogue.gelu == MatmulEpilogue::Gelu::ValueKept ||
+                      epilogue.gelu == MatmulEpilogue::Gelu::Gradient;
+  return in != DType::F64 && !(needsRows && c.columnMajor) && !(hasGeluInput && c.step % 8 != 0);
+}
+
 MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DType in, DType out) {
   shapeText = fmt::format("{} products of {}x{}x{} ({} to {})", batch.count, shape.m, shape.n,
                           shape.k, dtc::name(in), dtc::name(out));
+  static constexpr const char *gelus[] = {"", ", GELU", ", GELU of what is kept",
+                                          ", gradient of GELU"};
+  static constexpr const char *sums[] = {"", ", sums of the left operand",
+                                         ", sums of the right operand"};
+  shapeText += fmt::format("{}{}{}", epilogue.addsBias ? ", bias" : "",
+                           gelus[static_cast<size_t>(epilogue.gelu)],
+                           sums[static_cast<size_t>(epilogue.biasGrad)]);
   isDouble = in == DType::F64;
   workspace = workspaceFor(batch.count * shape.m * shape.n);
-  if (MaybeError error = check(
-          library.matmulDescCreate(&operation, isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                   isDouble ? CUDA_R_64F : CUDA_R_32F),
-          "describe the product"))
-    return error;
   Layout a(shape.a, shape.m, shape.k), b(shape.b, shape.k, shape.n), c(shape.c, shape.m, shape.n);
   reversed = !c.columnMajor;
+  resultStep = c.step;
   int64_t m = shape.m, n = shape.n, batchA = batch.a, batchB = batch.b;
   if (reversed) {
     std::swap(a, b);
@@ -110,15 +125,8 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
     return check(status, "describe a matrix");
   };
   bool plainA = a.columnMajor == c.columnMajor, plainB = b.columnMajor == c.columnMajor;
-  int32_t operationA = plainA ? CUBLAS_OP_N : CUBLAS_OP_T;
-  int32_t operationB = plainB ? CUBLAS_OP_N : CUBLAS_OP_T;
-  cublasStatus_t status = library.matmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA,
-                                                         &operationA, sizeof(operationA));
-  if (status == CUBLAS_STATUS_SUCCESS)
-    status = library.matmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &operationB,
-                                            sizeof(operationB));
-  if (MaybeError error = check(status, "describe the product"))
-    return error;
+  operationA = plainA ? CUBLAS_OP_N : CUBLAS_OP_T;
+  operationB = plainB ? CUBLAS_OP_N : CUBLAS_OP_T;
   layoutText = fmt::format("{}{} {} {} {} + {} {} {}", plainA ? 'N' : 'T', plainB ? 'N' : 'T',
                            a.step, b.step, c.step, batchA, batchB, batch.c);
   if (MaybeError error =
@@ -127,7 +135,53 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
   if (MaybeError error =
           make(second, in, plainB ? shape.k : n, plainB ? n : shape.k, b.step, batchB))
     return error;
-  return make(result, out, m, n, c.step, batch.c);
+  if (MaybeError error = make(result, out, m, n, c.step, batch.c))
+    return error;
+  return epilogue.empty() ? describeOperation(operation, {}) : std::nullopt;
+}
+
+cublasLtEpilogue_t Matmul::cublasEpilogue() const {
+  using Gelu = MatmulEpilogue::Gelu;
+  bool addsBias = epilogue.addsBias;
+  switch (epilogue.gelu) {
+  case Gelu::Value:
+    return addsBias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  case Gelu::ValueKept:
+    return addsBias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  case Gelu::Gradient:
+    return CUBLASLT_EPILOGUE_DGELU;
+  case Gelu::None:
+    break;
+  }
+  if (epilogue.biasGrad != MatmulEpilogue::BiasGrad::None)
+    return (epilogue.biasGrad == MatmulEpilogue::BiasGrad::OfA) != reversed
+               ? CUBLASLT_EPILOGUE_BGRADA
+               : CUBLASLT_EPILOGUE_BGRADB;
+  return addsBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+MaybeError Matmul::describeOperation(cublasLtMatmulDesc_t &description,
+                                     const MatmulOperands &operands) const {
+  cublasStatus_t status = library.matmulDescCreate(
+      &description, isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+      isDouble ? CUDA_R_64F : CUDA_R_32F);
+  auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto &value) {
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = library.matmulDescSetAttribute(description, attribute, &value, sizeof(value));
+  };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, operationA);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, operationB);
+  if (!epilogue.empty())
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(cublasEpilogue()));
+  if (epilogue.addsBias)
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (epilogue.biasGrad != MatmulEpilogue::BiasGrad::None)
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.biasGrad);
+  if (operands.geluInput) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.geluInput);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, resultStep);
+  }
+  return check(status, "describe the product");
 }
 
 Matmul::~Matmul() {
@@ -143,7 +197,7 @@ Matmul::~Matmul() {
 //===----------------------------------------------------------------------===//
 
 Expected<std::vector<cublasLtMatmulAlgo_t>>
-Matmul::askForAlgorithms(cublasLtHandle_t handle, const Alignments &alignments, int count) const {
+Matmul::askForAlgorithms(const Call &call, const Alignments &alignments, int count) const {
   cublasLtMatmulPreference_t preference = nullptr;
   if (MaybeError error = check(library.matmulPreferenceCreate(&preference), "take the preferences"))
     return *error;
@@ -158,11 +212,14 @@ Matmul::askForAlgorithms(cublasLtHandle_t handle, const Alignments &alignments, 
         preference, attributes[i], &alignments[std::min<size_t>(i, 2)], sizeof(uint32_t));
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(count));
   if (status == CUBLAS_STATUS_SUCCESS)
-    status = library.matmulAlgoGetHeuristic(handle, operation, first, second, result, result,
-                                            preference, count, found.data(), &count);
+    status = library.matmulAlgoGetHeuristic(call.handle, call.operation, first, second, result,
+                                            result, preference, count, found.data(), &count);
   (void)library.matmulPreferenceDestroy(preference);
   if (status == CUBLAS_STATUS_SUCCESS && count < 1)
     status = CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!epilogue.empty() &&
+      (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE))
+    return std::vector<cublasLtMatmulAlgo_t>();
   if (MaybeError error = check(status, "find an algorithm for the product"))
     return *error;
   std::vector<cublasLtMatmulAlgo_t> algorithms;
@@ -172,10 +229,10 @@ Matmul::askForAlgorithms(cublasLtHandle_t handle, const Alignments &alignments, 
 }
 
 /// What was written by another program need not be one.
-bool Matmul::isUsable(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t &algorithm) const {
+bool Matmul::isUsable(const Call &call, const cublasLtMatmulAlgo_t &algorithm) const {
   cublasLtMatmulHeuristicResult_t checked = {};
-  return library.matmulAlgoCheck(handle, operation, first, second, result, result, &algorithm,
-                                 &checked) == CUBLAS_STATUS_SUCCESS &&
+  return library.matmulAlgoCheck(call.handle, call.operation, first, second, result, result,
+                                 &algorithm, &checked) == CUBLAS_STATUS_SUCCESS &&
          checked.workspaceSize <= workspace;
 }
 
@@ -208,8 +265,8 @@ Matmul::findFastest(CudaQueue &queue, const Call &call,
 
 /// While one is timed, other devices go on: this one's queue may wait for them. Devices of one kind
 /// take the choice of the first that has made it, so that they compute the same bits.
-Expected<cublasLtMatmulAlgo_t> Matmul::chooseAlgorithm(CudaQueue &queue, const Call &call,
-                                                       const Alignments &alignments) const {
+Expected<Matmul::MaybeAlgorithm>
+Matmul::chooseAlgorithm(CudaQueue &queue, const Call &call, const Alignments &alignments) const {
   constexpr int kCandidates = 8;
   AlgorithmCache *kept = queue.owner().getAlgorithms();
   std::string key;
@@ -224,36 +281,40 @@ Expected<cublasLtMatmulAlgo_t> Matmul::chooseAlgorithm(CudaQueue &queue, const C
                       library.getVersion(), shapeText, layoutText, fmt::join(alignments, " "));
     if (std::optional<AlgorithmCache::Algorithm> found = kept->find(key)) {
       cublasLtMatmulAlgo_t algorithm = toAlgorithm(*found);
-      if (isUsable(call.handle, algorithm))
-        return algorithm;
+      if (isUsable(call, algorithm))
+        return MaybeAlgorithm(algorithm);
       kept->forget(key);
     }
   }
   Expected<std::vector<cublasLtMatmulAlgo_t>> proposed =
-      askForAlgorithms(call.handle, alignments, kept ? kCandidates : 1);
+      askForAlgorithms(call, alignments, kept ? kCandidates : 1);
   if (!proposed)
     return proposed.error();
+  if (proposed->empty())
+    return MaybeAlgorithm();
   // Runs that add would change the result.
-  if (!kept || proposed->size() == 1 || queue.isCapturing() || call.adds)
-    return proposed->front();
+  if (!kept || proposed->size() == 1 || queue.isCapturing() || call.added == call.result)
+    return MaybeAlgorithm(proposed->front());
   Expected<cublasLtMatmulAlgo_t> fastest = findFastest(queue, call, *proposed);
   if (!fastest)
     return fastest.error();
   AlgorithmCache::Algorithm words;
   std::memcpy(words.data(), &*fastest, sizeof(words));
-  return toAlgorithm(kept->keep(key, words));
+  return MaybeAlgorithm(toAlgorithm(kept->keep(key, words)));
 }
 
-Expected<cublasLtMatmulAlgo_t> Matmul::algorithmFor(CudaQueue &queue, const Call &call) const {
-  Key key{queue.owner().ordinal(),
-          {alignmentOf(call.first), alignmentOf(call.second), alignmentOf(call.result)}};
+Expected<Matmul::MaybeAlgorithm> Matmul::algorithmFor(CudaQueue &queue, const Call &call) const {
+  uint32_t result = alignmentOf(call.result);
+  if (call.added)
+    result = std::min(result, alignmentOf(call.added));
+  Key key{queue.owner().ordinal(), {alignmentOf(call.first), alignmentOf(call.second), result}};
   {
     std::lock_guard lock(mutex);
     auto known = algorithms.find(key);
     if (known != algorithms.end())
       return known->second;
   }
-  Expected<cublasLtMatmulAlgo_t> algorithm = chooseAlgorithm(queue, call, key.second);
+  Expected<MaybeAlgorithm> algorithm = chooseAlgorithm(queue, call, key.second);
   if (!algorithm)
     return algorithm;
   std::lock_guard lock(mutex);
@@ -266,28 +327,49 @@ Expected<cublasLtMatmulAlgo_t> Matmul::algorithmFor(CudaQueue &queue, const Call
 
 MaybeError Matmul::multiply(CudaQueue &queue, const Call &call,
                             const cublasLtMatmulAlgo_t &algorithm) const {
-  const float one = 1, added = call.adds ? 1 : 0;
-  const double wideOne = 1, wideAdded = added;
+  const float one = 1, factor = call.added ? 1 : 0;
+  const double wideOne = 1, wideFactor = factor;
   const void *alpha = isDouble ? static_cast<const void *>(&wideOne) : &one;
-  const void *beta = isDouble ? static_cast<const void *>(&wideAdded) : &added;
-  return check(library.matmul(call.handle, operation, alpha, call.first, first, call.second, second,
-                              beta, call.result, result, call.result, result, &algorithm,
-                              call.workspace, workspace, queue.stream()),
+  const void *beta = isDouble ? static_cast<const void *>(&wideFactor) : &factor;
+  return check(library.matmul(call.handle, call.operation, alpha, call.first, first, call.second,
+                              second, beta, call.added ? call.added : call.result, result,
+                              call.result, result, &algorithm, call.workspace, workspace,
+                              queue.stream()),
                "enqueue the product");
 }
 
-MaybeError Matmul::enqueue(CudaQueue &queue, const void *a, const void *b, void *c,
-                           void *workspaceMemory, bool adds) const {
-  if (reversed)
-    std::swap(a, b);
+Expected<bool> Matmul::enqueueWith(cublasLtMatmulDesc_t description, CudaQueue &queue,
+                                   const MatmulOperands &operands) const {
   Expected<cublasLtHandle_t> handle = queue.owner().cublasLt();
   if (!handle)
     return handle.error();
-  Call call{*handle, a, b, c, workspaceMemory, adds};
-  Expected<cublasLtMatmulAlgo_t> algorithm = algorithmFor(queue, call);
+  Call call{*handle,
+            description,
+            reversed ? operands.b : operands.a,
+            reversed ? operands.a : operands.b,
+            operands.added,
+            operands.c,
+            operands.workspace};
+  Expected<MaybeAlgorithm> algorithm = algorithmFor(queue, call);
   if (!algorithm)
     return algorithm.error();
-  return multiply(queue, call, *algorithm);
+  if (!*algorithm)
+    return false;
+  if (MaybeError error = multiply(queue, call, **algorithm))
+    return *error;
+  return true;
+}
+
+Expected<bool> Matmul::enqueue(CudaQueue &queue, const MatmulOperands &operands) const {
+  if (epilogue.empty())
+    return enqueueWith(operation, queue, operands);
+  // The addresses are part of the description. cuBLASLt has read it when the call returns.
+  cublasLtMatmulDesc_t description = nullptr;
+  MaybeError error = describeOperation(description, operands);
+  Expected<bool> done = error ? Expected<bool>(*error) : enqueueWith(description, queue, operands);
+  if (description)
+    (void)library.matmulDescDestroy(description);
+  return done;
 }
 
 } // namespace dtc::runtime::cuda

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,21 +29,53 @@ struct MatmulBatch {
   int64_t a = 0, b = 0, c = 0;
 };
 
-/// c = a b for a shape, or c = c + a b. Elements of f64 are computed in f64, all others in f32
-/// (never in TF32). The algorithm is chosen once for each GPU and alignment of operands, so that
-/// results repeat bit by bit: what cuBLASLt proposes first, or the fastest of its proposals
-/// (CudaOptions).
+/// What a product computes beside, while it has an operand or the result at hand. None of it in f64.
+struct MatmulEpilogue {
+  enum class Gelu {
+    None,
+    Value,     // c = gelu(...), approximated by tanh
+    ValueKept, // ... and what it is the GELU of is written too
+    Gradient   // c is multiplied by the derivative of the GELU at what was written
+  };
+  enum class BiasGrad { None, OfA, OfB };
+
+  bool addsBias = false; // n elements, to each row
+  Gelu gelu = Gelu::None;
+  BiasGrad biasGrad = BiasGrad::None; // m sums of the rows of a, or n of the columns of b
+
+  auto operator<=>(const MatmulEpilogue &) const = default;
+  bool empty() const { return *this == MatmulEpilogue{}; }
+};
+
+/// The memory of a product. a and b have elements of type `in`, all else of type `out`.
+struct MatmulOperands {
+  const void *a = nullptr, *b = nullptr;
+  void *c = nullptr;
+  const void *added = nullptr; // lies as c, and may be c; null: nothing is added
+  const void *bias = nullptr;
+  void *geluInput = nullptr; // lies as c
+  void *biasGrad = nullptr;
+  void *workspace = nullptr; // aligned to 256 bytes
+};
+
+/// c = a b for a shape, or c = added + a b, with an epilogue. Elements of f64 are computed in f64,
+/// all others in f32 (never in TF32). The algorithm is chosen once for each GPU and alignment of
+/// operands, so that results repeat bit by bit: what cuBLASLt proposes first, or the fastest of its
+/// proposals (CudaOptions).
 class Matmul {
 public:
   /// a and b have elements of type `in`; c has such, or f32 where `in` has 16 bits.
   static Expected<std::unique_ptr<Matmul>> create(const GemmShape &shape, const MatmulBatch &batch,
-                                                  DType in, DType out);
+                                                  DType in, DType out,
+                                                  const MatmulEpilogue &epilogue = {});
+  /// Whether cuBLASLt can be asked for the epilogue: it wants rows in which c is contiguous, and
+  /// what is written or read for a GELU in rows of a multiple of 8 elements.
+  static bool mayHave(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in);
   ~Matmul();
 
   size_t workspaceBytes() const { return workspace; }
-  /// The workspace is aligned to 256 bytes. `adds`: to what c holds.
-  MaybeError enqueue(CudaQueue &queue, const void *a, const void *b, void *c, void *workspace,
-                     bool adds = false) const;
+  /// False where cuBLASLt has no algorithm with this epilogue: then nothing was enqueued.
+  Expected<bool> enqueue(CudaQueue &queue, const MatmulOperands &operands) const;
 
 private:
   explicit Matmul(const CublasLt &library) : library(library) {}
@@ -51,31 +84,44 @@ private:
   /// The matrices in cuBLASLt's order.
   struct Call {
     cublasLtHandle_t handle;
-    const void *first, *second;
+    cublasLtMatmulDesc_t operation;
+    const void *first, *second, *added;
     void *result, *workspace;
-    bool adds;
   };
   using Alignments = std::array<uint32_t, 3>;
+  using MaybeAlgorithm = std::optional<cublasLtMatmulAlgo_t>;
 
-  Expected<cublasLtMatmulAlgo_t> algorithmFor(CudaQueue &queue, const Call &call) const;
-  Expected<cublasLtMatmulAlgo_t> chooseAlgorithm(CudaQueue &queue, const Call &call,
-                                                 const Alignments &alignments) const;
+  /// For a product without an epilogue no operands are needed.
+  MaybeError describeOperation(cublasLtMatmulDesc_t &description,
+                               const MatmulOperands &operands) const;
+  cublasLtEpilogue_t cublasEpilogue() const;
+
+  // None: cuBLASLt has no algorithm with the epilogue.
+  Expected<MaybeAlgorithm> algorithmFor(CudaQueue &queue, const Call &call) const;
+  Expected<MaybeAlgorithm> chooseAlgorithm(CudaQueue &queue, const Call &call,
+                                           const Alignments &alignments) const;
   /// What cuBLASLt proposes, at most so many.
   Expected<std::vector<cublasLtMatmulAlgo_t>>
-  askForAlgorithms(cublasLtHandle_t handle, const Alignments &alignments, int count) const;
+  askForAlgorithms(const Call &call, const Alignments &alignments, int count) const;
   Expected<cublasLtMatmulAlgo_t>
   findFastest(CudaQueue &queue, const Call &call,
               const std::vector<cublasLtMatmulAlgo_t> &algorithms) const;
-  bool isUsable(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t &algorithm) const;
+  bool isUsable(const Call &call, const cublasLtMatmulAlgo_t &algorithm) const;
   MaybeError multiply(CudaQueue &queue, const Call &call,
                       const cublasLtMatmulAlgo_t &algorithm) const;
+  Expected<bool> enqueueWith(cublasLtMatmulDesc_t description, CudaQueue &queue,
+                             const MatmulOperands &operands) const;
 
   const CublasLt &library;
+  MatmulEpilogue epilogue;
+  /// Of products without an epilogue, whose operation has no addresses.
   cublasLtMatmulDesc_t operation = nullptr;
   /// cuBLASLt's matrices are column-major. A result that is row-major is computed as its transpose,
   /// from the operands in reverse order.
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   bool reversed = false, isDouble = false;
+  int32_t operationA = CUBLAS_OP_N, operationB = CUBLAS_OP_N;
+  int64_t resultStep = 0; // between rows of c
   size_t workspace = 0;
   std::string shapeText;  // for messages
   std::string layoutText; // how the matrices lie, in the keys of algorithms
@@ -83,7 +129,7 @@ private:
   /// A GPU and the alignments of the three matrices in bytes.
   using Key = std::pair<int, Alignments>;
   mutable std::mutex mutex;
-  mutable std::map<Key, cublasLtMatmulAlgo_t> algorithms;
+  mutable std::map<Key, MaybeAlgorithm> algorithms;
 };
 
 } // namespace dtc::runtime::cuda

@@ -6,7 +6,7 @@
 //
 // In the comments xhat is the normalised row and dxhat = dy * gamma its gradient. The gradients of
 // gamma and beta are sums over all rows: the rows are cut into parts, by their number alone; each
-// part has its own sums in the workspace, which are added in order by a second launch.
+// part has its own sums in the workspace, which are added in a fixed order by a second launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,16 +15,21 @@
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/shared/RowCalls.h"
 
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+
 namespace dtc::runtime::cuda {
 
 namespace {
 
-/// dx of a row for each block. An RMS norm has no means (null), which stand for zeros. With one
+/// dx of a row for each block, with `added`, which may lie where it is written, if that is not null.
+/// An RMS norm has no means (null), which stand for zeros. With one
 /// block of a multiprocessor promised, not more, that of doubles has enough registers.
 template <typename F>
 __global__ void __launch_bounds__(kMaxBlockThreads, 1)
     normInputGradKernel(const F *allX, const F *gamma, const Wide<F> *means, const Wide<F> *rstds,
-                        const F *allDy, F *allDx, int64_t rows, int64_t width) {
+                        const F *allDy, const F *added, F *allDx, int64_t rows, int64_t width) {
   using W = Wide<F>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const F *x = allX + row * width, *dy = allDy + row * width;
@@ -41,7 +46,8 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
     dot = reduceBlock<SumOf>(dot) / static_cast<W>(width);
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
       W xhat = (widen(x[i]) - mean) * rstd;
-      dx[i] = narrow<F>(rstd * (widen(dy[i]) * widen(gamma[i]) - sum - xhat * dot));
+      F slope = narrow<F>(rstd * (widen(dy[i]) * widen(gamma[i]) - sum - xhat * dot));
+      dx[i] = added ? narrow<F>(widen(added[row * width + i]) + widen(slope)) : slope;
     }
   }
 }
@@ -70,16 +76,77 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-/// The sums of all parts: dgamma, then dbeta where it is not null.
+/// All of it in one pass over the rows of part blockIdx.x: a thread has `C` columns, which are all
+/// that there are.
+template <typename F, int C>
+__global__ void __launch_bounds__(kMaxBlockThreads, 1)
+    normGradKernel(const F *x, const F *gamma, const Wide<F> *means, const Wide<F> *rstds,
+                   const F *dy, const F *added, F *dx, Wide<F> *sums, int64_t rows, int64_t width,
+                   int64_t partRows) {
+  using W = Wide<F>;
+  int64_t begin = int64_t{blockIdx.x} * partRows;
+  int64_t end = begin + partRows < rows ? begin + partRows : rows;
+  W dgamma[C] = {}, dbeta[C] = {};
+  for (int64_t row = begin; row < end; ++row) {
+    W mean = means ? means[row] : W(0), rstd = rstds[row];
+    W xhat[C], slope[C], sum = 0, dot = 0; // sum of dxhat, and of dxhat * xhat
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+      int64_t i = threadIdx.x + int64_t{c} * blockDim.x, at = row * width + i;
+      bool exists = i < width;
+      xhat[c] = exists ? (widen(x[at]) - mean) * rstd : W(0);
+      slope[c] = exists ? widen(dy[at]) : W(0);
+      dgamma[c] += slope[c] * xhat[c];
+      dbeta[c] += slope[c];
+      slope[c] *= exists ? widen(gamma[i]) : W(0);
+      sum += slope[c];
+      dot += slope[c] * xhat[c];
+    }
+    sum = means ? reduceBlock<SumOf>(sum) / static_cast<W>(width) : W(0);
+    dot = reduceBlock<SumOf>(dot) / static_cast<W>(width);
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+      int64_t i = threadIdx.x + int64_t{c} * blockDim.x, at = row * width + i;
+      if (i >= width)
+        continue;
+      F result = narrow<F>(rstd * (slope[c] - sum - xhat[c] * dot));
+      dx[at] = added ? narrow<F>(widen(added[at]) + widen(result)) : result;
+    }
+  }
+  int64_t perPart = means ? 2 * width : width;
+#pragma unroll
+  for (int c = 0; c < C; ++c) {
+    int64_t i = threadIdx.x + int64_t{c} * blockDim.x;
+    if (i >= width)
+      continue;
+    sums[int64_t{blockIdx.x} * perPart + i] = dgamma[c];
+    if (means)
+      sums[int64_t{blockIdx.x} * perPart + width + i] = dbeta[c];
+  }
+}
+
+/// The sums of all parts: dgamma, then dbeta where it is not null. A warp's threads have neighbouring
+/// columns, and its parts are those of the warp's number and every kSumWarps-th from there on.
+constexpr unsigned kSumWarps = 8;
 template <typename W>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(kSumWarps *kWarpThreads)
     addPartsKernel(const W *sums, int64_t parts, W *dgamma, W *dbeta, int64_t width) {
+  __shared__ W ofWarp[kSumWarps][kWarpThreads];
   int64_t perPart = dbeta ? 2 * width : width;
-  int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < perPart; i += step) {
+  unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  for (int64_t first = int64_t{blockIdx.x} * kWarpThreads; first < perPart;
+       first += int64_t{gridDim.x} * kWarpThreads) {
+    int64_t i = first + lane;
     W total = 0;
-    for (int64_t part = 0; part < parts; ++part)
+    for (int64_t part = warp; i < perPart && part < parts; part += kSumWarps)
       total += sums[part * perPart + i];
+    __syncthreads(); // the sums before have been read
+    ofWarp[warp][lane] = total;
+    __syncthreads();
+    if (warp > 0 || i >= perPart)
+      continue;
+    for (unsigned other = 1; other < kSumWarps; ++other)
+      total += ofWarp[other][lane];
     if (i < width)
       dgamma[i] = total;
     else
@@ -87,35 +154,81 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-/// `statistics` is 2 for a layer norm (mean, rstd; gamma, beta) and 1 for an RMS norm.
+/// The operands of a call.
+template <typename F> struct NormGradOperands {
+  const F *x, *gamma;
+  const Wide<F> *means, *rstds; // no means: an RMS norm
+  const F *dy, *added;          // added: to dx; null: nothing is
+  F *dx;
+  Wide<F> *dgamma, *dbeta;
+  Wide<F> *partial; // in the workspace
+};
+
+/// How the sums over the rows are cut.
+struct NormGradParts {
+  RowShape shape;
+  int64_t statistics; // 2 of a layer norm (mean, rstd; gamma, beta), 1 of an RMS norm
+  int64_t partRows, parts;
+
+  NormGradParts(const RowShape &shape, int64_t statistics)
+      : shape(shape), statistics(statistics),
+        partRows(std::max<int64_t>(16, (shape.rows + 1023) / 1024)),
+        parts((shape.rows + partRows - 1) / partRows) {}
+  int64_t sums() const { return parts * shape.width * statistics; }
+};
+
+/// dx and the sums of all parts, in one launch where a block's threads have registers for a row.
+template <typename F>
+MaybeError enqueueParts(CudaQueue &queue, const NormGradParts &cut, const NormGradOperands<F> &at) {
+  const RowShape &shape = cut.shape;
+  auto inOnePass = [&](auto columns) {
+    constexpr int C = decltype(columns)::value;
+    LaunchShape blocks = blockPerRow(cut.parts, (shape.width + C - 1) / C);
+    return launch(queue, blocks, normGradKernel<F, C>, at.x, at.gamma, at.means, at.rstds, at.dy,
+                  at.added, at.dx, at.partial, shape.rows, shape.width, cut.partRows);
+  };
+  if (shape.width <= 4 * int64_t{kMaxBlockThreads})
+    return inOnePass(std::integral_constant<int, 4>());
+  if constexpr (sizeof(Wide<F>) == 4)
+    if (shape.width <= 8 * int64_t{kMaxBlockThreads})
+      return inOnePass(std::integral_constant<int, 8>());
+  if (MaybeError error = launch(queue, blockPerRow(shape.rows, shape.width / 4),
+                                normInputGradKernel<F>, at.x, at.gamma, at.means, at.rstds, at.dy,
+                                at.added, at.dx, shape.rows, shape.width))
+    return error;
+  LaunchShape columns = gridStride(queue, shape.width);
+  columns.blocksY = static_cast<unsigned>(cut.parts);
+  return launch(queue, columns, normParameterGradKernel<F>, at.x, at.means, at.rstds, at.dy,
+                at.partial, shape.rows, shape.width, cut.partRows);
+}
+
+template <typename F>
+MaybeError enqueueNormGrad(CudaQueue &queue, const NormGradParts &cut,
+                           const NormGradOperands<F> &at) {
+  if (cut.parts > 0) // rows
+    if (MaybeError error = enqueueParts(queue, cut, at))
+      return error;
+  LaunchShape columns = blockPerRow((cut.shape.width * cut.statistics + 31) / 32, 0);
+  columns.threads = kSumWarps * kWarpThreads;
+  return launch(queue, columns, addPartsKernel<Wide<F>>, static_cast<const Wide<F> *>(at.partial),
+                cut.parts, at.dgamma, at.dbeta, cut.shape.width);
+}
+
 template <typename F>
 std::unique_ptr<CudaKernel> makeNormGrad(const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
-  int64_t partRows = std::max<int64_t>(16, (shape.rows + 255) / 256);
-  int64_t parts = (shape.rows + partRows - 1) / partRows;
-  int64_t sums = parts * shape.width * static_cast<int64_t>(statistics);
+  NormGradParts cut(shape, static_cast<int64_t>(statistics));
   return makeKernel(
-      [=](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
+      [=](CudaQueue &queue, const KernelArguments &args) {
         bool hasMean = statistics == 2;
-        const F *x = input<F>(args, 0), *gamma = input<F>(args, 1);
-        const W *means = hasMean ? input<W>(args, 2) : nullptr;
-        const W *rstds = input<W>(args, 1 + statistics);
-        const F *dy = input<F>(args, 2 + statistics);
-        W *partial = static_cast<W *>(args.workspace);
-        if (MaybeError error =
-                launch(queue, blockPerRow(shape.rows, shape.width / 4), normInputGradKernel<F>, x,
-                       gamma, means, rstds, dy, output<F>(args, 0), shape.rows, shape.width))
-          return error;
-        LaunchShape columns = gridStride(queue, shape.width);
-        columns.blocksY = static_cast<unsigned>(parts);
-        if (MaybeError error = launch(queue, columns, normParameterGradKernel<F>, x, means, rstds,
-                                      dy, partial, shape.rows, shape.width, partRows))
-          return error;
-        return launch(queue, gridStride(queue, shape.width * static_cast<int64_t>(statistics)),
-                      addPartsKernel<W>, static_cast<const W *>(partial), parts, output<W>(args, 1),
-                      hasMean ? output<W>(args, 2) : nullptr, shape.width);
+        return enqueueNormGrad<F>(
+            queue, cut,
+            {input<F>(args, 0), input<F>(args, 1), hasMean ? input<W>(args, 2) : nullptr,
+             input<W>(args, 1 + statistics), input<F>(args, 2 + statistics), nullptr,
+             output<F>(args, 0), output<W>(args, 1), hasMean ? output<W>(args, 2) : nullptr,
+             static_cast<W *>(args.workspace)});
       },
-      arrayBytes<W>(sums));
+      arrayBytes<W>(cut.sums()));
 }
 
 PrepareResult prepareNormGrad(const Expected<RowShape> &shape, size_t statistics) {
@@ -133,7 +246,82 @@ PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
   return prepareNormGrad(checkRmsNormGrad(signature), 1);
 }
 
+/// A call of a norm's gradient and the addition of something else to dx, as numbers of values.
+struct NormGradSum {
+  const FusedCalls::Call *grad = nullptr;
+  size_t added = 0, sum = 0;
+};
+
+/// None where the calls are something else, or the sum lies where the gradient reads.
+std::optional<NormGradSum> matchNormGradSum(const FusedCalls &calls) {
+  if (calls.calls.size() != 2 || calls.calls[1].signature.kernel != "add" ||
+      !calls.calls[1].signature.attributes.empty())
+    return std::nullopt;
+  NormGradSum match{&calls.calls[0]};
+  const FusedCalls::Call &add = calls.calls[1];
+  size_t dx = match.grad->outputs[0];
+  if (calls.values[dx].isKept || (add.inputs[0] == dx) == (add.inputs[1] == dx))
+    return std::nullopt;
+  match.added = add.inputs[0] == dx ? add.inputs[1] : add.inputs[0];
+  match.sum = add.outputs[0];
+  const std::vector<size_t> &read = match.grad->inputs;
+  bool isClear = std::ranges::all_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
+    bool isAdded = each.made == match.sum && each.before == match.added && each.isSame;
+    return each.made == dx ||
+           (isAdded && std::ranges::find(read, match.added) == read.end());
+  });
+  return isClear && !calls.values[match.added].maker ? std::optional(match) : std::nullopt;
+}
+
+template <typename F>
+std::unique_ptr<CudaKernel> makeNormGradSum(const FusedCalls &calls, const NormGradSum &match,
+                                            const RowShape &shape, size_t statistics) {
+  using W = Wide<F>;
+  NormGradParts cut(shape, static_cast<int64_t>(statistics));
+  // Where each operand is among the inputs, or the outputs, of the kernel.
+  std::vector<size_t> index(calls.values.size());
+  size_t counts[2] = {};
+  for (size_t i = 0; i < index.size(); ++i)
+    index[i] = counts[calls.values[i].maker.has_value()]++;
+  std::vector<size_t> in, out;
+  for (size_t value : match.grad->inputs)
+    in.push_back(index[value]);
+  in.push_back(index[match.added]);
+  out.push_back(index[match.sum]);
+  for (size_t i = 1; i < match.grad->outputs.size(); ++i)
+    out.push_back(index[match.grad->outputs[i]]);
+  return makeKernel(
+      [=](CudaQueue &queue, const KernelArguments &args) {
+        bool hasMean = statistics == 2;
+        return enqueueNormGrad<F>(
+            queue, cut,
+            {input<F>(args, in[0]), input<F>(args, in[1]),
+             hasMean ? input<W>(args, in[2]) : nullptr, input<W>(args, in[1 + statistics]),
+             input<F>(args, in[2 + statistics]), input<F>(args, in.back()),
+             output<F>(args, out[0]), output<W>(args, out[1]),
+             hasMean ? output<W>(args, out[2]) : nullptr, static_cast<W *>(args.workspace)});
+      },
+      arrayBytes<W>(cut.sums()));
+}
+
 } // namespace
+
+PrepareResult prepareFusedNormGrad(const FusedCalls &calls) {
+  std::optional<NormGradSum> match = matchNormGradSum(calls);
+  if (!match)
+    return PrepareResult(nullptr);
+  const KernelSignature &signature = match->grad->signature;
+  bool hasMean = signature.kernel == "layer_norm_grad";
+  if (!hasMean && signature.kernel != "rms_norm_grad")
+    return PrepareResult(nullptr);
+  Expected<RowShape> shape = hasMean ? checkLayerNormGrad(signature) : checkRmsNormGrad(signature);
+  if (!shape)
+    return shape.error();
+  return withFloatType(shape->dtype, [&](auto identity) -> PrepareResult {
+    using F = typename decltype(identity)::type;
+    return makeNormGradSum<F>(calls, *match, *shape, hasMean ? 2 : 1);
+  });
+}
 
 std::span<const KernelEntry> normGradKernels() {
   static constexpr KernelEntry entries[] = {

@@ -17,6 +17,7 @@ foreach(source
   Einsum.cu
   ElementwiseBinary.cu
   ElementwiseUnary.cu
+  FusedProduct.cpp
   HeldLaunches.cpp
   Indexing.cu
   Matmul.cpp

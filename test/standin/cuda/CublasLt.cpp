@@ -74,6 +74,10 @@ cudaError_t checkOperand(Engine &engine, const std::string &name, const char *wh
                                        device));
 }
 
+bool overlap(const Matrix &x, const Matrix &y) {
+  return x.data < y.data + y.bytes() && y.data < x.data + x.bytes();
+}
+
 cudaError_t checkOperands(Engine &engine, const std::string &name, const Product &product,
                           void *workspace, size_t workspaceBytes, int device) {
   std::vector<std::tuple<const char *, const void *, size_t>> operands = {
@@ -84,15 +88,42 @@ cudaError_t checkOperands(Engine &engine, const std::string &name, const Product
     operands.emplace_back("C", product.c.data, product.c.bytes());
   if (workspaceBytes)
     operands.emplace_back("the workspace", workspace, workspaceBytes);
+  std::vector<std::pair<Matrix, const char *>> written = {{product.d, "D"}};
+  if (product.desc.readsBias() || product.desc.writesBias()) {
+    operands.emplace_back("the bias", product.bias().data, product.bias().bytes());
+    if (product.desc.writesBias())
+      written.emplace_back(product.bias(), "the bias");
+  }
+  if (product.desc.hasAux()) {
+    operands.emplace_back("the aux matrix", product.aux().data, product.aux().bytes());
+    if (!product.desc.readsAux())
+      written.emplace_back(product.aux(), "the aux matrix");
+    else if (overlap(product.d, product.aux()))
+      return violation(engine, name + ": D overlaps the aux matrix");
+  }
   for (auto [which, data, bytes] : operands)
     if (cudaError_t error = checkOperand(engine, name, which, data, bytes, device))
       return error;
-  auto overlap = [](const Matrix &x, const Matrix &y) {
-    return x.data < y.data + y.bytes() && y.data < x.data + x.bytes();
-  };
-  if (overlap(product.d, product.a) || overlap(product.d, product.b))
-    return violation(engine, name + ": D overlaps A or B");
+  for (size_t i = 0; i < written.size(); ++i) {
+    auto [matrix, what] = written[i];
+    if (overlap(matrix, product.a) || overlap(matrix, product.b))
+      return violation(engine, fmt::format("{}: {} overlaps A or B", name, what));
+    for (size_t j = 0; j < i; ++j)
+      if (overlap(matrix, written[j].first))
+        return violation(engine, fmt::format("{}: {} overlaps {}", name, what, written[j].second));
+  }
+  bool isInPlace = product.c.data == product.d.data &&
+                   product.c.columnStride() == product.d.columnStride() &&
+                   product.c.rowStride() == product.d.rowStride();
+  if (product.beta != 0 && !isInPlace && overlap(product.c, product.d))
+    return violation(engine, name + ": D overlaps C, and is not C");
   return cudaSuccess;
+}
+
+bool hasEpilogues() {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  return engine.settings.epilogues;
 }
 
 cudaError_t enqueueProduct(Engine &engine, const std::shared_ptr<Stream> &stream,
@@ -104,14 +135,16 @@ cudaError_t enqueueProduct(Engine &engine, const std::shared_ptr<Stream> &stream
           checkOperands(engine, describe(), product, workspace, workspaceBytes, stream->device))
     return error;
   engine.enqueue(stream, {Operation::Kind::Work, describe,
-                          [=]() -> std::optional<Failure> {
+                          [=, counts = engine.settings.countsAlone]() -> std::optional<Failure> {
+                            if (counts)
+                              return std::nullopt;
                             if (workspaceBytes)
                               std::memset(workspace, 0xFF, workspaceBytes);
                             multiply(product);
                             return std::nullopt;
                           },
                           nullptr});
-  ++engine.counts.launches;
+  engine.countLaunch(nullptr);
   return cudaSuccess;
 }
 
@@ -187,7 +220,13 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
   case CUBLASLT_MATMUL_DESC_POINTER_MODE:
     return expect(CUBLASLT_POINTER_MODE_HOST, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE:
-    return expect(CUBLASLT_EPILOGUE_DEFAULT, value, bytes);
+    return setField(desc->epilogue, value, bytes);
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+    return setField(desc->bias, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+    return setField(desc->aux, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+    return setField(desc->auxLeading, value, bytes);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -260,6 +299,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return status;
   if (cublasStatus_t status = check(*desc, *a, *b, *c, *d))
     return status;
+  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !hasEpilogues())
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   for (; *returned < std::min(requested, kAlgorithms); ++*returned) {
     cublasLtMatmulHeuristicResult_t &next = results[*returned];
     next = {};

@@ -71,7 +71,8 @@ cudaError_t allocate(const char *function, void **pointer, size_t bytes, bool pi
     if (!pinned &&
         (bytes > engine.settings.memoryBytes || used > engine.settings.memoryBytes - bytes))
       return cudaErrorMemoryAllocation;
-    *pointer = engine.memory.allocate(bytes, pinned ? kPinned : device);
+    *pointer = engine.memory.allocate(bytes, pinned ? kPinned : device,
+                                             /*fills=*/!engine.settings.countsAlone);
     return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
   });
 }

@@ -60,6 +60,7 @@ void Engine::reset(Lock &lock, const Settings &given) {
   settings = given;
   random.seed(settings.seed);
   counts = {};
+  launches.clear();
   active.clear();
   streams.clear();
   events.clear();

@@ -118,6 +118,11 @@ public:
 
   Settings settings;
   Counts counts;
+  std::map<const void *, uint64_t> launches; // by kernel; null for products
+  void countLaunch(const void *kernel) {
+    ++counts.launches;
+    ++launches[kernel];
+  }
   Memory memory;
   std::map<cudaStream_t, std::shared_ptr<Stream>> streams;
   std::map<cudaEvent_t, std::shared_ptr<Event>> events;

@@ -9,6 +9,7 @@
 #include "support/Float16.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -23,7 +24,49 @@ template <typename T> T load(const std::byte *from) {
 }
 template <typename T> void store(std::byte *to, T value) { std::memcpy(to, &value, sizeof(T)); }
 
+/// The GELU, approximated by tanh, and its derivative.
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double geluSlope(double x) {
+  double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) +
+         0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
+/// What becomes of the element (row, column) of the result on its way to memory.
+template <typename Sum>
+Sum applyEpilogue(const Product &product, uint64_t row, uint64_t column, Sum value) {
+  const cublasLtMatmulDescOpaque_t &desc = product.desc;
+  if (desc.readsBias())
+    value += static_cast<Sum>(product.bias().at(0, row, 0));
+  if (desc.readsAux())
+    return value * static_cast<Sum>(geluSlope(product.aux().at(0, row, column)));
+  if (!desc.isGelu())
+    return value;
+  if (desc.hasAux())
+    product.aux().set(0, row, column, value);
+  return static_cast<Sum>(gelu(value));
+}
+
+/// The sums of the rows of op(A), or of the columns of op(B).
+template <typename Sum> void sumOperand(const Product &product) {
+  const cublasLtMatmulDescOpaque_t &desc = product.desc;
+  bool ofA = desc.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+  for (uint64_t i = 0; i < (ofA ? product.m() : product.n()); ++i) {
+    Sum sum = 0;
+    for (uint64_t k = 0; k < product.k(); ++k)
+      sum += static_cast<Sum>(ofA    ? desc.transA ? product.a.at(0, k, i) : product.a.at(0, i, k)
+                              : desc.transB ? product.b.at(0, i, k)
+                                            : product.b.at(0, k, i));
+    product.bias().set(0, i, 0, sum);
+  }
+}
+
 template <typename Sum> void multiplyIn(const Product &product) {
+  if (product.desc.writesBias())
+    sumOperand<Sum>(product);
+
   uint64_t m = product.m(), n = product.n(), k = product.k();
   std::vector<Sum> right(k * n), sums(n);
   for (int64_t batch = 0; batch < product.d.layout.batches; ++batch) {
@@ -44,13 +87,22 @@ template <typename Sum> void multiplyIn(const Product &product) {
         // C is not read, and may be a NaN, where beta is 0.
         if (product.beta != 0)
           value += static_cast<Sum>(product.beta) * static_cast<Sum>(product.c.at(batch, row, j));
-        product.d.set(batch, row, j, value);
+        product.d.set(batch, row, j, applyEpilogue(product, row, j, value));
       }
     }
   }
 }
 
 } // namespace
+
+Matrix Product::bias() const {
+  uint64_t size = desc.epilogue == CUBLASLT_EPILOGUE_BGRADB ? n() : m();
+  return {static_cast<std::byte *>(desc.bias),
+          {d.layout.type, size, 1, static_cast<int64_t>(size)}};
+}
+Matrix Product::aux() const {
+  return {static_cast<std::byte *>(desc.aux), {d.layout.type, m(), n(), desc.auxLeading}};
+}
 
 double Matrix::at(int64_t batch, uint64_t row, uint64_t column) const {
   const std::byte *from = element(batch, row, column);
@@ -80,8 +132,25 @@ void Matrix::set(int64_t batch, uint64_t row, uint64_t column, double value) con
   }
 }
 
+/// Of one product, in f32, with an aux matrix of whole vectors.
+static cublasStatus_t checkEpilogue(const cublasLtMatmulDescOpaque_t &desc, const Layout &d) {
+  if (desc.epilogue == CUBLASLT_EPILOGUE_DEFAULT)
+    return CUBLAS_STATUS_SUCCESS;
+  if (((desc.readsBias() || desc.writesBias()) && !desc.bias) ||
+      (desc.hasAux() && (!desc.aux || desc.auxLeading < static_cast<int64_t>(d.rows))))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  bool isAligned = !desc.hasAux() || (desc.auxLeading % 8 == 0 &&
+                                      reinterpret_cast<uintptr_t>(desc.aux) % 16 == 0);
+  return desc.compute == CUBLAS_COMPUTE_32F && d.order == CUBLASLT_ORDER_COL && d.batches == 1 &&
+                 isAligned
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
 cublasStatus_t check(const cublasLtMatmulDescOpaque_t &desc, const Layout &a, const Layout &b,
                      const Layout &c, const Layout &d) {
+  if (cublasStatus_t status = checkEpilogue(desc, d))
+    return status;
   uint64_t m = desc.transA ? a.columns : a.rows, k = desc.transA ? a.rows : a.columns;
   uint64_t inner = desc.transB ? b.columns : b.rows, n = desc.transB ? b.rows : b.columns;
   if (k != inner || d.rows != m || d.columns != n || c.rows != m || c.columns != n ||

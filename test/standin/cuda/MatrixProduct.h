@@ -21,6 +21,18 @@ struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute;
   cudaDataType_t scale;
   int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t auxLeading = 0;
+
+  /// A vector of the rows of D, or of the gradients of one.
+  bool readsBias() const { return epilogue & CUBLASLT_EPILOGUE_BIAS; }
+  bool writesBias() const {
+    return epilogue & (CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB);
+  }
+  bool hasAux() const { return epilogue & 128; }
+  bool readsAux() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool isGelu() const { return epilogue & CUBLASLT_EPILOGUE_GELU; }
 };
 
 struct cublasLtMatrixLayoutOpaque_t {
@@ -77,6 +89,10 @@ struct Product {
   uint64_t m() const { return d.layout.rows; }
   uint64_t n() const { return d.layout.columns; }
   uint64_t k() const { return desc.transA ? a.layout.rows : a.layout.columns; }
+  /// The bias, or its gradient, of the type of D, as a matrix with one column.
+  Matrix bias() const;
+  /// What the GELU is of, of the type of D.
+  Matrix aux() const;
 };
 
 /// Whether shapes and types go together; the types are those of cuBLASLt's table of A, B, C and D.

@@ -48,7 +48,7 @@ bool hasPattern(const std::byte *first, size_t bytes) {
 
 } // namespace
 
-std::byte *Memory::allocate(size_t bytes, int device) {
+std::byte *Memory::allocate(size_t bytes, int device, bool fills) {
   size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   Allocation made = {};
   made.bytes = bytes;
@@ -67,7 +67,8 @@ std::byte *Memory::allocate(size_t bytes, int device) {
     munmap(mapping, made.mappingBytes);
     return nullptr;
   }
-  std::memset(made.data, 0xFF, bytes);
+  if (fills)
+    std::memset(made.data, 0xFF, bytes);
   forRedZones(made, [](std::byte *first, size_t count) {
 #if defined(DTC_STANDIN_ADDRESS)
     __asan_poison_memory_region(first, count);

@@ -41,7 +41,7 @@ struct Allocation {
 class Memory {
 public:
   /// Aligned to 256 bytes. None if the system has no memory.
-  std::byte *allocate(size_t bytes, int device);
+  std::byte *allocate(size_t bytes, int device, bool fills = true);
   /// Whether an allocation of the device, or of pinned memory, begins there.
   bool free(void *data, bool pinned);
   void freeAll();

@@ -7,6 +7,7 @@
 #include "test/standin/cuda/Standin.h"
 
 #include "test/standin/cuda/Api.h"
+#include "test/standin/cuda/Symbols.h"
 
 #include <charconv>
 #include <cstdlib>
@@ -44,6 +45,15 @@ Counts counts() {
   counts.streams = engine.streams.size();
   counts.events = engine.events.size();
   counts.graphs = engine.graphs.size() + engine.executables.size();
+  return counts;
+}
+
+std::map<std::string, uint64_t> launchesByKernel() {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  std::map<std::string, uint64_t> counts;
+  for (auto [kernel, count] : engine.launches)
+    counts[kernel ? functionName(kernel) : "cublasLtMatmul"] += count;
   return counts;
 }
 

@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 namespace dtc::standin {
@@ -44,6 +45,10 @@ struct Settings {
   /// Of the order in which work is executed; 1, unless the environment has another.
   uint64_t seed;
   bool trace;
+  bool epilogues = true; // whether cuBLASLt has algorithms for epilogues
+  /// Kernels and products are counted, not executed, and fresh memory is left as it is: for plans that
+  /// are too large for a CPU.
+  bool countsAlone = false;
   /// Work is executed even if nobody waits for it, after so much time without a call.
   std::chrono::milliseconds idle{20};
 };
@@ -63,6 +68,8 @@ struct Counts {
   size_t allocations = 0, streams = 0, events = 0, graphs = 0; // that exist
 };
 Counts counts();
+/// Counts::launches by the names of kernels ("cublasLtMatmul" for products), since reset().
+std::map<std::string, uint64_t> launchesByKernel();
 
 // Faults. `n` counts from 0 at the call of these functions; each happens once.
 

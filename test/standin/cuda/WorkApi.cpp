@@ -139,13 +139,16 @@ cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch) {
                          functionName(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
                          number);
     };
-    auto run = [launch = std::move(launch), seed = engine.draw()]() -> std::optional<Failure> {
+    engine.countLaunch(launch.kernel);
+    auto run = [launch = std::move(launch), seed = engine.draw(),
+                counts = engine.settings.countsAlone]() -> std::optional<Failure> {
+      if (counts)
+        return std::nullopt;
       if (std::optional<std::string> error = gridRunner().run(launch, seed))
         return Failure{cudaErrorLaunchFailure, std::move(*error)};
       return std::nullopt;
     };
     engine.enqueue(stream, {Operation::Kind::Work, describe, std::move(run), nullptr});
-    ++engine.counts.launches;
     return cudaSuccess;
   });
 }

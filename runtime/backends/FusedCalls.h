@@ -1,0 +1,48 @@
+//===- FusedCalls.h - Kernel calls that one kernel may compute ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_FUSEDCALLS_H
+#define DTC_RUNTIME_BACKENDS_FUSEDCALLS_H
+
+#include "runtime/backends/Kernel.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// Kernel calls of a plan that a backend may compute by one kernel (Backend::prepareFused). Each
+/// could be prepared by itself. Values are numbered in the order in which the calls, operand by
+/// operand, name them first. The kernel has as inputs the values that were there before, as outputs
+/// all that the calls make, both in the order of the numbers. It need not write a value that is not
+/// kept, but may use its memory as the calls would.
+struct FusedCalls {
+  struct Call {
+    KernelSignature signature;
+    std::vector<size_t> inputs, outputs; // numbers of values
+  };
+  struct Value {
+    std::optional<size_t> maker; // the call that makes it; none: it was there before
+    bool isKept = false;         // whether others than these calls read what a call makes
+  };
+  /// A value that was there before, and one that is made, with bytes in common.
+  struct Overlap {
+    size_t before = 0, made = 0;
+    bool isSame = false; // all bytes of both
+    auto operator<=>(const Overlap &) const = default;
+  };
+
+  std::vector<Call> calls; // in the order of the plan
+  std::vector<Value> values;
+  std::vector<Overlap> overlaps;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_BACKENDS_FUSEDCALLS_H
