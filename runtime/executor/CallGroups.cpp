@@ -31,8 +31,8 @@ class Grouper {
 public:
   Grouper(const plan::Program &program, const plan::Task &task, const ValueReaders &readers,
           const PrepareGroup &prepareFused, CallGroups &result)
-      : program(program), task(task), readers(readers), prepareFused(prepareFused),
-        result(result), places(static_cast<size_t>(task.instructions_size())) {
+      : program(program), task(task), readers(readers), prepareFused(prepareFused), result(result),
+        places(static_cast<size_t>(task.instructions_size())) {
     for (size_t i = 0; i < places.size(); ++i)
       places[i] = static_cast<int>(i);
   }
@@ -70,8 +70,8 @@ private:
            anyOverlap(kernel(a).inputs(), kernel(b).outputs());
   }
 
-  /// Whether a call may not be moved past another one, with the slices that that one's group has copies
-  /// of.
+  /// Whether a call may not be moved past another one, with the slices that that one's group has
+  /// copies of.
   bool isHeldBy(int call, int other) const {
     if (haveOrder(call, other))
       return true;
@@ -82,8 +82,8 @@ private:
            });
   }
 
-  /// Calls f(i) for the calls outside of `group` that are computed between two places; ends where it
-  /// is true.
+  /// Calls f(i) for the calls outside of `group` that are computed between two places; ends where
+  /// it is true.
   template <typename F> bool anyBetween(int a, int b, const std::vector<int> &group, F f) const {
     auto [low, high] = std::minmax(a, b);
     for (int i = std::max(runBegin, low - 2 * kReach); i <= high; ++i) {
@@ -219,8 +219,8 @@ private:
       if (!value.maker)
         continue;
       // Other readers of a slice have it from the call itself, or from copies of their own.
-      value.isKept = !isSlice(kernel(calls[*value.maker])) &&
-                     readers.count(buffers[i]) > reads[buffers[i]];
+      value.isKept =
+          !isSlice(kernel(calls[*value.maker])) && readers.count(buffers[i]) > reads[buffers[i]];
       for (size_t j = 0; j < buffers.size(); ++j)
         if (!fused.values[j].maker && rangeOf(buffers[i]).overlaps(rangeOf(buffers[j])))
           fused.overlaps.push_back({j, i, liesAs(buffers[i], buffers[j])});
@@ -233,8 +233,7 @@ private:
     const plan::Buffer &first = program.buffers(static_cast<int>(a));
     const plan::Buffer &second = program.buffers(static_cast<int>(b));
     return first.offset() == second.offset() && first.slots() == second.slots() &&
-           first.has_slot_map() == second.has_slot_map() &&
-           first.slot_map() == second.slot_map() &&
+           first.has_slot_map() == second.has_slot_map() && first.slot_map() == second.slot_map() &&
            typeOf(first).numBytes() == typeOf(second).numBytes();
   }
 
@@ -249,8 +248,10 @@ private:
         auto &[count, last] = copies[slice];
         last = index;
         for (int call : result.groups[index].calls)
-          count += static_cast<size_t>(std::ranges::count_if(
-              kernel(call).inputs(), [&](uint32_t input) { return readers.valueOf(input) == value; }));
+          count +=
+              static_cast<size_t>(std::ranges::count_if(kernel(call).inputs(), [&](uint32_t input) {
+                return readers.valueOf(input) == value;
+              }));
       }
     for (const auto &[slice, found] : copies)
       if (found.first == readers.count(kernel(slice).outputs(0)))

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A backend may compute several calls of a task by one kernel (Backend::prepareFused). The calls of a
-// group are not always neighbours in the task: they are brought to the place of one of them, if that
-// changes nothing, which follows from the bytes that they and the calls between them read and write.
-// No call is moved past anything but kernel calls.
+// A backend may compute several calls of a task by one kernel (Backend::prepareFused). The calls of
+// a group are not always neighbours in the task: they are brought to the place of one of them, if
+// that changes nothing, which follows from the bytes that they and the calls between them read and
+// write. No call is moved past anything but kernel calls.
 //
-// A slice is copied into each group that reads it, which may leave the call itself without a reader:
-// then it is left out.
+// A slice is copied into each group that reads it, which may leave the call itself without a
+// reader: then it is left out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,9 +42,9 @@ struct CallGroups {
   std::vector<std::optional<size_t>> groupOf;
 };
 
-/// Finds the groups of a task. `prepareFused` gives the kernel for the calls with these numbers, whose
-/// values, and the overlaps of their bytes, are filled in; signatures are not. Null if there is
-/// none.
+/// Finds the groups of a task. `prepareFused` gives the kernel for the calls with these numbers,
+/// whose values, and the overlaps of their bytes, are filled in; signatures are not. Null if there
+/// is none.
 using PrepareGroup =
     std::function<std::shared_ptr<const Kernel>(const std::vector<int> &, FusedCalls)>;
 CallGroups groupCalls(const plan::Program &program, const plan::Task &task,

@@ -234,8 +234,8 @@ private:
     return known->second;
   }
 
-  /// The instruction at the place of the group has its kernel and the operands of all its calls, the
-  /// others have none.
+  /// The instruction at the place of the group has its kernel and the operands of all its calls,
+  /// the others have none.
   void addPart(const plan::Task &task, const CallGroup &group, int instruction) {
     PreparedKernel part;
     std::vector<uint32_t> inputs, outputs; // by value

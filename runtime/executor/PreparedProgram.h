@@ -146,8 +146,8 @@ struct PreparedPlan {
 
   /// Prepares the kernels of a valid plan and its companions, of the programs that `devices` run
   /// (all, if it is empty), for runs with `threads` threads. The error names the task, the
-  /// instruction and where in the model it came from. `fuses`: calls are computed together where the
-  /// backend can (CallGroups.h).
+  /// instruction and where in the model it came from. `fuses`: calls are computed together where
+  /// the backend can (CallGroups.h).
   static Expected<std::shared_ptr<const PreparedPlan>>
   create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads,
          std::span<const int64_t> devices = {}, bool fuses = true);

@@ -53,14 +53,15 @@ std::vector<std::string> listDevices() {
   return lines;
 }
 
-Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device,
-                                                     bool timesProducts, bool fusesCalls) {
+Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device, bool timesProducts,
+                                                     bool fusesCalls) {
 #ifdef DTC_HAS_CUDA
   if (device != "cpu") {
     Expected<int> gpus = countGpus();
     if (gpus)
-      return std::shared_ptr<const Backend>(createCudaBackend(
-          {.timesProducts = timesProducts, .cachePath = defaultCachePath(), .fusesCalls = fusesCalls}));
+      return std::shared_ptr<const Backend>(createCudaBackend({.timesProducts = timesProducts,
+                                                               .cachePath = defaultCachePath(),
+                                                               .fusesCalls = fusesCalls}));
     if (device == "cuda")
       return gpus.error().inContext("--device cuda");
   }

@@ -75,7 +75,8 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
       ->default_str("first");
   app.add_option_function<std::string>(
          "--kernel-fusion", [this](const std::string &use) { fusesCalls = use == "on"; },
-         "Whether GPUs compute kernel calls of a plan together where they can, such as a product and "
+         "Whether GPUs compute kernel calls of a plan together where they can, such as a product "
+         "and "
          "the bias that is added to it (on), or each by itself (off), for debugging")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");

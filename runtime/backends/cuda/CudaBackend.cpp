@@ -45,9 +45,8 @@ public:
 
   std::unique_ptr<Kernel> prepareFused(const FusedCalls &calls) const override {
     auto count = [&](std::string_view name) {
-      return std::ranges::count_if(calls.calls, [&](const FusedCalls::Call &call) {
-        return call.signature.kernel == name;
-      });
+      return std::ranges::count_if(
+          calls.calls, [&](const FusedCalls::Call &call) { return call.signature.kernel == name; });
     };
     bool isProduct = count("einsum") == 1;
     if (!isProduct && count("layer_norm_grad") + count("rms_norm_grad") != 1)
@@ -62,8 +61,8 @@ public:
       singles.push_back(std::static_pointer_cast<const CudaKernel>(std::move(shared)));
       names += (names.empty() ? "" : "' with '") + call.signature.kernel;
     }
-    PrepareResult kernel = isProduct ? prepareFusedProduct(calls, std::move(singles))
-                                     : prepareFusedNormGrad(calls);
+    PrepareResult kernel =
+        isProduct ? prepareFusedProduct(calls, std::move(singles)) : prepareFusedNormGrad(calls);
     if (!kernel || !*kernel)
       return nullptr;
     (*kernel)->kernelName = names;

@@ -40,8 +40,9 @@ using PrepareResult = Expected<std::unique_ptr<CudaKernel>>;
 
 using KernelEntry = RegisteredKernel<CudaKernel>;
 
-/// One kernel for a product of matrices and the calls around it (FusedProduct.h), or for the gradient
-/// of a norm and the addition to it; null where there is none. `singles` are the calls one by one.
+/// One kernel for a product of matrices and the calls around it (FusedProduct.h), or for the
+/// gradient of a norm and the addition to it; null where there is none. `singles` are the calls one
+/// by one.
 using SingleKernels = std::vector<std::shared_ptr<const CudaKernel>>;
 PrepareResult prepareFusedProduct(const FusedCalls &calls, SingleKernels singles);
 PrepareResult prepareFusedNormGrad(const FusedCalls &calls);

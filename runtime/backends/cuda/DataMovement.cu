@@ -40,6 +40,29 @@ __global__ void __launch_bounds__(256)
   }
 }
 
+/// Parts of a concatenation that one launch copies.
+template <typename T> struct StridedParts {
+  static constexpr size_t kMost = 8;
+  DeviceLoops<2> loops[kMost];
+  T *to[kMost];
+  const T *from[kMost];
+};
+
+/// Part blockIdx.y.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    stridedPartsKernel(const __grid_constant__ StridedParts<T> parts) {
+  const DeviceLoops<2> &loops = parts.loops[blockIdx.y];
+  T *to = parts.to[blockIdx.y];
+  const T *from = parts.from[blockIdx.y];
+  int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < loops.count; i += step) {
+    int64_t offsets[2];
+    loops.offsetsAt(i, offsets);
+    to[offsets[0]] = from[offsets[1]];
+  }
+}
+
 template <typename T> MaybeError enqueueFill(CudaQueue &queue, T *out, int64_t count, T value) {
   return enqueueDense<T>(queue, count, Fill<T>{value}, out);
 }
@@ -160,50 +183,78 @@ bool isDense(const DeviceLoops<2> &loops) {
          (loops.dims == 1 && loops.strides[0][0] == 1 && loops.strides[1][0] == 1);
 }
 
+/// A part of the result of a concatenation.
+struct ConcatPart {
+  DeviceLoops<2> loops;
+  size_t offset; // in bytes
+};
+
+/// Parts that are dense are one launch, however many there are.
+std::unique_ptr<CudaKernel> makeDenseConcat(std::vector<ConcatPart> parts, size_t width) {
+  return makeKernel([parts = std::move(parts), width](CudaQueue &queue,
+                                                      const KernelArguments &args) -> MaybeError {
+    std::vector<TensorGroup> groups;
+    for (size_t i = 0; i < parts.size(); ++i)
+      groups.push_back({{args.inputs[i], output<std::byte>(args, 0) + parts[i].offset},
+                        parts[i].loops.count * static_cast<int64_t>(width)});
+    constexpr size_t most = HeldLaunches::kMaxGroups;
+    for (size_t i = 0; i < groups.size(); i += most)
+      if (MaybeError error =
+              launchGroups(queue, std::span(groups).subspan(i, std::min(most, groups.size() - i)),
+                           copyArraysKernel<8>, copyArraysKernel<HeldLaunches::kMaxGroups>))
+        return error;
+    return std::nullopt;
+  });
+}
+
+template <typename T> std::unique_ptr<CudaKernel> makeStridedConcat(std::vector<ConcatPart> parts) {
+  return makeKernel(
+      [parts = std::move(parts)](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
+        constexpr size_t most = StridedParts<T>::kMost;
+        for (size_t first = 0; first < parts.size(); first += most) {
+          StridedParts<T> launched = {};
+          size_t count = std::min(most, parts.size() - first);
+          int64_t longest = 0;
+          for (size_t i = 0; i < count; ++i) {
+            const ConcatPart &part = parts[first + i];
+            launched.loops[i] = part.loops;
+            launched.to[i] = reinterpret_cast<T *>(output<std::byte>(args, 0) + part.offset);
+            launched.from[i] = input<T>(args, first + i);
+            longest = std::max(longest, part.loops.count);
+          }
+          LaunchShape shape = gridStride(queue, longest);
+          shape.blocksY = static_cast<unsigned>(count);
+          if (MaybeError error = launch(queue, shape, stridedPartsKernel<T>, launched))
+            return error;
+        }
+        return std::nullopt;
+      });
+}
+
 PrepareResult prepareConcat(const KernelSignature &signature) {
-  struct Part {
-    DeviceLoops<2> loops;
-    size_t offset; // in bytes
-  };
   Expected<ConcatCall> call = checkConcat(signature);
   if (!call)
     return call.error();
   size_t width = byteWidth(call->dtype);
-  std::vector<Part> parts;
+  std::vector<ConcatPart> parts;
   for (const BlockWrite &block : call->blocks) {
     Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(block.loops);
     if (!loops)
       return loops.error();
     parts.push_back({*loops, static_cast<size_t>(block.offset) * width});
   }
-  // Parts that are dense are one launch, however many there are.
-  bool together = parts.size() > 1 && std::all_of(parts.begin(), parts.end(), [](const Part &part) {
-                    return isDense(part.loops);
-                  });
-  if (together)
-    return makeKernel([parts = std::move(parts), width](CudaQueue &queue,
-                                                        const KernelArguments &args) -> MaybeError {
-      std::vector<TensorGroup> groups;
-      for (size_t i = 0; i < parts.size(); ++i)
-        groups.push_back({{args.inputs[i], output<std::byte>(args, 0) + parts[i].offset},
-                          parts[i].loops.count * static_cast<int64_t>(width)});
-      constexpr size_t most = HeldLaunches::kMaxGroups;
-      for (size_t i = 0; i < groups.size(); i += most)
-        if (MaybeError error =
-                launchGroups(queue, std::span(groups).subspan(i, std::min(most, groups.size() - i)),
-                             copyArraysKernel<8>, copyArraysKernel<HeldLaunches::kMaxGroups>))
-          return error;
-      return std::nullopt;
-    });
-  return makeKernel([parts = std::move(parts), width](CudaQueue &queue,
-                                                      const KernelArguments &args) -> MaybeError {
-    for (size_t i = 0; i < parts.size(); ++i)
-      if (MaybeError error =
-              enqueueStridedCopy(queue, parts[i].loops, width,
-                                 output<std::byte>(args, 0) + parts[i].offset, args.inputs[i]))
-        return error;
-    return std::nullopt;
-  });
+  if (std::ranges::all_of(parts, [](const ConcatPart &part) { return isDense(part.loops); }))
+    return makeDenseConcat(std::move(parts), width);
+  switch (width) {
+  case 1:
+    return makeStridedConcat<uint8_t>(std::move(parts));
+  case 2:
+    return makeStridedConcat<uint16_t>(std::move(parts));
+  case 8:
+    return makeStridedConcat<uint64_t>(std::move(parts));
+  default:
+    return makeStridedConcat<uint32_t>(std::move(parts));
+  }
 }
 
 template <typename T>

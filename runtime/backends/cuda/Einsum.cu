@@ -71,9 +71,8 @@ struct Workspace {
 /// R is F, or float where F has 16 bits.
 template <typename F, typename R> class EinsumKernel final : public CudaKernel {
 public:
-  static Expected<std::unique_ptr<EinsumKernel>> create(const EinsumLowering &plan, DType in,
-                                                        DType out,
-                                                        const MatmulEpilogue &epilogue = {}) {
+  static Expected<std::unique_ptr<EinsumKernel>>
+  create(const EinsumLowering &plan, DType in, DType out, const MatmulEpilogue &epilogue = {}) {
     std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan));
     if (MaybeError error = kernel->prepare(in, out, epilogue))
       return *error;
@@ -98,8 +97,8 @@ public:
     const void **inputs[2] = {&operands.a, &operands.b};
     for (size_t i = 0; i < 2; ++i)
       if (copies[i]) {
-        if (MaybeError error = enqueueStridedCopy(queue, *copies[i], sizeof(F), scratch + copyAt[i],
-                                                  *inputs[i]))
+        if (MaybeError error =
+                enqueueStridedCopy(queue, *copies[i], sizeof(F), scratch + copyAt[i], *inputs[i]))
           return *error;
         *inputs[i] = scratch + copyAt[i];
       }
@@ -165,22 +164,19 @@ private:
   Expected<bool> compute(CudaQueue &queue, const MatmulOperands &operands) const {
     const F *lhs = static_cast<const F *>(operands.a), *rhs = static_cast<const F *>(operands.b);
     R *out = static_cast<R *>(operands.c);
-    MaybeError error;
+    auto done = [](const MaybeError &error) { return error ? Expected<bool>(*error) : true; };
     switch (plan.kind) {
     case EinsumLowering::Kind::Zero:
-      error = queue.clear(reinterpret_cast<std::byte *>(out),
-                          static_cast<size_t>(plan.outElements) * sizeof(R));
-      break;
+      return done(queue.clear(reinterpret_cast<std::byte *>(out),
+                              static_cast<size_t>(plan.outElements) * sizeof(R)));
     case EinsumLowering::Kind::Product:
-      error = enqueueElementwise<R, F, F>(queue, factors, Multiply(), out, lhs, rhs);
-      break;
+      return done(enqueueElementwise<R, F, F>(queue, factors, Multiply(), out, lhs, rhs));
     case EinsumLowering::Kind::Dot:
-      error = computeDots(queue, lhs, rhs, out, static_cast<W *>(operands.workspace));
-      break;
+      return done(computeDots(queue, lhs, rhs, out, static_cast<W *>(operands.workspace)));
     case EinsumLowering::Kind::Gemm:
-      return multiply(queue, operands);
+      break;
     }
-    return error ? Expected<bool>(*error) : true;
+    return multiply(queue, operands);
   }
 
   Expected<bool> multiply(CudaQueue &queue, const MatmulOperands &operands) const {
@@ -225,8 +221,8 @@ private:
 /// The number of elements of a plan for one dot product of two dense arrays; 0 for other plans.
 /// Where there is one element, nothing is summed and the plan has a product.
 int64_t lengthOfDenseDot(const EinsumLowering &plan) {
-  if (plan.outElements != 1 || plan.copies[EinsumLowering::Lhs] || plan.copies[EinsumLowering::Rhs] ||
-      plan.copies[EinsumLowering::Out])
+  if (plan.outElements != 1 || plan.copies[EinsumLowering::Lhs] ||
+      plan.copies[EinsumLowering::Rhs] || plan.copies[EinsumLowering::Out])
     return 0;
   if (plan.kind == EinsumLowering::Kind::Dot)
     return plan.gemm.k;
@@ -255,12 +251,11 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
 template <typename F, typename R> class FusedProductKernel final : public CudaKernel {
 public:
   static PrepareResult create(const FusedCalls &calls, FusedProduct match, SingleKernels singles) {
-    auto product =
-        EinsumKernel<F, R>::create(match.lowering, match.in, match.out, match.epilogue);
+    auto product = EinsumKernel<F, R>::create(match.lowering, match.in, match.out, match.epilogue);
     if (!product)
       return product.error();
-    return PrepareResult(std::unique_ptr<CudaKernel>(new FusedProductKernel(
-        calls, std::move(match), std::move(singles), std::move(*product))));
+    return PrepareResult(std::unique_ptr<CudaKernel>(
+        new FusedProductKernel(calls, std::move(match), std::move(singles), std::move(*product))));
   }
 
   size_t workspaceBytes() const override {
@@ -334,7 +329,7 @@ private:
   FusedProduct match;
   SingleKernels singles;
   std::unique_ptr<EinsumKernel<F, R>> product;
-  std::vector<Place> places; // by value
+  std::vector<Place> places;                                                 // by value
   std::vector<std::pair<std::vector<size_t>, std::vector<size_t>>> operands; // of each single call
 };
 

@@ -162,8 +162,8 @@ private:
       return false;
     for (size_t operand : {EinsumLowering::Lhs, EinsumLowering::Rhs}) {
       const TensorType &type = einsum.signature.inputs[operand];
-      if (call.inputs[0] != einsum.inputs[operand] || call.signature.inputs[0].shape != type.shape ||
-          einsum.inputs[0] == einsum.inputs[1])
+      if (call.inputs[0] != einsum.inputs[operand] ||
+          call.signature.inputs[0].shape != type.shape || einsum.inputs[0] == einsum.inputs[1])
         continue;
       std::string summed, kept;
       for (size_t dim = 0; dim < type.shape.size(); ++dim)
@@ -194,10 +194,10 @@ private:
   /// Without the letters of a single element, which lie anywhere.
   std::string withSizes(std::string letters, size_t term) const {
     const KernelSignature &signature = calls.calls[product].signature;
-    const TensorType &type = term == EinsumLowering::Out ? signature.outputs[0] : signature.inputs[term];
-    std::erase_if(letters, [&](char letter) {
-      return type.shape[equation.terms[term].find(letter)] == 1;
-    });
+    const TensorType &type =
+        term == EinsumLowering::Out ? signature.outputs[0] : signature.inputs[term];
+    std::erase_if(letters,
+                  [&](char letter) { return type.shape[equation.terms[term].find(letter)] == 1; });
     return letters;
   }
 

@@ -162,9 +162,9 @@ cublasLtEpilogue_t Matmul::cublasEpilogue() const {
 
 MaybeError Matmul::describeOperation(cublasLtMatmulDesc_t &description,
                                      const MatmulOperands &operands) const {
-  cublasStatus_t status = library.matmulDescCreate(
-      &description, isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-      isDouble ? CUDA_R_64F : CUDA_R_32F);
+  cublasStatus_t status =
+      library.matmulDescCreate(&description, isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                               isDouble ? CUDA_R_64F : CUDA_R_32F);
   auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto &value) {
     if (status == CUBLAS_STATUS_SUCCESS)
       status = library.matmulDescSetAttribute(description, attribute, &value, sizeof(value));
@@ -265,8 +265,8 @@ Matmul::findFastest(CudaQueue &queue, const Call &call,
 
 /// While one is timed, other devices go on: this one's queue may wait for them. Devices of one kind
 /// take the choice of the first that has made it, so that they compute the same bits.
-Expected<Matmul::MaybeAlgorithm>
-Matmul::chooseAlgorithm(CudaQueue &queue, const Call &call, const Alignments &alignments) const {
+Expected<Matmul::MaybeAlgorithm> Matmul::chooseAlgorithm(CudaQueue &queue, const Call &call,
+                                                         const Alignments &alignments) const {
   constexpr int kCandidates = 8;
   AlgorithmCache *kept = queue.owner().getAlgorithms();
   std::string key;

@@ -29,7 +29,8 @@ struct MatmulBatch {
   int64_t a = 0, b = 0, c = 0;
 };
 
-/// What a product computes beside, while it has an operand or the result at hand. None of it in f64.
+/// What a product computes beside, while it has an operand or the result at hand. None of it in
+/// f64.
 struct MatmulEpilogue {
   enum class Gelu {
     None,

@@ -23,9 +23,9 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-/// dx of a row for each block, with `added`, which may lie where it is written, if that is not null.
-/// An RMS norm has no means (null), which stand for zeros. With one
-/// block of a multiprocessor promised, not more, that of doubles has enough registers.
+/// dx of a row for each block, with `added`, which may lie where it is written, if that is not
+/// null. An RMS norm has no means (null), which stand for zeros. With one block of a multiprocessor
+/// promised, not more, that of doubles has enough registers.
 template <typename F>
 __global__ void __launch_bounds__(kMaxBlockThreads, 1)
     normInputGradKernel(const F *allX, const F *gamma, const Wide<F> *means, const Wide<F> *rstds,
@@ -125,8 +125,9 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
   }
 }
 
-/// The sums of all parts: dgamma, then dbeta where it is not null. A warp's threads have neighbouring
-/// columns, and its parts are those of the warp's number and every kSumWarps-th from there on.
+/// The sums of all parts: dgamma, then dbeta where it is not null. A warp's threads have
+/// neighbouring columns, and its parts are those of the warp's number and every kSumWarps-th from
+/// there on.
 constexpr unsigned kSumWarps = 8;
 template <typename W>
 __global__ void __launch_bounds__(kSumWarps *kWarpThreads)
@@ -192,9 +193,9 @@ MaybeError enqueueParts(CudaQueue &queue, const NormGradParts &cut, const NormGr
   if constexpr (sizeof(Wide<F>) == 4)
     if (shape.width <= 8 * int64_t{kMaxBlockThreads})
       return inOnePass(std::integral_constant<int, 8>());
-  if (MaybeError error = launch(queue, blockPerRow(shape.rows, shape.width / 4),
-                                normInputGradKernel<F>, at.x, at.gamma, at.means, at.rstds, at.dy,
-                                at.added, at.dx, shape.rows, shape.width))
+  if (MaybeError error =
+          launch(queue, blockPerRow(shape.rows, shape.width / 4), normInputGradKernel<F>, at.x,
+                 at.gamma, at.means, at.rstds, at.dy, at.added, at.dx, shape.rows, shape.width))
     return error;
   LaunchShape columns = gridStride(queue, shape.width);
   columns.blocksY = static_cast<unsigned>(cut.parts);
@@ -267,8 +268,7 @@ std::optional<NormGradSum> matchNormGradSum(const FusedCalls &calls) {
   const std::vector<size_t> &read = match.grad->inputs;
   bool isClear = std::ranges::all_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
     bool isAdded = each.made == match.sum && each.before == match.added && each.isSame;
-    return each.made == dx ||
-           (isAdded && std::ranges::find(read, match.added) == read.end());
+    return each.made == dx || (isAdded && std::ranges::find(read, match.added) == read.end());
   });
   return isClear && !calls.values[match.added].maker ? std::optional(match) : std::nullopt;
 }
@@ -297,9 +297,9 @@ std::unique_ptr<CudaKernel> makeNormGradSum(const FusedCalls &calls, const NormG
             queue, cut,
             {input<F>(args, in[0]), input<F>(args, in[1]),
              hasMean ? input<W>(args, in[2]) : nullptr, input<W>(args, in[1 + statistics]),
-             input<F>(args, in[2 + statistics]), input<F>(args, in.back()),
-             output<F>(args, out[0]), output<W>(args, out[1]),
-             hasMean ? output<W>(args, out[2]) : nullptr, static_cast<W *>(args.workspace)});
+             input<F>(args, in[2 + statistics]), input<F>(args, in.back()), output<F>(args, out[0]),
+             output<W>(args, out[1]), hasMean ? output<W>(args, out[2]) : nullptr,
+             static_cast<W *>(args.workspace)});
       },
       arrayBytes<W>(cut.sums()));
 }

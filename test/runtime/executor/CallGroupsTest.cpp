@@ -26,8 +26,9 @@ protected:
   uint32_t value() { return builder.buffer(DType::F32, {16}); }
   uint32_t valueAt(uint32_t other) {
     uint32_t buffer = value();
-    builder.program().mutable_buffers(static_cast<int>(buffer))->set_offset(
-        builder.program().buffers(static_cast<int>(other)).offset());
+    builder.program()
+        .mutable_buffers(static_cast<int>(buffer))
+        ->set_offset(builder.program().buffers(static_cast<int>(other)).offset());
     return buffer;
   }
   void call(const std::string &kernel, const std::vector<uint32_t> &inputs, uint32_t output) {
@@ -41,7 +42,6 @@ protected:
     const plan::Program &program = builder.program();
     groups = groupCalls(program, program.tasks(0), ValueReaders(program),
                         [&](const std::vector<int> &calls, FusedCalls fused) {
-                          described = fused;
                           std::shared_ptr<const Kernel> kernel;
                           bool isFused = true;
                           for (int i : calls) {
@@ -49,8 +49,10 @@ protected:
                                 program.tasks(0).instructions(i).kernel().kernel();
                             isFused &= name == "fused" || name == "slice";
                           }
-                          if (isFused)
+                          if (isFused) {
                             kernel = std::make_shared<NoKernel>();
+                            described = std::move(fused);
+                          }
                           return kernel;
                         });
     Found found;
@@ -62,7 +64,7 @@ protected:
 
   PlanBuilder builder;
   CallGroups groups;
-  FusedCalls described; // the last ones
+  FusedCalls described; // that were fused last
 };
 
 TEST_F(CallGroupsTest, NeighboursAndCallsWithOthersBetween) {

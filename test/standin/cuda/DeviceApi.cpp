@@ -72,7 +72,7 @@ cudaError_t allocate(const char *function, void **pointer, size_t bytes, bool pi
         (bytes > engine.settings.memoryBytes || used > engine.settings.memoryBytes - bytes))
       return cudaErrorMemoryAllocation;
     *pointer = engine.memory.allocate(bytes, pinned ? kPinned : device,
-                                             /*fills=*/!engine.settings.countsAlone);
+                                      /*fills=*/!engine.settings.countsAlone);
     return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
   });
 }

@@ -30,8 +30,7 @@ double gelu(double x) {
 }
 double geluSlope(double x) {
   double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) +
-         0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
 /// What becomes of the element (row, column) of the result on its way to memory.
@@ -56,7 +55,7 @@ template <typename Sum> void sumOperand(const Product &product) {
   for (uint64_t i = 0; i < (ofA ? product.m() : product.n()); ++i) {
     Sum sum = 0;
     for (uint64_t k = 0; k < product.k(); ++k)
-      sum += static_cast<Sum>(ofA    ? desc.transA ? product.a.at(0, k, i) : product.a.at(0, i, k)
+      sum += static_cast<Sum>(ofA ? desc.transA ? product.a.at(0, k, i) : product.a.at(0, i, k)
                               : desc.transB ? product.b.at(0, i, k)
                                             : product.b.at(0, k, i));
     product.bias().set(0, i, 0, sum);
@@ -139,8 +138,8 @@ static cublasStatus_t checkEpilogue(const cublasLtMatmulDescOpaque_t &desc, cons
   if (((desc.readsBias() || desc.writesBias()) && !desc.bias) ||
       (desc.hasAux() && (!desc.aux || desc.auxLeading < static_cast<int64_t>(d.rows))))
     return CUBLAS_STATUS_INVALID_VALUE;
-  bool isAligned = !desc.hasAux() || (desc.auxLeading % 8 == 0 &&
-                                      reinterpret_cast<uintptr_t>(desc.aux) % 16 == 0);
+  bool isAligned = !desc.hasAux() ||
+                   (desc.auxLeading % 8 == 0 && reinterpret_cast<uintptr_t>(desc.aux) % 16 == 0);
   return desc.compute == CUBLAS_COMPUTE_32F && d.order == CUBLASLT_ORDER_COL && d.batches == 1 &&
                  isAligned
              ? CUBLAS_STATUS_SUCCESS

@@ -46,8 +46,8 @@ struct Settings {
   uint64_t seed;
   bool trace;
   bool epilogues = true; // whether cuBLASLt has algorithms for epilogues
-  /// Kernels and products are counted, not executed, and fresh memory is left as it is: for plans that
-  /// are too large for a CPU.
+  /// Kernels and products are counted, not executed, and fresh memory is left as it is: for plans
+  /// that are too large for a CPU.
   bool countsAlone = false;
   /// Work is executed even if nobody waits for it, after so much time without a call.
   std::chrono::milliseconds idle{20};

@@ -110,7 +110,8 @@ protected:
 
   /// What is in the memory after the kernels with their operands; counts their launches.
   using Work = std::pair<const Kernel *, std::pair<std::vector<size_t>, std::vector<size_t>>>;
-  std::vector<std::byte> run(const Calls &calls, const std::vector<Work> &work, int64_t microbatch) {
+  std::vector<std::byte> run(const Calls &calls, const std::vector<Work> &work,
+                             int64_t microbatch) {
     std::unique_ptr<Device> device = take(backend->openDevice(0));
     std::vector<std::byte> bytes = memoryOf(calls);
     size_t workspace = 256;
@@ -224,9 +225,7 @@ protected:
     standin::reset();
   }
 
-  bool hasKernel(const Calls &calls) const {
-    return backend->prepareFused(calls.get()) != nullptr;
-  }
+  bool hasKernel(const Calls &calls) const { return backend->prepareFused(calls.get()) != nullptr; }
 
   TensorType type(std::vector<int64_t> shape) const { return {GetParam(), std::move(shape)}; }
   static TensorType wide(std::vector<int64_t> shape) { return {DType::F32, std::move(shape)}; }
@@ -267,7 +266,8 @@ TEST_P(FusedProduct, AddsABiasAndAMatrixInWhosePlaceTheSumIs) {
   Forward forward(mesh, GetParam());
   Calls &calls = forward.calls;
   size_t bias = calls.value(type({16})), sum = calls.valueAt(forward.product, type({2, 3, 16})),
-         residual = calls.value(type({2, 3, 16})), total = calls.valueAt(residual, type({2, 3, 16}));
+         residual = calls.value(type({2, 3, 16})),
+         total = calls.valueAt(residual, type({2, 3, 16}));
   calls.call("add", {forward.product, bias}, {sum}, kAlongRows);
   calls.call("add", {residual, sum}, {total});
   expectEqual(calls, {total});
@@ -300,8 +300,8 @@ TEST_P(FusedProduct, SumsTheGradientOfABias) {
   for (bool isRight : {false, true}) {
     Calls calls(mesh);
     size_t x = calls.value(type({2, 3, 8})), dy = calls.value(type({2, 3, 2, 4})),
-           dw = calls.value(wide(isRight ? std::vector<int64_t>{8, 2, 4}
-                                         : std::vector<int64_t>{2, 4, 8})),
+           dw = calls.value(
+               wide(isRight ? std::vector<int64_t>{8, 2, 4} : std::vector<int64_t>{2, 4, 8})),
            db = calls.value(wide({2, 4}));
     if (isRight)
       calls.call("reduce", {dy}, {db}, sumOver({0, 1}));
@@ -395,10 +395,10 @@ TEST_P(FusedProductRefuses, SumsOverOtherDimensions) {
   for (const std::vector<int64_t> &dims : {std::vector<int64_t>{0}, {1, 2}, {0, 1, 2}}) {
     Calls calls(mesh);
     size_t x = calls.value(type({2, 16, 8})), dy = calls.value(type({2, 16, 16})),
-           dw = calls.value(type({8, 16})), db = calls.value(type(
-                                                dims.size() == 1   ? std::vector<int64_t>{16, 16}
-                                                : dims.size() == 2 ? std::vector<int64_t>{2}
-                                                                   : std::vector<int64_t>{}));
+           dw = calls.value(type({8, 16})),
+           db = calls.value(type(dims.size() == 1   ? std::vector<int64_t>{16, 16}
+                                 : dims.size() == 2 ? std::vector<int64_t>{2}
+                                                    : std::vector<int64_t>{}));
     calls.call("reduce", {dy}, {db}, sumOver(dims));
     calls.call("einsum", {x, dy}, {dw}, equation("bsd,bsf->df"));
     calls.keep(dw);
