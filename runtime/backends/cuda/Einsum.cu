@@ -76,7 +76,7 @@ public:
     std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan));
     if (MaybeError error = kernel->prepare(in, out, epilogue))
       return *error;
-    return kernel;
+    return Expected<std::unique_ptr<EinsumKernel>>(std::move(kernel));
   }
 
   size_t workspaceBytes() const override { return workspace.bytes; }
