@@ -4,7 +4,7 @@
 # Usage: scripts/install-dependencies.sh [--runtime-only]
 set -euo pipefail
 
-packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-pip
+packages=(g++ lld cmake ninja-build ccache git ca-certificates python3 python3-pip
   protobuf-compiler libprotobuf-dev libdnnl-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
   libopenmpi-dev openmpi-bin iproute2)
