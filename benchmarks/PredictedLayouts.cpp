@@ -16,7 +16,7 @@ namespace {
 using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
 
 /// What a layout has beside its mesh.
-struct Knobs {
+struct SearchedOptions {
   int64_t microbatches = 1, zero = 0;
   bool sequence = false;
   const char *schedule = "1f1b";
@@ -31,17 +31,17 @@ std::vector<PredictedModel> benchmarks::predictedModels() {
 
 std::vector<CompileOptions> benchmarks::predictedLayouts() {
   std::vector<CompileOptions> all;
-  auto add = [&](MeshAxes mesh, const Knobs &knobs) {
+  auto add = [&](MeshAxes mesh, const SearchedOptions &searched) {
     CompileOptions &options = all.emplace_back();
     for (const auto &[name, size] : mesh)
       if (name == "fsdp")
         options.zeroAxes = {name};
     options.mesh = std::move(mesh);
-    options.microbatches = knobs.microbatches;
-    options.zero = knobs.zero;
-    options.sequenceParallel = knobs.sequence;
-    options.schedule = knobs.schedule;
-    options.recompute = knobs.recompute;
+    options.microbatches = searched.microbatches;
+    options.zero = searched.zero;
+    options.sequenceParallel = searched.sequence;
+    options.schedule = searched.schedule;
+    options.recompute = searched.recompute;
   };
   add({}, {});
   add({}, {.microbatches = 2});

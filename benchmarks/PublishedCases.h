@@ -35,7 +35,7 @@ struct PublishedCase {
   std::string recompute = "none", attention = "fused", dtype = "bf16", optimizer = "adamw";
   bool dropout = true;
   /// What is predicted: dtc's own plan, or the same with what Megatron-LM did otherwise at the time
-  /// of its measurements, "megatron-lm-2022". That computes layers again to their ends with
+  /// of its measurements, "megatron-lm-2022". That recomputes layers to their ends with
   /// recompute "full" (see computeForwardAgain), otherwise keeps the masks of dropout (see
   /// storedMaskBytes), and goes over all gradients several times (see addGradientPasses).
   std::string executedBy = "dtc";
@@ -47,7 +47,7 @@ struct PublishedCase {
   /// alone, if `stateOfLayers`), and activations.
   std::optional<double> measuredStateGib, measuredActivationGib;
   bool stateOfLayers = false;
-  /// Of one layer of one microbatch, in milliseconds; backward with what is computed again.
+  /// Of one layer of one microbatch, in milliseconds; backward with what is recomputed.
   std::optional<double> measuredForwardMs, measuredBackwardMs;
   std::string source;
 

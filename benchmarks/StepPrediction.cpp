@@ -153,11 +153,11 @@ static std::string equalStages(const std::string &prefix, int64_t layers, int64_
   if (prefix.empty() || layers % stages != 0)
     return "";
   int64_t each = layers / stages;
-  std::string pins;
+  std::string given;
   for (int64_t stage = 0; stage < stages; ++stage)
-    pins += fmt::format("{0}{1}{2}-{1}{3}", stage > 0 ? "|" : "", prefix, stage * each,
-                        (stage + 1) * each - 1);
-  return pins;
+    given += fmt::format("{0}{1}{2}-{1}{3}", stage > 0 ? "|" : "", prefix, stage * each,
+                         (stage + 1) * each - 1);
+  return given;
 }
 
 /// The bytes of the program's parameters with their master weights, gradients and optimizer's state
@@ -231,7 +231,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   const plan::Program &first = compiled->plan->programs(0);
   result.stateBytes = stateBytes(first, row.stateOfLayers ? prefix : "");
   result.keptBytes = keptBytes(first, /*ofAllMicrobatches=*/true);
-  // What is computed again draws its masks again.
+  // What is recomputed draws its masks again.
   if (row.isMegatron() && row.recompute != "full")
     result.maskBytes = storedMaskBytes(first);
   result.arenaBytes = static_cast<double>(first.arena_bytes());
@@ -257,7 +257,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   result.simulateSeconds = secondsSince(begin);
   result.seconds = simulation->stepSeconds;
   result.modelFlopsShare = simulation->mfu();
-  // The plan that is simulated may be one that computes nothing again.
+  // The plan that is simulated may be one that recomputes nothing.
   for (auto [arena, stage] : llvm::zip_equal(arenas, simulation->stages))
     if (arena * result.usableBytes >= result.neededBytes * stage.memoryBytes) {
       result.neededBytes = arena;

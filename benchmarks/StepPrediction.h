@@ -21,7 +21,7 @@ struct StepPrediction {
   double stateBytes = 0; ///< parameters, master weights, gradients, the optimizer's state
   double keptBytes = 0;  ///< activations from the forward to the backward pass, of all microbatches
   /// What masks of dropout would add to these if they were stored; only for a case that is not
-  /// executed by dtc, and not where all is computed again.
+  /// executed by dtc, and not where all is recomputed.
   std::optional<double> maskBytes;
   double arenaBytes = 0; ///< all that the device needs
   /// Of the device that needs most of its memory: all that it needs, and what a plan may use there.

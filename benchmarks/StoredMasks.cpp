@@ -19,7 +19,7 @@ namespace {
 struct Mask {
   double elements = 0;   // of one call
   int forward = 0;       // calls in forward tasks
-  int laterDropouts = 0; // and in others: the gradient's, and those that compute the op again
+  int laterDropouts = 0; // and in others: the gradient's, and those that recompute the op
 };
 
 } // namespace

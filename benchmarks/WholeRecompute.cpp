@@ -48,7 +48,7 @@ public:
   }
 
   /// Puts the copies before what the backward task computes, after what it receives: frameworks
-  /// compute again when the gradient has come.
+  /// recompute when the gradient has come.
   void insertInto(plan::Task &backward) {
     plan::Task whole;
     int first = 0;

@@ -19,7 +19,7 @@ namespace dtc::benchmarks {
 /// This is what frameworks do that run a layer's function again (torch.utils.checkpoint,
 /// Megatron-LM): also its last product and the sum of that over devices, which no gradient needs
 /// and dtc's own plans leave out. What is made is for simulating only: the buffers of what is
-/// computed again have no place in the arena.
+/// recomputed have no place in the arena.
 void computeForwardAgain(plan::Plan &plan, const std::string &prefix);
 
 } // namespace dtc::benchmarks

@@ -38,12 +38,12 @@ struct Layout {
 };
 
 /// A layout at work.
-struct Entry {
+struct Measurement {
   Layout layout;
   PlanSummary summary;
   std::unique_ptr<Session> session;
   std::vector<double> seconds; // of each step that counts
-  CollectiveTime before;       // in the steps that do not
+  MeasuredCollectives before;  // in the steps that do not
   std::optional<double> predictedBubble;
 };
 } // namespace
@@ -71,7 +71,8 @@ static std::vector<Layout> pipelinesOver(int64_t n, int64_t microbatches) {
 static constexpr double kCoreFlops = 60e9;
 static constexpr double kCoreBandwidth = 10e9;
 
-static MaybeError open(const benchmarks::TrainingArguments &args, bool pipelines, Entry &entry) {
+static MaybeError open(const benchmarks::TrainingArguments &args, bool pipelines,
+                       Measurement &entry) {
   ImportOptions importOptions;
   importOptions.batch = args.batch;
   importOptions.seq = args.seq;
@@ -102,27 +103,28 @@ static MaybeError open(const benchmarks::TrainingArguments &args, bool pipelines
   return entry.session->initializeStates(1);
 }
 
-static MaybeError step(Entry &entry, int number, std::mt19937_64 random) {
+static MaybeError step(Measurement &entry, int number, std::mt19937_64 random) {
   Expected<double> seconds = benchmarks::timeStep(*entry.session, number, random);
   if (!seconds)
     return seconds.error();
   if (number > 0)
     entry.seconds.push_back(*seconds);
   else
-    entry.before = entry.session->collectiveTime();
+    entry.before = entry.session->measuredCollectives();
   return std::nullopt;
 }
 
-static void print(const benchmarks::TrainingArguments &args, const std::vector<Entry> &entries) {
+static void print(const benchmarks::TrainingArguments &args,
+                  const std::vector<Measurement> &entries) {
   fmt::print("\n{:<14}{:>10}{:>12}{:>8}{:>14}{:>12}{:>10}{:>14}\n", "layout", "ms a step",
              "tokens/s", "ratio", "collectives", "hidden", "MiB sent", "MiB a device");
-  for (const Entry &entry : entries) {
+  for (const Measurement &entry : entries) {
     // Ratios of steps that ran next to each other.
     std::vector<double> ratios;
     for (size_t i = 0; i < entry.seconds.size(); ++i)
       ratios.push_back(entries.front().seconds[i] / entry.seconds[i]);
     double median = benchmarks::median(entry.seconds);
-    CollectiveTime time = entry.session->collectiveTime();
+    MeasuredCollectives time = entry.session->measuredCollectives();
     time.seconds -= entry.before.seconds;
     time.exposedSeconds -= entry.before.exposedSeconds;
     double devices = static_cast<double>(entry.summary.numDevices);
@@ -137,9 +139,9 @@ static void print(const benchmarks::TrainingArguments &args, const std::vector<E
   }
 }
 
-static void printBubbles(const std::vector<Entry> &entries) {
+static void printBubbles(const std::vector<Measurement> &entries) {
   fmt::print("\n{:<14}{:>18}{:>12}\n", "schedule", "bubble: measured", "predicted");
-  for (const Entry &entry : entries)
+  for (const Measurement &entry : entries)
     if (entry.predictedBubble)
       fmt::print("{:<14}{:>17.1f}%{:>11.1f}%\n", entry.layout.name,
                  100 * entry.session->pipelineTime().bubbleShare(), 100 * *entry.predictedBubble);
@@ -147,7 +149,7 @@ static void printBubbles(const std::vector<Entry> &entries) {
 
 static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices,
                       int64_t microbatches) {
-  std::vector<Entry> entries;
+  std::vector<Measurement> entries;
   bool pipelines = microbatches > 0;
   for (const Layout &layout :
        pipelines ? pipelinesOver(devices, microbatches) : layoutsOver(devices)) {
@@ -161,7 +163,7 @@ static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices
              pipelines ? fmt::format("a thread for each device, {} microbatches", microbatches)
                        : fmt::format("{} threads in all", args.threads));
   for (int number = 0; number <= args.steps; ++number)
-    for (Entry &entry : entries)
+    for (Measurement &entry : entries)
       if (MaybeError error = step(entry, number, std::mt19937_64(static_cast<uint64_t>(number))))
         return error->inContext(entry.layout.name);
   print(args, entries);

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Draws small models and clusters, plans each with a few knobs left to choose, and compiles and
+// Draws small models and clusters, plans each with a few options left to choose, and compiles and
 // simulates every layout to see what the best one would have been. Then times estimates, of a model
 // of many layers on many devices, on one thread.
 //

@@ -46,7 +46,7 @@ struct Arguments {
 };
 
 /// A layout of a model.
-struct Entry {
+struct Measurement {
   std::string model, name;
   std::shared_ptr<const plan::Plan> plan;
   double predicted = 0;        // seconds of a step
@@ -61,14 +61,14 @@ struct Entry {
 } // namespace
 
 /// Compiles the layouts of a model, and simulates them.
-static Expected<std::vector<Entry>>
+static Expected<std::vector<Measurement>>
 predict(const PredictedModel &model, const cluster::Cluster &cluster, const std::string &only) {
-  std::vector<Entry> entries;
+  std::vector<Measurement> entries;
   ImportOptions importOptions;
   importOptions.batch = model.batch;
   importOptions.seq = model.seq;
   for (const CompileOptions &options : predictedLayouts()) {
-    Entry entry{model.name, describeStrategy(options), nullptr, 0, {}};
+    Measurement entry{model.name, describeStrategy(options), nullptr, 0, {}};
     if (entry.name.find(only) == entry.name.npos)
       continue;
     auto compiled = importAndCompile(
@@ -89,9 +89,9 @@ predict(const PredictedModel &model, const cluster::Cluster &cluster, const std:
 }
 
 /// Trains all layouts in turns, as many steps each and for as long as was asked for.
-static MaybeError measure(std::vector<Entry> &entries, const Arguments &arguments) {
+static MaybeError measure(std::vector<Measurement> &entries, const Arguments &arguments) {
   std::vector<std::unique_ptr<Session>> sessions;
-  for (const Entry &entry : entries) {
+  for (const Measurement &entry : entries) {
     auto session = Session::create(entry.plan, createCpuBackend(), SessionOptions());
     if (!session)
       return session.error().inContext(entry.name);
@@ -120,7 +120,7 @@ static MaybeError measure(std::vector<Entry> &entries, const Arguments &argument
 /// Kendall's tau between what was predicted and a measure of each entry: of all pairs, how many
 /// more are in the same order than in another.
 template <typename Measure>
-static double kendall(const std::vector<Entry> &entries, const Measure &measure) {
+static double kendall(const std::vector<Measurement> &entries, const Measure &measure) {
   double sum = 0, pairs = 0;
   for (size_t i = 0; i < entries.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
@@ -132,12 +132,12 @@ static double kendall(const std::vector<Entry> &entries, const Measure &measure)
   return pairs > 0 ? sum / pairs : 1;
 }
 
-static void print(const std::vector<Entry> &entries) {
+static void print(const std::vector<Measurement> &entries) {
   double sum = 0, largest = 0;
   fmt::print("\n{:<8}{:<44}{:>12}{:>12}{:>12}{:>9}\n", "model", "layout", "median", "fastest",
              "predicted", "error");
-  const Entry *chosen = &entries.front(), *best = chosen;
-  for (const Entry &entry : entries) {
+  const Measurement *chosen = &entries.front(), *best = chosen;
+  for (const Measurement &entry : entries) {
     fmt::print("{:<8}{:<44}{:>9.1f} ms{:>9.1f} ms{:>9.1f} ms{:>+8.1f}%\n", entry.model, entry.name,
                median(entry.seconds) * 1e3, entry.measured() * 1e3, entry.predicted * 1e3,
                100 * entry.error());
@@ -150,8 +150,8 @@ static void print(const std::vector<Entry> &entries) {
   }
   fmt::print("mean error {:.1f} %, largest {:.1f} %, Kendall's tau {:.3f}, with medians {:.3f}\n",
              100 * sum / static_cast<double>(entries.size()), 100 * largest,
-             kendall(entries, [](const Entry &entry) { return entry.measured(); }),
-             kendall(entries, [](const Entry &entry) { return median(entry.seconds); }));
+             kendall(entries, [](const Measurement &entry) { return entry.measured(); }),
+             kendall(entries, [](const Measurement &entry) { return median(entry.seconds); }));
   fmt::print("predicted to be fastest: {}, {:.1f} % slower than the fastest, {}\n", chosen->name,
              100 * (chosen->measured() / best->measured() - 1), best->name);
 }
@@ -191,7 +191,7 @@ static MaybeError run(const Arguments &arguments) {
     if (arguments.measured.empty())
       if (MaybeError error = measure(*entries, arguments))
         return error;
-    for (Entry &entry : *entries) {
+    for (Measurement &entry : *entries) {
       if (!arguments.measured.empty()) {
         auto found = known->find({entry.model, entry.name});
         if (found == known->end())

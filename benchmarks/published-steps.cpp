@@ -112,8 +112,7 @@ static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Argu
 static MaybeError printLayers(const std::vector<PublishedCase> &cases, const Arguments &args,
                               const cluster::Cluster &cluster) {
   constexpr const char *line = "{:<28} {:>9} {:>9} {:>8}  {:>9} {:>9} {:>8}\n";
-  fmt::print(
-      "One layer of one microbatch in milliseconds; backward has what is computed again\n\n");
+  fmt::print("One layer of one microbatch in milliseconds; backward has what is recomputed\n\n");
   fmt::print(line, "configuration", "forward", "predicted", "error", "backward", "predicted",
              "error");
   Errors errors;

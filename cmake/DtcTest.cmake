@@ -4,7 +4,7 @@ include(GoogleTest)
 
 # dtc_add_test(name [SERIAL] sources... LINK libraries...): each case is a test of ctest, with the name of the program as label. With
 # a sanitizer, where starting a program takes longer than most cases, the whole program is one test. SERIAL: no other test
-# runs beside it, as it is about times.
+# runs at the same time, as it is about times.
 function(dtc_add_test name)
   cmake_parse_arguments(ARG "SERIAL" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})

@@ -11,8 +11,9 @@
 namespace dtc {
 
 ArenaValue *ArenaValues::findExactly(const ByteRange &range) {
-  auto it = pieces.find(range.begin);
-  bool found = it != pieces.end() && it->second.end == range.end && isWhole(it->first, it->second);
+  auto it = intervals.find(range.begin);
+  bool found =
+      it != intervals.end() && it->second.end == range.end && isWhole(it->first, it->second);
   return found ? &it->second.value : nullptr;
 }
 
@@ -20,37 +21,37 @@ void ArenaValues::write(const ArenaValue &value) {
   const ByteRange &range = value.range;
   if (range.empty())
     return;
-  auto it = pieces.lower_bound(range.begin);
-  if (it != pieces.end() && it->first == range.begin && it->second.end == range.end) {
+  auto it = intervals.lower_bound(range.begin);
+  if (it != intervals.end() && it->first == range.begin && it->second.end == range.end) {
     it->second.value = value;
     return;
   }
-  if (it != pieces.begin()) {
-    // A piece that begins before the range loses its end, or its middle.
+  if (it != intervals.begin()) {
+    // An interval that begins before the range loses its end, or its middle.
     auto before = std::prev(it);
-    Piece rest = before->second;
+    Interval rest = before->second;
     if (rest.end > range.begin) {
       before->second.end = range.begin;
       if (rest.end > range.end)
-        pieces.emplace_hint(it, range.end, rest);
+        intervals.emplace_hint(it, range.end, rest);
     }
   }
-  it = pieces.lower_bound(range.begin);
-  while (it != pieces.end() && it->first < range.end) {
+  it = intervals.lower_bound(range.begin);
+  while (it != intervals.end() && it->first < range.end) {
     if (it->second.end > range.end)
-      pieces.emplace(range.end, it->second);
-    it = pieces.erase(it);
+      intervals.emplace(range.end, it->second);
+    it = intervals.erase(it);
   }
-  pieces.emplace_hint(it, range.begin, Piece{range.end, value});
+  intervals.emplace_hint(it, range.begin, Interval{range.end, value});
 }
 
 bool ArenaValues::find(const ByteRange &range, std::vector<ArenaValue *> &found) {
   found.clear();
-  auto it = pieces.upper_bound(range.begin);
-  if (it != pieces.begin())
+  auto it = intervals.upper_bound(range.begin);
+  if (it != intervals.begin())
     --it;
   for (uint64_t position = range.begin; position < range.end; ++it) {
-    if (it == pieces.end() || it->first > position || it->second.end <= position)
+    if (it == intervals.end() || it->first > position || it->second.end <= position)
       return false;
     found.push_back(&it->second.value);
     position = it->second.end;
@@ -59,14 +60,14 @@ bool ArenaValues::find(const ByteRange &range, std::vector<ArenaValue *> &found)
 }
 
 void ArenaValues::moveTo(uint32_t microbatch, int entry) {
-  for (auto &[begin, piece] : pieces)
-    if (piece.value.entry == entry)
-      piece.value.microbatch = microbatch;
+  for (auto &[begin, interval] : intervals)
+    if (interval.value.entry == entry)
+      interval.value.microbatch = microbatch;
 }
 
 bool ArenaValues::holdsLike(const ArenaValues &other) const {
-  return std::equal(pieces.begin(), pieces.end(), other.pieces.begin(), other.pieces.end(),
-                    [](const auto &a, const auto &b) {
+  return std::equal(intervals.begin(), intervals.end(), other.intervals.begin(),
+                    other.intervals.end(), [](const auto &a, const auto &b) {
                       const ArenaValue &left = a.second.value, &right = b.second.value;
                       return a.first == b.first && a.second.end == b.second.end &&
                              left.range == right.range && left.buffer == right.buffer &&

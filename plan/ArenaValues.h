@@ -29,9 +29,9 @@ struct ArenaValue {
   int64_t life = -1; // for the user of this class
 };
 
-/// The values that the bytes of an arena hold, as disjoint pieces. All functions take a time that
-/// is logarithmic in the number of pieces, for each piece that they meet; a piece is met by a write
-/// that removes it at most twice.
+/// The values that the bytes of an arena hold, as disjoint intervals. All functions take a time
+/// that is logarithmic in the number of intervals, for each interval that they meet; an interval is
+/// met by a write that removes it at most twice.
 class ArenaValues {
 public:
   /// The value takes its range; what it covers of others is gone.
@@ -43,22 +43,22 @@ public:
   /// the next write. False if some byte was never written.
   bool find(const ByteRange &range, std::vector<ArenaValue *> &found);
 
-  size_t size() const { return pieces.size(); }
+  size_t size() const { return intervals.size(); }
   /// Whether both hold values of the same buffers at the same places.
   bool holdsLike(const ArenaValues &other) const;
   /// What an entry of the schedule has written becomes that of another microbatch.
   void moveTo(uint32_t microbatch, int entry);
 
 private:
-  struct Piece {
+  struct Interval {
     uint64_t end = 0;
     ArenaValue value;
   };
-  static bool isWhole(uint64_t begin, const Piece &piece) {
-    return piece.value.range == ByteRange{begin, piece.end};
+  static bool isWhole(uint64_t begin, const Interval &interval) {
+    return interval.value.range == ByteRange{begin, interval.end};
   }
 
-  std::map<uint64_t, Piece> pieces; // by their first bytes
+  std::map<uint64_t, Interval> intervals; // by their first bytes
 };
 
 } // namespace dtc

@@ -59,7 +59,7 @@ Expected<ArenaValue *> DataflowTracker::findOwn(const std::string &what, uint32_
     return *error;
   if (!isWhole)
     return Error{fmt::format("{} ({}) is read before it is written", what,
-                             describe(buffer, place.microbatch))};
+                             describe(buffer, point.microbatch))};
   bool isOwn = found.size() == 1 && found[0]->range == range &&
                context.roots[found[0]->buffer] == context.roots[buffer];
   if (!isOwn)
@@ -76,7 +76,7 @@ MaybeError DataflowTracker::read(const std::string &what, uint32_t buffer) {
     return std::nullopt;
   if (MaybeError error = checkMoment(what, buffer, **value))
     return error;
-  lives.read((*value)->buffer, (*value)->life, place.now);
+  lives.read((*value)->buffer, (*value)->life, point.now);
   lastIsOfData = (*value)->ofData;
   return std::nullopt;
 }
@@ -85,24 +85,24 @@ MaybeError DataflowTracker::read(const std::string &what, uint32_t buffer) {
 /// the loop that is meant here.
 MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer,
                                         const ArenaValue &value) const {
-  auto operand = [&] { return fmt::format("{} ({})", what, describe(buffer, place.microbatch)); };
-  if (value.ofData && (place.inLoop ? value.run != place.run : place.run > 0))
+  auto operand = [&] { return fmt::format("{} ({})", what, describe(buffer, point.microbatch)); };
+  if (value.ofData && (point.inLoop ? value.run != point.run : point.run > 0))
     return Error{fmt::format("{} is made from the data of one run of the loop over microbatches, "
                              "written by {}, and read {}",
                              operand(), describeWriter(value),
-                             place.inLoop ? "in another one" : "outside of the loop")};
+                             point.inLoop ? "in another one" : "outside of the loop")};
   if (!value.inLoop)
     return std::nullopt;
-  if (value.run != place.run)
+  if (value.run != point.run)
     return Error{fmt::format("{} is a value of an earlier run of the loop over microbatches, "
                              "written by {}",
                              operand(), describeWriter(value))};
-  if (place.inLoop && value.microbatch == place.microbatch)
+  if (point.inLoop && value.microbatch == point.microbatch)
     return std::nullopt;
-  if (!place.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
+  if (!point.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
       (isSum(buffer) || microbatches == 1))
     return std::nullopt;
-  if (!place.inLoop)
+  if (!point.inLoop)
     return Error{fmt::format("{} is read after the loop over microbatches and holds {} microbatch "
                              "{}, written by {}; expected {}",
                              operand(), isSum(buffer) ? "the sum up to" : "the value of",
@@ -113,7 +113,7 @@ MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer
   std::string why =
       copies.map ? fmt::format("its slot map gives slot {} to both, which need it at once in this "
                                "schedule",
-                               copies.indexFor(place.microbatch))
+                               copies.indexFor(point.microbatch))
       : copies.slots > 0
           ? fmt::format("a buffer of {} slots holds {} microbatches at once, which is too few for "
                         "this schedule",
@@ -121,28 +121,28 @@ MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer
           : "a buffer without slots holds one microbatch at a time";
   return Error{fmt::format("{} should hold the value of microbatch {}, but holds that of "
                            "microbatch {}, written by {}; {}",
-                           operand(), place.microbatch, value.microbatch, describeWriter(value),
+                           operand(), point.microbatch, value.microbatch, describeWriter(value),
                            why)};
 }
 
 MaybeError DataflowTracker::readSum(uint32_t buffer) {
   static const std::string what = "the output that it adds to";
-  bool isFirst = place.microbatch == 0;
-  if (isFirst && place.run == 0)
+  bool isFirst = point.microbatch == 0;
+  if (isFirst && point.run == 0)
     return std::nullopt;
   Expected<ArenaValue *> value = findOwn(what, buffer);
   if (!value)
     return value.error();
   if (!*value)
     return std::nullopt;
-  int64_t expected = isFirst ? microbatches - 1 : int64_t{place.microbatch} - 1;
-  int run = isFirst ? place.run - 1 : place.run;
+  int64_t expected = isFirst ? microbatches - 1 : int64_t{point.microbatch} - 1;
+  int run = isFirst ? point.run - 1 : point.run;
   if (int64_t{(*value)->microbatch} == expected && (*value)->run == run)
     return std::nullopt;
   return Error{fmt::format("{} ({}) holds the sum up to microbatch {}, written by {}; expected the "
                            "sum up to microbatch {}: sums take microbatches in their order, each "
                            "once",
-                           what, describe(buffer, place.microbatch), (*value)->microbatch,
+                           what, describe(buffer, point.microbatch), (*value)->microbatch,
                            describeWriter(**value), expected)};
 }
 
@@ -157,7 +157,7 @@ Error DataflowTracker::overwritten(const std::string &what, uint32_t buffer) con
     last = found.front();
   return Error{fmt::format("{} ({}) does not hold its value any more: {}, which shares bytes of "
                            "the arena with it, was written since by {}",
-                           what, describe(buffer, place.microbatch),
+                           what, describe(buffer, point.microbatch),
                            describe(last->buffer, last->microbatch), describeWriter(*last))};
 }
 
@@ -173,7 +173,7 @@ MaybeError DataflowTracker::checkWrite(uint32_t buffer) {
 
 Error DataflowTracker::conflict(const char *does, uint32_t buffer, const InFlight &other) const {
   return Error{fmt::format("{} {}, which shares bytes of the arena with {}; {} has not finished",
-                           does, describe(buffer, place.microbatch),
+                           does, describe(buffer, point.microbatch),
                            describe(other.buffer, other.microbatch),
                            describeTransfer(other.transfer, other.microbatch))};
 }
@@ -181,7 +181,7 @@ Error DataflowTracker::conflict(const char *does, uint32_t buffer, const InFligh
 MaybeError DataflowTracker::write(uint32_t buffer, bool ofData) {
   if (MaybeError error = checkWrite(buffer))
     return error;
-  put(buffer, place.now, ofData && !place.inLoop);
+  put(buffer, point.now, ofData && !point.inLoop);
   return std::nullopt;
 }
 
@@ -190,13 +190,13 @@ void DataflowTracker::put(uint32_t buffer, int64_t since, bool ofData) {
   value.range = rangeNow(buffer);
   value.buffer = buffer;
   isWritten[context.roots[buffer]] = true;
-  value.microbatch = place.microbatch;
-  value.run = place.run;
-  value.inLoop = place.inLoop;
+  value.microbatch = point.microbatch;
+  value.run = point.run;
+  value.inLoop = point.inLoop;
   value.ofData = ofData;
-  value.entry = place.entry;
-  value.instruction = place.instruction;
-  value.time = place.now;
+  value.entry = point.entry;
+  value.instruction = point.instruction;
+  value.time = point.now;
   if (hasSlots(buffer))
     value.life = lives.begin(buffer, since);
   values.write(value);
@@ -214,39 +214,39 @@ MaybeError DataflowTracker::startTransfer(uint32_t number) {
   const plan::Transfer &started = transfer(number);
   if (MaybeError error = budget.spend(kStepsOfStart + kStepsOfTensor * started.buffers_size()))
     return error;
-  auto [it, isNew] = starts.try_emplace({number, place.microbatch},
-                                        Start{place.entry, place.instruction, place.now, false});
+  auto [it, isNew] = starts.try_emplace({number, point.microbatch},
+                                        Start{point.entry, point.instruction, point.now, false});
   if (!isNew)
     return Error{fmt::format("starts {} a second time; it was started in {}",
-                             describeTransfer(number, place.microbatch),
+                             describeTransfer(number, point.microbatch),
                              describeExecution(context, it->second.entry, it->second.instruction))};
   bool sends = started.kind() == plan::Transfer::SEND;
   ++(sends ? startedSends : startedReceives);
   for (uint32_t buffer : started.buffers()) {
     if (MaybeError error = sends ? read("what is sent", buffer) : checkWrite(buffer))
       return error;
-    if (sends && lastIsOfData && !place.inLoop)
+    if (sends && lastIsOfData && !point.inLoop)
       channelsOfData.insert(started.channel());
   }
   for (uint32_t buffer : started.buffers())
     if (ByteRange range = rangeNow(buffer); !range.empty())
-      inFlight.push_back({range, buffer, number, place.microbatch, !sends});
+      inFlight.push_back({range, buffer, number, point.microbatch, !sends});
   return std::nullopt;
 }
 
 MaybeError DataflowTracker::finishTransfer(uint32_t number) {
   if (MaybeError error = budget.spend(static_cast<int64_t>(inFlight.size())))
     return error;
-  auto it = starts.find({number, place.microbatch});
+  auto it = starts.find({number, point.microbatch});
   if (it == starts.end())
     return Error{fmt::format("finishes {}, which has not been started",
-                             describeTransfer(number, place.microbatch))};
+                             describeTransfer(number, point.microbatch))};
   if (it->second.finished)
     return Error{
-        fmt::format("finishes {} a second time", describeTransfer(number, place.microbatch))};
+        fmt::format("finishes {} a second time", describeTransfer(number, point.microbatch))};
   it->second.finished = true;
   std::erase_if(inFlight, [&](const InFlight &tensor) {
-    return tensor.transfer == number && tensor.microbatch == place.microbatch;
+    return tensor.transfer == number && tensor.microbatch == point.microbatch;
   });
   bool sends = transfer(number).kind() == plan::Transfer::SEND;
   for (uint32_t buffer : transfer(number).buffers()) {
@@ -258,7 +258,7 @@ MaybeError DataflowTracker::finishTransfer(uint32_t number) {
     if (MaybeError error = budget.spend(1))
       return error;
     put(buffer, it->second.since,
-        !place.inLoop && channelsOfData.contains(transfer(number).channel()));
+        !point.inLoop && channelsOfData.contains(transfer(number).channel()));
   }
   return std::nullopt;
 }

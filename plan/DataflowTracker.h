@@ -21,7 +21,7 @@
 
 namespace dtc {
 
-/// The values in the arena of one program and its transfers under way, at one place of the
+/// The values in the arena of one program and its transfers under way, at one point of the
 /// schedule. A value is what one execution wrote to one buffer; bytes hold values. The errors say
 /// what was read, written or transferred, but not where: that is for the user of this class, which
 /// knows what it runs.
@@ -34,7 +34,7 @@ public:
                   WorkLimit &budget);
 
   /// What is being run. `now` rises with every instruction.
-  struct Place {
+  struct ProgramPoint {
     int entry = -1; // of the schedule; -1: before the step
     int instruction = 0;
     uint32_t microbatch = 0;
@@ -42,7 +42,7 @@ public:
     bool inLoop = false; // the entry is in it
     int64_t now = 0;
   };
-  Place place;
+  ProgramPoint point;
 
   /// An error unless the bytes of the buffer hold its own value, whole, and the one that is meant
   /// here: that of the present microbatch and run of the loop if it is made in the loop; after the
@@ -98,7 +98,7 @@ private:
   /// What comparing with every tensor in flight costs, beside the operand itself.
   int64_t stepsOfAccess() const { return static_cast<int64_t>(1 + inFlight.size() / 8); }
   ByteRange rangeNow(uint32_t buffer) const {
-    return context.copies[buffer].forMicrobatch(place.microbatch);
+    return context.copies[buffer].forMicrobatch(point.microbatch);
   }
   MaybeError checkWrite(uint32_t buffer);
   void put(uint32_t buffer, int64_t since, bool ofData);

@@ -20,11 +20,11 @@ std::vector<std::string> parentAxes(const plan::Plan &plan, const std::vector<st
   for (const plan::Axis &axis : plan.axes()) {
     if (!isNamed(axis))
       continue;
-    const std::string &whole = axis.part_of();
+    const std::string &whole = axis.sub_axis_of();
     bool together =
         !whole.empty() &&
         std::all_of(plan.axes().begin(), plan.axes().end(), [&](const plan::Axis &other) {
-          return other.part_of() != whole || isNamed(other);
+          return other.sub_axis_of() != whole || isNamed(other);
         });
     if (!together)
       result.push_back(axis.name());

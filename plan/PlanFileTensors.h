@@ -24,7 +24,7 @@ struct FileTensor {
 };
 
 /// Those of the parameters of a plan, by name. An error if parameters are not all rows of a tensor,
-/// each once; validatePlan() finds it.
+/// each once; findPlanError() finds it.
 Expected<std::map<std::string, FileTensor>> fileTensorsOf(const plan::Plan &plan);
 
 } // namespace dtc

@@ -6,7 +6,7 @@
 
 #include "plan/PlanReader.h"
 
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "support/AtomicFile.h"
 #include "support/Format.h"
 #include "support/MappedFile.h"

@@ -22,12 +22,12 @@ inline constexpr uint32_t kPlanVersion = 8;
 /// Larger files are refused: parsing takes several times a file's size in memory.
 inline constexpr uint64_t kMaxPlanFileBytes = uint64_t{256} << 20;
 
-/// Reads a plan and validates it (see PlanValidator.h). The error begins with the path.
-/// What the validation found goes to `facts`, if given.
+/// Reads a plan and verifies it (see PlanVerifier.h). The error begins with the path.
+/// What the verifier found goes to `facts`, if given.
 Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path,
                                                      VerifierResult *facts = nullptr);
 
-/// Parses and validates a plan in memory.
+/// Parses and verifies a plan in memory.
 Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t bytes,
                                                       VerifierResult *facts = nullptr);
 

@@ -49,14 +49,14 @@ public:
     summary.producer = plan.producer();
     summary.model = plan.model();
     summary.entry = plan.entry();
-    for (const plan::Plan &companion : plan.companions())
-      summary.entryPoints.push_back(companion.entry());
+    for (const plan::Plan &entryPoint : plan.entry_points())
+      summary.entryPoints.push_back(entryPoint.entry());
     summary.numDevices = mesh.numDevices();
     summary.pipelineSchedule = plan.pipeline().schedule();
     summary.stages = plan.pipeline().stages();
     for (const plan::Axis &axis : plan.axes()) {
       summary.axes.push_back(
-          {{axis.name(), axis.size(), axis.temporal(), axis.pipeline()}, axis.part_of()});
+          {{axis.name(), axis.size(), axis.temporal(), axis.pipeline()}, axis.sub_axis_of()});
       if (axis.temporal())
         summary.microbatches = axis.size();
       if (axis.pipeline())

@@ -21,7 +21,7 @@ namespace dtc {
 
 /// One axis of the mesh, and the axis that the user knows it by where the compiler took one apart.
 struct AxisSummary : MeshAxis {
-  std::string partOf; // empty for an axis that is whole
+  std::string subAxisOf; // empty for an axis that is whole
 };
 
 /// Bytes of one device that are live at the moment of the peak.
@@ -156,7 +156,7 @@ struct PlanSummary {
   uint64_t instructions = 0;          // in the plan
 };
 
-/// Summarizes a plan that validatePlan() accepts.
+/// Summarizes a plan that findPlanError() accepts.
 PlanSummary summarizePlan(const plan::Plan &plan);
 
 } // namespace dtc

@@ -77,9 +77,9 @@ std::vector<const plan::Output *> distinctOutputs(const plan::Plan &plan) {
 const plan::Plan *findEntryPoint(const plan::Plan &plan, const std::string &name) {
   if (name.empty())
     return &plan;
-  for (const plan::Plan &companion : plan.companions())
-    if (companion.entry() == name)
-      return &companion;
+  for (const plan::Plan &entryPoint : plan.entry_points())
+    if (entryPoint.entry() == name)
+      return &entryPoint;
   return nullptr;
 }
 

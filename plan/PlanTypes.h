@@ -24,7 +24,7 @@ toVector(const google::protobuf::RepeatedPtrField<std::string> &field) {
   return {field.begin(), field.end()};
 }
 
-// The functions below expect a plan that validatePlan() accepts.
+// The functions below expect a plan that findPlanError() accepts.
 
 /// The element type; the two enums have the same numbers.
 inline DType toDType(plan::DType dtype) { return static_cast<DType>(dtype); }
@@ -57,7 +57,7 @@ const plan::Plan *findEntryPoint(const plan::Plan &plan, const std::string &name
 
 /// The bytes that one device of a group of `members` sends for one tensor of a collective; see
 /// CollectiveSpec::ringBytes(). In a permute every device counts as sending its whole shard, also
-/// one that keeps it. The plan is one that validatePlan() accepts.
+/// one that keeps it. The plan is one that findPlanError() accepts.
 uint64_t sentBytes(const plan::Program &program, const plan::Collective &collective,
                    const plan::CollectiveTensor &tensor, int64_t members);
 

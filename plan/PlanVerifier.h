@@ -1,4 +1,4 @@
-//===- PlanVerifier.h - Verification of a plan, with its results ----------===//
+//===- PlanVerifier.h - Verification of a plan ------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -15,9 +15,24 @@
 
 namespace dtc {
 
+/// The most devices that a plan may be made for.
+inline constexpr int64_t kMaxPlanDevices = int64_t{1} << 20;
+/// The most axes of a mesh. More than 20 of them cannot have several devices each.
+inline constexpr int kMaxMeshAxes = 64;
+/// The most microbatches.
+inline constexpr int64_t kMaxMicrobatches = int64_t{1} << 20;
+/// The most dimensions of a tensor.
+inline constexpr int kMaxTensorRank = 16;
+/// The largest arena: 64 TiB, small enough that no sum of offsets overflows.
+inline constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;
+/// The most entry points beside a plan's own.
+inline constexpr int kMaxEntryPoints = 16;
+/// Every buffer's offset is a multiple of this many bytes.
+inline constexpr uint64_t kBufferAlignment = 64;
+
 /// The most operands that are followed through the schedule of a program, where a transfer that
 /// starts counts as several. What leaves the arena's values as they were is followed once (see
-/// ValidateDataflow.cpp), and each repetition counts as one. See WorkLimit.h.
+/// VerifyDataflow.cpp), and each repetition counts as one. See WorkLimit.h.
 inline constexpr int64_t kMaxFollowedOperands = int64_t{1} << 27;
 
 /// What one program does in a step, on one device.
@@ -41,8 +56,7 @@ struct ProgramVerifierResult {
   std::optional<Slots> slots;
 };
 
-/// What validatePlan() found, but for the plan's companions, while it proved that a plan can be
-/// run.
+/// What verifyPlan() found of a plan, but for its further entry points.
 struct VerifierResult {
   std::vector<ProgramVerifierResult> programs;
   int64_t microbatches = 1;
@@ -51,8 +65,23 @@ struct VerifierResult {
   int64_t messages = 0;
 };
 
-/// Does what validatePlan() does, which see, and returns what it found on the way.
+/// An error if this runtime does not read plans of that version.
+MaybeError checkPlanVersion(uint32_t version);
+
+/// Checks everything that can be known from the plan alone: version, mesh, buffers, calls of
+/// kernels (names, numbers of operands, attributes: KernelTable.h), collectives, shardings, states,
+/// inputs and outputs, transfers. Then it follows the schedules: whatever is read was written
+/// before, for the same microbatch, and not overwritten since; nothing touches what is being sent
+/// or received; and the programs have no deadlock. The plan's entry points are
+/// checked in the same way, and for having the plan's states where it has them. A plan that passes
+/// can be run to its end without touching memory outside its arena; the types and shapes of a
+/// kernel's operands are checked by Backend::prepare. The error says where in the plan the fault
+/// lies. With `repeatsLoop` all this holds however often the plan's loop over microbatches runs;
+/// programs without a deadlock have none either when each runs its loop again.
 Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop = false);
+
+/// The error alone.
+MaybeError findPlanError(const plan::Plan &plan, bool repeatsLoop = false);
 
 } // namespace dtc
 

@@ -48,10 +48,11 @@ static std::vector<std::string> describeLinks(const std::vector<AxisLink> &links
   std::vector<std::string> texts, done;
   for (const AxisLink &link : links) {
     bool alike =
-        !link.partOf.empty() && std::all_of(links.begin(), links.end(), [&](const AxisLink &other) {
-          return other.partOf != link.partOf || describeLink(other) == describeLink(link);
+        !link.subAxisOf.empty() &&
+        std::all_of(links.begin(), links.end(), [&](const AxisLink &other) {
+          return other.subAxisOf != link.subAxisOf || describeLink(other) == describeLink(link);
         });
-    const std::string &name = alike ? link.partOf : link.axis;
+    const std::string &name = alike ? link.subAxisOf : link.axis;
     if (std::find(done.begin(), done.end(), name) != done.end())
       continue;
     done.push_back(name);

@@ -21,7 +21,7 @@ static const char *nameOf(LinkOrigin origin) {
 
 static Json toJson(const AxisLink &link) {
   return {{"axis", link.axis},
-          {"part_of", textOrNull(link.partOf)},
+          {"sub_axis_of", textOrNull(link.subAxisOf)},
           {"bandwidth", link.speed.bandwidth},
           {"bandwidth_from", nameOf(link.bandwidthFrom)},
           {"latency", link.speed.latency},

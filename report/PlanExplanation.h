@@ -98,8 +98,8 @@ struct PlanExplanation {
   std::vector<CommunicationTotal> byProgram; // by coordinate on the pipeline axis; one without
 };
 
-/// Explains a plan that validatePlan() accepts, with `links` that checkLinks() accepts. What a link
-/// leaves open comes from the plan, and what the plan leaves open is that of kAssumedLink.
+/// Explains a plan that findPlanError() accepts, with `links` that checkLinks() accepts. What a
+/// link leaves open comes from the plan, and what the plan leaves open is that of kAssumedLink.
 PlanExplanation explainPlan(const plan::Plan &plan, const std::vector<NamedLink> &links = {});
 
 /// An error that names the largest part of the traffic if any device sends more than `budget` bytes

@@ -42,7 +42,7 @@ static std::vector<std::string> describeAxes(const std::vector<AxisSummary> &axe
   for (size_t i = 0; i < axes.size();) {
     const AxisSummary &axis = axes[i];
     size_t end = i + 1;
-    while (!axis.partOf.empty() && end < axes.size() && axes[end].partOf == axis.partOf)
+    while (!axis.subAxisOf.empty() && end < axes.size() && axes[end].subAxisOf == axis.subAxisOf)
       ++end;
     std::vector<std::string> parts;
     int64_t size = 1;
@@ -50,9 +50,9 @@ static std::vector<std::string> describeAxes(const std::vector<AxisSummary> &axe
       parts.push_back(fmt::format("{}={}", axes[i].name, axes[i].size));
       size *= axes[i].size;
     }
-    texts.push_back(parts.size() == 1
-                        ? parts.front() + (axis.temporal ? " (temporal)" : "")
-                        : fmt::format("{}={} (as {})", axis.partOf, size, fmt::join(parts, ", ")));
+    texts.push_back(parts.size() == 1 ? parts.front() + (axis.temporal ? " (temporal)" : "")
+                                      : fmt::format("{}={} (as {})", axis.subAxisOf, size,
+                                                    fmt::join(parts, ", ")));
   }
   return texts;
 }

@@ -69,8 +69,8 @@ std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline) 
        tasks = Json::array(), schedule = Json::array();
   for (const AxisSummary &axis : summary.axes) {
     axes.push_back({{"name", axis.name}, {"size", axis.size}, {"temporal", axis.temporal}});
-    if (!axis.partOf.empty())
-      axes.back()["part_of"] = axis.partOf;
+    if (!axis.subAxisOf.empty())
+      axes.back()["sub_axis_of"] = axis.subAxisOf;
   }
   for (const KernelSummary &kernel : summary.kernels)
     kernels.push_back({{"kernel", kernel.kernel},

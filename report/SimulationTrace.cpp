@@ -28,7 +28,7 @@ public:
   std::string run() {
     text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
     const Timeline &timeline = simulation.step.timeline;
-    lanes.resize(timeline.programs.size());
+    tracks.resize(timeline.programs.size());
     for (size_t p = 0; p < timeline.programs.size(); ++p)
       addDevice(p);
     std::vector<TransferInterval> transfers = timeline.transfers;
@@ -72,17 +72,17 @@ private:
   }
 
   void addTransfer(const TransferInterval &transfer, size_t p, const char *what, size_t id) {
-    // The first lane in which the transfer overlaps no other.
-    size_t lane = 0;
-    while (lane < lanes[p].size() && lanes[p][lane] > transfer.start)
-      ++lane;
-    int thread = kTransfersThread + static_cast<int>(lane);
-    if (lane == lanes[p].size()) {
-      lanes[p].push_back(transfer.end);
-      if (lane > 0)
+    // The first track in which the transfer overlaps no other.
+    size_t track = 0;
+    while (track < tracks[p].size() && tracks[p][track] > transfer.start)
+      ++track;
+    int thread = kTransfersThread + static_cast<int>(track);
+    if (track == tracks[p].size()) {
+      tracks[p].push_back(transfer.end);
+      if (track > 0)
         addName(p, "thread_name", thread, "transfers");
     }
-    lanes[p][lane] = transfer.end;
+    tracks[p][track] = transfer.end;
     bool sends = p == transfer.from;
     addSpan(what, "work", p, thread, transfer.start, transfer.end,
             {{"microbatch", transfer.microbatch},
@@ -122,7 +122,7 @@ private:
   const Simulation &simulation;
   std::string text;
   bool isFirst = true;
-  std::vector<std::vector<double>> lanes; // by coordinate: the end of the last transfer
+  std::vector<std::vector<double>> tracks; // by coordinate: the end of the last transfer
 };
 
 } // namespace

@@ -18,7 +18,7 @@ MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &link
     std::vector<std::string> known;
     bool found = false, temporal = false;
     for (const plan::Axis &axis : plan.axes()) {
-      bool named = link.axis == axis.name() || link.axis == axis.part_of();
+      bool named = link.axis == axis.name() || link.axis == axis.sub_axis_of();
       temporal |= named && axis.temporal();
       found |= named && !axis.temporal();
       if (!axis.temporal())
@@ -51,11 +51,11 @@ static void overrideLink(AxisLink &link, const LinkSpeed &speed, LinkOrigin orig
 }
 
 AxisLink resolveLink(const plan::Axis &axis, const std::vector<NamedLink> &links) {
-  AxisLink result{axis.name(), axis.part_of(), kAssumedLink};
+  AxisLink result{axis.name(), axis.sub_axis_of(), kAssumedLink};
   overrideLink(result, {axis.bandwidth(), axis.latency()}, LinkOrigin::Plan);
   // The link of a part is more precise than that of the whole.
   for (const NamedLink &link : links)
-    if (!axis.part_of().empty() && link.axis == axis.part_of())
+    if (!axis.sub_axis_of().empty() && link.axis == axis.sub_axis_of())
       overrideLink(result, link.speed, LinkOrigin::Option);
   for (const NamedLink &link : links)
     if (link.axis == axis.name())

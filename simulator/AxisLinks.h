@@ -22,8 +22,9 @@ enum class LinkOrigin { Assumed, Plan, Option };
 /// The link that the estimates take for one spatial axis of more than one device.
 struct AxisLink {
   std::string axis;
-  std::string partOf; // the axis that the user knows, where the compiler took one apart; else empty
-  LinkSpeed speed;    // both figures are more than 0
+  std::string
+      subAxisOf;   // the axis that the user knows, where the compiler took one apart; else empty
+  LinkSpeed speed; // both figures are more than 0
   LinkOrigin bandwidthFrom = LinkOrigin::Assumed;
   LinkOrigin latencyFrom = LinkOrigin::Assumed;
 };

@@ -16,7 +16,7 @@ bool CollectiveStreams::passCollective(size_t p, const SimulatedOperation &step)
     return leave(p);
   uint64_t number = stream.first + stream.operations.size();
   stream.operations.push_back(
-      {step, progress.devices[p].execution, step.meets ? stream.meetings++ : 0});
+      {step, progress.devices[p].execution, step.synchronizes ? stream.arrivals++ : 0});
   if (step.isAsync)
     stream.started[step.id] = number;
   else
@@ -79,11 +79,11 @@ void CollectiveStreams::runNext(size_t p) {
   Operation &operation = runningOperation(p);
   stream.isRunning = true;
   operation.start = progress.now;
-  if (!operation.step.meets) {
+  if (!operation.step.synchronizes) {
     start(p);
     return;
   }
-  std::vector<size_t> &arrived = meetings[operation.meeting];
+  std::vector<size_t> &arrived = arrivals[operation.arrival];
   arrived.push_back(p);
   if (arrived.size() < streams.size())
     return;

@@ -39,7 +39,7 @@ private:
   struct Operation {
     SimulatedOperation step;
     size_t execution = 0;
-    uint64_t meeting = 0; // of one over the pipeline axis: its number
+    uint64_t arrival = 0; // of one over the pipeline axis: its number
     double start = 0;
     bool isDone = false;
   };
@@ -51,7 +51,7 @@ private:
     bool isRunning = false;               // or waits for the others to come to it
     bool isMoving = false;                // runs
     std::map<uint32_t, uint64_t> started; // async ones of this execution, by instruction
-    uint64_t meetings = 0;
+    uint64_t arrivals = 0;
     std::optional<uint64_t> waitsFor; // the operation that the device waits for
   };
 
@@ -71,7 +71,7 @@ private:
   StepProgress &progress;
   bool keepIntervals;
   std::vector<Stream> streams;                      // by device
-  std::map<uint64_t, std::vector<size_t>> meetings; // who has come
+  std::map<uint64_t, std::vector<size_t>> arrivals; // who has come
 };
 
 } // namespace dtc

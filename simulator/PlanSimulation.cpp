@@ -41,7 +41,7 @@ communicationOf(const plan::Instruction &instruction, int index, const std::stri
     return std::nullopt;
   return SimulatedOperation{.kind = Kind::Collective,
                             .isAsync = instruction.collective().async(),
-                            .meets = true,
+                            .synchronizes = true,
                             .id = static_cast<uint32_t>(index)};
 }
 
@@ -77,7 +77,7 @@ stepsOf(const plan::Task &task, const std::string &pipelineAxis, double flopsPer
   return steps;
 }
 
-Expected<Timeline> simulatePlan(const plan::Plan &plan, const SimulationOptions &options) {
+Expected<Timeline> simulatePlan(const plan::Plan &plan, const TimelineOptions &options) {
   Expected<std::map<uint32_t, TransferEnds>> paired = pairTransfers(plan);
   if (!paired)
     return paired.error();

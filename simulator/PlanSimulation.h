@@ -31,7 +31,7 @@ namespace dtc {
 /// transfers are beside tasks.
 inline constexpr double kAssumedFlopsPerSecond = 5e12;
 
-struct SimulationOptions {
+struct TimelineOptions {
   bool rendezvous = false; ///< a send keeps its device until the receive has started
   double flopsPerSecond = kAssumedFlopsPerSecond;
   /// Of the pipeline axis. What is 0 comes from the plan, and where that says nothing from
@@ -39,9 +39,9 @@ struct SimulationOptions {
   LinkSpeed link = {};
 };
 
-/// Simulates a step of a plan that validatePlan() accepts, with simulateStep() and its errors. An
+/// Simulates a step of a plan that findPlanError() accepts, with simulateStep() and its errors. An
 /// error too if a transfer has no other end.
-Expected<Timeline> simulatePlan(const plan::Plan &plan, const SimulationOptions &options = {});
+Expected<Timeline> simulatePlan(const plan::Plan &plan, const TimelineOptions &options = {});
 
 } // namespace dtc
 

@@ -120,7 +120,7 @@ void addStages(const plan::Plan &plan, const StepWork &work, const Topology &top
 } // namespace
 
 Expected<Simulation> simulateOnCluster(const plan::Plan &plan, const cluster::Cluster &cluster,
-                                       const ClusterSimulationOptions &options) {
+                                       const SimulationOptions &options) {
   Expected<Topology> topology = Topology::create(cluster, meshOf(plan));
   if (!topology)
     return topology.error();

@@ -19,7 +19,7 @@
 
 namespace dtc {
 
-struct ClusterSimulationOptions {
+struct SimulationOptions {
   double tokens = 0; ///< of a whole training, for its days and cost; 0: not asked for
   bool keepCollectives = false;
 };
@@ -93,10 +93,10 @@ private:
   }
 };
 
-/// Runs a step of a plan that validatePlan() accepts on a cluster that checkCluster() accepts. An
+/// Runs a step of a plan that findPlanError() accepts on a cluster that checkCluster() accepts. An
 /// error if the cluster has too few devices.
 Expected<Simulation> simulateOnCluster(const plan::Plan &plan, const cluster::Cluster &cluster,
-                                       const ClusterSimulationOptions &options = {});
+                                       const SimulationOptions &options = {});
 
 } // namespace dtc
 

@@ -40,7 +40,7 @@ struct StepSimulation {
   std::vector<std::vector<CollectiveInterval>> collectives;
 };
 
-/// Runs a step: every device takes its instructions in order, collectives run beside them in a
+/// Runs a step: every device takes its instructions in order, collectives overlap with them in a
 /// stream of their own, one after the other, messages when both ends have started them and those
 /// before them on the channel have arrived. Collectives and messages that use the same ports of a
 /// device at the same time share them, and devices that share cores share those. An interval of the

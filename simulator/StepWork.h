@@ -41,7 +41,7 @@ struct SimulatedOperation {
 
   Kind kind = Kind::Compute;
   bool isAsync = false;                  // of Collective
-  bool meets = false;                    // of Collective: it is over the pipeline axis
+  bool synchronizes = false;             // of Collective: it is over the pipeline axis
   DevicePorts ports = DevicePorts::None; // of Collective
   uint32_t id = 0;    // Collective, Wait: the collective's instruction; transfers: their number
   uint32_t axes = 0;  // of Collective: index into StepWork::axes

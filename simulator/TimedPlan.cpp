@@ -40,7 +40,7 @@ public:
 
 private:
   /// Whether the time of every product can be told. What an equation says is for
-  /// backends to check, not for validatePlan().
+  /// backends to check, not for findPlanError().
   MaybeError checkProducts() const {
     for (const plan::Program &program : plan.programs())
       for (const plan::Task &task : program.tasks())
@@ -171,7 +171,7 @@ private:
     step.isAsync = collective.async();
     std::vector<std::string> axes = toVector(collective.axes());
     for (const plan::Axis &axis : plan.axes())
-      step.meets |=
+      step.synchronizes |=
           axis.pipeline() && std::find(axes.begin(), axes.end(), axis.name()) != axes.end();
     auto known = std::find(work.axes.begin(), work.axes.end(), axes);
     step.axes = static_cast<uint32_t>(known - work.axes.begin());

@@ -41,7 +41,7 @@ public:
 
   /// Backs `bytes` bytes from `offset` on with memory now, rather than when each page is first
   /// written to. What they hold does not change. Both are multiples of the size of a page, but for
-  /// the end. May run beside threads that use the memory.
+  /// the end. Other threads may use the memory meanwhile.
   MaybeError populate(size_t offset, size_t bytes);
 
   std::byte *data() const { return begin; }

@@ -56,7 +56,7 @@ public:
   /// The devices that differ from `device` only on `axes`, in the order of their blockIndex.
   std::vector<int64_t> group(int64_t device, const std::vector<std::string> &axes) const;
   /// The device with the same coordinates on `axes` and 0 on all others: among the devices that
-  /// hold copies of a tensor that is split over `axes`, the first.
+  /// hold replicas of a tensor that is split over `axes`, the first.
   int64_t firstReplica(int64_t device, const std::vector<std::string> &axes) const;
 
 private:

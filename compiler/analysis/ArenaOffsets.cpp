@@ -155,11 +155,11 @@ ArenaOffsets dtc::assignOffsets(llvm::ArrayRef<LiveRange> ranges) {
     change[range.last + 1] -= range.bytes;
   }
   int64_t alive = 0;
-  for (auto [instant, bytes] : change) {
+  for (auto [point, bytes] : change) {
     alive += bytes;
     if (alive > plan.lowerBound) {
       plan.lowerBound = alive;
-      plan.peak = instant;
+      plan.peak = point;
     }
   }
 

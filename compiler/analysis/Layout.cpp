@@ -26,7 +26,7 @@ AxisList LinkedMesh::findAll(StringRef axis) const {
     return {*found};
   AxisList parts;
   for (auto [index, known] : llvm::enumerate(axes))
-    if (known.partOf == axis && !axis.empty())
+    if (known.subAxisOf == axis && !axis.empty())
       parts.push_back(index);
   return parts;
 }
@@ -168,8 +168,8 @@ LinkedMesh dtc::getMesh(dist::MeshOp op) {
       added.bandwidth = axis.getBandwidth().getValueAsDouble();
     if (axis.getLatency() && axis.getLatency().getValueAsDouble() > 0)
       added.latency = axis.getLatency().getValueAsDouble();
-    if (axis.getPartOf())
-      added.partOf = axis.getPartOf().str();
+    if (axis.getSubAxisOf())
+      added.subAxisOf = axis.getSubAxisOf().str();
     added.pipeline = axis.getPipeline();
   }
   if (auto flops = op.getDeviceFlops())

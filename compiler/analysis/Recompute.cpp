@@ -6,7 +6,7 @@
 //
 // At a price of a byte, which choice is the cheapest is a problem of project selection (Picard
 // 1976, "Maximal Closure of a Graph and Applications to Combinatorial Problems"): to the side of
-// the source belong the ops that are computed again and the values that the backward pass needs. As
+// the source belong the ops that are recomputed and the values that the backward pass needs. As
 // only capacities of edges to the sink fall with the price (if everything is divided by it), the
 // cuts of rising prices are nested (Gallo, Grigoriadis, Tarjan 1989, "A Fast Parametric Maximum
 // Flow Algorithm and Applications").
@@ -131,7 +131,7 @@ RecomputeChoice dtc::keepLeast(const RecomputeProblem &problem) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Choices of which one keeps more than allowed, the other, which computes more again, does not;
+/// Choices of which one keeps more than allowed, the other, which recomputes more, does not;
 /// and the price at which they cost the same.
 struct Bracket {
   std::vector<bool> exceeding, fitting;
@@ -215,7 +215,7 @@ RecomputeChoice dtc::chooseRecompute(const RecomputeProblem &problem, int64_t ke
   RecomputeChoice least = evaluateRecompute(problem, bracket.fitting);
   if (least.keptBytes >= keepBytes)
     return least;
-  // What costs nothing is computed again first: a tick costs more than all bytes.
+  // What costs nothing is recomputed first: a tick costs more than all bytes.
   RecomputeCut free(input, {input.totalBytes + 1, 1});
   bracket.exceeding = free.getChoice(free.graph.smallestSourceSide());
   RecomputeChoice fast = evaluateRecompute(problem, bracket.exceeding);

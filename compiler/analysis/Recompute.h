@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A value of the forward pass that the backward pass uses is kept until then, or computed again,
-// from values that are kept or computed again themselves (Chen et al. 2016, "Training Deep Nets
+// A value of the forward pass that the backward pass uses is kept until then, or recomputed,
+// from values that are kept or recomputed themselves (Chen et al. 2016, "Training Deep Nets
 // with Sublinear Memory Cost").
 //
 //===----------------------------------------------------------------------===//
@@ -24,11 +24,11 @@ struct RecomputeValue {
   int producer = -1;         ///< index of an op; -1: it comes from outside and can only be kept
 };
 
-/// An op of the forward pass. If it is computed again, all its results are.
+/// An op of the forward pass. If it is recomputed, all its results are.
 struct RecomputeOp {
-  double seconds = 0;                 ///< that computing it again takes, not negative
+  double seconds = 0;                 ///< that recomputing it takes, not negative
   std::vector<int> operands, results; ///< indices of values
-  bool allowed = true;                ///< whether it may be computed again
+  bool allowed = true;                ///< whether it may be recomputed
 };
 
 struct RecomputeProblem {
@@ -38,22 +38,22 @@ struct RecomputeProblem {
 
 struct RecomputeChoice {
   std::vector<bool> recompute; ///< by op
-  double seconds = 0;          ///< of all that is computed again
+  double seconds = 0;          ///< of all that is recomputed
   int64_t keptBytes = 0;       ///< of all that is kept
 };
 
-/// What a choice costs. Ops that may not be computed again are taken out of it, and those of whose
-/// results none is needed, by the backward pass or by what is computed again.
+/// What a choice costs. Ops that may not be recomputed are taken out of it, and those of whose
+/// results none is needed, by the backward pass or by what is recomputed.
 RecomputeChoice evaluateRecompute(const RecomputeProblem &problem, std::vector<bool> recompute);
 
 /// The choice with the fewest kept bytes, and among those the fewest seconds.
 RecomputeChoice keepLeast(const RecomputeProblem &problem);
 
 /// A choice with few seconds among those that keep at most `keepBytes`; keepLeast() where none
-/// does, nothing computed again where that fits. For each price of a byte in seconds the best
+/// does, nothing recomputed where that fits. For each price of a byte in seconds the best
 /// choice is a minimum cut; the choices of rising prices are nested. Between the cheapest of them
 /// that fits and the one before it, which does not, ops are taken out one by one, or a few
-/// together, while it fits; then ops are exchanged. With up to 24 ops that may be computed again,
+/// together, while it fits; then ops are exchanged. With up to 24 ops that may be recomputed,
 /// the fewest seconds. Deterministic. 3,000 ops take some 0.1 s.
 RecomputeChoice chooseRecompute(const RecomputeProblem &problem, int64_t keepBytes);
 

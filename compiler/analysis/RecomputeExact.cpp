@@ -40,7 +40,7 @@ private:
   const std::vector<RecomputeOp> &ops;
   int64_t keepBytes;
   RecomputePrice price;
-  std::vector<int> candidates; // ops that may be computed again
+  std::vector<int> candidates; // ops that may be recomputed
   std::vector<Bound> bounds;   // by number of candidates to decide about
   int64_t startBytes = 0;
   RecomputeSelection selection;

@@ -115,7 +115,7 @@ private:
     }
   };
 
-  /// A change that computes less again: for an op, not that one; for a value, none that needs it.
+  /// A change that recomputes less: for an op, not that one; for a value, none that needs it.
   void takeOut(RecomputeSelection &selection, int index) const;
   /// Computes `op` again, and what it needs as far as that pays at the price.
   void add(RecomputeSelection &selection, int op) const;
@@ -131,7 +131,7 @@ private:
   const std::vector<RecomputeOp> &ops;
   int64_t keepBytes;
   RecomputePrice price;
-  std::vector<std::vector<int>> users; // by value: the ops that need it and may be computed again
+  std::vector<std::vector<int>> users; // by value: the ops that need it and may be recomputed
 };
 } // namespace
 

@@ -19,7 +19,7 @@
 
 namespace dtc {
 
-/// Up to so many ops that may be computed again chooseRecompute looks at all choices.
+/// Up to so many ops that may be recomputed chooseRecompute looks at all choices.
 constexpr int kMaxExactRecomputeOps = 24;
 
 /// chooseRecompute with another limit: for tests.
@@ -32,7 +32,7 @@ struct RecomputeInput {
   explicit RecomputeInput(RecomputeProblem original);
 
   RecomputeProblem problem;
-  std::vector<int64_t> ticks; ///< by op; -1: it may not be computed again
+  std::vector<int64_t> ticks; ///< by op; -1: it may not be recomputed
   int64_t totalTicks = 0, totalBytes = 0;
 };
 
@@ -47,7 +47,7 @@ struct RecomputeCut {
   RecomputeCut(const RecomputeInput &input, RecomputePrice price)
       : RecomputeCut(input, price, int(input.ticks.size())) {}
 
-  /// By op, whether it is computed again, where `side` is the side of the source.
+  /// By op, whether it is recomputed, where `side` is the side of the source.
   std::vector<bool> getChoice(const std::vector<bool> &side) const;
 
   MinimumCut graph;
@@ -66,7 +66,7 @@ public:
   int64_t getTicks() const { return ticks; }
   int64_t getBytes() const { return bytes; }
   int getNumUses(int value) const { return uses[value]; }
-  /// Whether the backward pass, or an op that is computed again, needs a result of `op`.
+  /// Whether the backward pass, or an op that is recomputed, needs a result of `op`.
   bool isNeeded(int op) const;
 
   /// Computes `op` again if it is not, and does not if it is; nothing else changes.
@@ -83,7 +83,7 @@ public:
 private:
   const RecomputeInput &input;
   std::vector<bool> choice;
-  std::vector<int> uses; // by value: the backward pass, and operands of what is computed again
+  std::vector<int> uses; // by value: the backward pass, and operands of what is recomputed
   std::vector<int> toggled;
   int64_t ticks = 0, bytes = 0, work = 0;
 };

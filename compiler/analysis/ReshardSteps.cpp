@@ -89,12 +89,12 @@ private:
     ReshardMove move; ///< the step from the parent
     bool expanded = false;
   };
-  struct Entry {
+  struct SearchNode {
     double bound;
     unsigned steps;
     LayoutKey key;
     unsigned node;
-    bool operator>(const Entry &other) const {
+    bool operator>(const SearchNode &other) const {
       return std::tie(bound, steps, key) > std::tie(other.bound, other.steps, other.key);
     }
   };
@@ -110,7 +110,7 @@ private:
   ReshardGraph &graph;
   std::vector<Node> nodes;
   std::unordered_map<LayoutKey, unsigned, KeyHash> known;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+  std::priority_queue<SearchNode, std::vector<SearchNode>, std::greater<SearchNode>> queue;
   Order order = Order::AStar;
   double limit = 0; ///< seconds; what is not below is not worth going on with
   std::optional<unsigned> bestNode;

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A device that keeps more for the backward pass computes less again. How large its arena is then,
-// is known only from the planned memory, and hardly less than exactly: what is computed again is
+// A device that keeps more for the backward pass recomputes less. How large its arena is then,
+// is known only from the planned memory, and hardly less than exactly: what is recomputed is
 // there for a while too, so that the arena does not always grow with what is kept. This searches
 // for the bound on what is kept that fits a limit and computes least, with few plans.
 //
 // All bounds between what a plan keeps and the bound that it was made with lead to that plan, and
-// no plan between two others computes less again than the one that keeps more. So what is worth a
+// no plan between two others recomputes less than the one that keeps more. So what is worth a
 // try lies in the gaps between known plans whose upper end computes enough less than the best that
 // fits. Arenas are taken to change along a gap as straight lines do, one byte a byte where only one
 // end is known: first comes the gap in which such a line crosses the limit, then the one that would

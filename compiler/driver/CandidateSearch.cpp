@@ -11,7 +11,7 @@
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/ModelFlops.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "simulator/PlanSimulation.h"
 #include "support/Format.h"
 
@@ -261,7 +261,7 @@ bool CandidateSearch::measure(Candidate &candidate) {
   }
   describeModel(model, candidate.options, candidate.plan);
   // No schedule is chosen that no runtime would take.
-  if (auto problem = validatePlan(candidate.plan)) {
+  if (auto problem = findPlanError(candidate.plan)) {
     emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
     recordFailure(candidate);
     return false;

@@ -10,7 +10,7 @@
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/CheckProgram.h"
 #include "dialects/dist/Dist.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "plan/plan.pb.h"
 #include "support/Format.h"
 

@@ -58,9 +58,9 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isSearched = true});
   options.push_back({.name = "accumulate",
                      .member = &O::accumulates,
-                     .help = "Keep sums of gradients, so that dtc-run --accumulate can sum "
-                             "gradients over several batches; with more than one microbatch there "
-                             "are some anyway",
+                     .help = "Keep gradient sums, so that dtc-run --accumulate can accumulate "
+                             "gradients over several batches; plans of several microbatches have "
+                             "them anyway",
                      .isStrategy = true});
   options.push_back({.name = "zero",
                      .member = &O::zero,
@@ -82,8 +82,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isSearched = true});
   options.push_back({.name = "bucket_bytes",
                      .member = &O::bucketBytes,
-                     .help = "Smaller collectives move together, up to so many bytes; 0: each by "
-                             "itself",
+                     .help = "The largest size of a bucket of collectives; 0: no buckets",
                      .range = kBytes,
                      .unit = OptionUnit::Bytes,
                      .isStrategy = true,
@@ -95,12 +94,13 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isStrategy = true});
   options.push_back({.name = "prefetch",
                      .member = &O::prefetch,
-                     .help = "How many layers ahead ZeRO stage 3 gathers parameters",
+                     .help = "The number of layers by which ZeRO stage 3 gathers parameters "
+                             "ahead",
                      .range = range(0, 1000),
                      .isStrategy = true});
   options.push_back({.name = "schedule",
                      .member = &O::schedule,
-                     .help = "How a pipeline (pp in --mesh) works: naive, gpipe, 1f1b, "
+                     .help = "The schedule of a pipeline (pp in --mesh): naive, gpipe, 1f1b, "
                              "interleaved, zb-h1, zb-v, or auto, the fastest by estimate that "
                              "fits --memory-limit",
                      .words = scheduleWords,
@@ -108,7 +108,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isSearched = true});
   options.push_back({.name = "chunks",
                      .member = &O::chunks,
-                     .help = "Stages of each device of a pipeline (default: as few as the "
+                     .help = "Chunks of a pipeline: stages of one device (default: as few as the "
                              "schedule has)",
                      .range = range(1, int64_t(1) << 10),
                      .isStrategy = true,
@@ -121,7 +121,8 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .needsMesh = true});
   options.push_back({.name = "recompute",
                      .member = &O::recompute,
-                     .help = "What is computed again in the backward pass instead of being kept: "
+                     .help = "Which activations are recomputed in the backward pass instead of "
+                             "being saved: "
                              "none, selective (what takes little time), full (all but the values "
                              "between layers), or auto, the least with which --memory-limit is "
                              "enough",
@@ -147,15 +148,15 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isStrategy = true});
   options.push_back({.name = "link",
                      .member = &O::links,
-                     .help = "What the network does along an axis, such as dp=25GB/s,10us "
-                             "(default: that); for estimates and for choices between shardings",
+                     .help =
+                         "Bandwidth and latency of the links along an axis, such as dp=25GB/s,10us "
+                         "(default: that); for estimates and for choices between shardings",
                      .isStrategy = true,
                      .needsMesh = true,
                      .hasCommas = true});
   options.push_back({.name = "device_flops",
                      .member = &O::deviceFlops,
-                     .help = fmt::format("Floating point operations a second that a device is "
-                                         "taken to do, for estimates (default: {:.1e})",
+                     .help = fmt::format("The FLOP/s of a device, for estimates (default: {:.1e})",
                                          kDefaultDeviceFlops),
                      .range = kPositive,
                      .isStrategy = true});

@@ -221,11 +221,11 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
     manager.addPass(createRecomputeActivationsPass(recomputeOptions(options, keepBytes)));
   std::vector<std::string> zero = zeroAxes(options);
   if (options.zero == 3) {
-    RegatherParametersPassOptions regather;
-    regather.axes.assign(zero.begin(), zero.end());
-    regather.bucketBytes = options.bucketBytes;
-    regather.prefetch = options.prefetch;
-    manager.addPass(createRegatherParametersPass(regather));
+    GatherParametersPerUsePassOptions gathers;
+    gathers.axes.assign(zero.begin(), zero.end());
+    gathers.bucketBytes = options.bucketBytes;
+    gathers.prefetch = options.prefetch;
+    manager.addPass(createGatherParametersPerUsePass(gathers));
   }
   if (hasPipeline(options)) {
     SchedulePipelinePassOptions schedule;

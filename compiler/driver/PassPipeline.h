@@ -58,7 +58,7 @@ void buildLowering(mlir::OpPassManager &manager, const ResolvedOptions &options,
                    llvm::ArrayRef<int64_t> keepBytes = {});
 
 /// Takes a model to exec IR with planned memory: the programs of all entry points of the mode.
-/// Where the options leave the schedule or what is computed again to be chosen, all candidates are
+/// Where the options leave the schedule or what is recomputed to be chosen, all candidates are
 /// compiled, and the fastest by simulation among those that fit the memory limit is taken: on
 /// `cluster`, or without one by the estimates of the plans. Where none fits, the error says what
 /// needs the memory and which changes would help. Diagnostics go to the context.

@@ -436,8 +436,8 @@ LogicalResult Exporter::run(StringRef modelName, StringAttr entry) {
       out->set_name(axis.getName().str());
       out->set_size(axis.getSize());
       out->set_temporal(axis.getTemporal());
-      if (axis.getPartOf())
-        out->set_part_of(axis.getPartOf().str());
+      if (axis.getSubAxisOf())
+        out->set_sub_axis_of(axis.getSubAxisOf().str());
       out->set_pipeline(axis.getPipeline());
       if (axis.getBandwidth()) {
         out->set_bandwidth(axis.getBandwidth().getValueAsDouble());
@@ -468,7 +468,7 @@ LogicalResult dtc::exportPlan(ModuleOp module, StringRef modelName, plan::Plan &
     if (StringAttr entry = program.getEntryAttr())
       entries.insert(entry);
   for (StringAttr entry : entries)
-    if (failed(Exporter(module, *plan.add_companions()).run(modelName, entry)))
+    if (failed(Exporter(module, *plan.add_entry_points()).run(modelName, entry)))
       return failure();
   return success();
 }

@@ -1,4 +1,4 @@
-//===- DecoderConfig.h - What a configuration says of a decoder -----------===//
+//===- DecoderConfig.h - Configuration of a decoder -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

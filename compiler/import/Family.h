@@ -1,4 +1,4 @@
-//===- Family.h - How a family of models differs from others --------------===//
+//===- Family.h - Differences between families of models ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

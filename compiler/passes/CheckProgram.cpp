@@ -24,7 +24,7 @@ dtc::forEachFunction(ModuleOp module,
 
 bool dtc::isStateArgument(func::FuncOp function, unsigned index) {
   return function.getArgAttr(index, DtcDialect::kParamAttrName) ||
-         function.getArgAttr(index, "dtc.slot") || function.getArgAttr(index, "dtc.cache") ||
+         function.getArgAttr(index, "dtc.state") || function.getArgAttr(index, "dtc.cache") ||
          isStepState(function, index);
 }
 

@@ -298,7 +298,7 @@ static MaybeError runSilently(MLIRContext *context, llvm::function_ref<LogicalRe
   return Error{firstErrorOf(said)};
 }
 
-/// What is computed again is decided after the program was split.
+/// What is recomputed is decided after the program was split.
 const CostProbe::Partition &CostProbe::partition(const PartitionKey &key,
                                                  const CompileOptions &probed) {
   if (auto it = partitions.find(key); it != partitions.end())

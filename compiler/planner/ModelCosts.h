@@ -39,7 +39,7 @@ struct ParameterBytes {
 
 /// What a part of a model costs one device: for one microbatch, but for what is there once.
 struct SectionCost {
-  double forward = 0, backward = 0; ///< seconds, with what is computed again and the collectives
+  double forward = 0, backward = 0; ///< seconds, with what is recomputed and the collectives
   double once = 0;                  ///< seconds of the update, its state whole
   double keptBytes = 0;             ///< from the forward to the backward pass
   double parameterBytes = 0;        ///< in the type that the model computes in
@@ -123,7 +123,7 @@ public:
   ReducedModel &shortModel() { return shortened; }
 
 private:
-  /// All of CostKey but what is computed again.
+  /// All of CostKey but what is recomputed.
   using PartitionKey = std::tuple<int64_t, int64_t, bool, std::vector<std::string>>;
   using Partition = Expected<mlir::OwningOpRef<mlir::ModuleOp>>;
   Expected<std::vector<ModelCosts>> probe(const CostKey &key);

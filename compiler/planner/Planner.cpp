@@ -234,7 +234,7 @@ void Planner::estimateAll(PlannerResult &choice,
                           llvm::function_ref<void(const PlannerProgress &)> report) {
   std::vector<ParallelStrategy> layouts = enumerateStrategies(options, traits);
   choice.progress.layouts = int64_t(layouts.size());
-  // What is computed again takes time, and what lies between blocks little: with the costs of a
+  // What is recomputed takes time, and what lies between blocks little: with the costs of a
   // layout without either, few lower estimates are so low that a layout's own costs are needed.
   std::vector<LowerEstimate> lowerEstimates = chooseMaps(layouts, choice, report);
   choice.progress.layouts = int64_t(layouts.size()); // with those of other maps

@@ -70,9 +70,9 @@ std::string dtc::explainSlower(const RankedStrategy &entry, const RankedStrategy
   return text.empty() ? "about the same" : text;
 }
 
-/// "zero=1": a knob that is fixed, as --set takes it.
-static std::string describeKnob(const std::string &knob, const CompileOptions &base) {
-  return knob + "=" + formatOption(*findOption(knob), base);
+/// "zero=1": a option that is fixed, as --set takes it.
+static std::string describeFixedOption(const std::string &option, const CompileOptions &base) {
+  return option + "=" + formatOption(*findOption(option), base);
 }
 
 std::string dtc::explainNoStrategy(const PlannerOptions &options, const ModelProperties &traits) {
@@ -92,10 +92,10 @@ std::string dtc::explainNoStrategy(const PlannerOptions &options, const ModelPro
     without.axes.erase(axis);
     consider(fmt::format("{}={}", axis, size), without);
   }
-  for (const std::string &knob : options.fixed) {
+  for (const std::string &option : options.fixed) {
     PlannerOptions without = options;
-    without.fixed.erase(knob);
-    consider(describeKnob(knob, options.base), without);
+    without.fixed.erase(option);
+    consider(describeFixedOption(option, options.base), without);
   }
   std::string text = fmt::format("no strategy{} divides {} devices and a batch of {} samples",
                                  asked.empty() ? "" : " with " + asked, devices, traits.batch);

@@ -124,7 +124,7 @@ public:
   }
 
 private:
-  bool isFixed(const char *knob) const { return options.fixed.contains(knob); }
+  bool isFixed(const char *option) const { return options.fixed.contains(option); }
 
   /// The size of an axis that is fixed, or those that are tried.
   std::vector<int64_t> choose(const char *axis, std::vector<int64_t> sizes) const {
@@ -178,7 +178,7 @@ private:
     std::vector<bool> sequence = {false};
     if (layout.tp > 1 && traits.hasSequenceAxis)
       sequence.push_back(true);
-    // A layout that cannot have what a knob asks for is none.
+    // A layout that cannot have what a option asks for is none.
     if (isFixed("sequence_parallel")) {
       if (options.base.sequenceParallel && sequence.size() == 1)
         return;

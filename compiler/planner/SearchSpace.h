@@ -22,7 +22,7 @@ namespace dtc {
 struct PlannerOptions {
   const cluster::Cluster *cluster = nullptr;
   int64_t devices = 0; ///< of the cluster, the first ones; 0: all
-  CompileOptions base; ///< what is not searched, and the values of knobs that are fixed
+  CompileOptions base; ///< what is not searched, and the values of options that are fixed
   /// Knobs that keep their values: "microbatches", "zero", "sequence_parallel", "schedule",
   /// "chunks", "recompute", "bucket_bytes", "zero_axes".
   std::set<std::string> fixed;

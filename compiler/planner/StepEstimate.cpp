@@ -146,7 +146,7 @@ double StepEstimator::mostOf(const ParallelStrategy &layout, llvm::ArrayRef<Mode
   return most;
 }
 
-/// What of a collective is left when it has run beside something, at least its last bucket.
+/// What of a collective is left when it has overlapped with something, at least its last bucket.
 static double exposed(double seconds, double beside, double bytes, double bucket) {
   double last = bytes > 0 ? seconds * std::min(1.0, bucket / bytes) : 0;
   return std::max(last, seconds - beside);

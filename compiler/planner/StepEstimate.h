@@ -48,8 +48,8 @@ public:
   void balance(ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs);
 
   /// F and B of a device are those of all its stages. The bubble is that of getScheduleRules();
-  /// collectives over data axes are hidden by the passes of the microbatches that they run beside,
-  /// as far as these last.
+  /// collectives over data axes are hidden by the passes of the microbatches that they overlap
+  /// with, as far as these last.
   StepEstimate estimate(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs);
 
   /// Takes the bubble, the transfers and what is kept from a run of the schedule, unit by unit (see

@@ -15,9 +15,9 @@
 
 namespace dtc {
 
-/// The text form of what options say about the parallel form of a plan (docs/planning.md): a field
-/// for each option of OptionTable.h that is one of a strategy. Options that have their defaults are
-/// written too, so that a reader sees every knob.
+/// The text form of what options say about the parallel strategy of a plan (docs/planning.md): a
+/// field for each option of OptionTable.h that is one of a strategy. Options that have their
+/// defaults are written too, so that a reader sees every option.
 std::string formatStrategy(const CompileOptions &options);
 
 /// Reads it into options, of which all that a strategy says is replaced. The error names the line,

@@ -18,7 +18,7 @@ using namespace dtc::dist;
 //===----------------------------------------------------------------------===//
 
 FailureOr<AxisAttr> AxisAttr::parseBody(AsmParser &parser) {
-  std::string name, partOf;
+  std::string name, subAxisOf;
   int64_t size = 0;
   double bandwidth = 0, latency = 0;
   SMLoc loc = parser.getCurrentLocation();
@@ -28,14 +28,14 @@ FailureOr<AxisAttr> AxisAttr::parseBody(AsmParser &parser) {
   bool temporal = succeeded(parser.parseOptionalKeyword("temporal"));
   bool pipeline = succeeded(parser.parseOptionalKeyword("pipeline"));
   bool isPart = succeeded(parser.parseOptionalKeyword("of"));
-  if (isPart && parser.parseString(&partOf))
+  if (isPart && parser.parseString(&subAxisOf))
     return failure();
   bool hasLink = succeeded(parser.parseOptionalKeyword("link"));
   if (hasLink && (parser.parseFloat(bandwidth) || parser.parseFloat(latency)))
     return failure();
   auto attr =
       getChecked([&] { return parser.emitError(loc); }, parser.getContext(), b.getStringAttr(name),
-                 size, temporal, pipeline, isPart ? b.getStringAttr(partOf) : StringAttr(),
+                 size, temporal, pipeline, isPart ? b.getStringAttr(subAxisOf) : StringAttr(),
                  hasLink ? b.getF64FloatAttr(bandwidth) : FloatAttr(),
                  hasLink ? b.getF64FloatAttr(latency) : FloatAttr());
   if (!attr)
@@ -46,8 +46,8 @@ FailureOr<AxisAttr> AxisAttr::parseBody(AsmParser &parser) {
 void AxisAttr::printBody(raw_ostream &os) const {
   os << getName() << "=" << getSize() << (getTemporal() ? " temporal" : "")
      << (getPipeline() ? " pipeline" : "");
-  if (getPartOf())
-    os << " of " << getPartOf();
+  if (getSubAxisOf())
+    os << " of " << getSubAxisOf();
   if (getBandwidth()) {
     // As floats are in attributes: the shortest text that is read back as the same number.
     os << " link ";

@@ -108,7 +108,7 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
     - [axis-c4] A link has a bandwidth and a latency, each at least 0.
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size, "bool":$temporal, "bool":$pipeline,
-                        OptionalParameter<"::mlir::StringAttr">:$partOf, OptionalParameter<"::mlir::FloatAttr">:$bandwidth,
+                        OptionalParameter<"::mlir::StringAttr">:$subAxisOf, OptionalParameter<"::mlir::FloatAttr">:$bandwidth,
                         OptionalParameter<"::mlir::FloatAttr">:$latency);
   let extraClassDeclaration = [{
     /// The text after the name, without brackets: `"dp"=2 temporal`.

@@ -1,4 +1,4 @@
-//===- DistInterfaces.td - What passes know about collectives --*- tablegen -*-===//
+//===- DistInterfaces.td - Interfaces of collectives -------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -228,7 +228,7 @@ def Dist_PermuteOp : Dist_CollectiveOp<"permute", "Permute", [
 }
 
 def Dist_BucketOp : Dist_Op<"bucket", [Pure, SingleBlockImplicitTerminator<"YieldOp">]> {
-  let summary = "Collectives that move together";
+  let summary = "A bucket of collectives";
   let description = [{
     Holds collectives of one kind over the same axes, none of which needs the result of another. They run as one, which
     costs the latency of one. Results are those of the collectives, in their order.
@@ -351,7 +351,7 @@ def Dist_MicrobatchLoopOp : Dist_MeshUserOp<"microbatch_loop", [SingleBlockImpli
 
 def Dist_FragmentOp : Dist_Op<"fragment", [HasParent<"MicrobatchLoopOp">, SingleBlockImplicitTerminator<"YieldOp">,
     RecursiveMemoryEffects]> {
-  let summary = "What a device does at once for one microbatch and one stage";
+  let summary = "A forward, backward or weight pass over one stage";
   let description = [{
     A device runs it from its first op to its last before it does anything else. Results are the values that other
     fragments of the device, sends, or the loop's sums use.
@@ -374,7 +374,7 @@ def Dist_FragmentOp : Dist_Op<"fragment", [HasParent<"MicrobatchLoopOp">, Single
 }
 
 def Dist_SendOp : Dist_Op<"send"> {
-  let summary = "Hands values to a device of another stage";
+  let summary = "Sends values to a device of another stage";
   let description = [{
     The device is the one whose coordinate on the mesh's pipeline axis is `peer` and that has this device's other
     coordinates; it has a `dist.receive` with the same `channel` for values of the same types.
@@ -390,7 +390,7 @@ def Dist_SendOp : Dist_Op<"send"> {
 }
 
 def Dist_ReceiveOp : Dist_Op<"receive"> {
-  let summary = "Takes values from a device of another stage";
+  let summary = "Receives values from a device of another stage";
   let description = [{
     The other end of `dist.send`.
 

@@ -1,4 +1,4 @@
-//===- DtcCacheOps.cpp - What decoding keeps of earlier tokens ------------===//
+//===- DtcCacheOps.cpp - Ops of the key-value cache -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

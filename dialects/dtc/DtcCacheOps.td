@@ -1,4 +1,4 @@
-//===- DtcCacheOps.td - What decoding keeps of earlier tokens -*- tablegen -*-===//
+//===- DtcCacheOps.td - Ops of the key-value cache ---------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

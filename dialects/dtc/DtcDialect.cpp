@@ -198,7 +198,7 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
     bool onResult, onArgument;
   };
   static constexpr Known table[] = {
-      {"dtc.slot", String, false, true},          {"dtc.slot_of", String, false, true},
+      {"dtc.state", String, false, true},         {"dtc.state_of", String, false, true},
       {"dtc.cache", String, false, true},         {"dtc.scalar", String, false, true},
       {"dtc.step_state", String, false, true},    {"dtc.file_shape", Integers, false, true},
       {"dtc.index_limit", Integer, false, true},  {"dtc.ignored_index", Integer, false, true},

@@ -38,7 +38,7 @@ def Dtc_Dialect : Dialect {
       and is neither a parameter nor of an optimizer, such as the keys of earlier tokens.
     - `dtc.ignored_index = -100` on an input of indices: an element that stands for none.
 
-    Passes that make a step add to its signature, on arguments: `dtc.slot` and `dtc.slot_of` (a part
+    Passes that make a step add to its signature, on arguments: `dtc.state` and `dtc.state_of` (a part
     of the optimizer's state and the parameter that it is for; the slot "master" is the parameter in
     full precision), `dtc.step_state` (the step state, which the step itself updates:
     "applied_steps", "skipped_steps", "good_steps" and "growth_interval", i32 scalars,

@@ -1,4 +1,4 @@
-//===- DtcFusedOps.cpp - Where a fused kernel matters ---------------------===//
+//===- DtcFusedOps.cpp - Ops with fused kernels ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -281,7 +281,7 @@ DictionaryAttr AttentionGradOp::getKernelAttributes() {
 }
 
 double AttentionGradOp::getFlops() {
-  // Five products, of which one computes the scores again.
+  // Five products, of which one recomputes the scores.
   return 2.5 * getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
 }
 

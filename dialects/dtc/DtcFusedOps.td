@@ -1,4 +1,4 @@
-//===- DtcFusedOps.td - Where a fused kernel matters ----------*- tablegen -*-===//
+//===- DtcFusedOps.td - Ops with fused kernels -------------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -136,7 +136,7 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
   let summary = "The gradient of attention";
   let description = [{
     `q, k, v, out, lse, dout -> dq, dk, dv`, types as those of `attention`. With p = exp(scale q
-    k^T - lse), computed again: dv = p^T dout, ds = p (dout v^T - sum(dout out)), dq = scale ds k,
+    k^T - lse), recomputed: dv = p^T dout, ds = p (dout v^T - sum(dout out)), dq = scale ds k,
     dk = scale ds^T q. With dropout, p is masked and scaled in dv, and so is dout v^T in ds. With a
     softcap c, scale q k^T is capped in p, and ds has the factor 1 - (capped / c)^2.
 

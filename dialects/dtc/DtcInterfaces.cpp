@@ -1,4 +1,4 @@
-//===- DtcInterfaces.cpp - What passes know about ops ---------------------===//
+//===- DtcInterfaces.cpp - Interfaces of ops ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DtcInterfaces.h - What passes know about ops -----------------------===//
+//===- DtcInterfaces.h - Interfaces of ops --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DtcInterfaces.td - What passes know about ops ----------*- tablegen -*-===//
+//===- DtcInterfaces.td - Interfaces of ops ----------------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DtcOpBase.td - What the families of ops share ----------*- tablegen -*-===//
+//===- DtcOpBase.td - Base classes of ops ------------------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -7,7 +7,7 @@
 #ifndef DTC_DIALECTS_DTC_DTCOPS_TD
 #define DTC_DIALECTS_DTC_DTCOPS_TD
 
-include "dialects/dtc/DtcBlockOps.td"
+include "dialects/dtc/DtcSliceOps.td"
 include "dialects/dtc/DtcCacheOps.td"
 include "dialects/dtc/DtcContractionOps.td"
 include "dialects/dtc/DtcElementwiseOps.td"

@@ -17,7 +17,7 @@ def Dtc_DropoutOp : Dtc_Op<"dropout", [
     Whether an element is dropped is a function of the `key` (the run's seed and a number of the
     iteration), of `number`, in which the random ops of a model differ, and of the element's place
     in the whole tensor: not of how the tensor is sharded or cut into microbatches. So the gradient,
-    the same op on dy, draws the same mask, as does an op that is computed again. docs/kernels.md
+    the same op on dy, draws the same mask, as does an op that is recomputed. docs/kernels.md
     has the function.
 
     A shard of the op has the attributes `shape`, the shape of the whole tensor, and `sharding`, for

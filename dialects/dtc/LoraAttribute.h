@@ -1,4 +1,4 @@
-//===- LoraAttribute.h - What a module says of its adapters ---------------===//
+//===- LoraAttribute.h - Attribute of LoRA adapters -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

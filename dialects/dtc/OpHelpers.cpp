@@ -1,4 +1,4 @@
-//===- OpHelpers.cpp - What the ops' implementations share ----------------===//
+//===- OpHelpers.cpp - Helpers of op implementations ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

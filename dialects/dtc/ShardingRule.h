@@ -1,4 +1,4 @@
-//===- ShardingRule.h - How the dimensions of an op relate ----------------===//
+//===- ShardingRule.h - Relations between dimensions of an op -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

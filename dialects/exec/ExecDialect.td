@@ -1,4 +1,4 @@
-//===- ExecDialect.td - What a device does, in order -----------*- tablegen -*-===//
+//===- ExecDialect.td - The exec dialect -------------------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -47,7 +47,7 @@ def Exec_TransferKindAttr : EnumAttr<Exec_Dialect, Exec_TransferKind, "transfer_
 
 def Exec_TokenType : TypeDef<Exec_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "A collective that runs beside the instructions that follow it";
+  let summary = "An asynchronous collective";
 }
 
 #endif // DTC_DIALECTS_EXEC_EXECDIALECT_TD

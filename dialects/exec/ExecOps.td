@@ -19,7 +19,7 @@ def Exec_Buffer : MemRefOf<[F32, F64, BF16, F16, I32, I1]>;
 
 def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, NoRegionArguments, NoTerminator,
                                          SingleBlock]> {
-  let summary = "What one kind of device does in a step";
+  let summary = "The program of the devices with one pipeline coordinate";
   let description = [{
     Holds buffers, states, inputs, outputs, transfers, tasks and runs, in that order. `arena_bytes` is the size of the arena that
     the offsets of its buffers refer to, `arena_lower_bound` the most bytes that are live at one moment, and
@@ -205,7 +205,7 @@ def Exec_TransferOp : Exec_Op<"transfer", [Symbol, HasParent<"ProgramOp">]> {
 def Exec_StartOp : Exec_Op<"start", [HasParent<"TaskOp">]> {
   let summary = "Starts a transfer";
   let description = [{
-    It runs beside the instructions that follow, for the running microbatch, until it is finished. Until then nothing
+    It overlaps with the instructions that follow, for the running microbatch, until it is finished. Until then nothing
     writes the buffers of a send and nothing touches those of a receive.
 
     Constraints:
@@ -272,7 +272,7 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
     (`[t]`). Several tensors are a bucket: they move together, each as if alone. `dims` and `split_dims` have an entry
     for each tensor; `reasons` has a dictionary for each that says why it moves, as `dist.reason` does.
 
-    With a token the collective starts here and runs beside the instructions that follow, until the `exec.wait` for it.
+    With a token the collective starts here and overlaps with the instructions that follow, until the `exec.wait` for it.
 
     Constraints:
 

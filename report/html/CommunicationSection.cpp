@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "report/PlanExplanation.h"
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 #include "support/Format.h"
 
 #include <algorithm>

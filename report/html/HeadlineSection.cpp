@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 #include "support/Format.h"
 
 #include <algorithm>
@@ -20,9 +20,10 @@ static std::string count(double number, const char *one, const char *several) {
 namespace {
 
 /// The boxes with one large figure each.
-class Cards {
+class HeadlineFigures {
 public:
-  Cards(HtmlWriter &page, const Simulation &simulation) : page(page), simulation(simulation) {}
+  HeadlineFigures(HtmlWriter &page, const Simulation &simulation)
+      : page(page), simulation(simulation) {}
 
   void write() {
     page.open("ul", {{"class", "cards"}});
@@ -131,7 +132,7 @@ void addHeadline(HtmlWriter &page, const PageInput &input) {
                  {{"class", "bad"}});
     break;
   }
-  Cards(page, simulation).write();
+  HeadlineFigures(page, simulation).write();
   page.open("nav", {{"aria-label", "sections"}});
   for (auto [id, what] :
        {std::pair("strategy", "Strategy"), std::pair("topology", "Devices"),

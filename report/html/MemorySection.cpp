@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "report/html/MemoryTimeline.h"
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 #include "support/Format.h"
 
 #include <algorithm>

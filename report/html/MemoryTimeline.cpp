@@ -43,7 +43,7 @@ class Lives {
 public:
   /// The bytes that begin (or, negative, cease) to be in use at a program point.
   struct Change {
-    int64_t instant = 0;
+    int64_t point = 0;
     MemoryKind kind = MemoryKind::Other;
     int64_t bytes = 0;
   };
@@ -85,7 +85,7 @@ public:
       for (uint32_t value = 0; roots[b] == b && value < valuesOf(b); ++value)
         end(b, values[firstValue[b] + value]);
     std::stable_sort(changes.begin(), changes.end(),
-                     [](const Change &a, const Change &b) { return a.instant < b.instant; });
+                     [](const Change &a, const Change &b) { return a.point < b.point; });
     return std::move(changes);
   }
 
@@ -110,13 +110,13 @@ private:
   }
 
   void findLoop() {
-    int64_t instant = 0;
+    int64_t point = 0;
     for (int e = 0; e < program.schedule_size(); ++e) {
       if (static_cast<uint32_t>(e) == program.loop_begin())
-        loopBegin = instant;
-      instant += program.tasks(static_cast<int>(program.schedule(e).task())).instructions_size();
+        loopBegin = point;
+      point += program.tasks(static_cast<int>(program.schedule(e).task())).instructions_size();
       if (static_cast<uint32_t>(e) + 1 == program.loop_end())
-        loopEnd = instant - 1;
+        loopEnd = point - 1;
     }
   }
 
@@ -161,13 +161,13 @@ private:
     }
   }
 
-  void use(uint32_t buffer, int64_t instant) {
+  void use(uint32_t buffer, int64_t point) {
     Value &value = valueOf(buffer);
     if (value.begin == none)
-      value = {instant, instant};
+      value = {point, point};
     // The loop may run again and then needs what came from before it.
-    bool isKept = value.begin < loopBegin && loopBegin <= instant && instant <= loopEnd;
-    value.last = std::max(value.last, isKept ? loopEnd : instant);
+    bool isKept = value.begin < loopBegin && loopBegin <= point && point <= loopEnd;
+    value.last = std::max(value.last, isKept ? loopEnd : point);
   }
 
   /// A new value takes the place of the last one, whose bytes are in use without a break where the
@@ -255,7 +255,7 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
   CurvePoints points(stepSeconds, parts, result);
   std::vector<Lives::Change> changes = Lives(program).run();
   auto change = changes.begin();
-  int64_t instant = 0;
+  int64_t point = 0;
   double time = 0;
   for (int e = 0; e < program.schedule_size(); ++e) {
     const plan::ScheduleEntry &entry = program.schedule(e);
@@ -265,9 +265,9 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
       span = {time, time};
     points.hold(time, span.start);
     double each = span.seconds() / std::max(task.instructions_size(), 1);
-    for (int i = 0; i < task.instructions_size(); ++i, ++instant) {
+    for (int i = 0; i < task.instructions_size(); ++i, ++point) {
       bool changed = false;
-      for (; change != changes.end() && change->instant <= instant; ++change, changed = true)
+      for (; change != changes.end() && change->point <= point; ++change, changed = true)
         points.add(*change);
       time = span.start + each * i;
       if (!points.hold(time, time + each) || !changed)

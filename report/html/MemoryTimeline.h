@@ -47,7 +47,7 @@ struct MemoryTimeline {
 
 /// Follows a program's schedule. The times of instructions are those of their tasks in `timeline`,
 /// in which they are taken to be equally long; `parts` is more than 0. The plan is one that
-/// validatePlan() accepts. Takes memory and time in proportion to the executed instructions.
+/// findPlanError() accepts. Takes memory and time in proportion to the executed instructions.
 MemoryTimeline followMemory(const plan::Plan &plan, size_t program, const Timeline &timeline,
                             double stepSeconds, size_t parts);
 

@@ -7,7 +7,7 @@
 #include "report/html/SimulationPage.h"
 
 #include "plan/PlanTypes.h"
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 #include "report/html/PageStyle.h"
 #include "support/AtomicFile.h"
 

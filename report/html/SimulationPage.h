@@ -46,7 +46,7 @@ struct SimulationPageOptions {
 /// The HTML report: one file that is complete by itself, the same bytes for the same arguments, and
 /// well-formed XML too. It is below 2 MB for pipelines of 64 stages and 512 microbatches: of what
 /// is too much to draw it shows a part and says so. The simulation is one of this plan on this
-/// cluster, best with ClusterSimulationOptions::keepCollectives: without, neither the figure of
+/// cluster, best with SimulationOptions::keepCollectives: without, neither the figure of
 /// the step nor the table of the communication have the times of collectives.
 Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cluster &cluster,
                                        const Simulation &simulation,

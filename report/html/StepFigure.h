@@ -7,7 +7,7 @@
 #ifndef DTC_REPORT_HTML_STEPFIGURE_H
 #define DTC_REPORT_HTML_STEPFIGURE_H
 
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 
 #include <string>
 #include <vector>

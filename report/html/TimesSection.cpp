@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "report/SimulationReport.h"
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 #include "support/Format.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace dtc {
 namespace {
 
 /// A part of a stage's step.
-struct Part {
+struct TimeShare {
   std::string style, what;
   std::vector<double> seconds; // by stage
 
@@ -29,9 +29,9 @@ struct Part {
 } // namespace
 
 /// The parts that add up to the step, without those that no stage has.
-static std::vector<Part> partsOf(const PageInput &input) {
+static std::vector<TimeShare> partsOf(const PageInput &input) {
   const Simulation &simulation = input.simulation;
-  std::vector<Part> parts;
+  std::vector<TimeShare> parts;
   for (size_t c = 0; c < kNumKernelClasses; ++c)
     parts.push_back({fmt::format("k{}", c),
                      c == static_cast<size_t>(KernelClass::Other)
@@ -47,7 +47,7 @@ static std::vector<Part> partsOf(const PageInput &input) {
   size_t transfers = parts.size();
   parts.push_back({"tr", "waits for transfers", {}});
   parts.push_back({"idle", "idle", {}});
-  for (Part &part : parts)
+  for (TimeShare &part : parts)
     part.seconds.resize(simulation.stages.size());
   for (size_t p = 0; p < simulation.stages.size(); ++p) {
     const StageSimulation &stage = simulation.stages[p];
@@ -62,11 +62,12 @@ static std::vector<Part> partsOf(const PageInput &input) {
     parts[transfers].seconds[p] = stage.times.exposedTransfers;
     parts[transfers + 1].seconds[p] = stage.times.idle;
   }
-  std::erase_if(parts, [](const Part &part) { return part.most() <= 0; });
+  std::erase_if(parts, [](const TimeShare &part) { return part.most() <= 0; });
   return parts;
 }
 
-static void drawBars(HtmlWriter &page, const PageInput &input, const std::vector<Part> &parts) {
+static void drawBars(HtmlWriter &page, const PageInput &input,
+                     const std::vector<TimeShare> &parts) {
   const Simulation &simulation = input.simulation;
   constexpr double left = 92, width = kPictureWidth - left - 12;
   size_t rows = simulation.stages.size();
@@ -80,7 +81,7 @@ static void drawBars(HtmlWriter &page, const PageInput &input, const std::vector
     double y = static_cast<double>(p) * row, x = left;
     page.element("text", stageName(simulation, p),
                  {{"class", isSmall ? "e s" : "e"}, {"x", left - 10}, {"y", y + bar / 2 + 4}});
-    for (const Part &part : parts) {
+    for (const TimeShare &part : parts) {
       double share = part.seconds[p] / simulation.stepSeconds, length = share * width;
       if (length <= 0.02)
         continue;
@@ -117,11 +118,11 @@ void addTimes(HtmlWriter &page, const PageInput &input) {
   page.element("p",
                "A device computes, or waits: for a collective that no work hides, for a message "
                "that is on its way, or, idle, for others and for the end of the step.");
-  std::vector<Part> parts = partsOf(input);
+  std::vector<TimeShare> parts = partsOf(input);
   drawBars(page, input, parts);
   std::vector<LegendEntry> entries;
   std::vector<std::string> columns = {"stage"};
-  for (const Part &part : parts) {
+  for (const TimeShare &part : parts) {
     entries.push_back({part.style, part.what});
     columns.push_back("#" + part.what);
   }
@@ -129,13 +130,13 @@ void addTimes(HtmlWriter &page, const PageInput &input) {
   openStageTable(page, simulation, "A step, by stage", columns);
   for (size_t p = 0; p < simulation.stages.size(); ++p) {
     page.open("tr").element("th", stageName(simulation, p), {{"scope", "row"}});
-    for (const Part &part : parts)
+    for (const TimeShare &part : parts)
       page.number(part.seconds[p] > 0 ? formatDuration(part.seconds[p]) : "-");
     page.close();
   }
   if (simulation.stages.size() > 1) {
     page.open("tr").element("th", "mean", {{"scope", "row"}});
-    for (const Part &part : parts) {
+    for (const TimeShare &part : parts) {
       double sum = 0;
       for (double seconds : part.seconds)
         sum += seconds;

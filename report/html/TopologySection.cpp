@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 #include "support/LinkSpeed.h"
 
 #include <algorithm>
@@ -178,9 +178,9 @@ static void addAxes(HtmlWriter &page, const PageInput &input) {
     if (axis.temporal() || axis.size() == 1)
       continue;
     GroupShape shape = slowestOf(input.topology, axis);
-    std::string name = axis.part_of().empty()
+    std::string name = axis.sub_axis_of().empty()
                            ? axis.name()
-                           : fmt::format("{} (part of {})", axis.name(), axis.part_of());
+                           : fmt::format("{} (sub-axis of {})", axis.name(), axis.sub_axis_of());
     page.open("tr").element("th", name, {{"scope", "row"}}).number(std::to_string(axis.size()));
     std::string where =
         shape.nodes == 1 ? "inside a node"

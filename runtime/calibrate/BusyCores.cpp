@@ -42,9 +42,9 @@ std::vector<SpeedMeasurement> BusyCores::measureHere(const Work &work, double se
     spent += sample;
   }
   std::vector<SpeedMeasurement> samples;
-  double before = speed.probe(), begin = now(Time::Passing);
+  double before = speed.referenceLoop(), begin = now(Time::Passing);
   while (true) {
-    double sample = secondsOf(calls), after = speed.probe(), end = now(Time::Passing);
+    double sample = secondsOf(calls), after = speed.referenceLoop(), end = now(Time::Passing);
     spent += sample;
     samples.push_back({sample / static_cast<double>(calls), std::max(before, after)});
     before = after;

@@ -102,7 +102,7 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
   // Some core will be at its full speed in that time.
   CoreWatch watch(speed);
   for (int i = 0; i < 2000; ++i) {
-    watch.probe();
+    watch.referenceLoop();
     std::this_thread::sleep_for(std::chrono::duration<double>(options.secondsPerPoint / 12));
   }
   std::vector<cluster::Cluster> rounds;

@@ -69,10 +69,9 @@ std::string calibrationTable(const cluster::Cluster &cluster) {
                    fmt::format("{} of {}", table.kind(), table.members()), bytes(least),
                    formatDuration(least.seconds()), bytes(most), formatDuration(most.seconds()));
   }
-  for (const cluster::Meeting &meeting : node.link().meetings())
-    fmt::format_to(out, "    the last of {:<2}  comes {} late after {} of work\n",
-                   meeting.members(), formatDuration(meeting.wait_seconds()),
-                   formatDuration(meeting.work_seconds()));
+  for (const cluster::ArrivalSkew &skew : node.link().arrival_skews())
+    fmt::format_to(out, "    the last of {:<2}  comes {} late after {} of work\n", skew.members(),
+                   formatDuration(skew.wait_seconds()), formatDuration(skew.work_seconds()));
   return text;
 }
 

@@ -62,7 +62,7 @@ static float compute(int rounds, float start) {
   return start;
 }
 
-double CoreSpeed::probe() {
+double CoreSpeed::referenceLoop() {
   auto now = [] {
     timespec time = {};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -97,7 +97,7 @@ CoreWatch::CoreWatch(CoreSpeed &speed)
   });
 }
 
-/// Whether threads run beside the one that asks.
+/// Whether other threads run at the same time as the one that asks.
 static bool othersRun() {
   // Threads that have just done something still fall asleep.
   for (int i = 0; i < 5; ++i) {
@@ -111,9 +111,9 @@ static bool othersRun() {
   return true;
 }
 
-double CoreWatch::probe() {
+double CoreWatch::referenceLoop() {
   (void)threads.run([&](size_t thread) -> MaybeError { // which returns no error
-    seconds[thread] = speed.probe();
+    seconds[thread] = speed.referenceLoop();
     return std::nullopt;
   });
   return othersRun() ? std::numeric_limits<double>::infinity()
@@ -122,22 +122,23 @@ double CoreWatch::probe() {
 
 size_t countFull(const std::vector<SpeedMeasurement> &samples, const CoreSpeed &speed) {
   return static_cast<size_t>(
-      std::count_if(samples.begin(), samples.end(),
-                    [&](const SpeedMeasurement &sample) { return speed.isFull(sample.probe); }));
+      std::count_if(samples.begin(), samples.end(), [&](const SpeedMeasurement &sample) {
+        return speed.isFull(sample.referenceLoop);
+      }));
 }
 
 double medianAtFullSpeed(const std::vector<SpeedMeasurement> &samples, const CoreSpeed &speed) {
   std::vector<double> full;
   for (const SpeedMeasurement &sample : samples)
-    if (speed.isFull(sample.probe))
+    if (speed.isFull(sample.referenceLoop))
       full.push_back(sample.seconds);
   if (full.empty() && !samples.empty()) {
     // All of those that were disturbed as little as the least.
-    double least = samples.front().probe;
+    double least = samples.front().referenceLoop;
     for (const SpeedMeasurement &sample : samples)
-      least = std::min(least, sample.probe);
+      least = std::min(least, sample.referenceLoop);
     for (const SpeedMeasurement &sample : samples)
-      if (sample.probe <= kFullSpeedShare * least)
+      if (sample.referenceLoop <= kFullSpeedShare * least)
         full.push_back(sample.seconds);
   }
   return median(std::move(full));

@@ -14,7 +14,8 @@
 
 namespace dtc::runtime {
 
-/// How many times as long as the fastest a probe of a core at full speed takes at most.
+/// How many times as long as the fastest a run of the reference loop on a core at full speed takes
+/// at most.
 inline constexpr double kFullSpeedShare = 1.25;
 
 /// The cores that this process may use, as its affinity says; at least 1.
@@ -31,7 +32,7 @@ public:
 
   /// The seconds that the loop takes now, about 20 us, on the core of the calling thread: those in
   /// which the thread has the core.
-  double probe();
+  double referenceLoop();
   /// Whether a core was at its full speed when the loop took so many seconds: at most a quarter
   /// more than the least of all. Clocks that depend on how many cores are busy differ by less, and
   /// a core that is shared loses more.
@@ -50,9 +51,9 @@ class CoreWatch {
 public:
   explicit CoreWatch(CoreSpeed &speed);
 
-  /// CoreSpeed::probe() of the slowest core; infinity while other programs run, if the system tells
-  /// that (/proc/loadavg).
-  double probe();
+  /// CoreSpeed::referenceLoop() of the slowest core; infinity while other programs run, if the
+  /// system tells that (/proc/loadavg).
+  double referenceLoop();
 
 private:
   CoreSpeed &speed;
@@ -60,9 +61,9 @@ private:
   DeviceThreads threads;       // last: they use the others
 };
 
-/// What was measured, and the probe of the slowest core around it.
+/// What was measured, and the reference loop on the slowest core around it.
 struct SpeedMeasurement {
-  double seconds = 0, probe = 0;
+  double seconds = 0, referenceLoop = 0;
 };
 
 /// How many of the samples were taken at full speed.

@@ -48,13 +48,13 @@ public:
   Expected<double> medianOf(const std::function<Expected<double>()> &sample, size_t least,
                             size_t most) {
     std::vector<SpeedMeasurement> samples;
-    double before = watch.probe();
+    double before = watch.referenceLoop();
     Clock::time_point begin = Clock::now();
     while (true) {
       Expected<double> value = sample();
       if (!value)
         return value;
-      double after = watch.probe();
+      double after = watch.referenceLoop();
       Clock::time_point end = Clock::now();
       samples.push_back({*value, std::max(before, after)});
       before = after;
@@ -154,8 +154,8 @@ double threadSeconds() {
 
 /// How much later than the mean device the last one comes to a collective: products before a small
 /// all_reduce, against these products and an all_reduce that follows another at once.
-Expected<cluster::Meeting> measureMeeting(CalibrationContext &context, CoreWatch &watch,
-                                          int64_t members) {
+Expected<cluster::ArrivalSkew> measureArrivalSkew(CalibrationContext &context, CoreWatch &watch,
+                                                  int64_t members) {
   const CalibrationOptions &options = context.options;
   CollectiveSpec spec = specOf(CollectiveKind::AllReduce, members, 1 << 10);
   MovingDevices devices(context.speed, watch, members, spec.input.numBytes(),
@@ -214,12 +214,12 @@ Expected<cluster::Meeting> measureMeeting(CalibrationContext &context, CoreWatch
       5, 9);
   if (!wait)
     return wait.error();
-  cluster::Meeting meeting;
-  meeting.set_members(members);
-  meeting.set_work_seconds(rounded(std::max(1e-9, median(works))));
+  cluster::ArrivalSkew skew;
+  skew.set_members(members);
+  skew.set_work_seconds(rounded(std::max(1e-9, median(works))));
   // In the time of a device that has a core for itself, as all times of a device.
-  meeting.set_wait_seconds(rounded(*wait / turns));
-  return meeting;
+  skew.set_wait_seconds(rounded(*wait / turns));
+  return skew;
 }
 
 /// A message from each even device to the odd one after it: half of the time of one there and one
@@ -312,10 +312,10 @@ MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
       }
     }
   for (int64_t members : groups) {
-    Expected<cluster::Meeting> meeting = measureMeeting(context, watch, members);
-    if (!meeting)
-      return meeting.error();
-    *link.add_meetings() = *meeting;
+    Expected<cluster::ArrivalSkew> skew = measureArrivalSkew(context, watch, members);
+    if (!skew)
+      return skew.error();
+    *link.add_arrival_skews() = *skew;
   }
   for (int64_t members : groups) {
     if (members % 2 != 0)

@@ -41,7 +41,7 @@ static std::vector<KernelSignature> productCalls(DType dtype, int64_t rows, int6
     KernelSignature call{"einsum",
                          {typeOf(left, dtype), typeOf(right, dtype)},
                          {typeOf(out, ofWeights ? wideType(dtype) : dtype)},
-                         {{"equation", left + "," + right + "->" + out}},
+                         {{"equation", fmt::format("{},{}->{}", left, right, out)}},
                          {}};
     calls.push_back(std::move(call));
     if (rows * columns * depth > kManyMultiplications)

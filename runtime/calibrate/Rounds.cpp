@@ -81,14 +81,14 @@ static void combineCollectives(const Combination &rounds, cluster::Link &link) {
           rounds.middle([&](const Cluster &round) {
             return round.node_kinds(0).link().collectives(c).points(i).seconds();
           }));
-  for (int m = 0; m < link.meetings_size(); ++m) {
+  for (int m = 0; m < link.arrival_skews_size(); ++m) {
     auto ofRound = [m](const Cluster &round) -> auto & {
-      return round.node_kinds(0).link().meetings(m);
+      return round.node_kinds(0).link().arrival_skews(m);
     };
-    cluster::Meeting &meeting = *link.mutable_meetings(m);
-    meeting.set_work_seconds(
+    cluster::ArrivalSkew &skew = *link.mutable_arrival_skews(m);
+    skew.set_work_seconds(
         rounds.middle([&](const Cluster &round) { return ofRound(round).work_seconds(); }));
-    meeting.set_wait_seconds(
+    skew.set_wait_seconds(
         rounds.middle([&](const Cluster &round) { return ofRound(round).wait_seconds(); }));
   }
 }

@@ -7,7 +7,7 @@
 #include "runtime/executor/CallGroups.h"
 
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 
 #include <algorithm>
 #include <map>

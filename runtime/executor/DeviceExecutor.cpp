@@ -377,7 +377,7 @@ MaybeError DeviceExecutor::runTask(size_t begin, size_t end) {
 // The schedule
 //===----------------------------------------------------------------------===//
 
-MaybeError DeviceExecutor::runEntry(const PreparedProgram::Entry &entry) {
+MaybeError DeviceExecutor::runEntry(const PreparedProgram::ScheduleEntry &entry) {
   microbatch = entry.microbatch;
   if (temporal)
     temporal->coordinate = entry.microbatch;

@@ -144,7 +144,7 @@ private:
   MaybeError enqueueSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
   MaybeError await(DeviceStep &step);
   MaybeError runEntries(size_t begin, size_t end);
-  MaybeError runEntry(const PreparedProgram::Entry &entry);
+  MaybeError runEntry(const PreparedProgram::ScheduleEntry &entry);
   MaybeError runTask(size_t begin, size_t end);
   MaybeError runStretch(const Stretch &stretch);
   MaybeError capture(const Stretch &stretch, StepGraphs::Run &run);

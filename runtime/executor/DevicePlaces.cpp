@@ -55,7 +55,7 @@ static std::string describePlace(const PreparedPlan &plan, const DeviceExecutor 
     return device.hasFinished() ? "has finished the step" : "has not begun the step";
   const char *ahead = position->step > stalled ? ", a step ahead of others" : "";
   const PreparedProgram &program = device.getProgram();
-  const PreparedProgram::Entry &entry = program.schedule[position->entry];
+  const PreparedProgram::ScheduleEntry &entry = program.schedule[position->entry];
   const plan::Task &task = program.program->tasks(static_cast<int>(entry.task));
   if (!position->instruction)
     return fmt::format("runs task \"{}\" for microbatch {}{}", task.name(), entry.microbatch,
@@ -154,7 +154,7 @@ std::optional<FlightOperation> DevicePlaces::operationAt(const DeviceExecutor &d
   } else {
     return std::nullopt;
   }
-  const PreparedProgram::Entry &entry = program.schedule[entryIndex];
+  const PreparedProgram::ScheduleEntry &entry = program.schedule[entryIndex];
   operation.task = program.program->tasks(static_cast<int>(entry.task)).name();
   operation.microbatch = entry.microbatch;
   operation.instruction = index - program.taskBegin[entry.task];

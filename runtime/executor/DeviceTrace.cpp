@@ -31,7 +31,7 @@ static RowSizes eventsOfStep(const PreparedProgram &program) {
   }
   // A file has fewer than 2^31 entries, and as many instructions: no sum overflows.
   RowSizes sizes = {};
-  for (const PreparedProgram::Entry &entry : program.schedule)
+  for (const PreparedProgram::ScheduleEntry &entry : program.schedule)
     for (size_t row = 0; row < sizes.size(); ++row)
       sizes[row] += ofTasks[entry.task][row];
   return sizes;

@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// What runs beside what on a device.
+/// What overlaps with what on a device.
 enum class TraceRow : size_t { Compute, Collectives, Transfers };
 
 struct TraceEvent {

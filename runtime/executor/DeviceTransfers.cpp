@@ -18,7 +18,7 @@ DeviceTransfers::DeviceTransfers(const PreparedPlan &plan, int64_t device, std::
   if (const MeshAxis *axis = plan.mesh.pipelineAxis())
     pipeline = plan.mesh.group(device, {axis->name});
   uint32_t microbatches = 1;
-  for (const PreparedProgram::Entry &entry : program.schedule)
+  for (const PreparedProgram::ScheduleEntry &entry : program.schedule)
     microbatches = std::max(microbatches, entry.microbatch + 1);
   for (const PreparedTransfer &transfer : program.transfers) {
     Channel &channel = channels.emplace_back();

@@ -191,7 +191,7 @@ Expected<PreparedInjection> prepareInjection(const PreparedPlan &plan, const Inj
   prepared.instruction = matches[static_cast<size_t>(index)];
   size_t task = program.taskOf(prepared.instruction);
   if (std::none_of(program.schedule.begin(), program.schedule.end(),
-                   [&](const PreparedProgram::Entry &entry) {
+                   [&](const PreparedProgram::ScheduleEntry &entry) {
                      return entry.task == task && entry.microbatch == injection.microbatch;
                    }))
     return Error{fmt::format("microbatch is {}, for which device {} does not run the task \"{}\"",

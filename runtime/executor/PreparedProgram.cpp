@@ -8,7 +8,7 @@
 
 #include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "runtime/executor/CallGroups.h"
 #include "runtime/executor/ValueReaders.h"
 
@@ -144,7 +144,7 @@ private:
   /// Follows the schedule to see how many transfers are on their way at one time.
   void countStartedTransfers() {
     std::vector<size_t> started(result->transfers.size(), 0);
-    for (const PreparedProgram::Entry &entry : result->schedule)
+    for (const PreparedProgram::ScheduleEntry &entry : result->schedule)
       for (size_t i = result->taskBegin[entry.task]; i < result->taskBegin[entry.task + 1]; ++i) {
         const PreparedInstruction &instruction = result->instructions[i];
         if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction)) {
@@ -372,22 +372,22 @@ const plan::Instruction &PreparedProgram::source(size_t index) const {
 
 uint64_t PreparedPlan::arenaBytes(size_t index) const {
   uint64_t most = programs[index].program->arena_bytes();
-  for (const auto &companion : companions)
-    most = std::max(most, companion->arenaBytes(index));
+  for (const auto &entryPoint : entryPoints)
+    most = std::max(most, entryPoint->arenaBytes(index));
   return most;
 }
 
 uint64_t PreparedPlan::workspaceBytes(size_t index) const {
   uint64_t most = programs[index].workspaceBytes;
-  for (const auto &companion : companions)
-    most = std::max(most, companion->workspaceBytes(index));
+  for (const auto &entryPoint : entryPoints)
+    most = std::max(most, entryPoint->workspaceBytes(index));
   return most;
 }
 
 bool PreparedPlan::hasAsync(size_t index) const {
   return programs[index].maxAsync > 0 ||
-         std::any_of(companions.begin(), companions.end(),
-                     [&](const auto &companion) { return companion->hasAsync(index); });
+         std::any_of(entryPoints.begin(), entryPoints.end(),
+                     [&](const auto &entryPoint) { return entryPoint->hasAsync(index); });
 }
 
 /// With the kernels of a backend that has the right number of threads.
@@ -412,12 +412,12 @@ static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const 
     if (isHeld[p])
       if (MaybeError error = preparer.run(result->programs[p]))
         return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
-  for (const plan::Plan &companion : result->plan->companions()) {
+  for (const plan::Plan &entryPoint : result->plan->entry_points()) {
     // It lives as long as the plan that it is a part of.
-    auto prepared = createWith({result->plan, &companion}, backend, devices, fuses);
+    auto prepared = createWith({result->plan, &entryPoint}, backend, devices, fuses);
     if (!prepared)
-      return prepared.error().inContext(fmt::format("entry point \"{}\"", companion.entry()));
-    result->companions.push_back(std::move(*prepared));
+      return prepared.error().inContext(fmt::format("entry point \"{}\"", entryPoint.entry()));
+    result->entryPoints.push_back(std::move(*prepared));
   }
   return result;
 }

@@ -93,7 +93,7 @@ struct PreparedTransfer {
 
 /// What all devices with one program share: nothing here depends on a device, or changes.
 struct PreparedProgram {
-  struct Entry {
+  struct ScheduleEntry {
     uint32_t task = 0;
     uint32_t microbatch = 0;
   };
@@ -107,7 +107,7 @@ struct PreparedProgram {
   /// All instructions; task t is [taskBegin[t], taskBegin[t + 1]).
   std::vector<PreparedInstruction> instructions;
   std::vector<size_t> taskBegin;
-  std::vector<Entry> schedule;
+  std::vector<ScheduleEntry> schedule;
   std::vector<Operands> operands;
   std::vector<PreparedTransfer> transfers;
   /// The most async collectives of a task.
@@ -132,7 +132,7 @@ struct PreparedPlan {
   /// That made the kernels, if it is not the caller's.
   std::shared_ptr<const Backend> backend;
   /// The plan's other entry points, in its order.
-  std::vector<std::shared_ptr<const PreparedPlan>> companions;
+  std::vector<std::shared_ptr<const PreparedPlan>> entryPoints;
 
   /// What a device that runs program `index` needs for all entry points, in bytes.
   uint64_t arenaBytes(size_t index) const;
@@ -144,7 +144,7 @@ struct PreparedPlan {
     return programs[static_cast<size_t>(mesh.programOf(device))];
   }
 
-  /// Prepares the kernels of a valid plan and its companions, of the programs that `devices` run
+  /// Prepares the kernels of a valid plan and its entryPoints, of the programs that `devices` run
   /// (all, if it is empty), for runs with `threads` threads. The error names the task, the
   /// instruction and where in the model it came from. `fuses`: calls are computed together where
   /// the backend can (CallGroups.h).

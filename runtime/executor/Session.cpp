@@ -7,7 +7,7 @@
 #include "runtime/executor/Session.h"
 
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "runtime/executor/DevicePlaces.h"
 #include "runtime/executor/StallDetector.h"
 #include "runtime/fabrics/local/LocalFabric.h"
@@ -47,7 +47,7 @@ static Expected<std::shared_ptr<Fabric>> openFabric(const SessionOptions &option
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan,
                                                    std::shared_ptr<const Backend> backend,
                                                    SessionOptions options) {
-  if (MaybeError error = validatePlan(*plan, /*repeatsLoop=*/options.batches > 1))
+  if (MaybeError error = findPlanError(*plan, /*repeatsLoop=*/options.batches > 1))
     return *error;
   if (options.batches > 1 && !trains(*plan))
     return Error{"the plan does not train, so that a step has one batch"};
@@ -253,11 +253,11 @@ MaybeError Session::open(const SessionOptions &options) {
   others.stepsInFlight = 1;
   others.injections.clear();
   others.delays.clear();
-  for (const std::shared_ptr<const PreparedPlan> &companion : prepared->companions) {
+  for (const std::shared_ptr<const PreparedPlan> &entryPoint : prepared->entryPoints) {
     std::unique_ptr<Session> &added =
-        companions.emplace_back(new Session(backend, companion, shared));
+        entryPoints.emplace_back(new Session(backend, entryPoint, shared));
     if (MaybeError error = added->open(others))
-      return error->inContext(fmt::format("entry point \"{}\"", companion->plan->entry()));
+      return error->inContext(fmt::format("entry point \"{}\"", entryPoint->plan->entry()));
   }
   return std::nullopt;
 }
@@ -286,9 +286,9 @@ size_t Session::positionOf(int64_t device) const {
 }
 
 Session *Session::findEntry(const std::string &name) const {
-  for (const std::unique_ptr<Session> &companion : companions)
-    if (companion->plan().entry() == name)
-      return companion.get();
+  for (const std::unique_ptr<Session> &entryPoint : entryPoints)
+    if (entryPoint->plan().entry() == name)
+      return entryPoint.get();
   return nullptr;
 }
 

@@ -81,8 +81,8 @@ struct ProfileEntry {
   double flops = 0;
 };
 
-/// The time of collectives, summed over the devices. What is not exposed ran beside kernels.
-struct CollectiveTime {
+/// The time of collectives, summed over the devices. What is not exposed overlapped with kernels.
+struct MeasuredCollectives {
   double seconds = 0;        // of all collectives, waiting for other devices included
   double exposedSeconds = 0; // in which a compute thread waited for one
 
@@ -228,7 +228,7 @@ public:
   /// The longest first; empty without SessionOptions::profile.
   std::vector<ProfileEntry> profile() const;
   /// Zeros without SessionOptions::profile.
-  CollectiveTime collectiveTime() const;
+  MeasuredCollectives measuredCollectives() const;
   /// Of both ends of all transfers; zeros without SessionOptions::profile.
   TransferTime transferTime() const;
   /// Of all steps; zeros for a plan whose tasks are not those of a pipeline.
@@ -304,7 +304,7 @@ private:
   Event::TimePoint endOfLast;
   bool hasRun = false;
   int64_t ratesLeft = 0; // learning rates for steps to come
-  std::vector<std::unique_ptr<Session>> companions;
+  std::vector<std::unique_ptr<Session>> entryPoints;
 };
 
 } // namespace dtc::runtime

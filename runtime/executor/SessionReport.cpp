@@ -106,8 +106,8 @@ std::vector<ProfileEntry> Session::profile() const {
   return entries;
 }
 
-CollectiveTime Session::collectiveTime() const {
-  CollectiveTime total;
+MeasuredCollectives Session::measuredCollectives() const {
+  MeasuredCollectives total;
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
     for (size_t i = 0; i < device->times().size(); ++i)
       if (std::holds_alternative<PreparedCollective>(device->getProgram().instructions[i])) {
@@ -125,7 +125,7 @@ TransferTime Session::transferTime() const {
   return total;
 }
 
-double CollectiveTime::hiddenShare() const {
+double MeasuredCollectives::hiddenShare() const {
   // Waking up takes time as well: the exposed time may be the longer one.
   return seconds > exposedSeconds ? 1 - exposedSeconds / seconds : 0;
 }

@@ -96,7 +96,7 @@ StepGraphs::StepGraphs(const PreparedProgram &program, bool withCollectives)
   for (const Stretch &stretch : stretches)
     begins[stretch.begin] = &stretch;
   std::map<std::pair<const Stretch *, std::vector<uint64_t>>, uint32_t> first;
-  for (const PreparedProgram::Entry &entry : program.schedule)
+  for (const PreparedProgram::ScheduleEntry &entry : program.schedule)
     for (size_t i = program.taskBegin[entry.task]; i < program.taskBegin[entry.task + 1]; ++i)
       if (const Stretch *stretch = begins[i])
         samePlaces[{stretch, entry.microbatch}] =

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A graph gives a device the work of many instructions in one call. What one graph holds is a
-// stretch: instructions of a task in a row that can be captured and leave no async collective
+// stretch: consecutive instructions of a task that can be captured and leave no async collective
 // unfinished. A plan without microbatches whose devices need no messages is a single stretch for
 // each task; transfers are enqueued one by one between stretches, and so are collectives that pass
 // through the host.
@@ -49,7 +49,7 @@ public:
     std::unique_ptr<Graph> graph;
   };
 
-  /// `hasLane`: collectives run beside kernels.
+  /// `hasLane`: collectives overlap with kernels.
   static Expected<std::unique_ptr<StepGraphs>>
   create(const PreparedProgram &program, bool withCollectives, Device &device, bool hasLane);
 

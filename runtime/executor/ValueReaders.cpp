@@ -1,4 +1,4 @@
-//===- ValueReaders.cpp - Who reads the values of a program ---------------===//
+//===- ValueReaders.cpp - Readers of the values of a program --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ValueReaders.h - Who reads the values of a program -----------------===//
+//===- ValueReaders.h - Readers of the values of a program ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

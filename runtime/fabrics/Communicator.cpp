@@ -1,4 +1,4 @@
-//===- Communicator.cpp - How devices exchange tensors --------------------===//
+//===- Communicator.cpp - Collectives between devices ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

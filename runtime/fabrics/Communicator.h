@@ -1,4 +1,4 @@
-//===- Communicator.h - How devices exchange tensors ----------------------===//
+//===- Communicator.h - Collectives between devices -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

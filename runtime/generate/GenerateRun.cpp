@@ -105,7 +105,8 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
   if (run.profile)
     for (const Session *entry : {session->get(), (*session)->findEntry("decode")})
       printTo(out, "\n{}:\n{}{}{}", entry == session->get() ? "prompts" : "tokens, one by one",
-              formatProfile(entry->profile()), formatCollectiveTime(entry->collectiveTime()),
+              formatProfile(entry->profile()),
+              formatMeasuredCollectives(entry->measuredCollectives()),
               formatTransferTime(entry->transferTime()));
   size_t count = 0;
   for (const std::vector<int32_t> &tokens : text->tokens)

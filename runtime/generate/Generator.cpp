@@ -66,7 +66,7 @@ Expected<Generator> Generator::create(Session &session) {
   return generator;
 }
 
-MaybeError Generator::step(Session &session, HostTensor tokens, HostTensor positions) {
+MaybeError Generator::step(Session &session, HostTensor tokens, const HostTensor &positions) {
   if (MaybeError error = session.setInput("tokens", std::move(tokens)))
     return error;
   for (const DataInput &input : dataInputsOf(session.plan()))

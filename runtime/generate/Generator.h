@@ -51,7 +51,7 @@ private:
   struct Sequence; // that is being generated
   MaybeError runTogether(std::vector<Sequence> &sequences, const GeneratorOptions &options,
                          const std::atomic<bool> &stop, GeneratedText &text);
-  MaybeError step(Session &session, HostTensor tokens, HostTensor positions);
+  MaybeError step(Session &session, HostTensor tokens, const HostTensor &positions);
   MaybeError sample(Session &session, std::vector<Sequence> &sequences,
                     const GeneratorOptions &options);
 

@@ -74,7 +74,7 @@ private:
     name(device, "thread_name", kTransfersThread, "transfers");
     if (!device.getTrace())
       return std::nullopt;
-    lanes.clear();
+    tracks.clear();
     int64_t number = 0;
     for (const DeviceTrace::Step *step : device.getTrace()->steps()) {
       for (const TraceEvent &event : (*step)[static_cast<size_t>(TraceRow::Compute)])
@@ -95,17 +95,17 @@ private:
   }
 
   void addTransfer(const DeviceExecutor &device, const TraceEvent &event, int64_t step) {
-    // The first lane in which the transfer overlaps no other.
-    size_t lane = 0;
-    while (lane < lanes.size() && lanes[lane] > event.begin)
-      ++lane;
-    int thread = kTransfersThread + static_cast<int>(lane);
-    if (lane == lanes.size()) {
-      lanes.push_back(event.end);
-      if (lane > 0)
+    // The first track in which the transfer overlaps no other.
+    size_t track = 0;
+    while (track < tracks.size() && tracks[track] > event.begin)
+      ++track;
+    int thread = kTransfersThread + static_cast<int>(track);
+    if (track == tracks.size()) {
+      tracks.push_back(event.end);
+      if (track > 0)
         name(device, "thread_name", thread, "transfers");
     }
-    lanes[lane] = event.end;
+    tracks[track] = event.end;
     addSpan(device, event, thread);
     const PreparedTransfer &transfer = transferOf(device, event.instruction);
     int64_t peer = session.device(device.index()).transferPeer(indexOf(device, event.instruction));
@@ -129,7 +129,7 @@ private:
 
   void addSpan(const DeviceExecutor &device, const TraceEvent &event, int thread) {
     const PreparedProgram &program = device.getProgram();
-    const PreparedProgram::Entry &entry = program.schedule[event.entry];
+    const PreparedProgram::ScheduleEntry &entry = program.schedule[event.entry];
     Json args = {{"microbatch", entry.microbatch}};
     const plan::Task &task = program.program->tasks(static_cast<int>(entry.task));
     std::string text = task.name();
@@ -210,7 +210,7 @@ private:
   std::string buffer;
   bool isFirst = true;
   std::optional<TraceEvent::TimePoint> origin; // the first event of all
-  std::vector<TraceEvent::TimePoint> lanes;    // of transfers of a device: the end of the last one
+  std::vector<TraceEvent::TimePoint> tracks;   // of transfers of a device: the end of the last one
   /// The id by step, sender, receiver, channel and microbatch.
   std::map<Arrow, size_t> arrows;
 };

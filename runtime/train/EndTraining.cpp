@@ -132,7 +132,7 @@ MaybeError TrainingRun::finish() {
     return error;
   if (options.profile) {
     printTo(out, "{}{}{}", formatProfile(session->profile()),
-            formatCollectiveTime(session->collectiveTime()),
+            formatMeasuredCollectives(session->measuredCollectives()),
             formatTransferTime(session->transferTime()));
     CommunicatorBytes sent = session->communicatorBytes();
     for (CollectiveKind kind : kAllCollectiveKinds)

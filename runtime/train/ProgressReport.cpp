@@ -123,7 +123,7 @@ std::string formatProfile(const std::vector<ProfileEntry> &profile) {
   return table;
 }
 
-std::string formatCollectiveTime(const CollectiveTime &time) {
+std::string formatMeasuredCollectives(const MeasuredCollectives &time) {
   if (time.seconds <= 0)
     return "";
   return fmt::format("collectives: {:.3f} s, {:.0f}% overlapped with computation\n", time.seconds,

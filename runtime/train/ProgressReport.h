@@ -55,7 +55,7 @@ private:
 std::string formatProfile(const std::vector<ProfileEntry> &profile);
 
 /// "collectives: 0.123 s, 64% overlapped with computation"; empty if there were none.
-std::string formatCollectiveTime(const CollectiveTime &time);
+std::string formatMeasuredCollectives(const MeasuredCollectives &time);
 
 /// "transfers: 0.123 s, 64% overlapped with computation; devices waited 0.456 s for them"; empty if
 /// there were none.

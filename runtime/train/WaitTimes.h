@@ -1,4 +1,4 @@
-//===- WaitTimes.h - Which process the others wait for ---------------------===//
+//===- WaitTimes.h - Waiting times and stragglers -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -104,9 +104,9 @@ static MaybeError checkNode(const cluster::Node &node, const std::string &path) 
     return Error{fmt::format("{}.link.bandwidth is 0, expected more than 0 because the node has {} "
                              "devices",
                              path, node.devices())};
-  if (MaybeError error = checkUnique(node.link().meetings(), path + ".link.meetings",
-                                     [](const cluster::Meeting &meeting) {
-                                       return fmt::format("{} members", meeting.members());
+  if (MaybeError error = checkUnique(node.link().arrival_skews(), path + ".link.arrival_skews",
+                                     [](const cluster::ArrivalSkew &skew) {
+                                       return fmt::format("{} members", skew.members());
                                      }))
     return error;
   return checkUnique(node.link().collectives(), path + ".link.collectives",

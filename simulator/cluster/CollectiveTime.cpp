@@ -64,9 +64,9 @@ static std::optional<double> measuredTime(const char *kind, double bytes, const 
 double waitForLast(double work, const GroupShape &group) {
   if (!group.link || group.nodes > 1 || group.members <= 1)
     return 0;
-  auto *meeting =
-      findNearest(group.link->meetings(), group.members, [](const auto &) { return true; });
-  return meeting ? meeting->wait_seconds() * std::sqrt(work / meeting->work_seconds()) : 0;
+  auto *skew =
+      findNearest(group.link->arrival_skews(), group.members, [](const auto &) { return true; });
+  return skew ? skew->wait_seconds() * std::sqrt(work / skew->work_seconds()) : 0;
 }
 
 static void take(MovingTime &time, double seconds, CollectiveAlgorithm algorithm) {

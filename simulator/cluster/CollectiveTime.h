@@ -54,9 +54,9 @@ double sentBytes(CollectiveKind kind, double bytes, int64_t members);
 MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &group);
 
 /// How many seconds later than the mean member of a group the last one comes to a collective after
-/// `work` seconds without one, inside of a node: measured (`Link.meetings`, for as many members
-/// as with measured times), or 0. What delays one member and not the others is independent from one
-/// moment to the next, so the wait grows as the square root of the work.
+/// `work` seconds without one, inside of a node: measured (`Link.arrival_skews`, for as many
+/// members as with measured times), or 0. What delays one member and not the others is independent
+/// from one moment to the next, so the wait grows as the square root of the work.
 double waitForLast(double work, const GroupShape &group);
 
 /// The time of a message of `bytes` bytes between members of a group, where all those of a node

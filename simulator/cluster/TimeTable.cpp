@@ -35,13 +35,14 @@ double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoi
 
 namespace {
 /// Where a size lies on an axis of the grid.
-struct Place {
+struct GridPosition {
   int lower = 0, upper = 0;
   double share = 0; // of the upper point
 };
 } // namespace
 
-static Place findPlace(const google::protobuf::RepeatedField<int64_t> &sizes, double size) {
+static GridPosition findPosition(const google::protobuf::RepeatedField<int64_t> &sizes,
+                                 double size) {
   int last = sizes.size() - 1;
   if (size <= static_cast<double>(sizes.Get(0)))
     return {0, 0, 0};
@@ -57,8 +58,8 @@ static Place findPlace(const google::protobuf::RepeatedField<int64_t> &sizes, do
 
 double interpolateRate(const cluster::MatrixTable &table, double rows, double columns,
                        double depth) {
-  Place r = findPlace(table.rows(), rows), c = findPlace(table.columns(), columns),
-        d = findPlace(table.depths(), depth);
+  GridPosition r = findPosition(table.rows(), rows), c = findPosition(table.columns(), columns),
+               d = findPosition(table.depths(), depth);
   double logRate = 0;
   for (int corner = 0; corner < 8; ++corner) {
     bool up[] = {(corner & 1) != 0, (corner & 2) != 0, (corner & 4) != 0};

@@ -316,7 +316,7 @@ TEST(DropoutMask, IsTheSameForwardOnAllLayouts) {
           << text << ", threads " << threads;
 }
 
-/// What is kept, and what is computed again, draws what was drawn.
+/// What is kept, and what is recomputed, draws what was drawn.
 TEST_P(DropoutMasks, AreTheSameBackward) {
   for (const char *mode : {"none", "selective", "full"})
     expectMasksInGradients(std::string(GetParam()) + " recompute=" + mode, /*threads=*/1);

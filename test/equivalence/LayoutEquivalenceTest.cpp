@@ -115,7 +115,7 @@ static const char *kZero3Layouts[] = {
     "dp=2,fsdp=2,tp=4 m=3 zero=3 sp",
 };
 
-/// What is computed again has the same bits.
+/// What is recomputed has the same bits.
 static const char *kRecomputeLayouts[] = {
     "recompute=full",
     "m=3 recompute=selective",

@@ -15,7 +15,7 @@
 
 #include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "plan/plan.pb.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "test/lib/RandomCases.h"
@@ -295,8 +295,8 @@ std::vector<Original> compileAll() {
     EXPECT_TRUE(plan) << compiler.diagnostics();
     if (!plan)
       continue;
-    plan->clear_companions();
-    auto error = validatePlan(*plan, each.batches > 1);
+    plan->clear_entry_points();
+    auto error = findPlanError(*plan, each.batches > 1);
     EXPECT_FALSE(error) << error->message;
     auto results = execute(plan, each.batches);
     EXPECT_TRUE(results);
@@ -322,7 +322,7 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
     if (change.empty())
       continue;
     ++i;
-    auto error = validatePlan(*plan, original.layout.batches > 1);
+    auto error = findPlanError(*plan, original.layout.batches > 1);
     // Many that are refused hang.
     std::optional<Results> results = execute(plan, original.layout.batches, error ? 0.1 : 60);
     bool same = results && *results == original.results;

@@ -163,7 +163,7 @@ static const char *kZeroLayouts[] = {
     "dp=2,fsdp=2,tp=2,pp=2 m=2 zero=3 sp",
 };
 
-/// What a stage computes again, of every form and schedule; fewer microbatches than stages, and
+/// What a stage recomputes, of every form and schedule; fewer microbatches than stages, and
 /// uneven stages.
 static const char *kRecomputeLayouts[] = {
     "pp=2 m=4 recompute=full",

@@ -60,7 +60,7 @@ TEST_P(Bf16Equivalence, IsNearOneDevice) {
                    train(model, layout(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
 }
 
-/// Which elements drop out does not depend on what is computed again: the bits are the same.
+/// Which elements drop out does not depend on what is recomputed: the bits are the same.
 TEST(DropoutEquivalence, RecomputationDrawsTheSameMasks) {
   for (const Model &model : {kGpt2Dropout, kLlamaDropout})
     for (const char *mesh : {"m=4", "dp=2,tp=2 m=2", "pp=2 m=4"})

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TestPlans.h"
@@ -22,54 +22,54 @@ static std::shared_ptr<plan::Plan> planWithCompanion() {
   auto plan = trainingPlan({2, 2, 2});
   plan::Plan copy = *plan;
   copy.set_entry("again");
-  *plan->add_companions() = copy;
+  *plan->add_entry_points() = copy;
   return plan;
 }
 
 static std::string errorAfter(const std::function<void(plan::Plan &, plan::Plan &)> &change) {
   auto plan = planWithCompanion();
-  change(*plan, *plan->mutable_companions(0));
-  return messageOf(validatePlan(*plan));
+  change(*plan, *plan->mutable_entry_points(0));
+  return messageOf(findPlanError(*plan));
 }
 
 #define EXPECT_ERROR_AFTER(part, ...)                                                              \
   EXPECT_TRUE(                                                                                     \
-      contains(errorAfter([](plan::Plan &plan, plan::Plan &companion) { __VA_ARGS__; }), part))
+      contains(errorAfter([](plan::Plan &plan, plan::Plan &entryPoint) { __VA_ARGS__; }), part))
 
 TEST(EntryPoints, AreFoundByName) {
   auto plan = planWithCompanion();
-  EXPECT_OK(validatePlan(*plan));
+  EXPECT_OK(findPlanError(*plan));
   EXPECT_EQ(findEntryPoint(*plan, ""), plan.get());
-  EXPECT_EQ(findEntryPoint(*plan, "again"), &plan->companions(0));
+  EXPECT_EQ(findEntryPoint(*plan, "again"), &plan->entry_points(0));
   EXPECT_EQ(findEntryPoint(*plan, "other"), nullptr);
 }
 
 TEST(EntryPoints, HaveNames) {
-  EXPECT_ERROR_AFTER("an entry point has no name", companion.clear_entry());
-  EXPECT_ERROR_AFTER("two entry points are named \"again\"", plan::Plan copy = companion;
-                     *plan.add_companions() = copy);
-  EXPECT_ERROR_AFTER("is the entry point \"again\" of another one", plan = plan::Plan(companion));
+  EXPECT_ERROR_AFTER("an entry point has no name", entryPoint.clear_entry());
+  EXPECT_ERROR_AFTER("two entry points are named \"again\"", plan::Plan copy = entryPoint;
+                     *plan.add_entry_points() = copy);
+  EXPECT_ERROR_AFTER("is the entry point \"again\" of another one", plan = plan::Plan(entryPoint));
   EXPECT_ERROR_AFTER(
       "at most 16 are allowed", for (int i = 0; i < 16; ++i) {
-        plan::Plan copy = companion;
+        plan::Plan copy = entryPoint;
         copy.set_entry("again" + std::to_string(i));
-        *plan.add_companions() = copy;
+        *plan.add_entry_points() = copy;
       });
 }
 
 TEST(EntryPoints, AreWholePlansOnTheSameMesh) {
   EXPECT_ERROR_AFTER("entry point \"again\": has entry points of its own",
-                     plan::Plan copy = companion;
-                     *companion.add_companions() = copy);
+                     plan::Plan copy = entryPoint;
+                     *entryPoint.add_entry_points() = copy);
   EXPECT_ERROR_AFTER("entry point \"again\": its mesh axes are not those of the plan",
-                     companion.mutable_axes(0)->set_size(4));
-  EXPECT_ERROR_AFTER("entry point \"again\": plan version 3 is older", companion.set_version(3));
-  EXPECT_ERROR_AFTER("entry point \"again\": the plan has 0 programs", companion.clear_programs());
+                     entryPoint.mutable_axes(0)->set_size(4));
+  EXPECT_ERROR_AFTER("entry point \"again\": plan version 3 is older", entryPoint.set_version(3));
+  EXPECT_ERROR_AFTER("entry point \"again\": the plan has 0 programs", entryPoint.clear_programs());
 }
 
 TEST(EntryPoints, ShareStates) {
   EXPECT_ERROR_AFTER("entry point \"again\": program 0: state 1 is \"other\"",
-                     companion.mutable_programs(0)->mutable_states(1)->set_name("other"));
+                     entryPoint.mutable_programs(0)->mutable_states(1)->set_name("other"));
   // One that the plan does not use.
   EXPECT_ERROR_AFTER("entry point \"again\": program 0 has 4 states; expected 5",
                      plan::Program &program = *plan.mutable_programs(0);
@@ -82,7 +82,7 @@ TEST(EntryPoints, ShareStates) {
                      *program.add_buffers() = buffer);
   // The same states in another place.
   EXPECT_ERROR_AFTER("expected the same in the same place",
-                     plan::Program &program = *companion.mutable_programs(0);
+                     plan::Program &program = *entryPoint.mutable_programs(0);
                      for (plan::Buffer &buffer
                           : *program.mutable_buffers()) buffer.set_offset(buffer.offset() + 64);
                      program.set_arena_bytes(program.arena_bytes() + 64));
@@ -90,7 +90,7 @@ TEST(EntryPoints, ShareStates) {
 
 TEST(EntryPoints, CachesAreNoParameters) {
   EXPECT_ERROR_AFTER("is a cache; expected that it starts as zeros",
-                     plan::State &state = *companion.mutable_programs(0)->mutable_states(0);
+                     plan::State &state = *entryPoint.mutable_programs(0)->mutable_states(0);
                      state.set_kind(plan::State::CACHE);
                      state.mutable_init()->set_kind(plan::Init::ONES));
 }
@@ -130,17 +130,17 @@ std::shared_ptr<plan::Plan> loopPlan(bool clobber) {
 } // namespace
 
 TEST(RepeatedLoops, FindWhatTheyNeed) {
-  EXPECT_OK(validatePlan(*loopPlan(false), /*repeatsLoop=*/true));
-  EXPECT_OK(validatePlan(*loopPlan(true)));
-  EXPECT_ERROR(validatePlan(*loopPlan(true), /*repeatsLoop=*/true),
+  EXPECT_OK(findPlanError(*loopPlan(false), /*repeatsLoop=*/true));
+  EXPECT_OK(findPlanError(*loopPlan(true)));
+  EXPECT_ERROR(findPlanError(*loopPlan(true), /*repeatsLoop=*/true),
                "when the loop over microbatches runs again: task \"microbatch\", instruction 0");
 }
 
 TEST(RepeatedLoops, LieInTheSchedule) {
   auto plan = loopPlan(false);
   plan->mutable_programs(0)->set_loop_end(4);
-  EXPECT_ERROR(validatePlan(*plan), "the loop is entries 1 to 4 of a schedule of 3");
+  EXPECT_ERROR(findPlanError(*plan), "the loop is entries 1 to 4 of a schedule of 3");
   plan->mutable_programs(0)->set_loop_begin(3);
   plan->mutable_programs(0)->set_loop_end(2);
-  EXPECT_ERROR(validatePlan(*plan), "the loop is entries 3 to 2");
+  EXPECT_ERROR(findPlanError(*plan), "the loop is entries 3 to 2");
 }

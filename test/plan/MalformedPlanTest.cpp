@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/PlanReader.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "plan/WorkLimit.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
@@ -56,11 +56,11 @@ TEST(MalformedPlan, OperandsWithoutBytesAreFollowedToo) {
   for (uint32_t i = 0; i < 8000; ++i)
     builder.schedule(i % 2);
   EXPECT_LT(builder.plan.ByteSizeLong(), 100000u);
-  EXPECT_ERROR(validatePlan(*builder.build()), kTooLong);
+  EXPECT_ERROR(findPlanError(*builder.build()), kTooLong);
 }
 
 TEST(MalformedPlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
-  // No task runs; what runs beside the collective is looked at all the same.
+  // No task runs; what overlaps with the collective is looked at all the same.
   TwoPrograms builder;
   builder.channel(0, 20000);
   builder.inProgram(0);
@@ -73,7 +73,7 @@ TEST(MalformedPlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
     builder.wait(started);
   }
   EXPECT_LT(builder.plan.ByteSizeLong(), 800000u);
-  EXPECT_ERROR(validatePlan(*builder.build()), kTooLong);
+  EXPECT_ERROR(findPlanError(*builder.build()), kTooLong);
 }
 
 TEST(MalformedPlan, StartedTransfersCountForWhatIsRememberedOfThem) {
@@ -92,7 +92,7 @@ TEST(MalformedPlan, StartedTransfersCountForWhatIsRememberedOfThem) {
       builder.schedule(0, m);
   }
   EXPECT_LT(builder.plan.ByteSizeLong(), 2000000u);
-  EXPECT_ERROR(validatePlan(*builder.build()), kTooLong);
+  EXPECT_ERROR(findPlanError(*builder.build()), kTooLong);
 }
 
 TEST(MalformedPlan, ProgramsHaveStepsOfTheirOwn) {
@@ -113,7 +113,7 @@ TEST(MalformedPlan, ProgramsHaveStepsOfTheirOwn) {
       builder.wait(started);
     }
   }
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
 }
 
 TEST(MalformedPlan, AllProgramsTogetherHaveALimit) {
@@ -141,16 +141,16 @@ TEST(MalformedPlan, RepetitionsThatChangeNothingAreCheap) {
     builder.kernel("fill", {}, {a});
   for (uint32_t m = 0; m < 1 << 20; ++m)
     builder.schedule(0, m);
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
 }
 
 TEST(MalformedPlan, AxesOfOneDevice) {
   PlanBuilder builder;
   for (int i = 0; i < kMaxMeshAxes; ++i)
     builder.axis("a" + std::to_string(i), 1);
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
   builder.axis("last", 1);
-  EXPECT_ERROR(validatePlan(*builder.build()), "the mesh has 65 axes; at most 64 are allowed");
+  EXPECT_ERROR(findPlanError(*builder.build()), "the mesh has 65 axes; at most 64 are allowed");
 }
 
 namespace {
@@ -170,7 +170,7 @@ std::string errorOfRead(int64_t begin, int64_t end, bool writeSecond = true) {
   if (writeSecond)
     builder.kernel("fill", {}, {second});
   builder.kernel("reduce", {alias}, {sum});
-  return messageOf(validatePlan(*builder.build()));
+  return messageOf(findPlanError(*builder.build()));
 }
 
 } // namespace
@@ -199,7 +199,7 @@ TEST(MalformedPlan, WhatNothingWritesIsNotReadInTheGapBehindAValue) {
   builder.kernel("fill", {}, {first});
   builder.kernel("fill", {}, {second});
   builder.kernel("reduce", {alias}, {sum});
-  EXPECT_ERROR(validatePlan(*builder.build()),
+  EXPECT_ERROR(findPlanError(*builder.build()),
                "input 0 (buffer 2, f32[19]) is read before it is written");
 }
 
@@ -215,15 +215,15 @@ TEST(MalformedPlan, WhatNothingWritesHasNoValueOfAnotherStepOrMicrobatch) {
   builder.kernel("fill", {}, {written});
   builder.schedule(task, 0);
   builder.schedule(task, 1);
-  EXPECT_ERROR(validatePlan(*builder.build()), "microbatch 0: input 0 (buffer 1, f32[16]) is read "
-                                               "before it is written");
+  EXPECT_ERROR(findPlanError(*builder.build()), "microbatch 0: input 0 (buffer 1, f32[16]) is read "
+                                                "before it is written");
   // Nor is it the value that was written there just before, with slots or without.
   builder.program().mutable_tasks(0)->mutable_instructions()->SwapElements(0, 1);
   for (uint32_t slots : {0, 1}) {
     for (uint32_t buffer : {written, alias})
       builder.program().mutable_buffers(static_cast<int>(buffer))->set_slots(slots);
-    EXPECT_ERROR(validatePlan(*builder.build()), "microbatch 0: input 0 (buffer 1, f32[16]");
-    EXPECT_ERROR(validatePlan(*builder.build()), "is read before it is written");
+    EXPECT_ERROR(findPlanError(*builder.build()), "microbatch 0: input 0 (buffer 1, f32[16]");
+    EXPECT_ERROR(findPlanError(*builder.build()), "is read before it is written");
   }
 }
 
@@ -236,12 +236,12 @@ TEST(MalformedPlan, CopiesOfMicrobatchesAreToldApart) {
   builder.kernel("reduce", {written}, {sum});
   builder.schedule(task, 0);
   builder.schedule(task, 1);
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
   uint32_t late = builder.task("late");
   builder.kernel("reduce", {written}, {sum});
   builder.schedule(late, 0);
   builder.schedule(late, 1);
-  EXPECT_ERROR(validatePlan(*builder.build()),
+  EXPECT_ERROR(findPlanError(*builder.build()),
                "should hold the value of microbatch 0, but holds that "
                "of microbatch 1");
 }

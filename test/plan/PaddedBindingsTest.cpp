@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 
@@ -27,7 +27,7 @@ static std::string errorOf(const Shape &shape, const DimAxes &sharding, const Sh
   builder.input("x", dtype, shape, sharding);
   builder.program().set_arena_bytes(1 << 16);
   EXPECT_EQ(state.buffer(), 0u);
-  return messageOf(validatePlan(*builder.build()));
+  return messageOf(findPlanError(*builder.build()));
 }
 
 TEST(PaddedBindings, HaveRoomForTheSizeOverTheBlocksRoundedUp) {

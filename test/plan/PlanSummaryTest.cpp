@@ -7,7 +7,7 @@
 #include "plan/PlanSummary.h"
 
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
 #include "test/lib/plans/Expect.h"
@@ -215,7 +215,7 @@ TEST(PlanSummary, ATaskThatNeverRunsCountsForNothing) {
 
 TEST(PlanSummary, CollectivesByKindAndAxes) {
   auto plan = collectivePlan();
-  ASSERT_OK(validatePlan(*plan));
+  ASSERT_OK(findPlanError(*plan));
   PlanSummary summary = summarizePlan(*plan);
   EXPECT_EQ(summary.collectives.size(), 5u);
 

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/PlanReader.h"
-#include "plan/PlanValidator.h"
 #include "plan/PlanVerifier.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
@@ -25,7 +24,7 @@ static std::string errorAfter(const std::function<void(plan::Program &)> &change
   plan::Program &program = *plan->mutable_programs(0);
   shareSlots(program);
   change(program);
-  return messageOf(validatePlan(*plan));
+  return messageOf(findPlanError(*plan));
 }
 
 #define EXPECT_ERROR_AFTER(part, ...)                                                              \

@@ -76,7 +76,7 @@ private:
     axis("tp.1", 2);
     axis("micro", 3, /*temporal=*/true);
     for (int part : {1, 2}) {
-      plan.mutable_axes(part)->set_part_of("tp");
+      plan.mutable_axes(part)->set_sub_axis_of("tp");
       plan.mutable_axes(part)->set_bandwidth(100e9);
     }
     plan.mutable_axes(1)->set_latency(2e-6);

@@ -7,7 +7,7 @@
 #include "report/ExplanationReport.h"
 
 #include "plan/PlanSummary.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/MutateMessage.h"
 #include "test/lib/plans/TestPlans.h"
@@ -128,8 +128,8 @@ TEST(ExplanationReport, Json) {
   ASSERT_EQ(json["links"].size(), 3u);
   EXPECT_EQ(json["links"][0]["bandwidth"], 25e9);
   EXPECT_EQ(json["links"][0]["bandwidth_from"], "assumed");
-  EXPECT_TRUE(json["links"][0]["part_of"].is_null());
-  EXPECT_EQ(json["links"][2]["part_of"], "tp");
+  EXPECT_TRUE(json["links"][0]["sub_axis_of"].is_null());
+  EXPECT_EQ(json["links"][2]["sub_axis_of"], "tp");
   EXPECT_EQ(json["links"][1]["latency_from"], "plan");
   ASSERT_EQ(json["collectives"].size(), 4u);
   const nlohmann::json &first = json["collectives"][0];
@@ -166,7 +166,7 @@ TEST(ExplanationReport, EveryValidPlanCanBeExplained) {
   for (int i = 0; i < 3000; ++i) {
     plan::Plan plan = i % 2 == 0 ? *builder.build() : *kernelPlan();
     mutateMessage(plan, random);
-    if (validatePlan(plan))
+    if (findPlanError(plan))
       continue;
     ++valid;
     PlanExplanation explanation = explainPlan(plan);

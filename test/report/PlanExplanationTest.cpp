@@ -9,7 +9,7 @@
 #include "plan/ParentAxes.h"
 #include "plan/PlanSummary.h"
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/report/ExplainedPlan.h"
@@ -41,7 +41,7 @@ TEST(CollectiveCost, NamesAndBytesOfPermutes) {
 
 TEST(PlanExplanation, CollectivesWithTheirReasons) {
   auto plan = ExplainedPlanBuilder().build();
-  ASSERT_OK(validatePlan(*plan));
+  ASSERT_OK(findPlanError(*plan));
   PlanExplanation explanation = explainPlan(*plan);
   EXPECT_EQ(explanation.model, "explained");
   EXPECT_EQ(explanation.numDevices, 8);
@@ -77,7 +77,7 @@ TEST(PlanExplanation, EstimatesFromTheLinksOfThePlan) {
   EXPECT_EQ(explanation.links[0].bandwidthFrom, LinkOrigin::Assumed);
   EXPECT_EQ(explanation.links[1].speed, (LinkSpeed{100e9, 2e-6}));
   EXPECT_EQ(explanation.links[1].latencyFrom, LinkOrigin::Plan);
-  EXPECT_EQ(explanation.links[1].partOf, "tp");
+  EXPECT_EQ(explanation.links[1].subAxisOf, "tp");
   EXPECT_EQ(explanation.links[2].speed, (LinkSpeed{100e9, kAssumedLink.latency}));
   EXPECT_EQ(explanation.links[2].bandwidthFrom, LinkOrigin::Plan);
   EXPECT_EQ(explanation.links[2].latencyFrom, LinkOrigin::Assumed);

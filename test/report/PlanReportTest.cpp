@@ -100,8 +100,8 @@ TEST(PlanReport, AxesThatAreParts) {
                                                "micro=3 (temporal): 8 devices, 3 microbatches"));
   nlohmann::json json = nlohmann::json::parse(summaryToJson(summary));
   EXPECT_EQ(json["mesh"]["axes"][2]["name"], "tp.1");
-  EXPECT_EQ(json["mesh"]["axes"][2]["part_of"], "tp");
-  EXPECT_FALSE(json["mesh"]["axes"][0].contains("part_of"));
+  EXPECT_EQ(json["mesh"]["axes"][2]["sub_axis_of"], "tp");
+  EXPECT_FALSE(json["mesh"]["axes"][0].contains("sub_axis_of"));
 
   // Parts that are apart stay apart.
   std::swap(summary.axes[0], summary.axes[1]);

@@ -16,8 +16,8 @@
 #include "support/Printable.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/plans/ChainPlan.h"
-#include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
+#include "test/lib/plans/MutatePlan.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/lib/plans/TimeGuard.h"
 #include "test/report/SchedulePlans.h"
@@ -58,7 +58,7 @@ const std::vector<cluster::Cluster> &clusters() {
 void reportSimulation(const plan::Plan &plan, const cluster::Cluster &cluster) {
   Expected<Simulation> simulation = simulateOnCluster(plan, cluster, {.keepCollectives = true});
   if (!simulation) {
-    // What is no matter of validatePlan() is refused in words, and no plan stalls.
+    // What is no matter of findPlanError() is refused in words, and no plan stalls.
     const std::string &message = simulation.error().message;
     EXPECT_TRUE(message.starts_with("the mesh has ") ||
                 message.find("expected an equation") != message.npos)
@@ -116,8 +116,8 @@ void fuzz(const plan::Plan &plan) {
   uint64_t accepted = 0;
   for (uint64_t i = 0; i < count; ++i) {
     std::string bytes = i == 0       ? original
-                        : i % 4 == 1 ? damageBytes(original, random)
-                                     : damageFields(plan, random);
+                        : i % 4 == 1 ? mutateBytes(original, random)
+                                     : mutateFields(plan, random);
     std::string about = fmt::format("DTC_RANDOM_SEED={}, plan {}", seed, i);
     SCOPED_TRACE(about);
     TimeGuard guard(std::chrono::seconds(60), about);
@@ -206,7 +206,7 @@ TEST(ReportFuzz, NamesAreWrittenOut) {
     Expected<Timeline> timeline = simulatePlan(**read);
     ASSERT_OK(timeline);
     PlanExplanation explanation = explainPlan(**read);
-    ClusterSimulationOptions options;
+    SimulationOptions options;
     options.keepCollectives = true;
     Expected<Simulation> simulation = simulateOnCluster(**read, cluster, options);
     ASSERT_OK(simulation);

@@ -17,13 +17,13 @@ using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
 
-static Timeline simulate(const plan::Plan &plan, const SimulationOptions &options = {}) {
+static Timeline simulate(const plan::Plan &plan, const TimelineOptions &options = {}) {
   Expected<Timeline> timeline = simulatePlan(plan, options);
   EXPECT_TRUE(timeline) << timeline.error().message;
   return timeline ? *timeline : Timeline();
 }
 
-static std::string errorOf(const plan::Plan &plan, const SimulationOptions &options = {}) {
+static std::string errorOf(const plan::Plan &plan, const TimelineOptions &options = {}) {
   Expected<Timeline> timeline = simulatePlan(plan, options);
   EXPECT_FALSE(timeline);
   return timeline ? "" : timeline.error().message;

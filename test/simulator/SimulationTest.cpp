@@ -44,7 +44,7 @@ const cluster::Cluster &pairs() {
 }
 
 Simulation simulate(const plan::Plan &plan, const cluster::Cluster &cluster = pairs(),
-                    const ClusterSimulationOptions &options = {}) {
+                    const SimulationOptions &options = {}) {
   Expected<Simulation> simulation = simulateOnCluster(plan, cluster, options);
   EXPECT_OK(simulation);
   return simulation ? *simulation : Simulation();
@@ -123,10 +123,11 @@ TEST(Simulation, HangsTogetherOnSharedCores) {
 TEST(Simulation, MeetingsTakeTime) {
   cluster::Cluster cluster = pairs();
   for (int64_t members : {2, 4}) {
-    cluster::Meeting &meeting = *cluster.mutable_node_kinds(0)->mutable_link()->add_meetings();
-    meeting.set_members(members);
-    meeting.set_work_seconds(1);
-    meeting.set_wait_seconds(0.1);
+    cluster::ArrivalSkew &skew =
+        *cluster.mutable_node_kinds(0)->mutable_link()->add_arrival_skews();
+    skew.set_members(members);
+    skew.set_work_seconds(1);
+    skew.set_wait_seconds(0.1);
   }
   int longer = 0;
   for (const auto &[name, plan] : allPlans()) {

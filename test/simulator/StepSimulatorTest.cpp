@@ -371,7 +371,7 @@ TEST(StepSimulator, CollectivesOverThePipelineAxis) {
       for (SimulatedTask &task : steps.steps.devices[static_cast<size_t>(p)].tasks)
         for (SimulatedOperation &step : task.steps)
           if (step.kind == SimulatedOperation::Kind::Collective) {
-            EXPECT_TRUE(step.meets);
+            EXPECT_TRUE(step.synchronizes);
             step.seconds = 5;
           }
     StepSimulation step = steps.run();

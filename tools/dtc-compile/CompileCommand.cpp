@@ -13,7 +13,7 @@
 #include "compiler/planner/Strategy.h"
 #include "dialects/dist/Dist.h"
 #include "plan/PlanReader.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "report/ExplanationReport.h"
 #include "report/SimulationReport.h"
 #include "simulator/cluster/ClusterReader.h"
@@ -173,11 +173,11 @@ static void showProgress(const PlannerProgress &progress) {
 
 /// Chooses the parallel strategy, and writes it.
 Expected<PlannerResult> CompileCommand::search(mlir::ModuleOp module) {
-  Expected<PlannerOptions> knobs = readPlannerOptions(app, planning, options, *cluster);
-  if (!knobs)
-    return knobs.error();
+  Expected<PlannerOptions> plannerOptions = readPlannerOptions(app, planning, options, *cluster);
+  if (!plannerOptions)
+    return plannerOptions.error();
   Expected<PlannerResult> choice =
-      Planner(module, llvm::sys::path::stem(input), *knobs).run(showProgress);
+      Planner(module, llvm::sys::path::stem(input), *plannerOptions).run(showProgress);
   if (llvm::sys::Process::StandardErrIsDisplayed())
     llvm::errs() << "\r\x1b[K";
   // The lines after the first are details.
@@ -186,11 +186,11 @@ Expected<PlannerResult> CompileCommand::search(mlir::ModuleOp module) {
   };
   if (!choice)
     return asError(choice.error().message);
-  std::string text = formatChoice(*choice, *knobs, planning.alternatives);
+  std::string text = formatChoice(*choice, *plannerOptions, planning.alternatives);
   if (choice->ranked.empty())
     return asError(text);
   llvm::outs() << printableLines(text);
-  page = pageOptions(*choice, *knobs, planning.alternatives);
+  page = pageOptions(*choice, *plannerOptions, planning.alternatives);
   if (MaybeError error = writeTextFile(planning.strategyOutput, formatStrategy(choice->options)))
     return error->inContext("--strategy-output");
   llvm::outs() << "strategy written to " << printable(planning.strategyOutput) << "\n";
@@ -233,7 +233,7 @@ MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {
 MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
   if (!cluster || (searches && planning.report.empty()))
     return std::nullopt;
-  ClusterSimulationOptions settings;
+  SimulationOptions settings;
   settings.keepCollectives = !planning.report.empty();
   auto simulation = simulateOnCluster(plan, *cluster, settings);
   if (!simulation)
@@ -282,7 +282,7 @@ MaybeError CompileCommand::compileForFewer(mlir::ModuleOp model, std::vector<Ela
       return error->inContext(fmt::format("{} devices", devices));
     if (MaybeError error = fewer.compileModule(*module, plan))
       return error->inContext(fmt::format("{} devices", devices));
-    if (MaybeError error = validatePlan(plan))
+    if (MaybeError error = findPlanError(plan))
       return error->inContext(fmt::format("{} devices: the plan cannot be run", devices));
   }
   return std::nullopt;
@@ -323,7 +323,7 @@ MaybeError CompileCommand::run() {
   if (printsIr)
     module->print(llvm::outs(), mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
   // What no runtime would take, such as an arena of exabytes, is not written.
-  if (MaybeError error = validatePlan(plan))
+  if (MaybeError error = findPlanError(plan))
     return error->inContext("the plan of " + input + " cannot be run");
   if (MaybeError error = checkBudget(plan))
     return error;

@@ -39,9 +39,9 @@ void dtc::addPlannerOptions(CLI::App &app, PlannerArguments &args) {
                  "Where a search writes its strategy (default: the plan's name with "
                  ".strategy.textproto)");
   app.add_option("--report", args.report,
-                 "A folder for a page about the plan on the cluster, index.html, to read in a "
-                 "browser");
-  app.add_option("--alternatives", args.alternatives, "How many of the next best to print")
+                 "A folder for the HTML report of the plan on the cluster: index.html");
+  app.add_option("--alternatives", args.alternatives,
+                 "The number of alternative strategies to print")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 20))
       ->capture_default_str();
 }
@@ -80,7 +80,7 @@ MaybeError dtc::checkPlannerFlags(const CLI::App &app, const PlannerArguments &a
 static constexpr const char *kSearchedAxes[] = {"dp", "fsdp", "tp", "pp"};
 
 /// Fixes the size of an axis or an option.
-static MaybeError setKnob(llvm::StringRef text, PlannerOptions &options) {
+static MaybeError setFixedOption(llvm::StringRef text, PlannerOptions &options) {
   auto [key, value] = text.split('=');
   std::string name = key.str();
   if (options.fixed.contains(name) || options.axes.contains(name))
@@ -95,12 +95,12 @@ static MaybeError setKnob(llvm::StringRef text, PlannerOptions &options) {
   }
   const Option *option = findOption(name);
   if (!option || !option->isSearched) {
-    std::vector<std::string> knobs(std::begin(kSearchedAxes), std::end(kSearchedAxes));
+    std::vector<std::string> names(std::begin(kSearchedAxes), std::end(kSearchedAxes));
     for (const Option &each : getOptions())
       if (each.isSearched)
-        knobs.push_back(each.name.str());
+        names.push_back(each.name.str());
     return Error{fmt::format("there is no searched option \"{}\"{}; the searched options are {}",
-                             name, didYouMean(name, knobs), quoteNames(knobs))};
+                             name, didYouMean(name, names), quoteNames(names))};
   }
   if (auto error = setOption(*option, value, options.base, OptionSpelling::Field, /*isFixed=*/true))
     return error;
@@ -119,7 +119,7 @@ Expected<PlannerOptions> dtc::readPlannerOptions(const CLI::App &app, const Plan
     if (option.isSearched && app.count(option.flag()) > 0)
       planner.fixed.insert(option.name.str());
   for (const std::string &text : args.set)
-    if (MaybeError error = setKnob(text, planner))
+    if (MaybeError error = setFixedOption(text, planner))
       return error->inContext("--set");
   return planner;
 }

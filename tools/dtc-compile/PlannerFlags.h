@@ -36,7 +36,7 @@ void addPlannerOptions(CLI::App &app, PlannerArguments &args);
 MaybeError checkPlannerFlags(const CLI::App &app, const PlannerArguments &args,
                              const CompileOptions &options);
 
-/// What is searched: knobs that --set or a flag of their own gives are fixed. The error names the
+/// What is searched: options that --set or a flag of their own gives are fixed. The error names the
 /// flag.
 Expected<PlannerOptions> readPlannerOptions(const CLI::App &app, const PlannerArguments &args,
                                             const CompileOptions &options,

@@ -91,8 +91,8 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
       "show", "Print the mesh, the memory, the operations, the traffic and the schedule", showPlan);
   CLI::Option *schedule = showCommand->add_flag(
       "--schedule", args.schedule,
-      "Draw who would work when instead, on the cluster or else by the plan's own estimates; JSON "
-      "has both");
+      "Draw the schedule instead, simulated on the cluster or else with the estimates of the plan; "
+      "JSON has both");
   showCommand->add_option("--width", args.width, "The columns of the drawing; JSON has none")
       ->check(CLI::Range(kFewestTimelineColumns, size_t{10000}))
       ->capture_default_str()
@@ -120,13 +120,12 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
       ->allow_extra_args(false);
 
   CLI::App *simulateCommand = addSubcommand(
-      "simulate",
-      "Print what a step would take on a cluster, where its time goes, and what it costs",
+      "simulate", "Simulate a step on a cluster: time by cause, memory, energy and cost",
       simulatePlan);
   for (CLI::App *subcommand : {showCommand, simulateCommand}) {
     CLI::Option *cluster = subcommand->add_option(
         "--cluster", args.cluster,
-        "The machines, as text or JSON; see docs/clusters.md and examples/clusters");
+        "The cluster, as text or JSON; see docs/clusters.md and examples/clusters");
     cluster->required(subcommand == simulateCommand);
     subcommand
         ->add_option("--devices", args.devices,
@@ -147,5 +146,5 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
 
   for (CLI::App *subcommand : {showCommand, explainCommand, simulateCommand})
     subcommand->add_option("--entry", args.entry,
-                           "An entry point beside the plan's own, such as evaluate or decode");
+                           "A further entry point, such as evaluate or decode");
 }

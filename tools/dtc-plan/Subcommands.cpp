@@ -59,8 +59,8 @@ static Expected<std::shared_ptr<const dtc::plan::Plan>> readEntry(const PlanArgu
   if (entry)
     return std::shared_ptr<const dtc::plan::Plan>(*plan, entry);
   std::vector<std::string> names;
-  for (const dtc::plan::Plan &companion : (*plan)->companions())
-    names.push_back(companion.entry());
+  for (const dtc::plan::Plan &entryPoint : (*plan)->entry_points())
+    names.push_back(entryPoint.entry());
   return Error{fmt::format("--entry: {} has no entry point \"{}\"; beside its own it has {}",
                            args.path, args.entry,
                            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))};
@@ -155,7 +155,7 @@ int dtc::simulatePlan(const PlanArguments &args) {
   Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readEntry(args);
   if (!plan)
     return fail(plan.error().message);
-  ClusterSimulationOptions options;
+  SimulationOptions options;
   options.tokens = args.tokens;
   options.keepCollectives = !args.trace.empty() || !args.report.empty();
   Expected<Simulation> simulation = simulateOnCluster(**plan, *cluster, options);

@@ -13,7 +13,7 @@
 using namespace dtc;
 
 static int runMain(int argc, char **argv) {
-  CLI::App app{"Says what is in a plan of dtc-compile.", "dtc-plan"};
+  CLI::App app{"Inspects, verifies and simulates plans of dtc-compile.", "dtc-plan"};
   app.set_version_flag("--version",
                        fmt::format("dtc-plan {} (plan version {})", DTC_VERSION, kPlanVersion));
   PlanCommand command(app);

@@ -1,4 +1,4 @@
-//===- Devices.h - What dtc-run can run on --------------------------------===//
+//===- Devices.h - Devices that dtc-run finds -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Launchers.cpp - What has started this process -----------------------===//
+//===- Launchers.cpp - Launchers of processes -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

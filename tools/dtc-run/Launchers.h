@@ -1,4 +1,4 @@
-//===- Launchers.h - What has started this process -------------------------===//
+//===- Launchers.h - Launchers of processes -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

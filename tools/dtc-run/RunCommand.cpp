@@ -1,4 +1,4 @@
-//===- RunCommand.cpp - What dtc-run does ----------------------------------===//
+//===- RunCommand.cpp - The command dtc-run -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RunCommand.h - What dtc-run does ------------------------------------===//
+//===- RunCommand.h - The command dtc-run ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

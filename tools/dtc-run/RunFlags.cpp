@@ -52,9 +52,10 @@ static CLI::Validator nonNegativeNumber() { return nonNegative<double>("a number
 
 void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
   CLI::Option *prompt =
-      app.add_option("--prompt", options.promptPaths,
-                     "Go on with the text or the tokens (.bin, .u32) of this file, by a plan of "
-                     "dtc-compile --mode generate; may be given again")
+      app.add_option(
+             "--prompt", options.promptPaths,
+             "A prompt to continue: a file of text or of tokens (.bin, .u32); needs a plan of "
+             "dtc-compile --mode generate; may be given again")
           ->allow_extra_args(false);
   app.add_option("--max-new-tokens", options.generator.maxNewTokens, "Tokens to generate")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
@@ -202,11 +203,12 @@ static void addStepFlags(CLI::App &app, TrainOptions &options) {
 
 static void addWeightsFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--init", options.initPaths,
-                 "Start from the weights of a .safetensors file, of the files of a "
+                 "Start from the parameters of a .safetensors file, of the files of a "
                  "model.safetensors.index.json, or of a folder with either; may be given again, as "
                  "for a base model and its adapters: the last one that has a tensor holds")
       ->allow_extra_args(false);
-  app.add_option("--save", options.savePath, "Write the weights to a .safetensors file at the end");
+  app.add_option("--save", options.savePath,
+                 "Write the parameters to a .safetensors file at the end");
   app.add_option(
       "--save-adapters", options.saveAdaptersPath,
       "Write the adapters of a model with --lora, and nothing else, to this folder at "
@@ -262,9 +264,8 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
                  "Steps from one line to the next, where the output is not a terminal")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
       ->capture_default_str();
-  app.add_option(
-         "--stall-timeout", options.stallTimeout,
-         "Give up when no device comes to another instruction for so many seconds; 0: never")
+  app.add_option("--stall-timeout", options.stallTimeout,
+                 "Seconds without progress of any device after which the run is aborted; 0: never")
       ->check(nonNegativeNumber())
       ->capture_default_str();
   CLI::Option *trace = app.add_option(

@@ -19,7 +19,7 @@ static int runMain(int argc, char **argv) {
   endWithParent();
   CLI::App app{
       "Runs a plan of dtc-compile: trains the model, computes its outputs, or generates tokens. "
-      "Or measures this machine, for plans that are made for it.",
+      "Or calibrates: measures this machine as a cluster.",
       "dtc-run"};
   app.set_version_flag("--version",
                        fmt::format("dtc-run {} (plan version {})", DTC_VERSION, dtc::kPlanVersion));

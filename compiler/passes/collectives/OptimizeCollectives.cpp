@@ -39,7 +39,7 @@ static bool isRepeated(Operation *op) {
 }
 
 /// The place of a collective that is done again in the backward pass of what the forward pass made:
-/// before the product that comes before it, which it runs beside. At the operand it would start,
+/// before the product that comes before it, which it overlaps with. At the operand it would start,
 /// and be held, long before it is needed.
 static Operation *beforeProduct(Operation *op) {
   Operation *definer = op->getOperand(0).getDefiningOp();

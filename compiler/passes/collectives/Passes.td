@@ -9,7 +9,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def RegatherParametersPass : Pass<"dtc-regather-parameters", "::mlir::ModuleOp"> {
+def GatherParametersPerUsePass : Pass<"dtc-gather-parameters-per-use", "::mlir::ModuleOp"> {
   let summary = "Gather parameters before each use by a layer, and free them after it";
   let description = [{
     A parameter that is gathered over one of `axes` is gathered again for each layer use, in the forward pass and in the
@@ -19,7 +19,7 @@ def RegatherParametersPass : Pass<"dtc-regather-parameters", "::mlir::ModuleOp">
     `prefetch` uses earlier, so that they overlap with its computation.
 
     ```mlir
-    // dtc-opt --dtc-regather-parameters="axes=dp prefetch=0"
+    // dtc-opt --dtc-gather-parameters-per-use="axes=dp prefetch=0"
     // Before
     dist.mesh @mesh <"dp"=2>
     func.func @train_step(%x: tensor<8xf32>, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<8xf32> {

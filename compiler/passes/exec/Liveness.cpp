@@ -60,7 +60,7 @@ int Liveness::findUses() {
   for (auto [index, runs] : llvm::enumerate(tasks)) {
     runs.begin = now;
     for (Operation &op : runs.task.getBody().front()) {
-      // A collective that runs beside kernels uses its buffers until it is waited for.
+      // A collective that overlaps with kernels uses its buffers until it is waited for.
       Operation *user = &op;
       if (auto wait = dyn_cast<exec::WaitOp>(op))
         user = wait.getToken().getDefiningOp();
@@ -171,9 +171,9 @@ llvm::MapVector<Operation *, LiveRange> Liveness::compute() {
   return lifetimes;
 }
 
-Operation *Liveness::instructionAt(int instant) const {
+Operation *Liveness::instructionAt(int point) const {
   for (const TaskRuns &runs : tasks)
-    if (runs.begin <= instant && instant <= runs.end)
-      return &*std::next(runs.task->getRegion(0).front().begin(), instant - runs.begin);
+    if (runs.begin <= point && point <= runs.end)
+      return &*std::next(runs.task->getRegion(0).front().begin(), point - runs.begin);
   return nullptr;
 }

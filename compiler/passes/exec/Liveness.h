@@ -31,7 +31,7 @@ public:
   /// For each buffer that has its slots in the bytes of another one: that one. After compute().
   const llvm::DenseMap<mlir::Operation *, mlir::Operation *> &sharers() const { return shared; }
   /// The instruction of a program point. After compute().
-  mlir::Operation *instructionAt(int instant) const;
+  mlir::Operation *instructionAt(int point) const;
 
 private:
   struct Use {

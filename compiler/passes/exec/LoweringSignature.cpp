@@ -16,7 +16,7 @@ LogicalResult Lowering::lowerArguments() {
     auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
     auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
     auto param = function.getArgAttrOfType<StringAttr>(index, "dtc.param");
-    auto slot = function.getArgAttrOfType<StringAttr>(index, "dtc.slot");
+    auto state = function.getArgAttrOfType<StringAttr>(index, "dtc.state");
     auto cache = function.getArgAttrOfType<StringAttr>(index, "dtc.cache");
     auto input = function.getArgAttrOfType<StringAttr>(index, "dtc.input");
     auto stepState = function.getArgAttrOfType<StringAttr>(index, DtcDialect::kStepStateAttrName);
@@ -24,26 +24,26 @@ LogicalResult Lowering::lowerArguments() {
     if (!shape || !sharding)
       return function.emitOpError() << "is not partitioned: argument " << index
                                     << " has no global shape; run dtc-spmd-partition first";
-    if (!param && !slot && !cache && !stepState && !input && !scalar)
+    if (!param && !state && !cache && !stepState && !input && !scalar)
       return function.emitOpError() << "argument " << index
                                     << " is neither a parameter nor an input; give "
                                        "it dtc.param or dtc.input";
-    if (slot && !function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of"))
+    if (state && !function.getArgAttrOfType<StringAttr>(index, "dtc.state_of"))
       return function.emitOpError() << "argument " << index
                                     << " is a part of the optimizer's state and does not "
-                                       "say of which parameter; give it dtc.slot_of";
-    bool isMaster = slot && slot.getValue() == "master";
+                                       "say of which parameter; give it dtc.state_of";
+    bool isMaster = state && state.getValue() == "master";
     auto kind = param      ? exec::BufferKind::Parameter
                 : isMaster ? exec::BufferKind::MasterWeight
-                : slot     ? exec::BufferKind::OptimizerState
+                : state    ? exec::BufferKind::OptimizerState
                 : cache    ? exec::BufferKind::Cache
                            : exec::BufferKind::Input;
     Value buffer = buffers.allocate(arg, kind, /*reusable=*/false);
-    if (param || slot || cache || stepState) {
+    if (param || state || cache || stepState) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
       StringAttr of =
-          slot ? function.getArgAttrOfType<StringAttr>(index, "dtc.slot_of") : StringAttr();
-      auto name = slot        ? declare.getStringAttr(of.getValue() + "." + slot.getValue())
+          state ? function.getArgAttrOfType<StringAttr>(index, "dtc.state_of") : StringAttr();
+      auto name = state       ? declare.getStringAttr(of.getValue() + "." + state.getValue())
                   : cache     ? cache
                   : stepState ? declare.getStringAttr("dtc." + stepState.getValue())
                               : param;

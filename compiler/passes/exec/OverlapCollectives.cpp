@@ -121,7 +121,7 @@ void TaskOverlap::run() {
   SmallVector<Operation *> dead;
   for (auto &[collective, pending] : collectives) {
     if (pending.kernelsAtEnd == pending.kernelsBefore)
-      continue; // nothing runs beside it
+      continue; // nothing overlaps with it
     // An op's results are fixed: the collective is made again, with a token.
     OpBuilder builder(collective);
     auto started = exec::CollectiveOp::create(

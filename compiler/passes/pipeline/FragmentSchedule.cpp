@@ -40,13 +40,13 @@ static std::vector<StageSeconds> stageSeconds(const LinkedMesh &mesh,
 /// The messages, and what the fragments of a device hand on to each other.
 static std::vector<StageValue> channelsOf(const LinkedMesh &mesh, const PipelineProgram &program) {
   std::vector<StageValue> channels;
-  for (const Message &message : program.messages) {
+  for (const StageTransfer &transfer : program.transfers) {
     double bytes = 0;
-    for (Value value : message.values)
+    for (Value value : transfer.values)
       bytes += double(tensorBytes(value.getType()));
     StageValue channel{
-        roleOf(program.fragments[message.producer]), {}, transferSeconds(mesh, bytes)};
-    for (size_t user : message.users)
+        roleOf(program.fragments[transfer.producer]), {}, transferSeconds(mesh, bytes)};
+    for (size_t user : transfer.users)
       channel.consumers.push_back(roleOf(program.fragments[user]));
     channels.push_back(channel);
   }
@@ -91,7 +91,7 @@ std::vector<std::vector<int64_t>> dtc::scheduleFragments(const LinkedMesh &mesh,
         // While one message is on its way the next is made: a send must be over before the one
         // after that. It is by then, if ops take as long as estimated.
         if (op.kind == BodyOp::Send && unit.microbatch >= 2) {
-          UnitRole maker = roleOf(program.fragments[program.messages[op.index].producer]);
+          UnitRole maker = roleOf(program.fragments[program.transfers[op.index].producer]);
           if (maker.kind == unit.kind && maker.stage == unit.stage)
             entries.insert(entries.end(), {int64_t(place), int64_t(unit.microbatch - 2)});
         }

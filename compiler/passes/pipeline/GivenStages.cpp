@@ -47,8 +47,9 @@ expand(func::FuncOp function, StringRef item, const llvm::MapVector<StringRef, s
   return names;
 }
 
-FailureOr<std::vector<size_t>> dtc::cutAtPins(func::FuncOp function, ArrayRef<Operation *> ops,
-                                              int64_t stages, StringRef pins) {
+FailureOr<std::vector<size_t>> dtc::cutAtGivenStages(func::FuncOp function,
+                                                     ArrayRef<Operation *> ops, int64_t stages,
+                                                     StringRef given) {
   std::vector<std::string> layerOf;
   for (Operation *op : ops)
     layerOf.push_back(LayerName(nameOf(op->getLoc())).layer());
@@ -58,10 +59,10 @@ FailureOr<std::vector<size_t>> dtc::cutAtPins(func::FuncOp function, ArrayRef<Op
       layers.insert({layer, number});
 
   SmallVector<StringRef> parts, items;
-  pins.split(parts, '|');
+  given.split(parts, '|');
   if (int64_t(parts.size()) != stages)
-    return function.emitError() << "stages are " << parts.size() << " ('" << pins << "'), expected "
-                                << stages << ", as many as the pipeline has";
+    return function.emitError() << "stages are " << parts.size() << " ('" << given
+                                << "'), expected " << stages << ", as many as the pipeline has";
   llvm::StringMap<size_t> pinned;
   for (auto [stage, part] : llvm::enumerate(parts)) {
     items.clear();

@@ -31,9 +31,10 @@ namespace {
 
 class StageCutter {
 public:
-  StageCutter(func::FuncOp function, const LinkedMesh &mesh, int64_t stages, StringRef pins,
+  StageCutter(func::FuncOp function, const LinkedMesh &mesh, int64_t stages, StringRef given,
               ArrayRef<int64_t> starts)
-      : function(function), mesh(mesh), planner(mesh), stages(stages), pins(pins), starts(starts) {}
+      : function(function), mesh(mesh), planner(mesh), stages(stages), given(given),
+        starts(starts) {}
   LogicalResult run();
 
 private:
@@ -55,7 +56,7 @@ private:
   const LinkedMesh &mesh;
   ReshardCache planner;
   int64_t stages;
-  StringRef pins;
+  StringRef given;
   ArrayRef<int64_t> starts;
   /// The ops that work on a microbatch, in their order.
   SmallVector<Operation *> forward, backward;
@@ -221,8 +222,8 @@ std::vector<bool> StageCutter::placesToCut(ArrayRef<double> crossing) const {
 static constexpr double kMostForCuts = 0.02;
 
 FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
-  if (!pins.empty())
-    return cutAtPins(function, forward, stages, pins);
+  if (!given.empty())
+    return cutAtGivenStages(function, forward, stages, given);
   if (!starts.empty())
     return cutAtStarts();
   if (stages == 1)

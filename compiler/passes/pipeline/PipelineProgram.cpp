@@ -29,9 +29,9 @@ private:
   Block &body;
   const StageAssignment &assignment;
   PipelineProgram program;
-  Message &messageFor(size_t producer, size_t user);
+  StageTransfer &transferFor(size_t producer, size_t user);
   /// By producer, receiver, and the fragment where one has a message of its own.
-  std::map<std::tuple<size_t, int64_t, std::optional<size_t>>, size_t> messageOf;
+  std::map<std::tuple<size_t, int64_t, std::optional<size_t>>, size_t> transferOf;
 };
 
 } // namespace
@@ -63,33 +63,33 @@ LogicalResult FragmentBuilder::addUse(Value value, Operation *user, size_t fragm
       program.handovers.insert({producer, fragment});
     return success();
   }
-  Message &message = messageFor(producer, fragment);
-  message.values.insert(value);
-  message.users.insert(fragment);
+  StageTransfer &transfer = transferFor(producer, fragment);
+  transfer.values.insert(value);
+  transfer.users.insert(fragment);
   return success();
 }
 
 /// A device waits for a message in the fragment that uses it first here. Schedules keep that order
 /// for all passes but weights, which run any time after their own stage's backward pass: weights
 /// share the message of a fragment before them, or have their own.
-Message &FragmentBuilder::messageFor(size_t producer, size_t user) {
+StageTransfer &FragmentBuilder::transferFor(size_t producer, size_t user) {
   const Fragment &to = program.fragments[user];
-  auto find = [&](std::optional<size_t> own) -> Message * {
-    auto it = messageOf.find({producer, to.device, own});
-    return it == messageOf.end() ? nullptr : &program.messages[it->second];
+  auto find = [&](std::optional<size_t> own) -> StageTransfer * {
+    auto it = transferOf.find({producer, to.device, own});
+    return it == transferOf.end() ? nullptr : &program.transfers[it->second];
   };
   std::optional<size_t> own;
   if (to.pass == dist::Pass::Weight) {
-    Message *shared = find(std::nullopt);
+    StageTransfer *shared = find(std::nullopt);
     if (shared && *llvm::min_element(shared->users) < user)
       return *shared;
     own = user;
   }
-  if (Message *known = find(own))
+  if (StageTransfer *known = find(own))
     return *known;
-  messageOf[{producer, to.device, own}] = program.messages.size();
-  program.messages.push_back({producer, to.device, {}, {}});
-  return program.messages.back();
+  transferOf[{producer, to.device, own}] = program.transfers.size();
+  program.transfers.push_back({producer, to.device, {}, {}});
+  return program.transfers.back();
 }
 
 LogicalResult FragmentBuilder::addUses(Operation *op, size_t fragment) {
@@ -139,10 +139,11 @@ FailureOr<PipelineProgram> FragmentBuilder::run(function_ref<int64_t(int64_t)> d
     if (auto it = program.fragmentOf.find(definer); it != program.fragmentOf.end())
       program.fragments[it->second].results.insert(value);
   }
-  auto key = [](const Message &message) {
-    return std::tuple(message.producer, message.receiver, *llvm::min_element(message.users));
+  auto key = [](const StageTransfer &transfer) {
+    return std::tuple(transfer.producer, transfer.receiver, *llvm::min_element(transfer.users));
   };
-  llvm::sort(program.messages, [&](const Message &a, const Message &b) { return key(a) < key(b); });
+  llvm::sort(program.transfers,
+             [&](const StageTransfer &a, const StageTransfer &b) { return key(a) < key(b); });
   return std::move(program);
 }
 
@@ -157,13 +158,13 @@ std::vector<BodyOp> dtc::bodyOf(const PipelineProgram &program, int64_t device) 
   for (size_t index = 0; index < program.fragments.size(); ++index) {
     if (program.fragments[index].device != device)
       continue;
-    for (size_t m = 0; m < program.messages.size(); ++m)
-      if (const Message &message = program.messages[m];
-          message.receiver == device && *llvm::min_element(message.users) == index)
+    for (size_t m = 0; m < program.transfers.size(); ++m)
+      if (const StageTransfer &transfer = program.transfers[m];
+          transfer.receiver == device && *llvm::min_element(transfer.users) == index)
         body.push_back({BodyOp::Receive, m});
     body.push_back({BodyOp::Run, index});
-    for (size_t m = 0; m < program.messages.size(); ++m)
-      if (program.messages[m].producer == index)
+    for (size_t m = 0; m < program.transfers.size(); ++m)
+      if (program.transfers[m].producer == index)
         body.push_back({BodyOp::Send, m});
   }
   return body;

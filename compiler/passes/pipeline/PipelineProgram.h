@@ -22,23 +22,24 @@ struct Fragment {
   dist::Pass pass = dist::Pass::Forward;
   int64_t device = 0; ///< coordinate on the pipeline axis
   std::vector<mlir::Operation *> ops;
-  /// Values that others need: fragments of the device, messages, the loop's sums.
+  /// Values that others need: fragments of the device, transfers, the loop's sums.
   llvm::SetVector<mlir::Value> results;
 };
 
 /// Values that a fragment makes and another device needs, once for each microbatch.
-struct Message {
+struct StageTransfer {
   size_t producer = 0;           ///< index of a fragment
   int64_t receiver = 0;          ///< device
   llvm::SetVector<size_t> users; ///< fragments of the receiver
   llvm::SetVector<mlir::Value> values;
 };
 
-/// The loop over microbatches as fragments and messages. Fragments stand in an order in which each
+/// The loop over microbatches as fragments and transfers. Fragments stand in an order in which each
 /// one's values come from those before it: forward along the stages, then back, weights last.
 struct PipelineProgram {
   std::vector<Fragment> fragments;
-  std::vector<Message> messages; ///< by producer, receiver and first user; the index is the channel
+  std::vector<StageTransfer>
+      transfers; ///< by producer, receiver and first user; the index is the channel
   /// Fragments of one device, but of different stages, of which the second uses what the first
   /// makes.
   llvm::SetVector<std::pair<size_t, size_t>> handovers;

@@ -106,11 +106,11 @@ void Placement::findHomes() {
       made[arg] = homes[param.getValue()] = home(arg);
     else if (attr("dtc.cache"))
       made[arg] = home(arg);
-    else if (!attr("dtc.slot"))
+    else if (!attr("dtc.state"))
       made[arg] = all(); // data, the learning rate: the caller hands them to whoever reads them
   }
   for (BlockArgument arg : function.getArguments())
-    if (auto of = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.slot_of"))
+    if (auto of = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.state_of"))
       made[arg] = homes.lookup(of.getValue()).empty() ? home(arg) : homes.lookup(of.getValue());
 }
 

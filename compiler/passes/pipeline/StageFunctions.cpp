@@ -125,18 +125,18 @@ void StageFunction::emitLoop(ArrayRef<int64_t> schedule) {
       emitFragment(inner, program.fragments[entry.index]);
       continue;
     }
-    const Message &message = program.messages[entry.index];
-    ArrayRef<Value> moved = message.values.getArrayRef();
+    const StageTransfer &transfer = program.transfers[entry.index];
+    ArrayRef<Value> moved = transfer.values.getArrayRef();
     Location loc = moved.front().getLoc();
     if (entry.kind == BodyOp::Send) {
       SmallVector<Value> operands;
       for (Value value : moved)
         operands.push_back(carried.lookup(value));
-      dist::SendOp::create(inner, loc, operands, message.receiver, entry.index);
+      dist::SendOp::create(inner, loc, operands, transfer.receiver, entry.index);
     } else {
       auto receive =
           dist::ReceiveOp::create(inner, loc, TypeRange(ValueRange(moved)),
-                                  program.fragments[message.producer].device, entry.index);
+                                  program.fragments[transfer.producer].device, entry.index);
       carried.map(moved, receive.getResults());
     }
   }
@@ -192,14 +192,14 @@ void StageFunction::eraseUnusedArguments(const Placement &placement) {
 static void emitMessages(MutableArrayRef<StageFunction *> devices,
                          std::vector<OnceMessage> &pending, Operation *op, int64_t &channel) {
   std::map<std::pair<int64_t, int64_t>, SmallVector<Value>> due;
-  for (const OnceMessage &message : pending)
-    if (message.user == op)
-      due[{message.sender, message.receiver}];
-  llvm::erase_if(pending, [&](const OnceMessage &message) {
-    auto it = due.find({message.sender, message.receiver});
-    if (it == due.end() || !devices[message.sender]->values.contains(message.value))
+  for (const OnceMessage &transfer : pending)
+    if (transfer.user == op)
+      due[{transfer.sender, transfer.receiver}];
+  llvm::erase_if(pending, [&](const OnceMessage &transfer) {
+    auto it = due.find({transfer.sender, transfer.receiver});
+    if (it == due.end() || !devices[transfer.sender]->values.contains(transfer.value))
       return false;
-    it->second.push_back(message.value);
+    it->second.push_back(transfer.value);
     return true;
   });
   for (auto &[ends, moved] : due) {
@@ -226,7 +226,7 @@ void dtc::buildStageFunctions(func::FuncOp function, dist::MicrobatchLoopOp loop
     devices.push_back(owned.back().get());
   }
   std::vector<OnceMessage> pending(placement.messages().begin(), placement.messages().end());
-  int64_t channel = program.messages.size();
+  int64_t channel = program.transfers.size();
   for (Operation &op : function.front()) {
     emitMessages(devices, pending, &op, channel);
     for (auto [number, device] : llvm::enumerate(devices)) {

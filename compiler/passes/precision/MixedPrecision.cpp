@@ -111,7 +111,7 @@ void PrecisionAssigner::demand() {
 void PrecisionAssigner::retypeParameters() {
   for (BlockArgument arg : function.getArguments())
     if (isStateArgument(function, arg.getArgNumber()) &&
-        !function.getArgAttr(arg.getArgNumber(), "dtc.slot") &&
+        !function.getArgAttr(arg.getArgNumber(), "dtc.state") &&
         !isStepState(function, arg.getArgNumber()))
       arg.setType(cast<RankedTensorType>(arg.getType()).clone(low));
 }
@@ -269,8 +269,8 @@ void PrecisionAssigner::keepMasters() {
       continue;
     unsigned from = arg.getArgNumber(), index = function.getNumArguments();
     NamedAttrList attrs;
-    attrs.set("dtc.slot", builder.getStringAttr("master"));
-    attrs.set("dtc.slot_of", function.getArgAttr(from, DtcDialect::kParamAttrName));
+    attrs.set("dtc.state", builder.getStringAttr("master"));
+    attrs.set("dtc.state_of", function.getArgAttr(from, DtcDialect::kParamAttrName));
     for (StringRef inherited :
          {StringRef("dtc.axes"), StringRef("dtc.file_shape"), StringRef(dist::kShardingAttrName)})
       if (Attribute attr = function.getArgAttr(from, inherited))

@@ -63,7 +63,7 @@ def MixedPrecisionPass : Pass<"dtc-mixed-precision", "::mlir::ModuleOp"> {
     // After
     func.func @train_step(%w: tensor<4xbf16> {dtc.param = "w"}, %g: tensor<4xf32> {dtc.input = "g"},
                           %rate: tensor<f32>, %factor: tensor<f32>, %apply: tensor<i1>,
-                          %master: tensor<4xf32> {dtc.slot = "master", dtc.slot_of = "w"})
+                          %master: tensor<4xf32> {dtc.state = "master", dtc.state_of = "w"})
         -> (tensor<4xbf16> {dtc.updates = 0}, tensor<4xf32> {dtc.updates = 5}) {
       %new_master, %m = dtc.sgd %master, %g, %g, %rate, %factor, %apply {momentum = 0.0, weight_decay = 0.0}
         : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>)

@@ -120,7 +120,7 @@ static bool isInflating(Operation *op, double weightFlopsPerByte) {
          bytes > bytesOf(op->getOperandTypes()) && flopsOf(op) < bytes * weightFlopsPerByte / 4;
 }
 
-/// What selective recomputation may compute again (Korthikanti et al. 2022): where contractions
+/// What selective recomputation may recompute (Korthikanti et al. 2022): where contractions
 /// make much of little, these and the light ops up to the next contraction, so that nothing of that
 /// size is kept (section 5); in other programs light ops. And what a device gathers of activations
 /// that it has a part of (section 4.2.2).
@@ -243,7 +243,7 @@ double DeviceRecompute::forwardSeconds() const {
   return seconds;
 }
 
-/// The value, computed again if that was chosen, before `before`.
+/// The value, recomputed if that was chosen, before `before`.
 Value DeviceRecompute::recomputed(Value value, int64_t stage, Operation *before) {
   Operation *definer = value.getDefiningOp();
   if (!definer || !isForward(definer) || assignment.of(definer).getIndex() != stage)

@@ -31,7 +31,7 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
     ops.
 
     In a pipeline the bytes are those of all stages of a device together. Ops need a `dist.stage`, also without a
-    pipeline. It runs before `dtc-regather-parameters`, so that recomputed ops that use sharded parameters gather these
+    pipeline. It runs before `dtc-gather-parameters-per-use`, so that recomputed ops that use sharded parameters gather these
     again.
 
     A loop over one microbatch that no pipeline needs becomes its body, unless `keep-loop`.

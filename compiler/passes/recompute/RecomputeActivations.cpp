@@ -76,8 +76,8 @@ recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
         << (axis ? "device " + std::to_string(device) + " of the pipeline keeps "
                  : std::string("a device keeps "))
         << choice.keptBytes << " of " << none.keptBytes
-        << " bytes for the backward pass and computes " << llvm::count(choice.recompute, true)
-        << " ops again, which is estimated to take "
+        << " bytes for the backward pass and recomputes " << llvm::count(choice.recompute, true)
+        << " ops, which is estimated to take "
         << llvm::formatv("{0:f1} us for each microbatch", choice.seconds * 1e6).str();
     work.apply(choice);
     keeps.push_back({choice.keptBytes, choice.seconds, work.forwardSeconds()});

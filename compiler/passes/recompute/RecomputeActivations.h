@@ -16,7 +16,7 @@ namespace dtc {
 /// What was chosen for a device. All is estimated.
 struct DeviceSavedBytes {
   int64_t bytes = 0;         ///< kept for the backward pass, of all microbatches in flight
-  double seconds = 0;        ///< of what is computed again, for a microbatch
+  double seconds = 0;        ///< of what is recomputed, for a microbatch
   double forwardSeconds = 0; ///< of the forward pass, for a microbatch
 };
 

@@ -197,8 +197,8 @@ void Printer::printMesh() {
   bool temporal = false;
   llvm::interleaveComma(mesh.axes, os, [&](const LinkedAxis &axis) {
     os << axis.name << "=" << axis.size;
-    if (!axis.partOf.empty())
-      os << " (of " << axis.partOf << ")";
+    if (!axis.subAxisOf.empty())
+      os << " (of " << axis.subAxisOf << ")";
     if (axis.temporal)
       os << " (temporal)";
     else
@@ -240,8 +240,8 @@ void Printer::printOptimizerState() {
   Total total;
   uint64_t alike = 0;
   for (BlockArgument arg : function.getArguments()) {
-    StringRef slot = attributeOf(arg, "dtc.slot"), of = attributeOf(arg, "dtc.slot_of");
-    if (slot.empty())
+    StringRef state = attributeOf(arg, "dtc.state"), of = attributeOf(arg, "dtc.state_of");
+    if (state.empty())
       continue;
     addTo(total, arg);
     auto parameter = parameters.find(of);
@@ -251,7 +251,7 @@ void Printer::printOptimizerState() {
     }
     auto [shape, sharding, local, bytes, padding] = describe(arg);
     LayerName layer(of);
-    table.add(layer, {slot.str(), layer.rest.str(), shape, sharding, local, bytes, padding});
+    table.add(layer, {state.str(), layer.rest.str(), shape, sharding, local, bytes, padding});
   }
   if (total.tensors == 0)
     return;
@@ -273,7 +273,7 @@ void Printer::printInputs() {
     // What is neither is a value of a function that is no model.
     std::string other = llvm::formatv("argument {0}", arg.getArgNumber());
     if (name.empty() && attributeOf(arg, "dtc.param").empty() &&
-        attributeOf(arg, "dtc.slot").empty())
+        attributeOf(arg, "dtc.state").empty())
       name = other;
     if (name.empty())
       continue;

@@ -36,9 +36,9 @@ static void warnOfUnusedAxes(ModuleOp module, Location loc, const LinkedMesh &me
     if (axis.size == 1 || axis.pipeline || used.contains(axis.name))
       continue;
     // A user knows the axis that this one may be a part of.
-    StringRef name = axis.partOf.empty() ? axis.name : axis.partOf;
+    StringRef name = axis.subAxisOf.empty() ? axis.name : axis.subAxisOf;
     auto warning = emitWarning(loc);
-    if (axis.partOf.empty())
+    if (axis.subAxisOf.empty())
       warning << "mesh axis '" << name << "' of size " << axis.size << " splits no tensor, so ";
     else
       warning << "a part of size " << axis.size << " of mesh axis '" << name

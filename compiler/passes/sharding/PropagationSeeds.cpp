@@ -28,7 +28,7 @@ void Propagation::enter(const ShardingRequest &wish) {
 void Propagation::remarkPadding(Value value, unsigned dim, const Twine &what) {
   // The optimizer's state lies as its parameter does: one remark is enough.
   auto argument = dyn_cast<BlockArgument>(value);
-  if (argument && function.getArgAttr(argument.getArgNumber(), "dtc.slot"))
+  if (argument && function.getArgAttr(argument.getArgNumber(), "dtc.state"))
     return;
   const AxisList &axes = layoutOf(value).dims[dim];
   int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
@@ -173,7 +173,7 @@ LogicalResult Propagation::seedArguments() {
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
     std::string what = "argument " + std::to_string(index);
-    for (StringRef key : {"dtc.param", "dtc.slot_of", "dtc.input"})
+    for (StringRef key : {"dtc.param", "dtc.state_of", "dtc.input"})
       if (auto name = function.getArgAttrOfType<StringAttr>(index, key))
         what = ("'" + name.getValue() + "'").str();
     if (auto sharding = dist::getSharding(arg)) {

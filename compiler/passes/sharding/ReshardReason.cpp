@@ -27,7 +27,7 @@ DictionaryAttr dtc::describeReason(const LinkedMesh &mesh, Value value, const La
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto function = cast<func::FuncOp>(arg.getOwner()->getParentOp());
     for (StringRef key :
-         {"dtc.param", "dtc.slot", "dtc.cache", "dtc.input", "dtc.scalar", "dtc.step_state"})
+         {"dtc.param", "dtc.state", "dtc.cache", "dtc.input", "dtc.scalar", "dtc.step_state"})
       if (auto name = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), key)) {
         isParameter = key == "dtc.param";
         what = ((isParameter ? "parameter " : "argument ") + name.getValue()).str();

@@ -38,7 +38,7 @@ static BlockArgument getUpdatedParameter(func::FuncOp function, OptimizerOpInter
   auto updated = dyn_cast<BlockArgument>(op.getParameterMutable().get());
   if (!updated)
     return {};
-  auto master = function.getArgAttrOfType<StringAttr>(updated.getArgNumber(), "dtc.slot_of");
+  auto master = function.getArgAttrOfType<StringAttr>(updated.getArgNumber(), "dtc.state_of");
   if (!master)
     return updated;
   for (BlockArgument arg : function.getArguments())

@@ -50,7 +50,7 @@ private:
                               static_cast<double>(value));
   }
   Value gradientNorm(ArrayRef<Value> gradients);
-  void declareSlot(BlockArgument param, StringRef slot);
+  void declareState(BlockArgument param, StringRef state);
   /// Declares an argument that has the attribute `key` with the value `name`.
   void declare(StringRef key, StringRef name, Type element, ArrayRef<int64_t> shape = {});
   /// Appends what was declared to the function's arguments, all at once, and returns them.
@@ -73,7 +73,7 @@ private:
   BlockArgument lossScale, goodSteps, growthInterval;
   /// How many batches the sums of a step are over; null: one, or sums whose quotient does not say.
   BlockArgument batches;
-  SmallVector<BlockArgument> slots; ///< those of the first parameter, then of the next
+  SmallVector<BlockArgument> states; ///< those of the first parameter, then of the next
   struct NewArgument {
     Type type;
     DictionaryAttr attrs;
@@ -146,11 +146,11 @@ Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
   return SqrtOp::create(builder, loc, total);
 }
 
-void TrainStepBuilder::declareSlot(BlockArgument param, StringRef slot) {
+void TrainStepBuilder::declareState(BlockArgument param, StringRef state) {
   unsigned from = param.getArgNumber();
   NamedAttrList attrs;
-  attrs.set("dtc.slot", builder.getStringAttr(slot));
-  attrs.set("dtc.slot_of", function.getArgAttr(from, "dtc.param"));
+  attrs.set("dtc.state", builder.getStringAttr(state));
+  attrs.set("dtc.state_of", function.getArgAttr(from, "dtc.param"));
   for (StringRef inherited :
        {StringRef("dtc.axes"), StringRef("dtc.file_shape"), StringRef(dist::kShardingAttrName)})
     if (Attribute attr = function.getArgAttr(from, inherited))
@@ -203,8 +203,8 @@ void TrainStepBuilder::buildArguments() {
     declare(stepState, "growth_interval", i32);
   }
   for (BlockArgument param : params)
-    for (StringRef slot : optimizer->slots)
-      declareSlot(param, slot);
+    for (StringRef state : optimizer->states)
+      declareState(param, state);
   SmallVector<BlockArgument> added = insertArguments();
   ArrayRef<BlockArgument> next = added;
   auto take = [&] {
@@ -223,7 +223,7 @@ void TrainStepBuilder::buildArguments() {
     goodSteps = take();
     growthInterval = take();
   }
-  slots.assign(next.begin(), next.end());
+  states.assign(next.begin(), next.end());
 }
 
 /// Computes the scalars that all updates share from the step state.
@@ -295,7 +295,7 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
   }
   scalars.gradScale = factor ? Value(DivOp::create(builder, loc, scale, factor)) : scale;
 
-  ArrayRef<BlockArgument> next = slots;
+  ArrayRef<BlockArgument> next = states;
   for (auto [param, gradient] : llvm::zip_equal(params, gradients)) {
     unsigned index = param.getArgNumber();
     auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
@@ -309,13 +309,13 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
     if (group.learningRateScale != 1)
       ownScalars.learningRate =
           MulOp::create(builder, at, scalars.learningRate, scalar(group.learningRateScale));
-    auto parts = next.take_front(optimizer->slots.size());
+    auto parts = next.take_front(optimizer->states.size());
     next = next.drop_front(parts.size());
     SmallVector<Value> state(parts.begin(), parts.end());
     ValueRange updated = optimizer->build(builder, at, param, gradient, state, ownScalars, own);
     update(param, updated.front());
-    for (auto [slot, value] : llvm::zip_equal(parts, updated.drop_front()))
-      update(slot, value);
+    for (auto [state, value] : llvm::zip_equal(parts, updated.drop_front()))
+      update(state, value);
   }
   updateStepState();
 }

@@ -16,24 +16,24 @@ using namespace dtc;
 
 template <typename OpT>
 static ValueRange buildAdamFamily(OpBuilder &builder, Location loc, Value p, Value g,
-                                  ValueRange slots, const OptimizerScalars &scalars,
+                                  ValueRange states, const OptimizerScalars &scalars,
                                   const OptimizerSettings &settings) {
-  return OpT::create(builder, loc, p, g, slots[0], slots[1], scalars.learningRate, scalars.step,
+  return OpT::create(builder, loc, p, g, states[0], states[1], scalars.learningRate, scalars.step,
                      scalars.gradScale, scalars.apply, settings.beta1, settings.beta2, settings.eps,
                      settings.weightDecay)
       ->getResults();
 }
 
-static ValueRange buildSgd(OpBuilder &builder, Location loc, Value p, Value g, ValueRange slots,
+static ValueRange buildSgd(OpBuilder &builder, Location loc, Value p, Value g, ValueRange states,
                            const OptimizerScalars &scalars, const OptimizerSettings &settings) {
-  return SgdOp::create(builder, loc, p, g, slots[0], scalars.learningRate, scalars.gradScale,
+  return SgdOp::create(builder, loc, p, g, states[0], scalars.learningRate, scalars.gradScale,
                        scalars.apply, settings.momentum, settings.weightDecay)
       ->getResults();
 }
 
-static ValueRange buildLion(OpBuilder &builder, Location loc, Value p, Value g, ValueRange slots,
+static ValueRange buildLion(OpBuilder &builder, Location loc, Value p, Value g, ValueRange states,
                             const OptimizerScalars &scalars, const OptimizerSettings &settings) {
-  return LionOp::create(builder, loc, p, g, slots[0], scalars.learningRate, scalars.gradScale,
+  return LionOp::create(builder, loc, p, g, states[0], scalars.learningRate, scalars.gradScale,
                         scalars.apply, settings.beta1, settings.beta2, settings.weightDecay)
       ->getResults();
 }

@@ -30,12 +30,12 @@ struct OptimizerScalars {
 struct OptimizerKind {
   llvm::StringRef name;
   /// The parts of its state for each parameter, in the words of PyTorch's.
-  llvm::ArrayRef<llvm::StringRef> slots;
+  llvm::ArrayRef<llvm::StringRef> states;
   /// Whether it needs the number of the step.
   bool countsSteps;
-  /// Builds the op: the results are the new parameter and the new slots.
+  /// Builds the op: the results are the new parameter and the new states.
   mlir::ValueRange (*build)(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value parameter,
-                            mlir::Value gradient, mlir::ValueRange slots,
+                            mlir::Value gradient, mlir::ValueRange states,
                             const OptimizerScalars &scalars, const OptimizerSettings &settings);
 };
 

@@ -98,12 +98,13 @@ FailureOr<ParameterSettings> ParameterSettings::read(func::FuncOp function,
 bool ParameterSettings::isFrozen(BlockArgument parameter) {
   unsigned index = parameter.getArgNumber();
   return function.getArgAttr(index, DtcDialect::kFrozenAttrName) ||
-         llvm::any_of(frozen,
-                      [&](const Entry &entry) { return matches(entry.pattern, function, index); });
+         llvm::any_of(frozen, [&](const ParameterSetting &entry) {
+           return matches(entry.pattern, function, index);
+         });
 }
 
 ParameterGroup ParameterSettings::groupOf(BlockArgument parameter) {
-  for (const Entry &entry : groups)
+  for (const ParameterSetting &entry : groups)
     if (matches(entry.pattern, function, parameter.getArgNumber()))
       return entry.group;
   return {};

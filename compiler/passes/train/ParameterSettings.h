@@ -38,12 +38,12 @@ public:
   ParameterGroup groupOf(mlir::BlockArgument parameter);
 
 private:
-  struct Entry {
+  struct ParameterSetting {
     llvm::GlobPattern pattern;
     ParameterGroup group;
   };
   mlir::func::FuncOp function;
-  std::vector<Entry> frozen, groups;
+  std::vector<ParameterSetting> frozen, groups;
 };
 
 } // namespace dtc

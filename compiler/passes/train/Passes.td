@@ -96,7 +96,7 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
         %rates: tensor<64xf32> {dtc.scalar = "learning_rates"}, %first: tensor<i32> {dtc.scalar = "first_step"},
         %applied: tensor<i32> {dtc.step_state = "applied_steps"},
         %skipped: tensor<i32> {dtc.step_state = "skipped_steps"},
-        %m: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w"})
+        %m: tensor<4xf32> {dtc.state = "momentum_buffer", dtc.state_of = "w"})
         -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"}, tensor<4xf32> {dtc.updates = 0},
             tensor<4xf32> {dtc.updates = 6}, tensor<i32> {dtc.updates = 4}, tensor<i32> {dtc.updates = 5}) {
       %loss = dtc.einsum "i,i->" %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>

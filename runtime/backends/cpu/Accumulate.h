@@ -74,19 +74,19 @@ inline double sumInBlocks(int64_t begin, int64_t end, const Block &block) {
   return sum;
 }
 
-/// Elements whose partial result one thread computes at a time in reduceInChunks.
-inline constexpr int64_t kReduceChunk = 16 * kSumBlock;
-inline int64_t numReduceChunks(int64_t count) { return (count + kReduceChunk - 1) / kReduceChunk; }
+/// Elements whose partial result one thread computes at a time in reduceInTiles.
+inline constexpr int64_t kReduceTile = 16 * kSumBlock;
+inline int64_t numReduceTiles(int64_t count) { return (count + kReduceTile - 1) / kReduceTile; }
 
 /// Combines chunk(begin, end) over [0, count) in order, the chunks computed in parallel. `partials`
-/// has room for numReduceChunks(count) results.
+/// has room for numReduceTiles(count) results.
 template <typename R, typename Chunk, typename Combine>
-R reduceInChunks(int threads, int64_t count, R identity, R *partials, const Chunk &chunk,
-                 const Combine &combine) {
-  int64_t chunks = numReduceChunks(count);
+R reduceInTiles(int threads, int64_t count, R identity, R *partials, const Chunk &chunk,
+                const Combine &combine) {
+  int64_t chunks = numReduceTiles(count);
   parallelFor(threads, chunks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i)
-      partials[i] = chunk(i * kReduceChunk, std::min((i + 1) * kReduceChunk, count));
+      partials[i] = chunk(i * kReduceTile, std::min((i + 1) * kReduceTile, count));
   });
   R result = identity;
   for (int64_t i = 0; i < chunks; ++i)

@@ -94,7 +94,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
     });
     storeRows(dq, operands.dq + block.query, stride, block.rows, headSize);
   });
-  if constexpr (!isWide<F>) {
+  if constexpr (!kIsWide<F>) {
     storeRows(dk, operands.dk + key, keyStride, keys, headSize);
     storeRows(dv, operands.dv + key, keyStride, keys, headSize);
   }

@@ -120,7 +120,7 @@ void finish(const AttentionShape &shape, const AttentionBlock &block, double fac
     for (int64_t e = 0; e < shape.headSize; ++e)
       sums[e] *= inverse;
     F *to = out + block.query + i * shape.queryStride();
-    if constexpr (isWide<F>)
+    if constexpr (kIsWide<F>)
       std::copy_n(sums, shape.headSize, to);
     else
       narrow(sums, to, shape.headSize);

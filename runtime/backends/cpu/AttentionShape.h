@@ -143,7 +143,7 @@ template <typename T> struct HeadRows {
 template <typename F>
 HeadRows<const Wide<F>> loadRows(const F *from, int64_t stride, int64_t rows, int64_t headSize,
                                  Wide<F> *array) {
-  if constexpr (isWide<F>) {
+  if constexpr (kIsWide<F>) {
     return {from, stride};
   } else {
     for (int64_t i = 0; i < rows; ++i)
@@ -155,7 +155,7 @@ HeadRows<const Wide<F>> loadRows(const F *from, int64_t stride, int64_t rows, in
 /// Where to compute rows: in their place, or in `array`, from which storeRows rounds them.
 template <typename F>
 HeadRows<Wide<F>> rowsToStore(F *to, int64_t stride, int64_t headSize, Wide<F> *array) {
-  if constexpr (isWide<F>)
+  if constexpr (kIsWide<F>)
     return {to, stride};
   else
     return {array, headSize};
@@ -163,7 +163,7 @@ HeadRows<Wide<F>> rowsToStore(F *to, int64_t stride, int64_t headSize, Wide<F> *
 template <typename F>
 void storeRows(HeadRows<Wide<F>> wide, F *to, int64_t stride, int64_t rows, int64_t headSize) {
   for (int64_t i = 0; i < rows; ++i)
-    if constexpr (isWide<F>)
+    if constexpr (kIsWide<F>)
       std::copy_n(wide.data + i * wide.stride, headSize, to + i * stride);
     else
       narrow(wide.data + i * wide.stride, to + i * stride, headSize);
@@ -171,7 +171,7 @@ void storeRows(HeadRows<Wide<F>> wide, F *to, int64_t stride, int64_t rows, int6
 
 /// Elements of the array for so many widened rows; none where nothing is widened.
 template <typename F> int64_t rowElements(const AttentionShape &shape, int64_t rows) {
-  return isWide<F> ? 0 : rows * shape.headSize;
+  return kIsWide<F> ? 0 : rows * shape.headSize;
 }
 
 /// Zeroes `rows` rows of one head.

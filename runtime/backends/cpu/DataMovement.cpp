@@ -86,14 +86,14 @@ PrepareResult preparePad(const KernelSignature &signature) {
 }
 
 PrepareResult prepareConcat(const KernelSignature &signature) {
-  struct Part {
+  struct ConcatOperand {
     StridedCopy copy;
     int64_t offset;
   };
   Expected<ConcatCall> call = checkConcat(signature);
   if (!call)
     return call.error();
-  std::vector<Part> parts;
+  std::vector<ConcatOperand> parts;
   for (BlockWrite &block : call->blocks)
     parts.push_back({StridedCopy(std::move(block.loops)), block.offset});
   return withElementBits(call->dtype, [&](auto zero) {

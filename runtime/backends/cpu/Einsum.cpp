@@ -24,7 +24,7 @@ public:
   explicit EinsumGemm(const EinsumLowering &plan) : plan(plan) {}
 
   size_t workspaceBytes(int threads) const {
-    if constexpr (!isWide<F>) {
+    if constexpr (!kIsWide<F>) {
       if (plan.kind == EinsumLowering::Kind::Gemm)
         return static_cast<size_t>(numParts(threads, products(), grain(threads))) *
                prepared(threadsForEach(threads)).workspaceBytes();
@@ -42,7 +42,7 @@ public:
       });
     };
     int each = threadsForEach(threads);
-    if constexpr (!isWide<F>) {
+    if constexpr (!kIsWide<F>) {
       const Gemm16<F, R> &gemm16 = prepared(each);
       multiply([&](const F *a, const F *b, R *c, int part) {
         gemm16.run(a, b, c, workspace + static_cast<size_t>(part) * gemm16.workspaceBytes());
@@ -86,7 +86,7 @@ public:
   }
 
   size_t workspaceBytesFor(int threads) const override {
-    size_t bytes = arrayBytes<double>(numDotChunks()) + products.workspaceBytes(threads);
+    size_t bytes = arrayBytes<double>(numDotTiles()) + products.workspaceBytes(threads);
     for (size_t i = 0; i < 3; ++i)
       if (copies[i])
         bytes += i == EinsumLowering::Out ? arrayBytes<R>(plan.elements[i])
@@ -96,7 +96,7 @@ public:
 
   void run(const CpuArguments &args) const override {
     WorkspaceCursor workspace(args.workspace);
-    double *partials = workspace.take<double>(numDotChunks());
+    double *partials = workspace.take<double>(numDotTiles());
     const F *lhs = operand(EinsumLowering::Lhs, args, workspace);
     const F *rhs = operand(EinsumLowering::Rhs, args, workspace);
     R *result = output<R>(args, 0);
@@ -124,9 +124,9 @@ private:
   using W = Wide<F>;
 
   /// Parts of a single dot product; few of them are not worth the workspace.
-  int64_t numDotChunks() const {
+  int64_t numDotTiles() const {
     return plan.kind == EinsumLowering::Kind::Dot && plan.loops.elements() == 1
-               ? numReduceChunks(plan.gemm.k)
+               ? numReduceTiles(plan.gemm.k)
                : 0;
   }
 
@@ -170,7 +170,7 @@ private:
     const LoopNest<3> *loops = &plan.loops;
     int64_t length = plan.gemm.k;
     if (loops->elements() == 1) {
-      *out = R(W(reduceInChunks(
+      *out = R(W(reduceInTiles(
           threads, length, 0.0, partials,
           [=](int64_t begin, int64_t end) {
             double sum;

@@ -135,7 +135,7 @@ template <typename Op, typename T> std::unique_ptr<CpuKernel> makeBinary(LoopNes
     T *out = output<T>(args, 0);
     const LoopNest<2> *loops = &nest;
     parallelFor(args.threads, nest.elements(), kElementGrain, [=](int64_t begin, int64_t end, int) {
-      if constexpr (isWide<T>) {
+      if constexpr (kIsWide<T>) {
         applyBinary<Op>(loops, lhs, rhs, out, begin, end);
       } else {
         WideArray<T> lhsArray, rhsArray;

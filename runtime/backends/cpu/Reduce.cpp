@@ -39,7 +39,7 @@ struct Min {
 /// Reduces contiguous elements. Those of 16 bits are widened a block at a time, and blocks are
 /// those of a sum.
 template <typename Op, typename F> double reduceSpan(const F *x, int64_t count) {
-  if constexpr (isWide<F>) {
+  if constexpr (kIsWide<F>) {
     return Op::span(x, count);
   } else {
     static_assert(kWideBlock == kSumBlock);
@@ -62,7 +62,7 @@ template <typename F> struct Results {
   bool wide;
 
   void set(int64_t index, Wide<F> value) const {
-    if (isWide<F> || wide)
+    if (kIsWide<F> || wide)
       static_cast<Wide<F> *>(elements)[index] = value;
     else
       static_cast<F *>(elements)[index] = static_cast<F>(value);
@@ -106,7 +106,7 @@ void reduceWhole(const Loops &loops, const F *in, Results<F> out, double *partia
   int64_t count = loops.reduced.elements();
   for (int64_t i = 0; i < loops.kept.elements(); ++i) {
     const F *row = in + loops.kept.offsetsAt(i)[0];
-    double result = reduceInChunks(
+    double result = reduceInTiles(
         threads, count, Op::identity, partials,
         [=](int64_t begin, int64_t end) {
           double chunk;
@@ -169,7 +169,7 @@ template <typename Op, typename F> std::unique_ptr<CpuKernel> makeReduce(Loops l
   // A stretch that is shared must be one loop. Which outputs are few depends on the threads.
   int64_t outputs = loops.kept.elements();
   bool canShare = outputs > 0 && loops.reducesInner && loops.reduced.dims().size() == 1;
-  int64_t chunks = canShare ? numReduceChunks(loops.reduced.elements()) : 0;
+  int64_t chunks = canShare ? numReduceTiles(loops.reduced.elements()) : 0;
   auto run = [=, loops = std::move(loops)](const CpuArguments &args) {
     const F *in = input<F>(args, 0);
     Results<F> out{args.outputs[0], wide};

@@ -1,4 +1,4 @@
-//===- VisibleKeys.h - Which keys a query of attention sees ---------------===//
+//===- VisibleKeys.h - Visible keys of a query ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -22,7 +22,7 @@ static void convertBlock(const From *from, To *to, int64_t count) {
     int64_t i = 0;
     for (; i + line <= count; i += line) {
       // The memory is read for the next block while the kernel computes with this one.
-      if constexpr (isWide<To>)
+      if constexpr (kIsWide<To>)
         __builtin_prefetch(from + i + kWideBlock);
         // Not `omp simd`, which would give the temporary object an array of its own.
 #pragma GCC ivdep

@@ -24,7 +24,7 @@
 namespace dtc::runtime::cpu {
 
 /// Whether kernels compute with elements of type F as they are.
-template <typename F> inline constexpr bool isWide = std::is_same_v<F, Wide<F>>;
+template <typename F> inline constexpr bool kIsWide = std::is_same_v<F, Wide<F>>;
 
 /// Widens `count` elements.
 void widen(const BFloat16 *from, float *to, int64_t count);
@@ -38,14 +38,14 @@ inline constexpr int64_t kWideBlock = 1024;
 
 /// An array of a block on the stack; empty where nothing is widened.
 template <typename F> struct WideArray {
-  alignas(64) Wide<F> elements[isWide<F> ? 1 : kWideBlock];
+  alignas(64) Wide<F> elements[kIsWide<F> ? 1 : kWideBlock];
 };
 
 /// Calls body(begin, end) for consecutive ranges that cover [begin, end): one range if F is wide,
 /// otherwise ranges of at most wideBlock / unitElements units, and at least one.
 template <typename F, typename Body>
 inline void forWideBlocks(int64_t begin, int64_t end, int64_t unitElements, const Body &body) {
-  if constexpr (isWide<F>) {
+  if constexpr (kIsWide<F>) {
     body(begin, end);
   } else {
     int64_t step = std::max<int64_t>(1, kWideBlock / std::max<int64_t>(1, unitElements));
@@ -57,7 +57,7 @@ inline void forWideBlocks(int64_t begin, int64_t end, int64_t unitElements, cons
 /// The elements themselves, or `array` with them widened.
 template <typename F>
 inline const Wide<F> *wideInput(const F *elements, int64_t count, Wide<F> *array) {
-  if constexpr (isWide<F>) {
+  if constexpr (kIsWide<F>) {
     return elements;
   } else {
     widen(elements, array, count);
@@ -67,13 +67,13 @@ inline const Wide<F> *wideInput(const F *elements, int64_t count, Wide<F> *array
 
 /// Where to compute `elements`, which storeWide then rounds into their place.
 template <typename F> inline Wide<F> *wideOutput(F *elements, Wide<F> *array) {
-  if constexpr (isWide<F>)
+  if constexpr (kIsWide<F>)
     return elements;
   else
     return array;
 }
 template <typename F> inline void storeWide(const Wide<F> *wide, F *elements, int64_t count) {
-  if constexpr (!isWide<F>)
+  if constexpr (!kIsWide<F>)
     narrow(wide, elements, count);
 }
 
@@ -82,10 +82,10 @@ template <typename F> inline void storeWide(const Wide<F> *wide, F *elements, in
 template <typename F> class WideArrays {
 public:
   WideArrays(int64_t unitElements, int arrays)
-      : arrayElements(isWide<F> ? 0
-                                : static_cast<int64_t>(
-                                      arrayBytes<Wide<F>>(std::max(kWideBlock, unitElements))) /
-                                      static_cast<int64_t>(sizeof(Wide<F>))),
+      : arrayElements(kIsWide<F> ? 0
+                                 : static_cast<int64_t>(
+                                       arrayBytes<Wide<F>>(std::max(kWideBlock, unitElements))) /
+                                       static_cast<int64_t>(sizeof(Wide<F>))),
         arrays(arrays) {}
 
   size_t bytes(int threads) const {

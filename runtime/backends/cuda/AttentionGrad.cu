@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The weights are computed again from q, k and lse, once for the gradient of the queries and once
+// The weights are recomputed from q, k and lse, once for the gradient of the queries and once
 // for those of keys and values, each by blocks that own what they add to.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- DeviceAttention.h - What attention and its gradient share ----------===//
+//===- DeviceAttention.h - Common parts of attention kernels --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

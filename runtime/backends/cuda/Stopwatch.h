@@ -1,4 +1,4 @@
-//===- Stopwatch.h - How long work of a queue takes -----------------------===//
+//===- Stopwatch.h - Time of work in a queue ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

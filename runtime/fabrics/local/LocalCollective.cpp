@@ -32,8 +32,8 @@ static int64_t product(const std::vector<int64_t> &shape, size_t begin, size_t e
 }
 
 LocalCollective::LocalCollective(const LocalGroup &group, std::span<const CollectiveSpec> specs,
-                                 Scratch &scratch)
-    : group(group), specs(specs), scratch(scratch), members(group.size()) {
+                                 Workspace &workspace)
+    : group(group), specs(specs), workspace(workspace), members(group.size()) {
   for (const CollectiveSpec &spec : specs)
     bytesOfMember += spec.input.numBytes();
   if (specs.front().kind == CollectiveKind::AllGather)
@@ -91,11 +91,11 @@ void LocalCollective::allReduce(size_t begin, size_t end) {
       size_t offset = (from - first) * kLineBytes;
       size_t bytes = std::min((to - first) * kLineBytes, spec.input.numBytes()) - offset;
       for (size_t rank = 0; rank < members; ++rank) {
-        scratch.inputs[rank] = input(tensor, rank) + offset;
-        scratch.outputs[rank] = output(tensor, rank) + offset;
+        workspace.inputs[rank] = input(tensor, rank) + offset;
+        workspace.outputs[rank] = output(tensor, rank) + offset;
       }
-      reduceElements(spec.reduction, spec.input.dtype, spec.input.dtype, scratch.inputs,
-                     scratch.outputs, bytes / byteWidth(spec.input.dtype), store);
+      reduceElements(spec.reduction, spec.input.dtype, spec.input.dtype, workspace.inputs,
+                     workspace.outputs, bytes / byteWidth(spec.input.dtype), store);
     }
     first = next;
   }
@@ -110,8 +110,9 @@ void LocalCollective::allGather(size_t tensor, size_t rank) {
   for (size_t o = 0; o < outer; ++o) {
     // Members begin at different outputs, so that they do not all write to the same memory.
     for (size_t step = 0; step < members; ++step)
-      scratch.outputs[step] = output(tensor, (rank + step) % members) + (o * members + rank) * run;
-    copyToAll(input(tensor, rank) + o * run, scratch.outputs, run, store);
+      workspace.outputs[step] =
+          output(tensor, (rank + step) % members) + (o * members + rank) * run;
+    copyToAll(input(tensor, rank) + o * run, workspace.outputs, run, store);
   }
 }
 
@@ -122,10 +123,10 @@ void LocalCollective::reduceScatter(size_t tensor, size_t rank) {
   size_t run = spec.input.numBytes() / outer / members;
   for (size_t o = 0; o < outer; ++o) {
     for (size_t member = 0; member < members; ++member)
-      scratch.inputs[member] = input(tensor, member) + (o * members + rank) * run;
+      workspace.inputs[member] = input(tensor, member) + (o * members + rank) * run;
     std::byte *result = output(tensor, rank) + o * run;
-    reduceElements(spec.reduction, spec.input.dtype, spec.input.dtype, scratch.inputs, {&result, 1},
-                   run / byteWidth(spec.input.dtype), store);
+    reduceElements(spec.reduction, spec.input.dtype, spec.input.dtype, workspace.inputs,
+                   {&result, 1}, run / byteWidth(spec.input.dtype), store);
   }
 }
 

@@ -20,14 +20,15 @@ namespace dtc::runtime {
 class LocalCollective {
 public:
   /// Room for one address of each member, kept between collectives.
-  struct Scratch {
-    explicit Scratch(size_t members) : inputs(members), outputs(members) {}
+  struct Workspace {
+    explicit Workspace(size_t members) : inputs(members), outputs(members) {}
 
     std::vector<const std::byte *> inputs;
     std::vector<std::byte *> outputs;
   };
 
-  LocalCollective(const LocalGroup &group, std::span<const CollectiveSpec> specs, Scratch &scratch);
+  LocalCollective(const LocalGroup &group, std::span<const CollectiveSpec> specs,
+                  Workspace &workspace);
 
   /// So little work that dividing it costs more than it saves.
   bool isSmall() const;
@@ -51,7 +52,7 @@ private:
 
   const LocalGroup &group;
   std::span<const CollectiveSpec> specs;
-  Scratch &scratch;
+  Workspace &workspace;
   size_t members;
   uint64_t bytesOfMember = 0; // all inputs or all outputs of one member, whichever is more
   Store store = Store::Cached;

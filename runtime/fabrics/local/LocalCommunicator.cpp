@@ -50,7 +50,7 @@ Expected<Communicator::Group> LocalCommunicator::openGroup(const std::vector<std
   std::shared_ptr<LocalGroup> group = world->openGroup(device, axes, lane);
   size_t members = group->size();
   groups.push_back({std::move(group), world->getMesh().blockIndex(device, axes),
-                    LocalCollective::Scratch(members)});
+                    LocalCollective::Workspace(members)});
   return groups.size() - 1;
 }
 
@@ -83,7 +83,7 @@ MaybeError LocalCommunicator::run(Group index, std::span<const CollectiveSpec> s
     return std::nullopt;
   }
   auto rank = static_cast<size_t>(membership.rank);
-  LocalCollective collective(group, specs, membership.scratch);
+  LocalCollective collective(group, specs, membership.workspace);
   bool small = collective.isSmall();
   bool ok = group.publish(rank, {operands, fingerprintOf(specs)}, [&] {
     if (small)

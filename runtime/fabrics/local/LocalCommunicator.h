@@ -72,7 +72,7 @@ private:
   struct Membership {
     std::shared_ptr<LocalGroup> group;
     int64_t rank;
-    LocalCollective::Scratch scratch;
+    LocalCollective::Workspace workspace;
   };
 
   std::shared_ptr<LocalWorld> world;

@@ -364,9 +364,12 @@ Expected<std::shared_ptr<Messages>> Mpi::openMessages() {
     return *error;
   MPI_Comm_size(host, &network->onHost);
   MPI_Comm_free(&host);
-  int *largestTag = nullptr, found = 0;
-  if (MPI_Comm_get_attr(network->messages, MPI_TAG_UB, &largestTag, &found) == MPI_SUCCESS && found)
-    network->largestTag = *largestTag;
+  void *largestTag = nullptr;
+  int found = 0;
+  if (MPI_Comm_get_attr(network->messages, MPI_TAG_UB, static_cast<void *>(&largestTag), &found) ==
+          MPI_SUCCESS &&
+      found)
+    network->largestTag = *static_cast<int *>(largestTag);
   try {
     return std::shared_ptr<Messages>(std::make_shared<MpiMessages>(std::move(network)));
   } catch (const ThreadStartError &error) {

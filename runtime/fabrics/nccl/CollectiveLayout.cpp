@@ -1,4 +1,4 @@
-//===- CollectiveLayout.cpp - How tensors lie in messages of NCCL ---------===//
+//===- CollectiveLayout.cpp - Tensors in messages of NCCL -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CollectiveLayout.h - How tensors lie in messages of NCCL -----------===//
+//===- CollectiveLayout.h - Tensors in messages of NCCL -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- NcclWorld.cpp - What the GPUs of a run share -----------------------===//
+//===- NcclWorld.cpp - Common state of the GPUs of a run ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

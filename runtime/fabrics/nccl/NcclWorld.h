@@ -1,4 +1,4 @@
-//===- NcclWorld.h - What the GPUs of a run share -------------------------===//
+//===- NcclWorld.h - Common state of the GPUs of a run --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LinkCheck.cpp - How fast processes exchange messages ----------------===//
+//===- LinkCheck.cpp - Measurement of links -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- LinkCheck.h - How fast processes exchange messages ------------------===//
+//===- LinkCheck.h - Measurement of links ---------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

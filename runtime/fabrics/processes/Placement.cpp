@@ -1,4 +1,4 @@
-//===- Placement.cpp - Which process has which devices ---------------------===//
+//===- Placement.cpp - Placement of devices on processes ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Placement.h - Which process has which devices -----------------------===//
+//===- Placement.h - Placement of devices on processes --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ProcessWorld.cpp - What the devices of a process share --------------===//
+//===- ProcessWorld.cpp - Common state of a process -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -18,11 +18,11 @@ static constexpr int64_t kMostLanes = 4;
 
 MaybeError SharedGroup::run(size_t member, std::span<const CollectiveSpec> specs,
                             std::span<const CollectiveOperands> operands) {
-  size_t members = meeting.size();
-  bool agree = meeting.publish(member, {operands, fingerprintOf(specs)}, [&] {
+  size_t members = localGroup.size();
+  bool agree = localGroup.publish(member, {operands, fingerprintOf(specs)}, [&] {
     published.resize(members);
     for (size_t each = 0; each < members; ++each)
-      published[each] = meeting.slot(each).operands;
+      published[each] = localGroup.slot(each).operands;
     failure = collective.run(specs, published);
   });
   if (!agree)

@@ -1,4 +1,4 @@
-//===- ProcessWorld.h - What the devices of a process share ----------------===//
+//===- ProcessWorld.h - Common state of a process -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -28,18 +28,18 @@ class SharedGroup {
 public:
   SharedGroup(Messages &messages, ProcessGroup group, int64_t tag, HostSharing sharing)
       : collective(messages, std::move(group), tag, sharing),
-        meeting(collective.getGroup().ownRanks().size()) {}
+        localGroup(collective.getGroup().ownRanks().size()) {}
 
   size_t numMembers() const { return collective.getGroup().numMembers(); }
   /// For the member of that place among those of this process. It is an error if the group was
   /// aborted or its members differ, which aborts it.
   MaybeError run(size_t member, std::span<const CollectiveSpec> specs,
                  std::span<const CollectiveOperands> operands);
-  void abort() { meeting.abort(); }
+  void abort() { localGroup.abort(); }
 
 private:
   ProcessCollective collective;
-  LocalGroup meeting;
+  LocalGroup localGroup;
   std::vector<std::span<const CollectiveOperands>> published;
   MaybeError failure; // of the last collective
 };

@@ -44,8 +44,8 @@ void TransferProgress::cancel(int64_t device) {
     if (each.device != device)
       return false;
     // A batch that the network may still write for is kept as long as the process.
-    if (!each.batch->cancel())
-      (void)each.batch.release();
+    if (!each.batch->cancel()) [[maybe_unused]]
+      auto *kept = each.batch.release();
     return true;
   });
 }

@@ -1,4 +1,4 @@
-//===- Rendezvous.cpp - How processes find each other ----------------------===//
+//===- Rendezvous.cpp - Rendezvous of processes ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -62,7 +62,7 @@ struct Hello {
       return std::nullopt;
     hello.process = std::strtoll(process.c_str(), nullptr, 10);
     hello.numProcesses = std::strtoll(count.c_str(), nullptr, 10);
-    hello.port = std::atoi(port.c_str());
+    hello.port = static_cast<int>(std::strtol(port.c_str(), nullptr, 10));
     return hello;
   }
 };
@@ -273,7 +273,8 @@ Expected<Rendezvous> join(const RendezvousOptions &options, OwnedFile file,
     met.hosts.push_back(host);
     if (process == 0 || process >= options.process)
       continue;
-    auto connected = connectTo(address, std::atoi(port.c_str()), deadline);
+    auto connected =
+        connectTo(address, static_cast<int>(std::strtol(port.c_str(), nullptr, 10)), deadline);
     auto with = [&](const std::string &why) {
       return Error{fmt::format("process {}: process {} on {} at {} port {}: {}", options.process,
                                process, host, address, port, why)};

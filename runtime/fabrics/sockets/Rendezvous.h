@@ -1,4 +1,4 @@
-//===- Rendezvous.h - How processes find each other ------------------------===//
+//===- Rendezvous.h - Rendezvous of processes -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -42,7 +42,7 @@ static SocketEndpoint endpointOf(const sockaddr &where, socklen_t size) {
   if (getnameinfo(&where, size, text, sizeof(text), port, sizeof(port),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
-  return {text, std::atoi(port)};
+  return {text, static_cast<int>(std::strtol(port, nullptr, 10))};
 }
 
 SocketEndpoint ownEnd(int file) {

@@ -99,7 +99,7 @@ public:
       return *error;
     MaybeError failed;
     SocketLink *moved = nullptr;
-    std::erase_if(operations, [&](const Entry &entry) {
+    std::erase_if(operations, [&](const Operation &entry) {
       if (entry.operation->state.load(std::memory_order_acquire) == SocketOperation::UnderWay &&
           entry.link != moved) {
         moved = entry.link;
@@ -116,7 +116,7 @@ public:
   }
 
   bool cancel() override {
-    for (const Entry &entry : operations)
+    for (const Operation &entry : operations)
       entry.link->cancel(entry.operation);
     operations.clear();
     return true;
@@ -126,7 +126,7 @@ protected:
   MaybeError failure() const override { return network->failure(); }
 
 private:
-  struct Entry {
+  struct Operation {
     SocketLink *link;
     std::shared_ptr<SocketOperation> operation;
   };
@@ -142,7 +142,7 @@ private:
   }
 
   std::shared_ptr<Network> network;
-  std::vector<Entry> operations;
+  std::vector<Operation> operations;
 };
 
 class SocketMessages final : public Messages {

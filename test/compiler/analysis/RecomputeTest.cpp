@@ -123,7 +123,7 @@ private:
 } // namespace
 
 /// With reshapes (no seconds), views (no bytes), ops of two results, and ops that must not be
-/// computed again.
+/// recomputed.
 static Graph makeRandomGraph(std::mt19937_64 &random, int numOps) {
   auto draw = [&](int range) { return int(random() % range); };
   Graph graph;

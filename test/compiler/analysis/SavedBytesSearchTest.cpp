@@ -88,7 +88,7 @@ TEST(SavedBytesSearch, FindsALine) {
   }
 }
 
-// What is computed again takes room: the arena is smallest in between.
+// What is recomputed takes room: the arena is smallest in between.
 TEST(SavedBytesSearch, FindsAValley) {
   Device device = makeDevice(200, [](int step) { return 100 + std::abs(step - 60) / 2; });
   for (int limit : {102, 110, 120, 129, 140, 160}) {

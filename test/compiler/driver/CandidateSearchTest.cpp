@@ -214,7 +214,7 @@ TEST(RecomputeAutoLimits, MeetsWhatOtherModesMeet) {
     }
 }
 
-// With room for everything nothing is computed again.
+// With room for everything nothing is recomputed.
 TEST(RecomputeAutoLimits, KeepsAllThatFits) {
   for (const char *layout : {"", "pp=2 m=4 schedule=zb-v"}) {
     CompileOptions options = searchedLayout(layout);
@@ -225,7 +225,7 @@ TEST(RecomputeAutoLimits, KeepsAllThatFits) {
     auto plan = compileModel(kLlama, options);
     ASSERT_TRUE(plan);
     // Of a whole compilation alone.
-    plan->clear_companions();
+    plan->clear_entry_points();
     plan->clear_model_flops();
     plan->clear_masked_flops();
     EXPECT_EQ(serializePlan(*plan), serializePlan(*all));

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Trains small models with nothing computed again and with each way to compute again, on the same
+// Trains small models with nothing recomputed and with each way to recompute, on the same
 // layout and the same path through the compiler, and compares losses, norms and parameters bit by
 // bit.
 //
@@ -14,7 +14,7 @@
 #include "test/lib/plans/TrainStep.h"
 
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -91,7 +91,7 @@ TEST_P(RecomputeBits, EqualNothingRecomputed) {
     auto plan = compileModel(model, options);
     if (!plan)
       return std::nullopt;
-    auto problem = validatePlan(*plan);
+    auto problem = findPlanError(*plan);
     EXPECT_FALSE(problem) << problem->message;
     Trained run = train(*plan);
     EXPECT_EQ(run.peak, uint64_t(arenaOf(*plan)));
@@ -101,11 +101,11 @@ TEST_P(RecomputeBits, EqualNothingRecomputed) {
   for (Recompute mode : {Recompute::Selective, Recompute::Full}) {
     auto plan = check(mode, 0);
     ASSERT_TRUE(plan);
-    EXPECT_GT(flopsOf(*plan), flops) << wordOf(mode) << " computed nothing again";
+    EXPECT_GT(flopsOf(*plan), flops) << wordOf(mode) << " recomputed nothing";
     least = std::min(least, arenaOf(*plan));
   }
   EXPECT_LT(least, arenaOf(*none));
-  // Halfway, so that a part is computed again.
+  // Halfway, so that a part is recomputed.
   int64_t limit = (least + arenaOf(*none)) / 2;
   auto plan = check(Recompute::Auto, limit);
   ASSERT_TRUE(plan);

@@ -33,7 +33,7 @@ std::optional<plan::Plan> compileModel(const SearchedModel &model, const Compile
                                        std::string *diagnostics = nullptr);
 
 /// The same passes without a search: devices keep at most these bytes for the backward pass, or all
-/// of them if there are none. Nothing is computed again then, and stages are marked even so.
+/// of them if there are none. Nothing is recomputed then, and stages are marked even so.
 std::optional<plan::Plan> lowerModel(const SearchedModel &model, CompileOptions options,
                                      llvm::ArrayRef<int64_t> keepBytes = {});
 

@@ -31,7 +31,7 @@ protected:
   static std::string textOf(const ParallelStrategy &layout) {
     return formatStrategy(layout.toOptions({})) + std::to_string(layout.pipelineInside);
   }
-  void fix(const char *knob) { options.fixed.insert(knob); }
+  void fix(const char *option) { options.fixed.insert(option); }
 
   cluster::Cluster cluster = smallCluster(/*nodes=*/3, /*devicesOfNode=*/4);
   PlannerOptions options;
@@ -123,12 +123,12 @@ TEST_F(SearchSpace, StagesMayHaveRoomForALayerMore) {
 
 TEST_F(SearchSpace, FixedKnobsHold) {
   size_t all = layouts().size();
-  struct Knob {
+  struct SearchedOption {
     const char *name;
     void (*set)(CompileOptions &);
     bool (*holds)(const ParallelStrategy &);
   };
-  const Knob knobs[] = {
+  const SearchedOption searched[] = {
       {"microbatches", [](CompileOptions &o) { o.microbatches = 3; },
        [](const ParallelStrategy &l) { return l.microbatches == 3; }},
       {"zero", [](CompileOptions &o) { o.zero = 2; },
@@ -146,15 +146,15 @@ TEST_F(SearchSpace, FixedKnobsHold) {
       {"bucket_bytes", [](CompileOptions &o) { o.bucketBytes = 7; },
        [](const ParallelStrategy &l) { return l.bucketBytes == 7; }},
   };
-  for (const Knob &knob : knobs) {
+  for (const SearchedOption &option : searched) {
     options.base = {};
-    options.fixed = {knob.name};
-    knob.set(options.base);
+    options.fixed = {option.name};
+    option.set(options.base);
     std::vector<ParallelStrategy> left = layouts();
-    EXPECT_FALSE(left.empty()) << knob.name;
-    EXPECT_LE(left.size(), all) << knob.name;
+    EXPECT_FALSE(left.empty()) << option.name;
+    EXPECT_LE(left.size(), all) << option.name;
     for (const ParallelStrategy &layout : left)
-      EXPECT_TRUE(knob.holds(layout)) << knob.name << "\n" << textOf(layout);
+      EXPECT_TRUE(option.holds(layout)) << option.name << "\n" << textOf(layout);
   }
 }
 

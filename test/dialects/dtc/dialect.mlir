@@ -45,11 +45,11 @@ func.func @axes(%x: tensor<16x64xf32>) -> tensor<16x64xf32> {
 // What passes add to the signature of a step.
 // CHECK-LABEL: func.func private @step
 // CHECK-SAME: tensor<4xf32> {dtc.file_shape = array<i64: 2, 2>, dtc.global_shape = array<i64: 8>, dtc.param = "x"}
-// CHECK-SAME: tensor<4xf32> {dtc.slot = "m", dtc.slot_of = "x"}
+// CHECK-SAME: tensor<4xf32> {dtc.state = "m", dtc.state_of = "x"}
 // CHECK-SAME: tensor<f32> {dtc.scalar = "learning_rate"}
 // CHECK-SAME: tensor<4xi32> {dtc.index_limit = 256 : i64, dtc.input = "tokens"}
 // CHECK-SAME: -> (tensor<f32> {dtc.output = "loss"}, tensor<4xf32> {dtc.global_shape = array<i64: 8>, dtc.updates = 0 : i64})
 func.func private @step(tensor<4xf32> {dtc.param = "x", dtc.file_shape = array<i64: 2, 2>, dtc.global_shape = array<i64: 8>},
-                        tensor<4xf32> {dtc.slot = "m", dtc.slot_of = "x"}, tensor<f32> {dtc.scalar = "learning_rate"},
+                        tensor<4xf32> {dtc.state = "m", dtc.state_of = "x"}, tensor<f32> {dtc.scalar = "learning_rate"},
                         tensor<4xi32> {dtc.input = "tokens", dtc.index_limit = 256})
     -> (tensor<f32> {dtc.output = "loss"}, tensor<4xf32> {dtc.updates = 0, dtc.global_shape = array<i64: 8>})

@@ -72,7 +72,7 @@ exec.program @step on @mesh {
   exec.run @update
 }
 
-// Buckets, permutations, reasons, and collectives that run beside kernels.
+// Buckets, permutations, reasons, and collectives that overlap with kernels.
 // CHECK-LABEL: exec.program @collectives on @mesh {
 exec.program @collectives on @mesh {
   // CHECK: %[[A:.*]] = exec.buffer activation : memref<4x8xf32>

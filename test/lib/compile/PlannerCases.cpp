@@ -121,8 +121,8 @@ std::string PlannedCase::str() const {
   std::string fixed;
   for (const auto &[axis, size] : options.axes)
     fixed += fmt::format(" {}={}", axis, size);
-  for (const std::string &knob : options.fixed)
-    fixed += " " + knob;
+  for (const std::string &option : options.fixed)
+    fixed += " " + option;
   const cluster::Node &node = cluster.node_kinds(0);
   return fmt::format("seed {}: {}, {} x {} devices of {:.1f} MB, link {:.2g} GB/s, network {:.2g} "
                      "GB/s, fixed:{}",
@@ -131,12 +131,12 @@ std::string PlannedCase::str() const {
                      node.device_network_bandwidth() / 1e9, fixed);
 }
 
-/// Fixes knobs, in an order that the seed says, until few layouts remain.
+/// Fixes options, in an order that the seed says, until few layouts remain.
 static void fixKnobs(PlannerOptions &options, const ModelProperties &traits,
                      const std::function<int64_t(uint64_t)> &below) {
-  auto fix = [&](const char *knob, auto set) {
+  auto fix = [&](const char *option, auto set) {
     PlannerOptions tried = options;
-    tried.fixed.insert(knob);
+    tried.fixed.insert(option);
     set(tried.base);
     size_t left = enumerateStrategies(tried, traits).size();
     if (left >= 8)

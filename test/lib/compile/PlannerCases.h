@@ -55,7 +55,7 @@ cluster::Cluster smallCluster(int64_t nodes, int64_t devicesOfNode);
 /// order.
 cluster::Cluster mixedCluster(int64_t devicesOfNode, double times);
 
-/// A model, machines and knobs that leave few layouts.
+/// A model, machines and options that leave few layouts.
 struct PlannedCase {
   uint64_t seed = 0;
   PlannedModel model;
@@ -66,7 +66,7 @@ struct PlannedCase {
 };
 
 /// From the seed alone: bandwidths, latencies, rates, memory and the number of devices, at most
-/// `mostDevices`, and fixed knobs with which about 20 to 60 layouts remain.
+/// `mostDevices`, and fixed options with which about 20 to 60 layouts remain.
 PlannedCase randomCase(uint64_t seed, int64_t mostDevices);
 
 /// What a search finds and what is best.

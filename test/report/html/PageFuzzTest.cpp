@@ -8,8 +8,8 @@
 #include "report/html/SimulationPage.h"
 #include "simulator/cluster/ClusterReader.h"
 #include "test/lib/RandomCases.h"
-#include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
+#include "test/lib/plans/MutatePlan.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/lib/plans/TimeGuard.h"
 #include "test/report/SchedulePlans.h"
@@ -37,14 +37,14 @@ static void fuzz(const plan::Plan &plan) {
   std::mt19937_64 random(seed);
   uint64_t drawn = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    std::string bytes = i == 0 ? serializePlan(plan) : damageFields(plan, random);
+    std::string bytes = i == 0 ? serializePlan(plan) : mutateFields(plan, random);
     std::string about = fmt::format("DTC_RANDOM_SEED={}, plan {}", seed, i);
     SCOPED_TRACE(about);
     TimeGuard guard(std::chrono::seconds(60), about);
     auto read = parsePlan(bytes.data(), bytes.size());
     if (!read)
       continue;
-    ClusterSimulationOptions options;
+    SimulationOptions options;
     options.keepCollectives = true;
     Expected<Simulation> simulation = simulateOnCluster(**read, *cluster, options);
     if (!simulation)

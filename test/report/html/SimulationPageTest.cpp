@@ -37,7 +37,7 @@ cluster::Cluster clusterOf(int64_t nodes) {
 
 std::string pageOf(const plan::Plan &plan, const cluster::Cluster &cluster,
                    const SimulationPageOptions &options = {}, bool keepCollectives = true) {
-  ClusterSimulationOptions simulate;
+  SimulationOptions simulate;
   simulate.keepCollectives = keepCollectives;
   simulate.tokens = 1e9;
   Expected<Simulation> simulation = simulateOnCluster(plan, cluster, simulate);

@@ -194,10 +194,10 @@ TEST(Calibration, IsAClusterWithAllKernels) {
                                               "reduce_scatter 3", "all_to_all 2", "all_to_all 3",
                                               "permute 2", "permute 3", "transfer 2"}));
 
-  ASSERT_EQ(node.link().meetings_size(), 2);
-  EXPECT_EQ(node.link().meetings(1).members(), 3);
-  for (const cluster::Meeting &meeting : node.link().meetings())
-    EXPECT_GT(meeting.work_seconds(), 0);
+  ASSERT_EQ(node.link().arrival_skews_size(), 2);
+  EXPECT_EQ(node.link().arrival_skews(1).members(), 3);
+  for (const cluster::ArrivalSkew &skew : node.link().arrival_skews())
+    EXPECT_GT(skew.work_seconds(), 0);
 
   std::string table = calibrationTable(*cluster);
   for (const char *part :
@@ -264,8 +264,8 @@ TEST(Calibration, RoundsAreOneCluster) {
     *kernel.add_points() = pointOf(8, 50 / factor);
     cluster::Link &link = *cluster.add_node_kinds()->mutable_link();
     *link.add_collectives()->add_points() = pointOf(16, message);
-    link.add_meetings()->set_wait_seconds(message / 2);
-    link.mutable_meetings(0)->set_work_seconds(factor);
+    link.add_arrival_skews()->set_wait_seconds(message / 2);
+    link.mutable_arrival_skews(0)->set_work_seconds(factor);
     return cluster;
   };
   cluster::Cluster result = combineRounds({round(2, 9), round(4, 5), round(1, 6)});
@@ -280,8 +280,8 @@ TEST(Calibration, RoundsAreOneCluster) {
   EXPECT_EQ(device.kernels(0).points(0).seconds(), 12.5);
   EXPECT_EQ(device.kernels(0).points(0).bytes(), 8);
   EXPECT_EQ(result.node_kinds(0).link().collectives(0).points(0).seconds(), 6);
-  EXPECT_EQ(result.node_kinds(0).link().meetings(0).wait_seconds(), 3);
-  EXPECT_EQ(result.node_kinds(0).link().meetings(0).work_seconds(), 2);
+  EXPECT_EQ(result.node_kinds(0).link().arrival_skews(0).wait_seconds(), 3);
+  EXPECT_EQ(result.node_kinds(0).link().arrival_skews(0).work_seconds(), 2);
   EXPECT_EQ(combineRounds({round(3, 1)}).devices(0).memory_bandwidth(), 30);
 }
 

@@ -180,16 +180,16 @@ TEST(KernelBytes, WholeOperandsButForRows) {
 
 TEST(CoreSpeed, FullSpeedIsNearTheFastestLoop) {
   CoreSpeed speed(0.5);
-  double least = speed.probe();
+  double least = speed.referenceLoop();
   for (int i = 0; i < 10; ++i)
-    least = std::min(least, speed.probe());
+    least = std::min(least, speed.referenceLoop());
   EXPECT_GT(least, 0);
   EXPECT_TRUE(speed.isFull(least));
   EXPECT_TRUE(speed.isFull(1.2 * least));
   EXPECT_FALSE(speed.isFull(1.3 * least));
   // The slowest core is not faster than the fastest loop.
   CoreWatch watch(speed);
-  EXPECT_GT(watch.probe(), 0);
+  EXPECT_GT(watch.referenceLoop(), 0);
 }
 
 TEST(CoreSpeed, PatienceIsForAllTogether) {
@@ -201,10 +201,10 @@ TEST(CoreSpeed, PatienceIsForAllTogether) {
 
 TEST(CoreSpeed, SamplesCountAtFullSpeed) {
   CoreSpeed speed(0);
-  double probe = speed.probe();
-  double slow = 10 * probe;
+  double referenceLoop = speed.referenceLoop();
+  double slow = 10 * referenceLoop;
   std::vector<SpeedMeasurement> samples = {
-      {5, slow}, {1, probe}, {9, slow}, {3, probe}, {2, probe}};
+      {5, slow}, {1, referenceLoop}, {9, slow}, {3, referenceLoop}, {2, referenceLoop}};
   EXPECT_EQ(countFull(samples, speed), 3u);
   EXPECT_EQ(medianAtFullSpeed(samples, speed), 2);
   // Where no core was fast the least slow one counts.

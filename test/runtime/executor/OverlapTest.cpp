@@ -128,7 +128,7 @@ TEST(Overlap, AFailingKernelEndsTheCollectivesThatRun) {
 TEST(Overlap, MeasuresWhatIsHidden) {
   auto session = makeSession(overlapPlan(true), {.threadsPerDevice = 1, .profile = true});
   resultsOf(*session);
-  CollectiveTime time = session->collectiveTime();
+  MeasuredCollectives time = session->measuredCollectives();
   EXPECT_GT(time.seconds, 0);
   EXPECT_GT(time.exposedSeconds, 0);
   EXPECT_GE(time.hiddenShare(), 0);
@@ -149,10 +149,10 @@ TEST(Overlap, MeasuresWhatIsHidden) {
 
   auto inOrder = makeSession(overlapPlan(false), {.threadsPerDevice = 1, .profile = true});
   resultsOf(*inOrder);
-  EXPECT_LT(inOrder->collectiveTime().hiddenShare(), 0.1);
+  EXPECT_LT(inOrder->measuredCollectives().hiddenShare(), 0.1);
   auto unmeasured = makeSession(overlapPlan(true));
   resultsOf(*unmeasured);
-  EXPECT_EQ(unmeasured->collectiveTime().seconds, 0);
+  EXPECT_EQ(unmeasured->measuredCollectives().seconds, 0);
 }
 
 TEST(Overlap, ACollectiveThatEndsBeforeItsWaitIsHidden) {
@@ -169,18 +169,18 @@ TEST(Overlap, ACollectiveThatEndsBeforeItsWaitIsHidden) {
     builder.schedule(0);
     auto session = makeSession(builder.build(), {.threadsPerDevice = 1, .profile = true});
     EXPECT_OK(trainStep(*session, 0));
-    return session->collectiveTime();
+    return session->measuredCollectives();
   };
   // On a busy machine the pauses may fall where they hurt, but not every time.
   double best = 0;
-  for (int attempt = 0; attempt < 10 && best <= 0.5; ++attempt)
+  for (int attempt = 0; attempt < 40 && best <= 0.5; ++attempt)
     best = std::max(best, timeOf(true).hiddenShare());
   EXPECT_GT(best, 0.5);
   EXPECT_LT(timeOf(false).hiddenShare(), 0.1);
 }
 
 TEST(Overlap, HiddenShare) {
-  EXPECT_EQ((CollectiveTime{0, 0}.hiddenShare()), 0);
-  EXPECT_EQ((CollectiveTime{2, 0.5}.hiddenShare()), 0.75);
-  EXPECT_EQ((CollectiveTime{2, 3}.hiddenShare()), 0);
+  EXPECT_EQ((MeasuredCollectives{0, 0}.hiddenShare()), 0);
+  EXPECT_EQ((MeasuredCollectives{2, 0.5}.hiddenShare()), 0.75);
+  EXPECT_EQ((MeasuredCollectives{2, 3}.hiddenShare()), 0);
 }

@@ -8,8 +8,8 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/executor/Session.h"
 #include "test/lib/RandomCases.h"
-#include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/FakeBackend.h"
+#include "test/lib/plans/MutatePlan.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/lib/plans/TimeGuard.h"
 #include "test/lib/plans/TrainStep.h"
@@ -59,7 +59,7 @@ void fuzz(const dtc::plan::Plan &plan, const std::shared_ptr<const Backend> &bac
   EXPECT_TRUE(readAndRun(original, backend));
   uint64_t ran = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    std::string bytes = i % 2 == 0 ? damageBytes(original, random) : damageFields(plan, random);
+    std::string bytes = i % 2 == 0 ? mutateBytes(original, random) : mutateFields(plan, random);
     TimeGuard guard(std::chrono::seconds(60), fmt::format("DTC_RANDOM_SEED={}, plan {}", seed, i));
     ran += readAndRun(bytes, backend);
   }

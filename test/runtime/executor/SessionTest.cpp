@@ -279,7 +279,7 @@ TEST(Session, OutputsAreThoseOfTheEntryPointThatRanLast) {
   auto plan = trainingPlan({2, 1, 1});
   plan::Plan copy = *plan;
   copy.set_entry("again");
-  *plan->add_companions() = copy;
+  *plan->add_entry_points() = copy;
   auto session = makeSession(plan);
   Session *again = session->findEntry("again");
   ASSERT_OK(session->initializeStates(5));
@@ -288,7 +288,7 @@ TEST(Session, OutputsAreThoseOfTheEntryPointThatRanLast) {
   ASSERT_OK(trainStep(*session, 0));
   EXPECT_EQ(scalar(*session, "token_sum"), 47 * 48 / 2);
   EXPECT_ERROR(again->getOutput("token_sum"), "has no value before the first step");
-  // The companion's values lie where the plan's were.
+  // The entryPoint's values lie where the plan's were.
   ASSERT_OK(trainStep(*again, 0));
   EXPECT_EQ(scalar(*again, "token_sum"), 47 * 48 / 2 + 48 * 100);
   EXPECT_ERROR(
@@ -311,10 +311,10 @@ TEST(Session, AFailureOfOneEntryPointIsKnownToTheOthers) {
     return builder.build();
   };
   auto plan = build("test_sleep");
-  *plan->add_companions() = *build("test_throw");
-  plan->mutable_companions(0)->set_entry("broken");
-  *plan->add_companions() = *build("test_sleep");
-  plan->mutable_companions(1)->set_entry("other");
+  *plan->add_entry_points() = *build("test_throw");
+  plan->mutable_entry_points(0)->set_entry("broken");
+  *plan->add_entry_points() = *build("test_sleep");
+  plan->mutable_entry_points(1)->set_entry("other");
   auto session = makeSession(plan);
   ASSERT_OK(trainStep(*session, 0));
   const char *failure = "device 1: the kernel failed";

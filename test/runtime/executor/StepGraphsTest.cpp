@@ -1,4 +1,4 @@
-//===- StepGraphsTest.cpp - What a device gets as graphs ------------------===//
+//===- StepGraphsTest.cpp - Graphs of a device's steps --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -92,7 +92,7 @@ TEST_F(StepGraphsTest, AnAsyncCollectiveIsFinishedWhereItIsStarted) {
   builder.wait(first); // 7
   kernels(3);
   EXPECT_EQ(stretches(true), (Ends{{0, 11}}));
-  // What runs beside a collective that no graph holds is not captured either.
+  // What overlaps with a collective that no graph holds is not captured either.
   EXPECT_EQ(stretches(false), (Ends{{0, 3}, {8, 11}}));
 }
 

@@ -166,7 +166,7 @@ TEST_F(StepsInFlight, WhatNeedsTheDevicesAtRestIsAnError) {
   auto plan = trainingPlan();
   plan::Plan copy = *plan;
   copy.set_entry("again");
-  *plan->add_companions() = copy;
+  *plan->add_entry_points() = copy;
   session = open(plan, createAsyncBackend(gate));
   Session *again = session->findEntry("again");
   ASSERT_OK(session->initializeStates(5));

@@ -342,10 +342,10 @@ TEST_F(TrainLoop, PrintsTheProfile) {
   EXPECT_TRUE(contains(log, "% overlapped with computation\n"));
 }
 
-TEST(ProgressReport, CollectiveTime) {
-  EXPECT_EQ(formatCollectiveTime({2, 0.5}),
+TEST(ProgressReport, MeasuredCollectives) {
+  EXPECT_EQ(formatMeasuredCollectives({2, 0.5}),
             "collectives: 2.000 s, 75% overlapped with computation\n");
-  EXPECT_EQ(formatCollectiveTime({}), "");
+  EXPECT_EQ(formatMeasuredCollectives({}), "");
 }
 
 TEST_F(TrainLoop, NamesTheFileAndTheValueThatIsOutOfRange) {

@@ -209,7 +209,7 @@ TEST_F(TrainStepsInFlight, ACheckpointThatIsDueHoldsUpTheNextStep) {
 
 TEST_F(TrainStepsInFlight, AnEvaluationHoldsUpTheNextStep) {
   auto plan = trainingPlan();
-  *plan->add_companions() = evaluationOf(*plan);
+  *plan->add_entry_points() = evaluationOf(*plan);
   EXPECT_OK(writePlan(*plan, options.planPath));
   options.evalDataPaths = {dir.write("eval.txt", std::string(120, 'e'))};
   options.evalEvery = 3;

@@ -1,4 +1,4 @@
-//===- WaitTimesTest.cpp - Which process the others wait for ---------------===//
+//===- WaitTimesTest.cpp - Waiting times and stragglers -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

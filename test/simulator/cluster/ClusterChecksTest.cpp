@@ -64,10 +64,10 @@ static cluster::Link *link(C &c) { return node(c)->mutable_link(); }
 static cluster::CollectiveTable *collective(C &c) { return link(c)->mutable_collectives(1); }
 
 static void addMeeting(C &c, int64_t members, double work, double wait) {
-  cluster::Meeting &meeting = *link(c)->add_meetings();
-  meeting.set_members(members);
-  meeting.set_work_seconds(work);
-  meeting.set_wait_seconds(wait);
+  cluster::ArrivalSkew &skew = *link(c)->add_arrival_skews();
+  skew.set_members(members);
+  skew.set_work_seconds(work);
+  skew.set_wait_seconds(wait);
 }
 
 TEST(ClusterChecks, AsksForWhatMustBeThere) {
@@ -183,8 +183,8 @@ TEST(ClusterChecks, ChecksNames) {
        "another than that of node_kinds[0].link.collectives[0]",
        [](C &c) { collective(c)->set_members(3); }},
       {[](C &c) { addMeeting(c, 2, 1, 0), addMeeting(c, 2, 2, 0); },
-       "node_kinds[0].link.meetings[2] has 2 members, expected another than that of "
-       "node_kinds[0].link.meetings[1]",
+       "node_kinds[0].link.arrival_skews[2] has 2 members, expected another than that of "
+       "node_kinds[0].link.arrival_skews[1]",
        [](C &c) { addMeeting(c, 2, 1, 0), addMeeting(c, 4, 2, 0); }},
   });
 }
@@ -225,13 +225,13 @@ TEST(ClusterChecks, ChecksRanges) {
        "node_kinds[0].link.collectives[1].members is 1, expected 2 or more",
        [](C &c) { collective(c)->set_members(8); }},
       {[](C &c) { addMeeting(c, 1, 1, 0); },
-       "node_kinds[0].link.meetings[1].members is 1, expected 2 or more",
+       "node_kinds[0].link.arrival_skews[1].members is 1, expected 2 or more",
        [](C &c) { addMeeting(c, 2, 1, 0); }},
       {[](C &c) { addMeeting(c, 2, 0, 1); },
-       "node_kinds[0].link.meetings[1].work_seconds is 0, expected more than 0",
+       "node_kinds[0].link.arrival_skews[1].work_seconds is 0, expected more than 0",
        [](C &c) { addMeeting(c, 2, 1e-3, 1); }},
       {[](C &c) { addMeeting(c, 2, 1, -1); },
-       "node_kinds[0].link.meetings[1].wait_seconds is -1, expected 0 or more",
+       "node_kinds[0].link.arrival_skews[1].wait_seconds is -1, expected 0 or more",
        [](C &c) { addMeeting(c, 2, 1, 0); }},
       {[](C &c) { device(c)->set_launch_seconds(-1e-6); },
        "devices[0].launch_seconds is -1e-06, expected 0 or more",

@@ -7,9 +7,9 @@
 #include "simulator/cluster/ClusterReader.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/files/SourcePath.h"
-#include "test/lib/plans/DamagePlan.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/MutateMessage.h"
+#include "test/lib/plans/MutatePlan.h"
 #include "test/lib/plans/TempDir.h"
 #include "test/simulator/cluster/FullCluster.h"
 
@@ -247,9 +247,9 @@ TEST(ClusterReader, NeverCrashes) {
   for (uint64_t i = 0; i < count; ++i) {
     std::string text;
     if (i % 3 == 0) {
-      text = damageBytes(kFullClusterText, random);
+      text = mutateBytes(kFullClusterText, random);
     } else if (i % 3 == 1) {
-      text = damageBytes(json, random);
+      text = mutateBytes(json, random);
     } else {
       cluster::Cluster changed = *original;
       mutateMessage(changed, random);

@@ -264,8 +264,8 @@ TEST(CollectiveTime, TheLastOneComesLater) {
       device_network_bandwidth: 1
       link {
         bandwidth: 100
-        meetings { members: 4 work_seconds: 2 wait_seconds: 0.5 }
-        meetings { members: 2 work_seconds: 1 wait_seconds: 0.25 }
+        arrival_skews { members: 4 work_seconds: 2 wait_seconds: 0.5 }
+        arrival_skews { members: 2 work_seconds: 1 wait_seconds: 0.25 }
       }
     }
     nodes { node: "n" count: 2 })");

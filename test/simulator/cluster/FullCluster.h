@@ -60,7 +60,7 @@ node_kinds {
     bandwidth: 3e11
     sustained: 0.8
     latency: 5e-6
-    meetings { members: 3 work_seconds: 2e-3 wait_seconds: 1e-4 }
+    arrival_skews { members: 3 work_seconds: 2e-3 wait_seconds: 1e-4 }
     collectives {
       kind: "all_reduce"
       members: 2

@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --dtc-optimize-collectives=bucket-bytes=0 | FileCheck %s
 
-// A collective starts right after the op that makes its operand, so that what does not need it can run beside it.
+// A collective starts right after the op that makes its operand, so that what does not need it can overlap with it.
 // CHECK-LABEL: func.func @behind_operand
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
 // CHECK-NEXT: %[[A:.*]] = dtc.exp %[[X]]

@@ -135,7 +135,7 @@ dist.mesh @mesh <"dp"=2, "micro"=3 temporal>
 func.func @loop(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                 %x: tensor<6xf32> {dtc.input = "x", dtc.global_shape = array<i64: 6>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                 %lr: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
-                %m: tensor<2xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>})
+                %m: tensor<2xf32> {dtc.state = "momentum_buffer", dtc.state_of = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<2xf32> {dtc.output = "sums", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
         tensor<2xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
         tensor<2xf32> {dtc.updates = 3 : i64, dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
@@ -167,8 +167,8 @@ dist.mesh @mesh <"dp"=2>
 func.func @gradients(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                      %v: tensor<2xf32> {dtc.param = "v", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                      %lr: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
-                     %m: tensor<2xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
-                     %k: tensor<2xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "v", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>})
+                     %m: tensor<2xf32> {dtc.state = "momentum_buffer", dtc.state_of = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
+                     %k: tensor<2xf32> {dtc.state = "momentum_buffer", dtc.state_of = "v", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<2xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
         tensor<2xf32> {dtc.updates = 3 : i64, dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
         tensor<2xf32> {dtc.updates = 1 : i64, dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},

@@ -38,8 +38,8 @@ func.func @nameless(%x: tensor<4xf32> {dtc.global_shape = array<i64: 4>, dist.sh
 // -----
 
 dist.mesh @mesh <>
-// expected-error@+1 {{'func.func' op argument 0 is a part of the optimizer's state and does not say of which parameter; give it dtc.slot_of}}
-func.func @slot(%x: tensor<4xf32> {dtc.slot = "exp_avg", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
+// expected-error@+1 {{'func.func' op argument 0 is a part of the optimizer's state and does not say of which parameter; give it dtc.state_of}}
+func.func @slot(%x: tensor<4xf32> {dtc.state = "exp_avg", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
   return
 }
 

@@ -167,7 +167,7 @@ dist.mesh @mesh <"tp"=2>
 func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.file_shape = array<i64: 2, 4>, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
                   %g: tensor<4xf32> {dtc.input = "g", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                   %lr: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
-                  %m: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "p", dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>})
+                  %m: tensor<4xf32> {dtc.state = "momentum_buffer", dtc.state_of = "p", dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>})
     -> (tensor<4xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
         tensor<4xf32> {dtc.updates = 3 : i64, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>},
         tensor<4xf32> {dtc.output = "late", dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"tp"}]>}) {
@@ -355,7 +355,7 @@ dist.mesh @mesh <"micro"=3 temporal>
 func.func @tasks(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                  %x: tensor<6x4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 6, 4>, dist.sharding = #dist.sharding<@mesh, [{}, {}]>},
                  %lr: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
-                 %m: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
+                 %m: tensor<4xf32> {dtc.state = "momentum_buffer", dtc.state_of = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
         tensor<4xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
         tensor<4xf32> {dtc.updates = 3 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {

@@ -62,7 +62,7 @@ exec.program @writers on @mesh {
 
 // -----
 
-// Where no kernel would run beside it, a collective is what it was: needed at once, or only followed by collectives.
+// Where no kernel would overlap with it, a collective is what it was: needed at once, or only followed by collectives.
 // CHECK-LABEL: exec.program @nothing_beside
 // CHECK-NOT: exec.token
 // CHECK-NOT: exec.wait

@@ -4,7 +4,7 @@
 // RUN: dtc-opt %s --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages='chunks=2 starts=1,5,7' 2>/dev/null | FileCheck %s --check-prefix=FOUR
 // RUN: not dtc-opt %s --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages=starts=1,5 2>&1 | FileCheck %s --check-prefix=COUNT
 // RUN: not dtc-opt %s --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages=starts=9 2>&1 | FileCheck %s --check-prefix=BEHIND
-// RUN: not dtc-opt %S/partition-stages-pins-no-pipeline.mlir --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages=starts=1 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not dtc-opt %S/partition-stages-given-no-pipeline.mlir --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages=starts=1 2>&1 | FileCheck %s --check-prefix=AXIS
 
 // A program without a backward pass says by the numbers of its ops where it was cut.
 // NOTE: dist.stage_starts = array<i64: {{[0-9]+}}>

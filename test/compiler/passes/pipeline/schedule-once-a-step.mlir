@@ -10,10 +10,10 @@
 // CHECK-SAME: %[[U:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.param = "unused"}
 // CHECK-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {{[^%]*}}dtc.scalar = "learning_rates"}, %{{[^:]*}}: tensor<i32> {{[^%]*}}dtc.scalar = "first_step"}
 // CHECK-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {{[^%]*}}dtc.step_state = "applied_steps"}, %[[SKIPPED:[^:]*]]: tensor<i32> {{[^%]*}}dtc.step_state = "skipped_steps"}
-// CHECK-SAME: %[[VM:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg", dtc.slot_of = "v"}
-// CHECK-SAME: %[[VV:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "v"}
-// CHECK-SAME: %[[UM:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.slot = "exp_avg", dtc.slot_of = "unused"}
-// CHECK-SAME: %[[UV:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "unused"}
+// CHECK-SAME: %[[VM:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.state = "exp_avg", dtc.state_of = "v"}
+// CHECK-SAME: %[[VV:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.state = "exp_avg_sq", dtc.state_of = "v"}
+// CHECK-SAME: %[[UM:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.state = "exp_avg", dtc.state_of = "unused"}
+// CHECK-SAME: %[[UV:[^:]*]]: tensor<4xf32> {{[^%]*}}dtc.state = "exp_avg_sq", dtc.state_of = "unused"}
 // CHECK-NOT: dtc.output
 // CHECK-SAME: dtc.updates = 1 : i64}{{.*}}dtc.updates = 7 : i64}{{.*}}dtc.updates = 8 : i64}{{.*}}dtc.updates = 2 : i64}{{.*}}dtc.updates = 9 : i64}{{.*}}dtc.updates = 10 : i64}{{.*}}dtc.updates = 5 : i64}{{.*}}dtc.updates = 6 : i64})
 // CHECK: %[[GRADIENT:.*]] = dist.microbatch_loop
@@ -35,7 +35,7 @@
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.param = "w"}
 // CHECK-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {{[^%]*}}dtc.scalar = "learning_rates"}
 // CHECK-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {{[^%]*}}dtc.step_state = "applied_steps"}
-// CHECK-SAME: dtc.step_state = "skipped_steps"}, %[[WM:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg", dtc.slot_of = "w"}, %[[WV:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "w"})
+// CHECK-SAME: dtc.step_state = "skipped_steps"}, %[[WM:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.state = "exp_avg", dtc.state_of = "w"}, %[[WV:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.state = "exp_avg_sq", dtc.state_of = "w"})
 // CHECK-SAME: -> (tensor<f32> {{[^%]*}}dtc.output = "loss"}, tensor<f32> {{[^%]*}}dtc.output = "grad_norm"}, tensor<4x4xf32> {{[^%]*}}dtc.updates = 0 : i64}{{.*}}dtc.updates = 5 : i64}{{.*}}dtc.updates = 6 : i64}{{.*}}dtc.updates = 3 : i64}{{.*}}dtc.updates = 4 : i64})
 // CHECK: %[[SUMS:.*]]:2 = dist.microbatch_loop
 // Each device takes the learning rate and counts the step by itself.
@@ -65,7 +65,7 @@ func.func @loss(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
 // both have the same new value. The sum is completed over dp after that, once, and not in the loop.
 // CHECK-LABEL: func.func @train_step.0(
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.param = "w"}
-// CHECK-SAME: dtc.slot_of = "w"
+// CHECK-SAME: dtc.state_of = "w"
 // CHECK: %[[MINE:.*]] = dist.microbatch_loop
 // CHECK-NOT: dist.all_reduce
 // CHECK: dist.fragment backward 0
@@ -79,7 +79,7 @@ func.func @loss(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
 
 // CHECK-LABEL: func.func @train_step.1(
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.param = "w"}
-// CHECK-SAME: dtc.slot_of = "w"
+// CHECK-SAME: dtc.state_of = "w"
 // CHECK: %[[SUMS:.*]]:2 = dist.microbatch_loop
 // CHECK-NOT: dist.all_reduce
 // CHECK: dist.fragment backward 1

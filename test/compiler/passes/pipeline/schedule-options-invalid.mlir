@@ -12,8 +12,8 @@
 // RUN: not dtc-opt %s --dtc-recompute-activations=chunks=4294967297 2>&1 | FileCheck %s --check-prefix=CHUNKS
 // RUN: not dtc-opt %s --dtc-recompute-activations=keep-bytes=-1 2>&1 | FileCheck %s --check-prefix=KEEP
 // RUN: not dtc-opt %s --dtc-optimize-collectives=bucket-bytes=-1 2>&1 | FileCheck %s --check-prefix=BYTES
-// RUN: not dtc-opt %s --dtc-regather-parameters=bucket-bytes=-1 2>&1 | FileCheck %s --check-prefix=BYTES
-// RUN: not dtc-opt %s --dtc-regather-parameters=prefetch=-1 2>&1 | FileCheck %s --check-prefix=PREFETCH
+// RUN: not dtc-opt %s --dtc-gather-parameters-per-use=bucket-bytes=-1 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: not dtc-opt %s --dtc-gather-parameters-per-use=prefetch=-1 2>&1 | FileCheck %s --check-prefix=PREFETCH
 // CHUNKS: schedule-options-invalid.mlir:[[#]]:1: error: the option chunks is 4294967297, expected at most 65536
 // STARTS: schedule-options-invalid.mlir:[[#]]:1: error: the option chunks is 4611686018427387905, expected at most 65536
 // KEEP: schedule-options-invalid.mlir:[[#]]:1: error: the option keep-bytes is -1, expected at least 0

@@ -13,12 +13,12 @@
 // CHECK-SAME: %[[F:[^:]*]]: tensor<16x16xbf16> {dtc.frozen, dtc.param = "f"},
 // CHECK-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {dtc.scalar = "learning_rates"},
 // CHECK-SAME: tensor<i32> {dtc.step_state = "applied_steps"}
-// CHECK-SAME: %[[NORMM:[^:]*]]: tensor<8xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "norm"},
-// CHECK-SAME: %[[WM:[^:]*]]: tensor<8x16xf32> {dtc.axes = ["embed", "mlp"], dtc.slot = "momentum_buffer", dtc.slot_of = "w"},
-// CHECK-SAME: %[[BM:[^:]*]]: tensor<16xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "b"},
-// CHECK-SAME: %[[NORMMASTER:[^:]*]]: tensor<8xf32> {dtc.slot = "master", dtc.slot_of = "norm"},
-// CHECK-SAME: %[[WMASTER:[^:]*]]: tensor<8x16xf32> {dtc.axes = ["embed", "mlp"], dtc.slot = "master", dtc.slot_of = "w"},
-// CHECK-SAME: %[[BMASTER:[^:]*]]: tensor<16xf32> {dtc.slot = "master", dtc.slot_of = "b"})
+// CHECK-SAME: %[[NORMM:[^:]*]]: tensor<8xf32> {dtc.state = "momentum_buffer", dtc.state_of = "norm"},
+// CHECK-SAME: %[[WM:[^:]*]]: tensor<8x16xf32> {dtc.axes = ["embed", "mlp"], dtc.state = "momentum_buffer", dtc.state_of = "w"},
+// CHECK-SAME: %[[BM:[^:]*]]: tensor<16xf32> {dtc.state = "momentum_buffer", dtc.state_of = "b"},
+// CHECK-SAME: %[[NORMMASTER:[^:]*]]: tensor<8xf32> {dtc.state = "master", dtc.state_of = "norm"},
+// CHECK-SAME: %[[WMASTER:[^:]*]]: tensor<8x16xf32> {dtc.axes = ["embed", "mlp"], dtc.state = "master", dtc.state_of = "w"},
+// CHECK-SAME: %[[BMASTER:[^:]*]]: tensor<16xf32> {dtc.state = "master", dtc.state_of = "b"})
 // CHECK-SAME: -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"},
 // CHECK-SAME: tensor<8xbf16> {dtc.updates = 2 : i64}, tensor<8xf32> {dtc.updates = 10 : i64},
 // CHECK-SAME: tensor<8x16xbf16> {dtc.updates = 3 : i64}, tensor<8x16xf32> {dtc.updates = 11 : i64},
@@ -62,9 +62,9 @@
 // F16-LABEL: func.func @train_step(
 // F16-SAME: tensor<8x16xf16> {dtc.axes = ["embed", "mlp"], dtc.param = "w"}
 // F16-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}
-// F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.slot = "exp_avg", dtc.slot_of = "w"}
-// F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "w"}
-// F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.slot = "master", dtc.slot_of = "w"}
+// F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.state = "exp_avg", dtc.state_of = "w"}
+// F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.state = "exp_avg_sq", dtc.state_of = "w"}
+// F16-SAME: tensor<8x16xf32> {{{[^}]*}}dtc.state = "master", dtc.state_of = "w"}
 // F16: dtc.rms_norm {{.*}} -> (tensor<4x8xf16>, tensor<4xf32>)
 // F16: %[[SCALED:.*]] = dtc.mul %[[SCALE]], %{{.*}} : tensor<f32>
 // F16: %[[DCE:.*]] = dtc.broadcast %[[SCALED]] dims [] : (tensor<f32>) -> tensor<4xf32>
@@ -218,7 +218,7 @@ func.func @squares(%x: tensor<4x8xf32> {dtc.input = "x"}, %y: tensor<4x8xf32> {d
 
 // CHECK-LABEL: func.func @train_step(
 // CHECK-SAME: %[[W:[^:]*]]: tensor<bf16> {dtc.param = "w"}
-// CHECK-SAME: %[[MASTER:[^:]*]]: tensor<f32> {dtc.slot = "master", dtc.slot_of = "w"})
+// CHECK-SAME: %[[MASTER:[^:]*]]: tensor<f32> {dtc.state = "master", dtc.state_of = "w"})
 // CHECK: dtc.sgd %[[MASTER]], {{.*}} : (tensor<f32>, tensor<f32>, tensor<f32>,
 func.func @returned(%w: tensor<f32> {dtc.param = "w"}) -> tensor<f32> {
   return %w : tensor<f32>

@@ -2,10 +2,10 @@
 // RUN: dtc-opt %s --dtc-recompute-activations 2>&1 >/dev/null | FileCheck %s --check-prefix REMARK
 
 // Attention written out, and its backward pass. Of 8 heads of 16 and 128 positions the scores are four times what they are
-// made of, at 8 floating point operations a byte; the projections take 64. So scores and softmax are computed again, once,
+// made of, at 8 floating point operations a byte; the projections take 64. So scores and softmax are recomputed, once,
 // just before what reads them; projections and the product with the values are not. Kept are queries, keys, values and the
 // output, 4 of 64 KiB, instead of these and 512 KiB.
-// REMARK: a device keeps 262144 of 786432 bytes for the backward pass and computes 2 ops again
+// REMARK: a device keeps 262144 of 786432 bytes for the backward pass and recomputes 2 ops
 // CHECK-LABEL: func.func @long
 // CHECK: %[[Q:.*]] = dtc.einsum "bsd,dhe->bshe" %{{[^ ]*}}, %{{[^ ]*}} {{.*}}<0 forward>
 // CHECK-NEXT: %[[K:.*]] = dtc.einsum "bsd,dhe->bshe" %{{[^ ]*}}, %{{[^ ]*}} {{.*}}<0 forward>
@@ -22,7 +22,7 @@
 // CHECK-NOT: dtc.softmax %
 
 // Of 32 positions the scores are no larger than queries and keys: their product is kept, and with it the softmax.
-// REMARK: a device keeps 98304 of 98304 bytes for the backward pass and computes 0 ops again
+// REMARK: a device keeps 98304 of 98304 bytes for the backward pass and recomputes 0 ops
 // CHECK-LABEL: func.func @short
 // CHECK-COUNT-1: dtc.softmax %
 // CHECK-NOT: dtc.softmax %

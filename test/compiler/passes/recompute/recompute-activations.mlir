@@ -6,14 +6,14 @@
 
 // Two layers, each a matrix and what follows it. A loop over one microbatch becomes its body. What is kept are the results
 // of the forward pass that the backward pass reads, 4 of 16 KiB; what it makes itself is not.
-// REMARK-NONE: a device keeps 65536 of 65536 bytes for the backward pass and computes 0 ops again
+// REMARK-NONE: a device keeps 65536 of 65536 bytes for the backward pass and recomputes 0 ops
 // NONE-LABEL: func.func @layers
 // NONE-NOT: dist.microbatch_loop
 // NONE-COUNT-2: dtc.einsum
 // NONE: dist.stage = #dist.stage<0 backward>
 // NONE-NOT: dtc.exp
 
-// Of each layer exp is kept, and tanh is computed again from it just before what reads it; computing both again keeps no
+// Of each layer exp is kept, and tanh is recomputed from it just before what reads it; recomputing both keeps no
 // less. The clones belong to the backward pass, and what they copy stays where it is.
 // SELECTIVE-LABEL: func.func @layers
 // SELECTIVE: %[[M0:.*]] = dtc.einsum {{.*}}<0 forward>

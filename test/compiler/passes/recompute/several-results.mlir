@@ -3,7 +3,7 @@
 
 // The backward pass reads what goes into the norm, and two of its three results: the large one and the means. The first is
 // kept, and one clone makes the two.
-// REMARK: a device keeps 16384 of 33024 bytes for the backward pass and computes 1 ops again
+// REMARK: a device keeps 16384 of 33024 bytes for the backward pass and recomputes 1 ops
 // CHECK: %[[M:.*]] = dtc.einsum {{.*}}<0 forward>
 // CHECK-NEXT: %[[Y:.*]], %[[MEAN:.*]], %{{.*}} = dtc.layer_norm %[[M]], {{.*}}<0 forward>
 // CHECK-NEXT: dtc.exp %[[Y]]

@@ -1,6 +1,6 @@
-// RUN: dtc-opt %s --dtc-recompute-activations=mode=full --dtc-regather-parameters="axes=dp prefetch=0" 2>/dev/null | FileCheck %s
+// RUN: dtc-opt %s --dtc-recompute-activations=mode=full --dtc-gather-parameters-per-use="axes=dp prefetch=0" 2>/dev/null | FileCheck %s
 
-// A parameter that is split over dp. What is computed again uses a gather of its own, in the backward pass; no gathered
+// A parameter that is split over dp. What is recomputed uses a gather of its own, in the backward pass; no gathered
 // parameter is used in both passes.
 // CHECK: %[[G:.*]] = dist.all_gather %[[W:.*]] dim 0 over @mesh ["dp"]
 // CHECK: %[[M:.*]] = dtc.einsum {{.*}}, %[[G]] {dist.stage = #dist.stage<0 forward>}

@@ -84,9 +84,9 @@ module {
   dist.mesh @mesh <"dp"=2, "tp.0"=3 of "tp", "micro"=2 temporal>
   func.func @step(
       %w: tensor<7x12xf64> {dtc.param = "h.10.w", dist.sharding = #dist.sharding<@mesh, [{"tp.0"}, {}]>},
-      %m: tensor<7x12xf64> {dtc.slot = "exp_avg", dtc.slot_of = "h.10.w",
+      %m: tensor<7x12xf64> {dtc.state = "exp_avg", dtc.state_of = "h.10.w",
                             dist.sharding = #dist.sharding<@mesh, [{"tp.0", "dp"}, {}]>},
-      %v: tensor<7x12xf64> {dtc.slot = "exp_avg_sq", dtc.slot_of = "h.10.w",
+      %v: tensor<7x12xf64> {dtc.state = "exp_avg_sq", dtc.state_of = "h.10.w",
                             dist.sharding = #dist.sharding<@mesh, [{"tp.0"}, {}]>},
       %x: tensor<16xi32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>},
       %mask: tensor<9xi1> {dist.sharding = #dist.sharding<@mesh, [{}]>},

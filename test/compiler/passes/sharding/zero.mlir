@@ -18,14 +18,14 @@
 // STEP-SAME: tensor<8x6xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}]>, {{.*}}dtc.input = "x"}
 
 // The optimizer's state: from stage 1 on.
-// STATE0-SAME: tensor<6xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>, dtc.slot = "exp_avg", dtc.slot_of = "n"}
-// STATE0-SAME: tensor<6x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>, {{.*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "w"}
-// STATE1-SAME: tensor<6xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>, dtc.slot = "exp_avg", dtc.slot_of = "n"}
-// STATE1-SAME: tensor<6xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>, dtc.slot = "exp_avg_sq", dtc.slot_of = "n"}
-// STATE1-SAME: tensor<6x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>, {{.*}}dtc.slot = "exp_avg", dtc.slot_of = "w"}
-// STATE1-SAME: tensor<6x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>, {{.*}}dtc.slot = "exp_avg_sq", dtc.slot_of = "w"}
-// STATE1-SAME: tensor<1x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp", "dp"}]>, dtc.slot = "exp_avg", dtc.slot_of = "u"}
-// STATE1-SAME: tensor<1x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp", "dp"}]>, dtc.slot = "exp_avg_sq", dtc.slot_of = "u"}
+// STATE0-SAME: tensor<6xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>, dtc.state = "exp_avg", dtc.state_of = "n"}
+// STATE0-SAME: tensor<6x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>, {{.*}}dtc.state = "exp_avg_sq", dtc.state_of = "w"}
+// STATE1-SAME: tensor<6xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>, dtc.state = "exp_avg", dtc.state_of = "n"}
+// STATE1-SAME: tensor<6xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>, dtc.state = "exp_avg_sq", dtc.state_of = "n"}
+// STATE1-SAME: tensor<6x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>, {{.*}}dtc.state = "exp_avg", dtc.state_of = "w"}
+// STATE1-SAME: tensor<6x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>, {{.*}}dtc.state = "exp_avg_sq", dtc.state_of = "w"}
+// STATE1-SAME: tensor<1x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp", "dp"}]>, dtc.state = "exp_avg", dtc.state_of = "u"}
+// STATE1-SAME: tensor<1x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp", "dp"}]>, dtc.state = "exp_avg_sq", dtc.state_of = "u"}
 
 // A norm of a shard of the batch gathers its weight, it is not split: its rows are whole.
 // STEP: dtc.rms_norm %{{.*}}{dist.factors = {{\[\["dp"\], \[\]\]}},

@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @evaluate
 // CHECK-SAME: (%[[W:[^:]*]]: tensor<4xf32> {{.*}}dtc.param = "w"
 // CHECK-SAME: %[[X:[^:]*]]: tensor<4xf32> {{.*}}dtc.input = "x"
-// CHECK-SAME: %{{[^:]*}}: tensor<4xf32> {{.*}}dtc.slot = "m", dtc.slot_of = "w"
+// CHECK-SAME: %{{[^:]*}}: tensor<4xf32> {{.*}}dtc.state = "m", dtc.state_of = "w"
 // CHECK-SAME: -> (tensor<f32> {dist.sharding = #dist.sharding<@mesh, []>, dtc.global_shape = array<i64>, dtc.output = "loss"})
 // CHECK-NEXT: %[[Y:.*]] = dtc.mul %[[X]], %[[W]]
 // CHECK-NEXT: %[[LOSS:.*]] = dtc.reduce sum %[[Y]]
@@ -15,7 +15,7 @@ func.func @train_step(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = arr
                       %x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
                       %rate: tensor<f32> {dtc.scalar = "batches", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
                       %key: tensor<2xi32> {dtc.scalar = "random_key", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
-                      %m: tensor<4xf32> {dtc.slot = "m", dtc.slot_of = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
+                      %m: tensor<4xf32> {dtc.state = "m", dtc.state_of = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<4xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>},
         tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
         tensor<4xf32> {dtc.updates = 4 : i64, dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {

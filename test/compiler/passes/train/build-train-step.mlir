@@ -11,12 +11,12 @@
 // ADAMW-SAME: %[[X:[^:]*]]: tensor<2x8xf32> {dtc.axes = ["batch", "mlp"], dtc.input = "x"}
 // ADAMW-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {dtc.scalar = "learning_rates"}, %[[FIRST:[^:]*]]: tensor<i32> {dtc.scalar = "first_step"}
 // ADAMW-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {dtc.step_state = "applied_steps"}, %[[SKIPPED:[^:]*]]: tensor<i32> {dtc.step_state = "skipped_steps"}
-// ADAMW-SAME: %[[WM:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.slot = "exp_avg", dtc.slot_of = "w"}
-// ADAMW-SAME: %[[WV:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.slot = "exp_avg_sq", dtc.slot_of = "w"}
-// ADAMW-SAME: %[[BM:[^:]*]]: tensor<4xf32> {dtc.slot = "exp_avg", dtc.slot_of = "b"}
-// ADAMW-SAME: %[[BV:[^:]*]]: tensor<4xf32> {dtc.slot = "exp_avg_sq", dtc.slot_of = "b"}
-// ADAMW-SAME: %[[CM:[^:]*]]: tensor<2x2xf32> {dtc.file_shape = array<i64: 4>, dtc.slot = "exp_avg", dtc.slot_of = "c"}
-// ADAMW-SAME: %[[CV:[^:]*]]: tensor<2x2xf32> {dtc.file_shape = array<i64: 4>, dtc.slot = "exp_avg_sq", dtc.slot_of = "c"}
+// ADAMW-SAME: %[[WM:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.state = "exp_avg", dtc.state_of = "w"}
+// ADAMW-SAME: %[[WV:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.state = "exp_avg_sq", dtc.state_of = "w"}
+// ADAMW-SAME: %[[BM:[^:]*]]: tensor<4xf32> {dtc.state = "exp_avg", dtc.state_of = "b"}
+// ADAMW-SAME: %[[BV:[^:]*]]: tensor<4xf32> {dtc.state = "exp_avg_sq", dtc.state_of = "b"}
+// ADAMW-SAME: %[[CM:[^:]*]]: tensor<2x2xf32> {dtc.file_shape = array<i64: 4>, dtc.state = "exp_avg", dtc.state_of = "c"}
+// ADAMW-SAME: %[[CV:[^:]*]]: tensor<2x2xf32> {dtc.file_shape = array<i64: 4>, dtc.state = "exp_avg_sq", dtc.state_of = "c"}
 // ADAMW-SAME: -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"},
 // ADAMW-SAME: tensor<8x4xf32> {dtc.updates = 0 : i64}, tensor<8x4xf32> {dtc.updates = 8 : i64}, tensor<8x4xf32> {dtc.updates = 9 : i64},
 // ADAMW-SAME: tensor<4xf32> {dtc.updates = 1 : i64}, tensor<4xf32> {dtc.updates = 10 : i64}, tensor<4xf32> {dtc.updates = 11 : i64},
@@ -29,8 +29,8 @@
 // SGD-SAME: %[[X:[^:]*]]: tensor<2x8xf32>
 // SGD-SAME: %[[RATES:[^:]*]]: tensor<64xf32> {dtc.scalar = "learning_rates"}, %[[FIRST:[^:]*]]: tensor<i32> {dtc.scalar = "first_step"}
 // SGD-SAME: %[[APPLIED:[^:]*]]: tensor<i32> {dtc.step_state = "applied_steps"}, %[[SKIPPED:[^:]*]]: tensor<i32> {dtc.step_state = "skipped_steps"}
-// SGD-SAME: %[[WM:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.slot = "momentum_buffer", dtc.slot_of = "w"}
-// SGD-SAME: %[[BM:[^:]*]]: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "b"}
+// SGD-SAME: %[[WM:[^:]*]]: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["mlp", ""], dtc.state = "momentum_buffer", dtc.state_of = "w"}
+// SGD-SAME: %[[BM:[^:]*]]: tensor<4xf32> {dtc.state = "momentum_buffer", dtc.state_of = "b"}
 // SGD-SAME: %[[CM:[^:]*]]: tensor<2x2xf32>
 // SGD-SAME: -> (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"},
 // SGD-SAME: tensor<8x4xf32> {dtc.updates = 0 : i64}, tensor<8x4xf32> {dtc.updates = 8 : i64},

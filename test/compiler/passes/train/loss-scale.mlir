@@ -5,7 +5,7 @@
 
 // The scale is a state, and what the gradients start with. The loss that is given out is without it.
 // CHECK-LABEL: func.func @train_step(
-// CHECK-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}, %[[GOOD:[^:]*]]: tensor<i32> {dtc.step_state = "good_steps"}, %[[INTERVAL:[^:]*]]: tensor<i32> {dtc.step_state = "growth_interval"}, %{{[^:]*}}: tensor<8xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "w"}) -> (tensor<f32> {dtc.output = "loss"}
+// CHECK-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}, %[[GOOD:[^:]*]]: tensor<i32> {dtc.step_state = "good_steps"}, %[[INTERVAL:[^:]*]]: tensor<i32> {dtc.step_state = "growth_interval"}, %{{[^:]*}}: tensor<8xf32> {dtc.state = "momentum_buffer", dtc.state_of = "w"}) -> (tensor<f32> {dtc.output = "loss"}
 // CHECK: %[[LOSS:.*]] = dtc.reduce sum
 // CHECK: dtc.broadcast %[[SCALE]] dims []
 // CHECK: %[[G:.*]] = dtc.einsum "bi,b->i"

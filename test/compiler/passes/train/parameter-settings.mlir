@@ -8,7 +8,7 @@
 // trains, so the backward pass ends early: there is no gradient of tanh.
 // FREEZE-LABEL: func.func @train_step(
 // FREEZE-SAME: tensor<8x8xf32> {dtc.param = "layers.0.weight"}, %{{[^:]*}}: tensor<8xf32> {dtc.param = "layers.0.bias"}, %[[W:[^:]*]]: tensor<8x4xf32> {dtc.param = "layers.1.weight"}, %[[B:[^:]*]]: tensor<4xf32> {dtc.param = "layers.1.bias"}, %{{[^:]*}}: tensor<4xf32> {dtc.frozen, dtc.param = "scale"}, %{{[^:]*}}: tensor<64xf32> {dtc.scalar = "learning_rates"},
-// FREEZE-SAME: tensor<8x4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "layers.1.weight"}, %{{[^:]*}}: tensor<4xf32> {dtc.slot = "momentum_buffer", dtc.slot_of = "layers.1.bias"}) ->
+// FREEZE-SAME: tensor<8x4xf32> {dtc.state = "momentum_buffer", dtc.state_of = "layers.1.weight"}, %{{[^:]*}}: tensor<4xf32> {dtc.state = "momentum_buffer", dtc.state_of = "layers.1.bias"}) ->
 // FREEZE-SAME: (tensor<f32> {dtc.output = "loss"}, tensor<f32> {dtc.output = "grad_norm"}, tensor<8x4xf32> {dtc.updates = 3 : i64}, tensor<8x4xf32> {dtc.updates = 10 : i64}, tensor<4xf32> {dtc.updates = 4 : i64}, tensor<4xf32> {dtc.updates = 11 : i64}, tensor<i32> {dtc.updates = 8 : i64}, tensor<i32> {dtc.updates = 9 : i64})
 // FREEZE: dtc.tanh
 // FREEZE-NOT: tensor<8x8xf32>
@@ -37,7 +37,7 @@
 // decay leaves them as they are. Its scale goes into the learning rate.
 // GROUPS-LABEL: func.func @train_step(
 // GROUPS-SAME: %[[W0:[^:]*]]: tensor<8x8xf32> {dtc.param = "layers.0.weight"}, %[[B0:[^:]*]]: tensor<8xf32> {dtc.param = "layers.0.bias"}, %[[W1:[^:]*]]: tensor<8x4xf32> {dtc.param = "layers.1.weight"}, %[[B1:[^:]*]]: tensor<4xf32> {dtc.param = "layers.1.bias"},
-// GROUPS-SAME: tensor<8x8xf32> {dtc.slot = "exp_avg", dtc.slot_of = "layers.0.weight"}, %{{[^:]*}}: tensor<8x8xf32> {dtc.slot = "exp_avg_sq", dtc.slot_of = "layers.0.weight"}
+// GROUPS-SAME: tensor<8x8xf32> {dtc.state = "exp_avg", dtc.state_of = "layers.0.weight"}, %{{[^:]*}}: tensor<8x8xf32> {dtc.state = "exp_avg_sq", dtc.state_of = "layers.0.weight"}
 // GROUPS: %[[RATE:.*]] = dtc.pick
 // GROUPS: %[[STEP:.*]] = dtc.convert {{.*}} : (tensor<i32>) -> tensor<f32>
 // GROUPS: dtc.adam %[[W0]], %{{.*}}, %[[RATE]], %[[STEP]], {{.*}} weight_decay = 0.000000e+00 : f64}
@@ -51,7 +51,7 @@
 
 // Lion has one buffer for each parameter, and does not count steps.
 // LION-LABEL: func.func @train_step(
-// LION-SAME: tensor<8x8xf32> {dtc.slot = "exp_avg", dtc.slot_of = "layers.0.weight"}
+// LION-SAME: tensor<8x8xf32> {dtc.state = "exp_avg", dtc.state_of = "layers.0.weight"}
 // LION-NOT: exp_avg_sq
 // LION-NOT: dtc.convert {{.*}} -> tensor<f32>
 // LION: dtc.lion {{.*}} {beta1 = 9.000000e-01 : f64, beta2 = 7.500000e-01 : f64, weight_decay = 1.000000e-01 : f64}

@@ -1,4 +1,4 @@
-//===- VisibleKeysTest.cpp - Which keys a query of attention sees ---------===//
+//===- VisibleKeysTest.cpp - Visible keys of a query ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

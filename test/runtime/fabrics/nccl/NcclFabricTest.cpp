@@ -1,4 +1,4 @@
-//===- NcclFabricTest.cpp - What the fabric of GPUs alone does ------------===//
+//===- NcclFabricTest.cpp - The NCCL fabric -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

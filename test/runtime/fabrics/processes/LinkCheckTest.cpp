@@ -1,4 +1,4 @@
-//===- LinkCheckTest.cpp - How fast processes exchange messages ------------===//
+//===- LinkCheckTest.cpp - Measurement of links ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

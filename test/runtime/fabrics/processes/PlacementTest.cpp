@@ -1,4 +1,4 @@
-//===- PlacementTest.cpp - Which process has which devices -----------------===//
+//===- PlacementTest.cpp - Placement of devices on processes --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- RendezvousTest.cpp - How processes find each other ------------------===//
+//===- RendezvousTest.cpp - Rendezvous of processes -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp prefetch=1" | FileCheck %s
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=1" | FileCheck %s
 
 // What is done to a gathered parameter is done at the visit; only the gather is ahead of it.
 // CHECK-LABEL: func.func @cut

@@ -1,11 +1,11 @@
-//===- DamagePlan.h - Random mutation of plans ----------------------------===//
+//===- MutatePlan.h - Random mutation of plans ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_TEST_LIB_PLANS_DAMAGEPLAN_H
-#define DTC_TEST_LIB_PLANS_DAMAGEPLAN_H
+#ifndef DTC_TEST_LIB_PLANS_MUTATEPLAN_H
+#define DTC_TEST_LIB_PLANS_MUTATEPLAN_H
 
 #include "plan/plan.pb.h"
 
@@ -15,11 +15,11 @@
 namespace dtc::runtime::testing {
 
 /// One to four changes of a file: another byte, another bit, a byte less, a byte more, a cut.
-std::string damageBytes(std::string bytes, std::mt19937_64 &random);
+std::string mutateBytes(std::string bytes, std::mt19937_64 &random);
 
 /// One or two changes that keep the file a plan in form.
-std::string damageFields(plan::Plan plan, std::mt19937_64 &random);
+std::string mutateFields(plan::Plan plan, std::mt19937_64 &random);
 
 } // namespace dtc::runtime::testing
 
-#endif // DTC_TEST_LIB_PLANS_DAMAGEPLAN_H
+#endif // DTC_TEST_LIB_PLANS_MUTATEPLAN_H

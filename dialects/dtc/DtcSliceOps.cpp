@@ -1,4 +1,4 @@
-//===- DtcBlockOps.cpp - Blocks of tensors --------------------------------===//
+//===- DtcSliceOps.cpp - Blocks of tensors --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

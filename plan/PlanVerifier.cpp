@@ -1,10 +1,10 @@
-//===- PlanValidator.cpp - Verification of a plan -------------------------===//
+//===- PlanVerifier.cpp - Verification of a plan -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 
 #include "plan/PlanChecks.h"
 #include "plan/PlanFileTensors.h"
@@ -195,7 +195,7 @@ static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
                                       plan.programs_size())};
 }
 
-/// Verifies a plan without its companions.
+/// Verifies a plan without its entryPoints.
 static Expected<VerifierResult> verifyEntry(const plan::Plan &plan, bool repeatsLoop) {
   if (MaybeError error = checkPlanVersion(plan.version()))
     return *error;
@@ -265,10 +265,10 @@ static bool isSameState(const plan::Program &programA, const plan::State &a,
              programB.buffers(static_cast<int>(b.buffer())).offset();
 }
 
-/// The states of a companion lie where those of the plan do. Both have passed verifyEntry().
-static MaybeError checkSharedStates(const plan::Plan &plan, const plan::Plan &companion) {
+/// The states of a entryPoint lie where those of the plan do. Both have passed verifyEntry().
+static MaybeError checkSharedStates(const plan::Plan &plan, const plan::Plan &entryPoint) {
   for (int p = 0; p < plan.programs_size(); ++p) {
-    const plan::Program &own = plan.programs(p), &other = companion.programs(p);
+    const plan::Program &own = plan.programs(p), &other = entryPoint.programs(p);
     int count = own.states_size(), found = other.states_size();
     for (int i = 0; i < std::min(count, found); ++i)
       if (!isSameState(own, own.states(i), other, other.states(i)))
@@ -285,15 +285,15 @@ static MaybeError checkSharedStates(const plan::Plan &plan, const plan::Plan &co
   return std::nullopt;
 }
 
-static MaybeError checkCompanion(const plan::Plan &plan, const plan::Plan &companion) {
-  if (companion.companions_size() > 0)
+static MaybeError checkEntryPoint(const plan::Plan &plan, const plan::Plan &entryPoint) {
+  if (entryPoint.entry_points_size() > 0)
     return Error{"has entry points of its own; expected none"};
-  if (!std::equal(plan.axes().begin(), plan.axes().end(), companion.axes().begin(),
-                  companion.axes().end(), isSameAxis))
+  if (!std::equal(plan.axes().begin(), plan.axes().end(), entryPoint.axes().begin(),
+                  entryPoint.axes().end(), isSameAxis))
     return Error{"its mesh axes are not those of the plan"};
-  if (Expected<VerifierResult> facts = verifyEntry(companion, false); !facts)
+  if (Expected<VerifierResult> facts = verifyEntry(entryPoint, false); !facts)
     return facts.error();
-  return checkSharedStates(plan, companion);
+  return checkSharedStates(plan, entryPoint);
 }
 
 Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
@@ -302,23 +302,23 @@ Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
     return facts.error();
   if (!plan.entry().empty())
     return Error{fmt::format("the plan is the entry point \"{}\" of another one", plan.entry())};
-  if (plan.companions_size() > kMaxCompanions)
+  if (plan.entry_points_size() > kMaxEntryPoints)
     return Error{fmt::format("the plan has {} entry points beside its own; at most {} are allowed",
-                             plan.companions_size(), kMaxCompanions)};
+                             plan.entry_points_size(), kMaxEntryPoints)};
   std::set<std::string> names;
-  for (const plan::Plan &companion : plan.companions()) {
-    if (companion.entry().empty())
+  for (const plan::Plan &entryPoint : plan.entry_points()) {
+    if (entryPoint.entry().empty())
       return Error{"an entry point has no name"};
-    if (!names.insert(companion.entry()).second)
+    if (!names.insert(entryPoint.entry()).second)
       return Error{fmt::format("two entry points are named \"{}\"; names must be distinct",
-                               companion.entry())};
-    if (MaybeError error = checkCompanion(plan, companion))
-      return error->inContext(fmt::format("entry point \"{}\"", companion.entry()));
+                               entryPoint.entry())};
+    if (MaybeError error = checkEntryPoint(plan, entryPoint))
+      return error->inContext(fmt::format("entry point \"{}\"", entryPoint.entry()));
   }
   return facts;
 }
 
-MaybeError validatePlan(const plan::Plan &plan, bool repeatsLoop) {
+MaybeError findPlanError(const plan::Plan &plan, bool repeatsLoop) {
   Expected<VerifierResult> facts = verifyPlan(plan, repeatsLoop);
   if (!facts)
     return facts.error();

@@ -1,11 +1,11 @@
-//===- PageParts.h - Sections of the HTML report --------------------------===//
+//===- PageSections.h - Sections of the HTML report --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_REPORT_HTML_PAGEPARTS_H
-#define DTC_REPORT_HTML_PAGEPARTS_H
+#ifndef DTC_REPORT_HTML_PAGESECTIONS_H
+#define DTC_REPORT_HTML_PAGESECTIONS_H
 
 #include "report/html/HtmlWriter.h"
 #include "report/html/SimulationPage.h"
@@ -85,4 +85,4 @@ std::string axesName(const PageInput &input, size_t axes);
 
 } // namespace dtc
 
-#endif // DTC_REPORT_HTML_PAGEPARTS_H
+#endif // DTC_REPORT_HTML_PAGESECTIONS_H

@@ -1,4 +1,4 @@
-//===- ValidateAsync.cpp - Verification of asynchronous collectives -------===//
+//===- VerifyAsync.cpp - Verification of asynchronous collectives -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

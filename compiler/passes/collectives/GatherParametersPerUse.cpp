@@ -1,4 +1,4 @@
-//===- RegatherParameters.cpp - Gathering parameters for each use ---------===//
+//===- GatherParametersPerUse.cpp - Gathering parameters for each use ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,8 @@
 //
 // ZeRO stage 3 (Rajbhandari et al. 2020, section 5.3): a parameter that is split over the data axis
 // is gathered just before a layer uses it and dropped after it, in the forward pass and again in
-// the backward pass. The program has one gather for all uses; here each layer's visit gets its own.
+// the backward pass. The program has one gather for all uses; here each use of a layer gets its
+// own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@
 #include "llvm/ADT/SetVector.h"
 
 namespace dtc {
-#define GEN_PASS_DEF_REGATHERPARAMETERSPASS
+#define GEN_PASS_DEF_GATHERPARAMETERSPERUSEPASS
 #include "compiler/passes/Passes.h.inc"
 } // namespace dtc
 
@@ -30,22 +31,23 @@ using namespace dtc;
 
 namespace {
 
-class Regather {
+class ParameterGathers {
 public:
-  Regather(func::FuncOp function, ArrayRef<std::string> axes, int64_t bucketBytes, int64_t prefetch)
+  ParameterGathers(func::FuncOp function, ArrayRef<std::string> axes, int64_t bucketBytes,
+                   int64_t prefetch)
       : function(function), axes(axes), bucketBytes(bucketBytes), prefetch(prefetch) {}
   void run();
 
 private:
   /// Ops that follow each other and belong to one layer: where its parameters are whole.
-  struct Visit {
+  struct LayerUse {
     std::string layer;
     Operation *first;
     SmallVector<OpOperand *> uses; ///< of gathered values
   };
   void findGathered();
-  void findVisits();
-  void gatherFor(const Visit &visit, Operation *before);
+  void findLayerUses();
+  void gatherFor(const LayerUse &layerUse, Operation *before);
 
   func::FuncOp function;
   ArrayRef<std::string> axes;
@@ -53,7 +55,7 @@ private:
   int64_t prefetch;
   /// Values that are a parameter, gathered over `axes`, perhaps cut or reshaped.
   llvm::SetVector<Value> gathered;
-  SmallVector<Visit> visits;
+  SmallVector<LayerUse> layerUses;
 };
 
 } // namespace
@@ -61,7 +63,7 @@ private:
 /// Ops that make a value of a parameter by moving its elements: cheap enough to run again.
 static bool movesElements(Operation *op) { return op->hasTrait<dtc::OpTrait::MovesElements>(); }
 
-void Regather::findGathered() {
+void ParameterGathers::findGathered() {
   auto isOver = [&](dist::AllGatherOp op) {
     return llvm::any_of(op.getAxes().getAsRange<StringAttr>(),
                         [&](StringAttr axis) { return llvm::is_contained(axes, axis.getValue()); });
@@ -82,7 +84,7 @@ void Regather::findGathered() {
   }
 }
 
-void Regather::findVisits() {
+void ParameterGathers::findLayerUses() {
   SmallVector<OpOperand *> uses;
   function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (movesElements(op) && op->getNumOperands() == 1 && gathered.contains(op->getResult(0)))
@@ -94,19 +96,19 @@ void Regather::findVisits() {
   for (OpOperand *use : uses) {
     Operation *user = use->getOwner();
     std::string layer = LayerName(nameOf(user->getLoc())).layer();
-    bool same = !visits.empty() && visits.back().first->getBlock() == user->getBlock() &&
-                dist::getStage(visits.back().first) == dist::getStage(user) &&
-                (layer.empty() ? visits.back().uses.back()->get() == use->get()
-                               : visits.back().layer == layer);
+    bool same = !layerUses.empty() && layerUses.back().first->getBlock() == user->getBlock() &&
+                dist::getStage(layerUses.back().first) == dist::getStage(user) &&
+                (layer.empty() ? layerUses.back().uses.back()->get() == use->get()
+                               : layerUses.back().layer == layer);
     if (!same)
-      visits.push_back({layer, user, {}});
-    visits.back().uses.push_back(use);
+      layerUses.push_back({layer, user, {}});
+    layerUses.back().uses.push_back(use);
   }
 }
 
-/// Makes the values that a visit uses once more, before `before`. Gathers that do not need each
+/// Makes the values that a layer uses once more, before `before`. Gathers that do not need each
 /// other stand together, so that they can share buckets.
-void Regather::gatherFor(const Visit &visit, Operation *before) {
+void ParameterGathers::gatherFor(const LayerUse &layerUse, Operation *before) {
   OpBuilder builder(before);
   IRMapping copies;
   // By the number of gathers that come before in the chain from the parameter.
@@ -123,7 +125,7 @@ void Regather::gatherFor(const Visit &visit, Operation *before) {
       return copy;
     unsigned stage = gathersBefore.lookup(remake(op->getOperand(0)));
     Operation *copy = builder.clone(*op, copies);
-    if (auto attr = dist::getStage(visit.first))
+    if (auto attr = dist::getStage(layerUse.first))
       copy->setAttr(dist::kStageAttrName, attr);
     if (stage >= stages.size())
       stages.resize(stage + 1);
@@ -132,30 +134,31 @@ void Regather::gatherFor(const Visit &visit, Operation *before) {
     gathersBefore[copy->getResult(0)] = stage + gathers;
     return copy->getResult(0);
   };
-  for (OpOperand *use : visit.uses)
+  for (OpOperand *use : layerUse.uses)
     use->set(remake(use->get()));
   for (const Stage &stage : stages) {
-    // What is done to a gathered value is done at the visit; only the gathers are ahead of it.
+    // What is done to a gathered value is done where the layer is used; only the gathers are ahead
+    // of it.
     for (Operation *op : stage.others)
-      op->moveBefore(stage.gathers.empty() ? visit.first : before);
+      op->moveBefore(stage.gathers.empty() ? layerUse.first : before);
     for (Operation *op : stage.gathers)
       op->moveBefore(before);
     makeBuckets(stage.gathers, bucketBytes);
   }
 }
 
-void Regather::run() {
+void ParameterGathers::run() {
   findGathered();
   if (gathered.empty())
     return;
-  findVisits();
-  for (auto [index, visit] : llvm::enumerate(visits)) {
-    // The gathers of a visit run while the visits before it compute.
+  findLayerUses();
+  for (auto [index, layerUse] : llvm::enumerate(layerUses)) {
+    // The gathers of a layer run while the layers before it compute.
     size_t at = index;
     while (at > 0 && index - at < size_t(prefetch) &&
-           visits[at - 1].first->getBlock() == visit.first->getBlock())
+           layerUses[at - 1].first->getBlock() == layerUse.first->getBlock())
       --at;
-    gatherFor(visit, visits[at].first);
+    gatherFor(layerUse, layerUses[at].first);
   }
   // Users come after the values that they use, so that from the back all that is unused goes.
   for (Value value : llvm::reverse(gathered.getArrayRef()))
@@ -166,7 +169,8 @@ void Regather::run() {
 }
 
 namespace {
-struct RegatherParametersPass : dtc::impl::RegatherParametersPassBase<RegatherParametersPass> {
+struct GatherParametersPerUsePass
+    : dtc::impl::GatherParametersPerUsePassBase<GatherParametersPerUsePass> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -179,7 +183,7 @@ struct RegatherParametersPass : dtc::impl::RegatherParametersPassBase<RegatherPa
           for (const std::string &name : axes)
             for (unsigned axis : mesh.findAll(name))
               names.push_back(mesh.axes[axis].name);
-          Regather(function, names, bucketBytes, prefetch).run();
+          ParameterGathers(function, names, bucketBytes, prefetch).run();
           return success();
         })))
       signalPassFailure();

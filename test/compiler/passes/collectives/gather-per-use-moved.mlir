@@ -1,4 +1,4 @@
-// RUN: dtc-opt %s --split-input-file --dtc-regather-parameters="axes=dp prefetch=0" | FileCheck %s
+// RUN: dtc-opt %s --split-input-file --dtc-gather-parameters-per-use="axes=dp prefetch=0" | FileCheck %s
 
 // Two parameters of one visit, gathered together and then cut: padding has this form.
 // CHECK-LABEL: func.func @cut

@@ -1,4 +1,4 @@
-//===- ValidateTransfers.cpp - Verification of transfers between programs -===//
+//===- VerifyTransfers.cpp - Verification of transfers between programs -===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

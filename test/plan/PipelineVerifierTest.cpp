@@ -1,4 +1,4 @@
-//===- PipelineValidatorTest.cpp - Checks of programs that send -----------===//
+//===- PipelineVerifierTest.cpp - Checks of programs that send -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -7,7 +7,6 @@
 #include "plan/PlanVerifier.h"
 
 #include "plan/PlanReader.h"
-#include "plan/PlanValidator.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TestPlans.h"
@@ -24,7 +23,7 @@ static std::string
 errorAfter(const std::function<void(plan::Plan &, plan::Program &, plan::Program &)> &change) {
   auto plan = pipelinePlan();
   change(*plan, *plan->mutable_programs(0), *plan->mutable_programs(1));
-  return messageOf(validatePlan(*plan));
+  return messageOf(findPlanError(*plan));
 }
 
 #define EXPECT_ERROR_AFTER(part, ...)                                                              \
@@ -105,8 +104,8 @@ static void fillPlaceOf(plan::Program &program, uint32_t buffer, const std::stri
   fill->add_outputs(static_cast<uint32_t>(program.buffers_size() - 1));
 }
 
-TEST(PipelineValidator, AcceptsAValidPlanAndSaysWhatItFound) {
-  EXPECT_OK(validatePlan(*pipelinePlan(4)));
+TEST(PipelineVerifier, AcceptsAValidPlanAndSaysWhatItFound) {
+  EXPECT_OK(findPlanError(*pipelinePlan(4)));
   Expected<VerifierResult> facts = verifyPlan(*pipelinePlan());
   ASSERT_OK(facts);
   EXPECT_EQ(facts->microbatches, 3);
@@ -134,14 +133,14 @@ TEST(PipelineValidator, AcceptsAValidPlanAndSaysWhatItFound) {
   EXPECT_EQ(facts->programs[0].slots->reserved, 3u);
 }
 
-TEST(PipelineValidator, TheReaderReturnsWhatItFound) {
+TEST(PipelineVerifier, TheReaderReturnsWhatItFound) {
   std::string bytes = serializePlan(*pipelinePlan());
   VerifierResult facts;
   ASSERT_OK(parsePlan(bytes.data(), bytes.size(), &facts));
   EXPECT_EQ(facts.messages, 7);
 }
 
-TEST(PipelineValidator, PipelineAxis) {
+TEST(PipelineVerifier, PipelineAxis) {
   EXPECT_ERROR_AFTER("mesh axis \"dp\" is a second pipeline axis beside \"pp\"",
                      plan.mutable_axes(1)->set_pipeline(true));
   EXPECT_ERROR_AFTER("mesh axis \"micro\" is both temporal and the pipeline axis",
@@ -158,7 +157,7 @@ TEST(PipelineValidator, PipelineAxis) {
                      second.mutable_states(0)->mutable_sharding()->mutable_dims(0)->add_axes("pp"));
 }
 
-TEST(PipelineValidator, Tasks) {
+TEST(PipelineVerifier, Tasks) {
   EXPECT_ERROR_AFTER("task \"forward.0\": unknown kind of task 9",
                      first.mutable_tasks(0)->set_kind(static_cast<plan::Task::Kind>(9)));
   EXPECT_ERROR_AFTER("task \"forward.0\": is for stage 2, but the model has 2",
@@ -166,7 +165,7 @@ TEST(PipelineValidator, Tasks) {
   EXPECT_ERROR_AFTER("is taken to last -1 seconds", first.mutable_tasks(0)->set_seconds(-1));
 }
 
-TEST(PipelineValidator, Slots) {
+TEST(PipelineVerifier, Slots) {
   EXPECT_ERROR_AFTER("has 4 slots, but there are 3 microbatches",
                      bufferOf(first, output(first, "forward.0", 0)).set_slots(4));
   EXPECT_ERROR_AFTER("3 slots of 64 bytes at offset", {
@@ -181,7 +180,7 @@ TEST(PipelineValidator, Slots) {
   EXPECT_ERROR_AFTER("output \"loss\": buffer", setSlots(second, second.outputs(0).buffer(), 2));
 }
 
-TEST(PipelineValidator, Transfers) {
+TEST(PipelineVerifier, Transfers) {
   EXPECT_ERROR_AFTER("program 0: transfer 0: unknown kind of transfer 0",
                      first.mutable_transfers(0)->clear_kind());
   EXPECT_ERROR_AFTER("transfer 0: its peer is 2, but the pipeline axis \"pp\" has 2 devices",
@@ -199,10 +198,10 @@ TEST(PipelineValidator, Transfers) {
                          ->set_transfer(9));
   PlanBuilder alone;
   alone.transfer(plan::Transfer::SEND, 1, 0, {alone.buffer(DType::F32, {4})});
-  EXPECT_ERROR(validatePlan(alone.plan), "transfer 0: the mesh has no pipeline axis");
+  EXPECT_ERROR(findPlanError(alone.plan), "transfer 0: the mesh has no pipeline axis");
 }
 
-TEST(PipelineValidator, Channels) {
+TEST(PipelineVerifier, Channels) {
   EXPECT_ERROR_AFTER("channel 0: has one end, transfer 0 of program 1 (a receive, peer 0); "
                      "expected another one in program 0",
                      first.mutable_transfers(0)->set_channel(9));
@@ -221,12 +220,12 @@ TEST(PipelineValidator, Channels) {
   auto three = pipelinePlan();
   three->mutable_axes(0)->set_size(3);
   three->add_programs();
-  EXPECT_OK(validatePlan(*three));
+  EXPECT_OK(findPlanError(*three));
   three->mutable_programs(0)->mutable_transfers(0)->set_peer(2);
-  EXPECT_ERROR(validatePlan(*three), "do not name each other's programs as their peers");
+  EXPECT_ERROR(findPlanError(*three), "do not name each other's programs as their peers");
 }
 
-TEST(PipelineValidator, WhatProgramsShareIsAlike) {
+TEST(PipelineVerifier, WhatProgramsShareIsAlike) {
   // Both get the state "w" of the first.
   auto errorOf = [](const std::function<void(plan::State &)> &change) {
     auto plan = pipelinePlan();
@@ -234,7 +233,7 @@ TEST(PipelineValidator, WhatProgramsShareIsAlike) {
     plan->mutable_programs(1)->mutable_states(1)->set_parameter("w0");
     state.set_name("w0");
     change(state);
-    return messageOf(validatePlan(*plan));
+    return messageOf(findPlanError(*plan));
   };
   EXPECT_EQ(errorOf([](plan::State &) {}), "");
   EXPECT_TRUE(contains(errorOf([](plan::State &s) { s.mutable_init()->set_scale(2); }),
@@ -253,7 +252,7 @@ TEST(PipelineValidator, WhatProgramsShareIsAlike) {
                      first.mutable_outputs(0)->set_name("loss"));
 }
 
-TEST(PipelineValidator, SlotsAreEnoughForTheMicrobatchesAlive) {
+TEST(PipelineVerifier, SlotsAreEnoughForTheMicrobatchesAlive) {
   // The rows of microbatch 0 are replaced by those of 1 before its backward pass reads them.
   EXPECT_ERROR_AFTER(
       "program 0: task \"backward.0\", instruction 1 (kernel mul), microbatch 0: input 1 (buffer "
@@ -283,7 +282,7 @@ TEST(PipelineValidator, SlotsAreEnoughForTheMicrobatchesAlive) {
                          ->set_inputs(0, static_cast<uint32_t>(second.buffers_size() - 1)));
 }
 
-TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
+TEST(PipelineVerifier, ValuesAreNotOverwrittenBeforeTheyAreRead) {
   // y, which the backward pass reads, gives its place to a scalar, or to another value of its size.
   EXPECT_ERROR_AFTER(
       "program 1: task \"backward.1\", instruction 0 (kernel add), microbatch 0: input "
@@ -314,7 +313,7 @@ TEST(PipelineValidator, ValuesAreNotOverwrittenBeforeTheyAreRead) {
                        "it is written"));
 }
 
-TEST(PipelineValidator, StatesAndOutputsSurviveTheStep) {
+TEST(PipelineVerifier, StatesAndOutputsSurviveTheStep) {
   EXPECT_ERROR_AFTER("state \"w0\", after the step: its tensor (buffer 27, f32[1,4]) does not hold "
                      "its value any more: buffer 31, f32[1,4]",
                      fillPlaceOf(first, first.states(0).buffer(), "update"));
@@ -322,7 +321,7 @@ TEST(PipelineValidator, StatesAndOutputsSurviveTheStep) {
                      fillPlaceOf(first, first.outputs(0).buffer(), "update"));
 }
 
-TEST(PipelineValidator, EveryTransferIsStartedAndFinishedOnce) {
+TEST(PipelineVerifier, EveryTransferIsStartedAndFinishedOnce) {
   EXPECT_ERROR_AFTER(
       "program 0: task \"forward.0\", instruction 2 (start_transfer 0), microbatch 1: "
       "starts transfer 0 (to program 1, channel 0) for microbatch 1, which is never "
@@ -345,7 +344,7 @@ TEST(PipelineValidator, EveryTransferIsStartedAndFinishedOnce) {
       *taskOf(first, "receive.1").add_instructions() = taskOf(first, "receive.1").instructions(0));
 }
 
-TEST(PipelineValidator, NothingTouchesWhatIsInFlight) {
+TEST(PipelineVerifier, NothingTouchesWhatIsInFlight) {
   // The tensors are read before the receive has finished.
   EXPECT_ERROR_AFTER(
       "program 1: task \"forward.1\", instruction 0 (kernel mul), microbatch 0: reads "
@@ -369,7 +368,7 @@ TEST(PipelineValidator, NothingTouchesWhatIsInFlight) {
   });
 }
 
-TEST(PipelineValidator, ScheduleEntries) {
+TEST(PipelineVerifier, ScheduleEntries) {
   EXPECT_ERROR_AFTER(
       "program 0: task \"backward.0\", instruction 1 (kernel mul), microbatch 0: input "
       "1 (buffer 5, f32[1,4], copy 0 of 2 for microbatch 0) is read before it is "
@@ -402,7 +401,7 @@ TEST(PipelineValidator, ScheduleEntries) {
                      });
 }
 
-TEST(PipelineValidator, ProgramsDoNotWaitInACircle) {
+TEST(PipelineVerifier, ProgramsDoNotWaitInACircle) {
   // The first program sends twice before it receives, the second sends once before it receives the
   // second time.
   EXPECT_ERROR_AFTER(
@@ -449,12 +448,12 @@ struct TwoSends : PlanBuilder {
       if (startsAll)
         finishTransfer(transfer);
   }
-  std::string error() { return messageOf(validatePlan(*build())); }
+  std::string error() { return messageOf(findPlanError(*build())); }
   bool startsAll; // transfers before the first is finished
 };
 } // namespace
 
-TEST(PipelineValidator, TransfersOfTwoChannelsComeInOneOrder) {
+TEST(PipelineVerifier, TransfersOfTwoChannelsComeInOneOrder) {
   EXPECT_EQ(TwoSends({0, 1}, {0, 1}).error(), "");
   EXPECT_EQ(TwoSends({0, 1}, {0, 1}, /*startsAll=*/true).error(), "");
   // Nobody waits here, but a network that has no channels would mix the two up.
@@ -473,7 +472,7 @@ TEST(PipelineValidator, TransfersOfTwoChannelsComeInOneOrder) {
                        "program 0 has ended; program 1 waits in task \"exchange\", instruction 3"));
 }
 
-TEST(PipelineValidator, ShortFilesDoNotAskForLongWalks) {
+TEST(PipelineVerifier, ShortFilesDoNotAskForLongWalks) {
   // Two tasks in turn, so that none reaches a fixpoint.
   PlanBuilder builder;
   uint32_t a = builder.buffer(DType::F32, {8}), b = builder.view(a, DType::F32, {8});
@@ -484,5 +483,5 @@ TEST(PipelineValidator, ShortFilesDoNotAskForLongWalks) {
   }
   for (uint32_t i = 0; i < 20000; ++i)
     builder.schedule(i % 2);
-  EXPECT_ERROR(validatePlan(*builder.build()), "more than are followed to prove");
+  EXPECT_ERROR(findPlanError(*builder.build()), "more than are followed to prove");
 }

@@ -1,10 +1,10 @@
-//===- PlanValidatorTest.cpp - Every check of the plan verifier -----------===//
+//===- PlanVerifierTest.cpp - Every check of the plan verifier -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
@@ -23,7 +23,7 @@ namespace plan = dtc::plan;
 static std::string errorAfter(const std::function<void(plan::Plan &, plan::Program &)> &change) {
   auto plan = trainingPlan({2, 2, 2});
   change(*plan, *plan->mutable_programs(0));
-  return messageOf(validatePlan(*plan));
+  return messageOf(findPlanError(*plan));
 }
 
 #define EXPECT_ERROR_AFTER(part, ...)                                                              \
@@ -43,18 +43,18 @@ static auto *axesOfDim(plan::Program &program, int dim) {
   return program.mutable_states(0)->mutable_sharding()->mutable_dims(dim)->mutable_axes();
 }
 
-TEST(PlanValidator, AcceptsValidPlans) {
-  EXPECT_OK(validatePlan(*trainingPlan()));
-  EXPECT_OK(validatePlan(*trainingPlan({2, 4, 4})));
-  EXPECT_OK(validatePlan(*forwardPlan()));
+TEST(PlanVerifier, AcceptsValidPlans) {
+  EXPECT_OK(findPlanError(*trainingPlan()));
+  EXPECT_OK(findPlanError(*trainingPlan({2, 4, 4})));
+  EXPECT_OK(findPlanError(*forwardPlan()));
 }
 
-TEST(PlanValidator, Version) {
+TEST(PlanVerifier, Version) {
   EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (8)", plan.set_version(9));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 
-TEST(PlanValidator, Axes) {
+TEST(PlanVerifier, Axes) {
   EXPECT_ERROR_AFTER("a mesh axis has no name", plan.mutable_axes(0)->set_name(""));
   EXPECT_ERROR_AFTER("two mesh axes are named \"tp\"", plan.mutable_axes(0)->set_name("tp"));
   EXPECT_ERROR_AFTER("mesh axis \"dp\" has size 0", plan.mutable_axes(0)->set_size(0));
@@ -71,7 +71,7 @@ TEST(PlanValidator, Axes) {
   });
 }
 
-TEST(PlanValidator, Links) {
+TEST(PlanVerifier, Links) {
   EXPECT_EQ(errorAfter([](plan::Plan &plan, plan::Program &) {
               plan.mutable_axes(0)->set_bandwidth(25e9);
               plan.mutable_axes(0)->set_latency(1e-5);
@@ -88,7 +88,7 @@ TEST(PlanValidator, Links) {
                      plan.mutable_axes(2)->set_latency(NAN));
 }
 
-TEST(PlanValidator, Adapters) {
+TEST(PlanVerifier, Adapters) {
   auto errorOf = [](int64_t rank, double alpha, double dropout) {
     return errorAfter([=](plan::Plan &plan, plan::Program &) {
       plan.mutable_lora()->set_rank(rank);
@@ -105,7 +105,7 @@ TEST(PlanValidator, Adapters) {
     EXPECT_TRUE(contains(errorOf(8, 16, dropout), "expected")) << dropout;
 }
 
-TEST(PlanValidator, Reasons) {
+TEST(PlanVerifier, Reasons) {
   EXPECT_EQ(errorAfter([](plan::Plan &plan, plan::Program &program) {
               plan.add_reasons();
               plan.add_reasons()->set_value("the result of something");
@@ -122,12 +122,12 @@ TEST(PlanValidator, Reasons) {
                      plan.add_reasons()->set_consumer(9));
 }
 
-TEST(PlanValidator, OneProgram) {
+TEST(PlanVerifier, OneProgram) {
   EXPECT_ERROR_AFTER("the plan has 0 programs", plan.clear_programs());
   EXPECT_ERROR_AFTER("the plan has 2 programs", plan.add_programs());
 }
 
-TEST(PlanValidator, Buffers) {
+TEST(PlanVerifier, Buffers) {
   EXPECT_ERROR_AFTER("buffer 0: unknown element type 0", program.mutable_buffers(0)->clear_dtype());
   EXPECT_ERROR_AFTER("buffer 0: unknown element type 77",
                      program.mutable_buffers(0)->set_dtype(static_cast<plan::DType>(77)));
@@ -156,7 +156,7 @@ TEST(PlanValidator, Buffers) {
                      program.set_arena_lower_bound(program.arena_bytes() + 1));
 }
 
-TEST(PlanValidator, KernelCalls) {
+TEST(PlanVerifier, KernelCalls) {
   EXPECT_ERROR_AFTER(
       "task \"forward\", instruction 0 (kernel shard_slice): input 0 names buffer 99",
       shardSlice(program)->set_inputs(0, 99));
@@ -202,13 +202,13 @@ struct OverlapPlan : PlanBuilder {
     task("t");
     schedule(0);
   }
-  std::string error() { return messageOf(validatePlan(*build())); }
+  std::string error() { return messageOf(findPlanError(*build())); }
 
   uint32_t a, b, c, half;
 };
 } // namespace
 
-TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
+TEST(PlanVerifier, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
   // The error of one call whose operands are members of OverlapPlan.
   using Operands = std::vector<uint32_t OverlapPlan::*>;
   auto errorOf = [](const std::string &kernel, const Operands &inputs, const Operands &outputs) {
@@ -240,7 +240,7 @@ TEST(PlanValidator, OperandsShareBytesOnlyWhereTheKernelAllowsIt) {
       contains(errorOf("sgd", {b, b, b, b, b, b}, {a, half}), "outputs 0 and 1 share bytes"));
 }
 
-TEST(PlanValidator, Collectives) {
+TEST(PlanVerifier, Collectives) {
   EXPECT_ERROR_AFTER("unknown kind of collective 0", firstAllReduce(program)->clear_kind());
   EXPECT_ERROR_AFTER("unknown kind of collective 9",
                      firstAllReduce(program)->set_kind(static_cast<plan::Collective::Kind>(9)));
@@ -277,11 +277,11 @@ struct CollectivePlan : PlanBuilder {
     c.set_split_dim(split);
     schedule(0);
   }
-  std::string error() { return messageOf(validatePlan(plan)); }
+  std::string error() { return messageOf(findPlanError(plan)); }
 };
 } // namespace
 
-TEST(PlanValidator, ShapesOfCollectives) {
+TEST(PlanVerifier, ShapesOfCollectives) {
   constexpr auto gather = plan::Collective::ALL_GATHER;
   constexpr auto scatter = plan::Collective::REDUCE_SCATTER;
   constexpr auto exchange = plan::Collective::ALL_TO_ALL;
@@ -306,14 +306,14 @@ TEST(PlanValidator, ShapesOfCollectives) {
                        "cannot reduce elements of type bool"));
 }
 
-TEST(PlanValidator, EveryElementType) {
+TEST(PlanVerifier, EveryElementType) {
   for (DType dtype : {DType::F32, DType::F64, DType::I32, DType::Bool, DType::BF16, DType::F16}) {
     PlanBuilder builder;
     builder.axis("a", 2);
     plan::State &state = builder.state("s", dtype, {4, 3}, {{"a"}, {}});
-    EXPECT_OK(validatePlan(*builder.build()));
+    EXPECT_OK(findPlanError(*builder.build()));
     auto expectFloatAsked = [&](const char *message) {
-      MaybeError error = validatePlan(*builder.build());
+      MaybeError error = findPlanError(*builder.build());
       EXPECT_EQ(error.has_value(), !isFloat(dtype)) << name(dtype);
       EXPECT_TRUE(!error || contains(error->message, message)) << error->message;
     };
@@ -321,35 +321,35 @@ TEST(PlanValidator, EveryElementType) {
     expectFloatAsked("random initial values need a float type, found");
     state.mutable_init()->set_kind(plan::Init::ZEROS);
     plan::Input &batches = builder.input("batches", dtype, {}, {});
-    EXPECT_OK(validatePlan(*builder.build()));
+    EXPECT_OK(findPlanError(*builder.build()));
     batches.set_role(plan::Input::BATCHES);
     expectFloatAsked("the number of batches is a scalar of a float type, found");
   }
 }
 
-TEST(PlanValidator, CollectivesInPlace) {
+TEST(PlanVerifier, CollectivesInPlace) {
   PlanBuilder builder;
   builder.axis("a", 2);
   uint32_t s = builder.state("s", DType::F32, {4}, {{}}).buffer();
   builder.task("t");
   builder.schedule(0);
   builder.collective(plan::Collective::ALL_REDUCE, {"a"}, s, s);
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
   builder.collective(plan::Collective::ALL_TO_ALL, {"a"}, s, s);
-  EXPECT_ERROR(validatePlan(*builder.build()), "(buffers 1 and 2) share bytes of the arena");
+  EXPECT_ERROR(findPlanError(*builder.build()), "(buffers 1 and 2) share bytes of the arena");
 }
 
-TEST(PlanValidator, Schedule) {
+TEST(PlanVerifier, Schedule) {
   EXPECT_ERROR_AFTER("schedule entry 1 names task 7, but the program has 2 tasks",
                      program.mutable_schedule(1)->set_task(7));
   EXPECT_ERROR_AFTER("schedule entry 1 is for microbatch 2, but there are 2",
                      program.mutable_schedule(1)->set_microbatch(2));
   auto plan = forwardPlan();
   plan->mutable_programs(0)->mutable_schedule(0)->set_microbatch(1);
-  EXPECT_ERROR(validatePlan(*plan), "schedule entry 0 is for microbatch 1, but there are 1");
+  EXPECT_ERROR(findPlanError(*plan), "schedule entry 0 is for microbatch 1, but there are 1");
 }
 
-TEST(PlanValidator, States) {
+TEST(PlanVerifier, States) {
   EXPECT_ERROR_AFTER("state 0 has no name", program.mutable_states(0)->clear_name());
   EXPECT_ERROR_AFTER("two states are named \"w\"", program.mutable_states(1)->set_name("w"));
   EXPECT_ERROR_AFTER("state \"w\": names buffer 99", program.mutable_states(0)->set_buffer(99));
@@ -382,10 +382,10 @@ static std::string masterError(const std::function<void(plan::State &)> &change,
   master.set_parameter("w");
   master.set_kind(plan::State::MASTER_WEIGHTS);
   change(master);
-  return messageOf(validatePlan(*builder.build()));
+  return messageOf(findPlanError(*builder.build()));
 }
 
-TEST(PlanValidator, MasterWeights) {
+TEST(PlanVerifier, MasterWeights) {
   auto asItIs = [](plan::State &) {};
   EXPECT_EQ(masterError(asItIs), "");
   EXPECT_EQ(masterError(asItIs, DType::F64), "");
@@ -421,10 +421,10 @@ static std::string rowsError(const std::vector<std::pair<const char *, Shape>> &
   builder.axis("a", 2);
   for (const auto &[name, shape] : parameters)
     builder.state(name, DType::F32, shape, DimAxes(shape.size()));
-  return messageOf(validatePlan(*builder.build()));
+  return messageOf(findPlanError(*builder.build()));
 }
 
-TEST(PlanValidator, RowsOfATensorOfAWeightsFile) {
+TEST(PlanVerifier, RowsOfATensorOfAWeightsFile) {
   EXPECT_EQ(rowsError({{"t[2:6]", {4, 3}}, {"t[0:2]", {2, 3}}, {"u[1]", {4}}, {"[0:1]", {4}}}), "");
   EXPECT_TRUE(contains(rowsError({{"t[0:2]", {2, 3}}, {"t[3:5]", {2, 3}}}),
                        "parameter \"t[3:5]\" begins at row 3 of \"t\", expected 2, where the "
@@ -443,7 +443,7 @@ TEST(PlanValidator, RowsOfATensorOfAWeightsFile) {
         << other;
 }
 
-TEST(PlanValidator, MasterWeightsMayLieInAnotherWay) {
+TEST(PlanVerifier, MasterWeightsMayLieInAnotherWay) {
   PlanBuilder builder;
   builder.axis("a", 2);
   builder.state("w", DType::BF16, {4, 6}, {{}, {}});
@@ -453,18 +453,18 @@ TEST(PlanValidator, MasterWeightsMayLieInAnotherWay) {
     master.set_kind(plan::State::MASTER_WEIGHTS);
   };
   addMaster("w.master");
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
   addMaster("w.second");
-  EXPECT_ERROR(validatePlan(*builder.build()),
+  EXPECT_ERROR(findPlanError(*builder.build()),
                "states \"w.master\" and \"w.second\" both hold master "
                "weights of parameter \"w\"; expected one at most");
 }
 
-TEST(PlanValidator, RolesOfInputs) {
+TEST(PlanVerifier, RolesOfInputs) {
   auto errorOf = [](plan::Input::Role role, DType dtype, const Shape &shape) {
     PlanBuilder builder;
     builder.input("x", dtype, shape, DimAxes(shape.size())).set_role(role);
-    return messageOf(validatePlan(*builder.build()));
+    return messageOf(findPlanError(*builder.build()));
   };
   EXPECT_EQ(errorOf(plan::Input::BATCHES, DType::F32, {}), "");
   EXPECT_EQ(errorOf(plan::Input::BATCHES, DType::F64, {}), "");
@@ -485,7 +485,7 @@ TEST(PlanValidator, RolesOfInputs) {
                          "the program has one of LEARNING_RATES and FIRST_STEP; expected both"));
 }
 
-TEST(PlanValidator, LearningRatesAreOnEveryDeviceAndGoWithCounters) {
+TEST(PlanVerifier, LearningRatesAreOnEveryDeviceAndGoWithCounters) {
   auto errorOf = [](const std::function<void(PlanBuilder &)> &change) {
     PlanBuilder builder;
     builder.axis("a", 2);
@@ -494,7 +494,7 @@ TEST(PlanValidator, LearningRatesAreOnEveryDeviceAndGoWithCounters) {
     builder.schedule(0);
     stepState.computeScalars();
     change(builder);
-    return messageOf(validatePlan(*builder.build()));
+    return messageOf(findPlanError(*builder.build()));
   };
   EXPECT_EQ(errorOf([](PlanBuilder &) {}), "");
   EXPECT_TRUE(
@@ -513,7 +513,7 @@ TEST(PlanValidator, LearningRatesAreOnEveryDeviceAndGoWithCounters) {
                              plan::State::Kind_Name(kind)));
 }
 
-TEST(PlanValidator, StepStates) {
+TEST(PlanVerifier, StepStates) {
   auto errorOf = [](plan::State::Kind kind, DType dtype, const Shape &shape,
                     const std::function<void(plan::State &)> &change = {}) {
     PlanBuilder builder;
@@ -521,7 +521,7 @@ TEST(PlanValidator, StepStates) {
     state.set_kind(kind);
     if (change)
       change(state);
-    return messageOf(validatePlan(*builder.build()));
+    return messageOf(findPlanError(*builder.build()));
   };
   for (auto kind : {plan::State::APPLIED_STEPS, plan::State::SKIPPED_STEPS, plan::State::GOOD_STEPS,
                     plan::State::GROWTH_INTERVAL}) {
@@ -554,16 +554,16 @@ TEST(PlanValidator, StepStates) {
   PlanBuilder twice;
   for (const char *name : {"a", "b"})
     twice.state(name, DType::I32, {}, {}).set_kind(plan::State::GOOD_STEPS);
-  EXPECT_ERROR(validatePlan(*twice.build()),
+  EXPECT_ERROR(findPlanError(*twice.build()),
                "states \"a\" and \"b\" are both of kind GOOD_STEPS; expected one at most");
   PlanBuilder split;
   split.axis("a", 2);
   split.state("key", DType::I32, {2}, {{"a"}}).set_kind(plan::State::RANDOM_KEY);
-  EXPECT_ERROR(validatePlan(*split.build()),
+  EXPECT_ERROR(findPlanError(*split.build()),
                "state \"key\": is step state and split over devices; expected all of it on each");
 }
 
-TEST(PlanValidator, InitialValues) {
+TEST(PlanVerifier, InitialValues) {
   EXPECT_ERROR_AFTER(
       "unknown kind of initial value 6",
       program.mutable_states(0)->mutable_init()->set_kind(static_cast<plan::Init::Kind>(6)));
@@ -578,7 +578,7 @@ TEST(PlanValidator, InitialValues) {
   });
 }
 
-TEST(PlanValidator, Shardings) {
+TEST(PlanVerifier, Shardings) {
   EXPECT_ERROR_AFTER("the sharding has 1 dimensions, the tensor f32[16,4] has 2",
                      program.mutable_states(0)->mutable_sharding()->mutable_dims()->RemoveLast());
   EXPECT_ERROR_AFTER("the sharding names axis \"x\", which the mesh does not have",
@@ -590,7 +590,7 @@ TEST(PlanValidator, Shardings) {
                      *axesOfDim(program, 0)->Add() = "dp");
 }
 
-TEST(PlanValidator, Inputs) {
+TEST(PlanVerifier, Inputs) {
   EXPECT_ERROR_AFTER("input 0 has no name", program.mutable_inputs(0)->clear_name());
   EXPECT_ERROR_AFTER("two inputs are named \"first_step\"",
                      program.mutable_inputs(0)->set_name("first_step"));
@@ -609,17 +609,17 @@ TEST(PlanValidator, Inputs) {
   });
 }
 
-TEST(PlanValidator, StatesAndInputsLieApart) {
+TEST(PlanVerifier, StatesAndInputsLieApart) {
   PlanBuilder builder;
   builder.state("s", DType::F32, {64}, {{}});
   uint32_t input = builder.input("x", DType::F32, {16}, {{}}).buffer();
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
   builder.program().mutable_buffers(static_cast<int>(input))->set_offset(64);
-  EXPECT_ERROR(validatePlan(*builder.build()),
+  EXPECT_ERROR(findPlanError(*builder.build()),
                "state \"s\" and input \"x\" share bytes of the arena");
 }
 
-TEST(PlanValidator, Outputs) {
+TEST(PlanVerifier, Outputs) {
   EXPECT_ERROR_AFTER("output 0 has no name", program.mutable_outputs(0)->clear_name());
   EXPECT_ERROR_AFTER("two outputs are named \"loss\"",
                      program.mutable_outputs(1)->set_name("loss"));
@@ -629,7 +629,7 @@ TEST(PlanValidator, Outputs) {
                      program.mutable_outputs(0)->set_buffer(0));
 }
 
-TEST(PlanValidator, ReadsComeAfterWrites) {
+TEST(PlanVerifier, ReadsComeAfterWrites) {
   EXPECT_ERROR_AFTER("task \"update\", instruction 0 (all_reduce), microbatch 0: the input (buffer "
                      "4, f32[]) is read before it is written",
                      {
@@ -653,7 +653,7 @@ TEST(PlanValidator, ReadsComeAfterWrites) {
   });
 }
 
-TEST(PlanValidator, AViewHasTheValueOfItsBuffer) {
+TEST(PlanVerifier, AViewHasTheValueOfItsBuffer) {
   PlanBuilder builder;
   uint32_t whole = builder.buffer(DType::F32, {16});
   uint32_t view = builder.view(whole, DType::F32, {4, 4});
@@ -663,22 +663,22 @@ TEST(PlanValidator, AViewHasTheValueOfItsBuffer) {
   builder.kernel("fill", {}, {whole});
   builder.kernel("fill", {}, {other});
   builder.kernel("copy", {view}, {copy});
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
   // Something else lies in the bytes by then.
   builder.program().mutable_buffers(static_cast<int>(other))->set_offset(0);
-  EXPECT_ERROR(validatePlan(*builder.build()),
+  EXPECT_ERROR(findPlanError(*builder.build()),
                "instruction 2 (kernel copy): input 0 (buffer 1, f32[4,4]) does not hold its value "
                "any more: buffer 2, f32[16], which shares bytes of the arena with it, was written "
                "since by task \"t\", instruction 1 (kernel fill)");
   builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(3);
-  EXPECT_ERROR(validatePlan(*builder.build()),
+  EXPECT_ERROR(findPlanError(*builder.build()),
                "buffer 1: is a view of buffer 3; expected one before it");
   builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(whole);
   builder.program().mutable_buffers(static_cast<int>(view))->set_dtype(plan::I32);
-  EXPECT_ERROR(validatePlan(*builder.build()), "expected as many elements of the same type");
+  EXPECT_ERROR(findPlanError(*builder.build()), "expected as many elements of the same type");
 }
 
-TEST(PlanValidator, ViewsCountByTheirBytes) {
+TEST(PlanVerifier, ViewsCountByTheirBytes) {
   // What lies in a part of a value is another value, and two of them beside each other are not the
   // whole.
   struct Parts : PlanBuilder {
@@ -691,7 +691,7 @@ TEST(PlanValidator, ViewsCountByTheirBytes) {
       copyOfPart = buffer(DType::F32, {16});
       schedule(task("t"));
     }
-    std::string error() { return messageOf(validatePlan(*build())); }
+    std::string error() { return messageOf(findPlanError(*build())); }
     uint32_t whole, low, high, copy, copyOfPart;
   };
   Parts halves;
@@ -719,7 +719,7 @@ TEST(PlanValidator, ViewsCountByTheirBytes) {
                                        "more: buffer 2, f32[16]"));
 }
 
-TEST(PlanValidator, ALongScheduleIsWalkedInLinearTime) {
+TEST(PlanVerifier, ALongScheduleIsWalkedInLinearTime) {
   PlanBuilder builder;
   builder.axis("micro", 100000, /*temporal=*/true);
   uint32_t a = builder.buffer(DType::F32, {8});
@@ -728,5 +728,5 @@ TEST(PlanValidator, ALongScheduleIsWalkedInLinearTime) {
     builder.kernel("fill", {}, {a});
   for (uint32_t i = 0; i < 100000; ++i)
     builder.schedule(0, i);
-  EXPECT_OK(validatePlan(*builder.build()));
+  EXPECT_OK(findPlanError(*builder.build()));
 }

@@ -1,10 +1,10 @@
-//===- AsyncValidatorTest.cpp - Checks of buckets, permutes and waits -----===//
+//===- AsyncVerifierTest.cpp - Checks of buckets, permutes and waits -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 
 #include "plan/RangeCounts.h"
 #include "test/lib/plans/Expect.h"
@@ -33,7 +33,7 @@ struct AsyncPlan : PlanBuilder {
     task("t");
     schedule(0);
   }
-  std::string error() { return messageOf(validatePlan(*build())); }
+  std::string error() { return messageOf(findPlanError(*build())); }
   /// An async collective from `input` to `output`.
   uint32_t start(uint32_t input, uint32_t output) {
     collective(plan::Collective::ALL_REDUCE, {"a"}, input, output);
@@ -45,9 +45,9 @@ struct AsyncPlan : PlanBuilder {
 
 } // namespace
 
-TEST(AsyncValidator, AcceptsValidPlans) {
-  EXPECT_OK(validatePlan(*overlapPlan(true)));
-  EXPECT_OK(validatePlan(*overlapPlan(false, 8, 4)));
+TEST(AsyncVerifier, AcceptsValidPlans) {
+  EXPECT_OK(findPlanError(*overlapPlan(true)));
+  EXPECT_OK(findPlanError(*overlapPlan(false, 8, 4)));
   AsyncPlan plan;
   // Two that read the same, one in place; both are waited for in another order.
   uint32_t first = plan.start(plan.x, plan.y), third = plan.start(plan.z, plan.z);
@@ -59,7 +59,7 @@ TEST(AsyncValidator, AcceptsValidPlans) {
   EXPECT_EQ(plan.error(), "");
 }
 
-TEST(AsyncValidator, WaitsNameAnAsyncCollectiveBeforeThem) {
+TEST(AsyncVerifier, WaitsNameAnAsyncCollectiveBeforeThem) {
   auto errorOf = [](uint32_t waitsFor) {
     AsyncPlan plan;
     plan.kernel("fill", {}, {plan.z});
@@ -78,7 +78,7 @@ TEST(AsyncValidator, WaitsNameAnAsyncCollectiveBeforeThem) {
   EXPECT_TRUE(contains(errorOf(UINT32_MAX), "waits for instruction 4294967295; expected one"));
 }
 
-TEST(AsyncValidator, EveryAsyncCollectiveIsWaitedForInItsTask) {
+TEST(AsyncVerifier, EveryAsyncCollectiveIsWaitedForInItsTask) {
   AsyncPlan plan;
   plan.wait(plan.start(plan.x, plan.y));
   plan.start(plan.x, plan.y);
@@ -90,7 +90,7 @@ TEST(AsyncValidator, EveryAsyncCollectiveIsWaitedForInItsTask) {
   EXPECT_TRUE(contains(plan.error(), "task \"t\", instruction 2 (all_reduce): is async"));
 }
 
-TEST(AsyncValidator, NothingTouchesTheOperandsOfARunningCollective) {
+TEST(AsyncVerifier, NothingTouchesTheOperandsOfARunningCollective) {
   using Operand = uint32_t AsyncPlan::*;
   constexpr auto x = &AsyncPlan::x, y = &AsyncPlan::y, z = &AsyncPlan::z;
   constexpr auto xHalf = &AsyncPlan::xHalf, yHalf = &AsyncPlan::yHalf;
@@ -138,7 +138,7 @@ TEST(AsyncValidator, NothingTouchesTheOperandsOfARunningCollective) {
   }
 }
 
-TEST(AsyncValidator, OutputsHoldTheirValuesFromTheWaitOn) {
+TEST(AsyncVerifier, OutputsHoldTheirValuesFromTheWaitOn) {
   AsyncPlan plan;
   uint32_t fresh = plan.buffer(DType::F32, {32});
   uint32_t running = plan.start(plan.x, fresh);
@@ -151,7 +151,7 @@ TEST(AsyncValidator, OutputsHoldTheirValuesFromTheWaitOn) {
   EXPECT_TRUE(contains(unread.error(), "is read before it is written"));
 }
 
-TEST(AsyncValidator, TensorsOfABucketLieApart) {
+TEST(AsyncVerifier, TensorsOfABucketLieApart) {
   using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
   auto errorOf = [](auto makeTensors) {
     AsyncPlan plan;
@@ -185,7 +185,7 @@ TEST(AsyncValidator, TensorsOfABucketLieApart) {
                        "tensor 1: the output is f32[16]; the input f32[32]"));
 }
 
-TEST(AsyncValidator, Permutes) {
+TEST(AsyncVerifier, Permutes) {
   auto errorOf = [](const Axes &axes, const Axes &sourceAxes, const Shape &output = {32}) {
     AsyncPlan plan;
     plan.permute(axes, sourceAxes, plan.x, plan.buffer(DType::F32, output));
@@ -207,7 +207,7 @@ TEST(AsyncValidator, Permutes) {
   EXPECT_TRUE(contains(inPlace.error(), "(buffers 0 and 5) share bytes of the arena"));
 }
 
-TEST(AsyncValidator, ManyCollectivesInFlightTakeLinearTime) {
+TEST(AsyncVerifier, ManyCollectivesInFlightTakeLinearTime) {
   constexpr int64_t count = 20000;
   {
     AsyncPlan plan;

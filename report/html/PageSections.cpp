@@ -1,10 +1,10 @@
-//===- PageParts.cpp - Common elements of HTML sections -------------------===//
+//===- PageSections.cpp - Common elements of HTML sections -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "report/html/PageParts.h"
+#include "report/html/PageSections.h"
 
 #include "plan/ParentAxes.h"
 #include "report/SvgStyle.h"

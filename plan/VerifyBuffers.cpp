@@ -1,4 +1,4 @@
-//===- ValidateBuffers.cpp - The arena and the buffers of a program -------===//
+//===- VerifyBuffers.cpp - The arena and the buffers of a program -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,7 @@
 
 #include "plan/PlanChecks.h"
 #include "plan/PlanTypes.h"
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-//===- ValidateWriters.cpp - Verification of writers ----------------------===//
+//===- VerifyWriters.cpp - Verification of writers ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

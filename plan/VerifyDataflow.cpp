@@ -1,10 +1,10 @@
-//===- ValidateDataflow.cpp - Dataflow verification -----------------------===//
+//===- VerifyDataflow.cpp - Dataflow verification -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// A buffer of a plan is one value with one writer (ValidateWriters.cpp), so that an operand says
+// A buffer of a plan is one value with one writer (VerifyWriters.cpp), so that an operand says
 // which value is meant, whatever decided where values lie. The walk follows the schedule,
 // instruction by instruction, with the values that the bytes of the arena hold: which buffer was
 // written there, for which microbatch, and in which run of the loop over microbatches. An operand
@@ -128,22 +128,22 @@ MaybeError DataflowWalk::runSchedule() {
   auto begin = static_cast<int>(program.loop_begin()), end = static_cast<int>(program.loop_end());
   if (MaybeError error = runEntries(0, begin))
     return error;
-  state.place.inLoop = true;
+  state.point.inLoop = true;
   if (MaybeError error = runEntries(begin, end))
     return error;
-  state.place.inLoop = false;
+  state.point.inLoop = false;
   // Once more for all times: what the loop finds then is what it found the second time.
   if (repeatsLoop && end > begin) {
     if (MaybeError error = state.checkAllFinished())
       return error->inContext("before the loop over microbatches runs again");
     state.forgetTransfers();
-    ++state.place.run;
+    ++state.point.run;
     if (MaybeError error = putInputs())
       return error->inContext("before the loop over microbatches runs again");
-    state.place.inLoop = true;
+    state.point.inLoop = true;
     if (MaybeError error = runEntries(begin, end))
       return error->inContext("when the loop over microbatches runs again");
-    state.place.inLoop = false;
+    state.point.inLoop = false;
   }
   return runEntries(end, program.schedule_size());
 }
@@ -158,7 +158,7 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
                    program.schedule(entry - 1).task() == execution.task() &&
                    program.schedule(entry - 1).microbatch() > 0 &&
                    program.schedule(entry - 1).microbatch() + 1 == execution.microbatch();
-    state.place.entry = entry;
+    state.point.entry = entry;
     instructions += task.instructions_size();
     if (MaybeError error = budget.spend(1))
       return error;
@@ -168,7 +168,7 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
     }
     if (MaybeError error = endSkip())
       return error;
-    state.place.microbatch = execution.microbatch();
+    state.point.microbatch = execution.microbatch();
     followed = entry;
     settled = false;
     if (!repeats) {
@@ -201,10 +201,10 @@ MaybeError DataflowWalk::runTask(const plan::Task &task) {
   if (MaybeError error = budget.spend(task.instructions_size()))
     return error;
   for (int i = 0; i < task.instructions_size(); ++i) {
-    state.place.instruction = i;
-    ++state.place.now;
+    state.point.instruction = i;
+    ++state.point.now;
     if (MaybeError error = runInstruction(task.instructions(i)))
-      return error->inContext(describeExecution(context, state.place.entry, i));
+      return error->inContext(describeExecution(context, state.point.entry, i));
   }
   return std::nullopt;
 }
@@ -252,8 +252,8 @@ MaybeError DataflowWalk::runKernel(const plan::KernelCall &call) {
 MaybeError DataflowWalk::checkEnd() {
   if (MaybeError error = state.checkAllFinished())
     return error;
-  ++state.place.now;
-  state.place.microbatch = 0;
+  ++state.point.now;
+  state.point.microbatch = 0;
   for (const plan::State &bound : context.program.states())
     if (MaybeError error =
             state.read("its tensor", bound.has_update() ? bound.update() : bound.buffer()))

@@ -1,10 +1,10 @@
-//===- ValidateWritersTest.cpp - Tests of the verification of writers -----===//
+//===- VerifyWritersTest.cpp - Tests of the verification of writers -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
@@ -20,7 +20,7 @@ namespace plan = dtc::plan;
 namespace {
 
 /// State s (buffer 0), input x (1), buffer a (2) and its view (3), all f32[8], and one task. The
-/// plan is validated as it is, not converted.
+/// plan is verified as it is, not converted.
 struct WritersPlan : PlanBuilder {
   WritersPlan() {
     s = state("s", DType::F32, {8}, {{}}).buffer();
@@ -29,7 +29,7 @@ struct WritersPlan : PlanBuilder {
     viewOfA = view(a, DType::F32, {2, 4});
     schedule(task("t"));
   }
-  std::string error() { return messageOf(validatePlan(plan)); }
+  std::string error() { return messageOf(findPlanError(plan)); }
   plan::Buffer &at(uint32_t buffer) { return *program().mutable_buffers(static_cast<int>(buffer)); }
   /// A buffer that takes the place of another.
   uint32_t reuse(uint32_t of) {
@@ -114,7 +114,7 @@ TEST(Writers, AreTheTransfersThatReceive) {
         builder.finishTransfer(i);
       }
     }
-    return messageOf(validatePlan(builder.plan));
+    return messageOf(findPlanError(builder.plan));
   };
   using Chosen = std::vector<uint32_t>;
   EXPECT_EQ(errorOf([](PlanBuilder &b) {
@@ -218,10 +218,10 @@ TEST(Updates, AreMadeByEveryProgramThatHasTheState) {
   plan::Program &second = *plan->mutable_programs(1);
   second.mutable_states(0)->set_name("w0");
   second.mutable_states(1)->set_parameter("w0");
-  EXPECT_OK(validatePlan(*plan));
+  EXPECT_OK(findPlanError(*plan));
   second.mutable_states(0)->clear_update();
-  EXPECT_ERROR(validatePlan(*plan), "state \"w0\" has another update in program 1 than in program "
-                                    "0; what several programs have must be the same in each");
+  EXPECT_ERROR(findPlanError(*plan), "state \"w0\" has another update in program 1 than in program "
+                                     "0; what several programs have must be the same in each");
 }
 
 TEST(Loops, HaveAllMicrobatchesButTheFirst) {

@@ -1,13 +1,13 @@
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp prefetch=0" | FileCheck %s --check-prefixes CHECK,NONE
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp prefetch=1" | FileCheck %s --check-prefixes CHECK,ONE
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp" | FileCheck %s --check-prefixes CHECK,ONE
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp prefetch=2" | FileCheck %s --check-prefixes CHECK,TWO
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp prefetch=1000" | FileCheck %s --check-prefixes CHECK,ALL
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=0" | FileCheck %s --check-prefixes CHECK,NONE
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=1" | FileCheck %s --check-prefixes CHECK,ONE
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp" | FileCheck %s --check-prefixes CHECK,ONE
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=2" | FileCheck %s --check-prefixes CHECK,TWO
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=1000" | FileCheck %s --check-prefixes CHECK,ALL
 
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp prefetch=0 bucket-bytes=32" | FileCheck %s --check-prefix SMALL
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=dp prefetch=0 bucket-bytes=0" | FileCheck %s --check-prefix SMALL
-// RUN: dtc-opt %s --dtc-regather-parameters="axes=tp" | FileCheck %s --check-prefix SAME
-// RUN: dtc-opt %s --dtc-regather-parameters | FileCheck %s --check-prefix SAME
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=0 bucket-bytes=32" | FileCheck %s --check-prefix SMALL
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=0 bucket-bytes=0" | FileCheck %s --check-prefix SMALL
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=tp" | FileCheck %s --check-prefix SAME
+// RUN: dtc-opt %s --dtc-gather-parameters-per-use | FileCheck %s --check-prefix SAME
 
 // Before the visit that comes so many visits earlier, and never before the block: there a visit is in the loop, or not.
 // CHECK-LABEL: func.func @prefetch

@@ -1,10 +1,10 @@
-//===- ValidateDataflowTest.cpp - Operands find the values that they name -===//
+//===- VerifyDataflowTest.cpp - Operands find the values that they name -===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "plan/PlanValidator.h"
+#include "plan/PlanVerifier.h"
 
 #include "plan/KernelTable.h"
 #include "test/lib/plans/Expect.h"
@@ -29,7 +29,7 @@ Order upTo(uint32_t end) {
 }
 
 /// Task "prepare", then a loop in which task "add" adds values to a sum for the microbatches of
-/// `order`, then task "use". Plans are validated as they are, not converted.
+/// `order`, then task "use". Plans are verified as they are, not converted.
 struct SumPlan : PlanBuilder {
   SumPlan(int64_t microbatches, const Order &order) {
     axis("micro", microbatches, /*temporal=*/true);
@@ -59,7 +59,7 @@ struct SumPlan : PlanBuilder {
   std::string errorOfUse(uint32_t buffer, bool repeatsLoop = false) {
     kernel("copy", {buffer}, {used});
     schedule(2);
-    return messageOf(validatePlan(plan, repeatsLoop));
+    return messageOf(findPlanError(plan, repeatsLoop));
   }
   /// An instruction at the end of a task.
   void addTo(int task, const std::string &kernel, uint32_t input, uint32_t output) {
@@ -131,8 +131,8 @@ TEST(Sums, GoOnInEachRunOfTheLoop) {
   plan.kernel("neg", {plan.s}, {other});
   plan.schedule(3, 0);
   plan.endLoop();
-  EXPECT_OK(validatePlan(plan.plan));
-  EXPECT_ERROR(validatePlan(plan.plan, /*repeatsLoop=*/true),
+  EXPECT_OK(findPlanError(plan.plan));
+  EXPECT_ERROR(findPlanError(plan.plan, /*repeatsLoop=*/true),
                "the output that it adds to (buffer 3, f32[8]) does not hold its value any more: "
                "buffer 6");
 }
@@ -160,7 +160,7 @@ TEST(Sums, AreFollowedOverManyMicrobatches) {
     plan.schedule(2, microbatch);
     plan.kernel("copy", {plan.value}, {plan.used});
     plan.endLoop();
-    return messageOf(validatePlan(plan.plan));
+    return messageOf(findPlanError(plan.plan));
   };
   EXPECT_EQ(errorOfLate(count - 1), "");
   EXPECT_TRUE(contains(errorOfLate(count - 2), "should hold the value of microbatch 998, but holds "
@@ -183,7 +183,7 @@ TEST(Sums, WhatIsNotFollowedMakesNoOtherValueNew) {
     plan.schedule(2, microbatch);
     plan.addTo(2, "copy", made, plan.used);
     plan.endLoop();
-    return messageOf(validatePlan(plan.plan));
+    return messageOf(findPlanError(plan.plan));
   };
   EXPECT_EQ(errorOfLate(2), "");
   EXPECT_TRUE(contains(errorOfLate(9), "should hold the value of microbatch 9, but holds that of "
@@ -203,7 +203,7 @@ TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
   EXPECT_EQ(outside.errorOfUse(outside.prepared, /*repeatsLoop=*/true), "");
   SumPlan output(3, {0, 1, 2});
   output.output("value", DType::F32, {8}, {{}}, output.value);
-  EXPECT_TRUE(contains(messageOf(validatePlan(output.plan)),
+  EXPECT_TRUE(contains(messageOf(findPlanError(output.plan)),
                        "output \"value\", after the step: its tensor (buffer 2, f32[8]) is read "
                        "after the loop"));
 }
@@ -223,7 +223,7 @@ TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
     while (call.outputs_size() < findKernel(kernel).outputs)
       call.add_outputs(plan.buffer(DType::F32, {8}));
     plan.addTo(1, "neg", plan.prepared, plan.used);
-    return messageOf(validatePlan(plan.plan, repeatsLoop));
+    return messageOf(findPlanError(plan.plan, repeatsLoop));
   };
   for (const char *kernel : {"dropout", "attention", "attention_grad"}) {
     EXPECT_EQ(errorOf(kernel, false), "");
@@ -247,7 +247,7 @@ TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
     }
     plan.addTo(0, "neg", plan.*from, plan.prepared);
     plan.addTo(1, "neg", plan.prepared, plan.used);
-    return messageOf(validatePlan(plan.plan, repeatsLoop));
+    return messageOf(findPlanError(plan.plan, repeatsLoop));
   };
   EXPECT_EQ(errorOf(&SumPlan::x, false), "");
   EXPECT_EQ(errorOf(&SumPlan::s, true), "");
@@ -295,8 +295,9 @@ TEST(RepeatedLoops, DoNotReceiveWhatIsMadeOfTheDataOfAnEarlierRun) {
     builder.program().set_loop_begin(1);
     builder.program().set_loop_end(3);
   }
-  EXPECT_OK(validatePlan(builder.plan));
-  EXPECT_ERROR(validatePlan(builder.plan, /*repeatsLoop=*/true), "the data of one run of the loop");
+  EXPECT_OK(findPlanError(builder.plan));
+  EXPECT_ERROR(findPlanError(builder.plan, /*repeatsLoop=*/true),
+               "the data of one run of the loop");
 }
 
 namespace {
@@ -318,7 +319,7 @@ std::string errorOfOrder(bool readFirst, bool inOneTask = false) {
     else
       builder.kernel("add", {s, s}, {1});
   }
-  return messageOf(validatePlan(builder.plan));
+  return messageOf(findPlanError(builder.plan));
 }
 
 } // namespace

@@ -1,11 +1,11 @@
-//===- DtcBlockOps.td - Blocks of tensors ---------------------*- tablegen -*-===//
+//===- DtcSliceOps.td - Blocks of tensors ---------------------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_DIALECTS_DTC_DTCBLOCKOPS_TD
-#define DTC_DIALECTS_DTC_DTCBLOCKOPS_TD
+#ifndef DTC_DIALECTS_DTC_DTCSLICEOPS_TD
+#define DTC_DIALECTS_DTC_DTCSLICEOPS_TD
 
 include "dialects/dtc/DtcOpBase.td"
 
@@ -84,4 +84,4 @@ def Dtc_ConcatOp : Dtc_Op<"concat", [
   let hasFolder = 1;
 }
 
-#endif // DTC_DIALECTS_DTC_DTCBLOCKOPS_TD
+#endif // DTC_DIALECTS_DTC_DTCSLICEOPS_TD

@@ -1,4 +1,4 @@
-//===- ValidateBindings.cpp - Verification of states, inputs and outputs --===//
+//===- VerifyBindings.cpp - Verification of states, inputs and outputs --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,17 +1,17 @@
-//===- DamagePlan.cpp - Random mutation of plans --------------------------===//
+//===- MutatePlan.cpp - Random mutation of plans --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/lib/plans/DamagePlan.h"
+#include "test/lib/plans/MutatePlan.h"
 
 #include "plan/PlanReader.h"
 #include "test/lib/plans/MutateMessage.h"
 
 namespace dtc::runtime::testing {
 
-std::string damageBytes(std::string bytes, std::mt19937_64 &random) {
+std::string mutateBytes(std::string bytes, std::mt19937_64 &random) {
   for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
     size_t at = random() % bytes.size();
     switch (random() % 8) {
@@ -35,7 +35,7 @@ std::string damageBytes(std::string bytes, std::mt19937_64 &random) {
   return bytes;
 }
 
-std::string damageFields(plan::Plan plan, std::mt19937_64 &random) {
+std::string mutateFields(plan::Plan plan, std::mt19937_64 &random) {
   for (uint64_t changes = 1 + random() % 2; changes > 0; --changes)
     mutateMessage(plan, random);
   return serializePlan(plan);

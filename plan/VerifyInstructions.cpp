@@ -1,4 +1,4 @@
-//===- ValidateInstructions.cpp - Verification of instructions ------------===//
+//===- VerifyInstructions.cpp - Verification of instructions ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-// RUN: dtc-opt %s --split-input-file --dtc-regather-parameters="axes=dp prefetch=0" | FileCheck %s
+// RUN: dtc-opt %s --split-input-file --dtc-gather-parameters-per-use="axes=dp prefetch=0" | FileCheck %s
 
 // Once for each visit: forward through the layers 0 and 1, backward through them, where layer 1's visits follow each other
 // and are one. Both parameters of a visit share a bucket. The one that is not split stays as it is.
