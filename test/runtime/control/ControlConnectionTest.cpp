@@ -397,8 +397,9 @@ TEST_F(ControlConnectionTest, WhoIsTurnedAwayComesAgain) {
     EXPECT_EQ(end(1).timesEnded(), 0u);
     listeners.clear();
   }
-  EXPECT_TRUE(awaitEnd(/*speaker=*/1).reason.starts_with(
-      "process 0 on host0 was lost: its control connection was closed"));
+  EXPECT_TRUE(
+      awaitEnd(/*speaker=*/1)
+          .reason.starts_with("process 0 on host0 was lost: its control connection was closed"));
 }
 
 TEST_F(ControlConnectionTest, RandomMessages) {
