@@ -15,6 +15,15 @@ part() { # name command...
 }
 trap '[[ ${#parts[@]} -eq 0 ]] || printf "%s\n" "${parts[@]}"' EXIT
 
+# Repeats at the end what a long output hides: the names of the failed tests, and the last lines of the first ones.
+run_tests() { # preset ctest-arguments...
+  local preset=$1 status=0
+  shift
+  ctest --preset "$preset" -j "$(nproc)" --no-tests=error "$@" </dev/null || status=$?
+  ((status == 0)) || scripts/show-failures "build/$preset/Testing/Temporary" || true
+  return "$status"
+}
+
 for run in "${runs[@]}"; do
   preset=${run%%:*}
   programs=()
@@ -24,10 +33,10 @@ for run in "${runs[@]}"; do
   part "$preset: install" scripts/install-dependencies.sh "${flags[@]}"
   if [[ ${#programs[@]} -eq 0 ]]; then
     part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
-    part "$preset: tests" ctest --preset "$preset" -j "$(nproc)" --no-tests=error </dev/null
+    part "$preset: tests" run_tests "$preset"
   else
     part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON --target "${programs[@]}"
     labels="^($(IFS='|'; echo "${programs[*]}"))$"
-    part "$preset: tests" ctest --preset "$preset" -j "$(nproc)" --no-tests=error -L "$labels" </dev/null
+    part "$preset: tests" run_tests "$preset" -L "$labels"
   fi
 done

@@ -368,7 +368,8 @@ void ControlConnection::Loop::hearParent() {
     limit = std::min<Clock::duration>(limit, kSuccessionTime);
   if (ended || (isOpen && silent <= limit))
     return;
-  // It takes those for strangers whom it has not heard, and turns some away where many come.
+  // The other end counts whom it has not heard yet as strangers, and turns some away where there
+  // are many.
   if (!isOpen && silent <= limit && !parent->hasSpoken && !parent->socket.wasRefused() &&
       !greetAbove(parent->lastHeard))
     return;

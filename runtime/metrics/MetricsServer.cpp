@@ -51,7 +51,7 @@ public:
       if (std::optional<double> value = metric.of(metrics))
         set(metric.name, metric.help, *value);
     if (!metrics.waitSeconds.empty())
-      families["dtc_wait_seconds"] = ofEachProcess(metrics.waitSeconds);
+      setOfEachProcess(kWaitSeconds, metrics.waitSeconds);
     set("step_timestamp_seconds", "When the last step ended, in seconds since 1970",
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
   }
@@ -72,17 +72,16 @@ private:
     families[name] = {"dtc_" + name, help, prometheus::MetricType::Gauge, {metric}};
   }
 
-  prometheus::MetricFamily ofEachProcess(const std::vector<double> &values) const {
-    prometheus::MetricFamily family = {std::string("dtc_") + kWaitSeconds.name,
-                                       kWaitSeconds.help,
-                                       prometheus::MetricType::Gauge,
-                                       {}};
+  void setOfEachProcess(const Metric &which, const std::vector<double> &values) {
+    std::string name = which.name;
+    prometheus::MetricFamily family = {
+        "dtc_" + name, which.help, prometheus::MetricType::Gauge, {}};
     for (size_t process = 0; process < values.size(); ++process) {
       prometheus::ClientMetric &metric = family.metric.emplace_back();
       metric.label = {{"model", model}, {"process", fmt::to_string(process)}};
       metric.gauge.value = values[process];
     }
-    return family;
+    families[name] = std::move(family);
   }
 
   const std::string model;

@@ -206,7 +206,15 @@ def clean():
 
 
 class OverBefore(Exception):
-    """The run ended before its fault: the machine has become faster than while it was measured."""
+    """The run succeeded before its fault: the machine has become faster than while it was measured."""
+
+
+def ended_before(run):
+    """What is wrong with a run that ended before its fault. Raises OverBefore where nothing is."""
+    left, statuses = run.end(), run.statuses()
+    if left or any(statuses):
+        return None, [f"the run failed before, with {statuses}", run.text()]
+    raise OverBefore
 
 
 def trial(cluster, fault, start, draw, whole, latest):
@@ -223,13 +231,13 @@ def trial(cluster, fault, start, draw, whole, latest):
             return None, ["it has not begun", run.text()]
         time.sleep(draw.uniform(0, latest * seconds_of_run))
         if not run.poll():
-            raise OverBefore
+            return ended_before(run)
     begin = time.monotonic()
     try:
         fault.during(run)
     except (KeyError, ProcessLookupError):
-        run.end()
-        raise OverBefore from None
+        run.wait(fault.limit)
+        return ended_before(run)
     limit = fault.limit + (START_TIMEOUT if isinstance(fault, Missing) else 0)
     gone = run.wait(limit)
     seconds = None if gone is None else time.monotonic() - begin

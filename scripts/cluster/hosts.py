@@ -22,7 +22,7 @@ def alone():
     nobody else sees."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) != 0:
-        sys.exit(f"error: cannot make namespaces: {os.strerror(ctypes.get_errno())}")
+        sys.exit(f"error: cannot make namespaces, which takes root: {os.strerror(ctypes.get_errno())}")
     if child := os.fork():
         await_child(child)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -28,9 +28,13 @@ namespace {
   R"(, "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, )"       \
   R"("attention_dropout": )" RATE "}"
 
+/// AdamW divides by the root of the second moment: with this, less is made of gradients that are
+/// all rounding.
+constexpr double kEps = 1e-4;
+
 Model makeModel(const char *name, const char *config, AttentionKind form, int64_t batch = 16,
                 int64_t seq = 16) {
-  Model model = {name, config, batch, seq};
+  Model model = {name, config, batch, seq, kEps};
   model.attention = form;
   return model;
 }
@@ -72,7 +76,7 @@ TEST(AttentionForms, AreTheSameFunction) {
 
 TEST_P(DecomposedAttention, EqualsOneDevice) {
   auto [model, mesh] = GetParam();
-  expectClose(trainOnce(model, ""), train(model, layout(mesh)));
+  expectEqualsOneDevice(model, mesh);
 }
 
 /// What is recomputed is the same, masks included.

@@ -30,10 +30,13 @@ const Model kLlama = {"Llama", R"({"model_type": "llama", "vocab_size": 64, "hid
 
 /// Sizes that hardly any mesh divides: 61 words, 6 heads, 50 in the MLP, 14 samples of 15 tokens.
 /// The embeddings are the other way round: GPT-2's are not tied, Llama's are.
-const Model kGpt2Odd = {"Gpt2Odd", R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 15,
+const Model kGpt2Odd = {
+    "Gpt2Odd", R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 15,
   "n_embd": 30, "n_layer": 2, "n_head": 6, "n_inner": 50, "attn_pdrop": 0, "embd_pdrop": 0,
   "resid_pdrop": 0, "tie_word_embeddings": false})",
-                        14, 15};
+    // AdamW divides by the root of the second moment: with this, less is made of
+    // gradients that are all rounding, which differs from one processor to another.
+    14, 15, /*eps=*/1e-4};
 /// Fewer key-value heads than devices on most axes "tp" below.
 const Model kLlamaOdd = {"LlamaOdd", R"({"model_type": "llama", "vocab_size": 61,
   "hidden_size": 36, "intermediate_size": 50, "num_hidden_layers": 2, "num_attention_heads": 6,
@@ -53,15 +56,7 @@ class LayoutEquivalence : public testing::TestWithParam<std::tuple<Model, const 
 
 TEST_P(LayoutEquivalence, EqualsOneDevice) {
   auto [model, mesh] = GetParam();
-  expectClose(trainOnce(model, ""), train(model, layout(mesh)));
-}
-
-/// In f32, whose rounding AdamW makes much of where a gradient is all rounding, the losses are what
-/// a layout keeps.
-TEST_P(LayoutEquivalence, HasTheLossesOfOneDeviceInF32) {
-  auto [model, mesh] = GetParam();
-  model.f64 = false;
-  expectLossesNear(trainOnce(model, ""), train(model, layout(mesh)), kTolerance);
+  expectEqualsOneDevice(model, mesh);
 }
 
 /// Layouts of any model.

@@ -30,8 +30,12 @@ const char *kLlamaConfig =
         "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
         "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
 
+/// AdamW divides by the root of the second moment: with this, less is made of gradients that are
+/// all rounding, which differs from one processor to another.
+const double kEps = 1e-4;
+
 Model withLora(const char *name, const char *config, LoraOptions lora) {
-  Model model = {name, config, 16, 16};
+  Model model = {name, config, 16, 16, kEps};
   model.lora = std::move(lora);
   return model;
 }
@@ -60,7 +64,7 @@ std::unique_ptr<runtime::Session> open(Compiler &compiler, const Model &model,
 
 TEST_P(LoraLayouts, EqualOneDevice) {
   auto [model, mesh] = GetParam();
-  expectClose(trainOnce(model, ""), train(model, layout(mesh)));
+  expectEqualsOneDevice(model, mesh);
 }
 
 TEST_P(LoraBf16, IsNearOneDevice) {

@@ -22,7 +22,9 @@ using namespace dtc::test;
 namespace {
 
 Model makeModel(const char *name, const char *config, int64_t batch, int64_t seq) {
-  Model model = {name, config, batch, seq};
+  // AdamW divides by the root of the second moment: with this, less is made of gradients that are
+  // all rounding.
+  Model model = {name, config, batch, seq, /*eps=*/1e-4};
   model.packed = true;
   return model;
 }
@@ -63,7 +65,7 @@ class PackedEquivalence : public testing::TestWithParam<std::tuple<Model, const 
 
 TEST_P(PackedEquivalence, EqualsOneDevice) {
   auto [model, mesh] = GetParam();
-  expectClose(trainOnce(model, ""), train(model, layout(mesh)));
+  expectEqualsOneDevice(model, mesh);
 }
 
 TEST(PackedForms, AreTheSameFunction) {

@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <tuple>
 
@@ -63,6 +64,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   TrainingRun run;
   Compiler compiler;
   CompileOptions options = layout;
+  options.eps = model.eps;
   options.freeze = model.freeze;
   ImportOptions import;
   import.lora = model.lora;
@@ -77,7 +79,7 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
   EXPECT_TRUE(module) << compiler.diagnostics();
   if (!module)
     return run;
-  if (model.f64 && options.dtype == ComputeType::F32)
+  if (model.f64)
     toDouble(*module);
   auto session = compiler.open(*module, options);
   EXPECT_TRUE(session) << compiler.diagnostics();
@@ -110,24 +112,45 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
 
 const TrainingRun &dtc::test::trainOnce(const Model &model, const std::string &text) {
   // Tests of one program may give different models one name.
-  static std::map<std::tuple<std::string, std::string, std::string, bool>, TrainingRun> runs;
-  auto [it, fresh] = runs.try_emplace({model.name, model.config, text, model.f64});
+  static std::map<std::tuple<std::string, std::string, std::string, double, bool>, TrainingRun>
+      runs;
+  auto [it, fresh] = runs.try_emplace({model.name, model.config, text, model.eps, model.f64});
   if (fresh)
     it->second = train(model, layout(text));
   return it->second;
+}
+
+std::vector<Model> dtc::test::inBothPrecisions(Model model) {
+  Model wide = model;
+  wide.eps = CompileOptions().eps;
+  wide.f64 = true;
+  model.eps = std::max(model.eps, 1e-4);
+  return {wide, model};
 }
 
 void dtc::test::expectClose(const TrainingRun &expected, const TrainingRun &actual) {
   ASSERT_EQ(expected.losses.size(), size_t(kSteps));
   EXPECT_LT(expected.losses.back(), expected.losses.front() + 0.5) << "training diverged";
   ASSERT_EQ(actual.losses.size(), expected.losses.size());
-  for (int step = 0; step < kSteps; ++step)
-    EXPECT_NEAR(actual.losses[step], expected.losses[step], kF64Tolerance * expected.losses[step])
-        << "at step " << step + 1;
   ASSERT_EQ(actual.parameters.size(), expected.parameters.size());
+  ASSERT_FALSE(expected.parameters.empty());
+  bool f64 = expected.parameters.begin()->second.type.dtype == DType::F64;
+  double tolerance = f64 ? kF64Tolerance : kTolerance;
+  for (int step = 0; step < kSteps; ++step)
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], tolerance * expected.losses[step])
+        << "at step " << step + 1;
+  // The bound is on the tensor's largest difference against its largest element.
   for (const auto &[name, tensor] : expected.parameters) {
     ASSERT_TRUE(actual.parameters.count(name)) << name;
-    EXPECT_LT(relativeDifference(tensor, actual.parameters.at(name)), kF64Tolerance) << name;
+    EXPECT_LT(relativeDifference(tensor, actual.parameters.at(name)), tolerance) << name;
+  }
+}
+
+void dtc::test::expectEqualsOneDevice(const Model &model, const std::string &mesh,
+                                      const std::string &settings) {
+  for (const Model &each : inBothPrecisions(model)) {
+    SCOPED_TRACE(each.f64 ? "f64" : "f32");
+    expectClose(trainOnce(each, settings), train(each, layout(mesh + settings)));
   }
 }
 

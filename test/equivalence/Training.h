@@ -17,8 +17,8 @@
 
 namespace dtc::test {
 
-/// The bound that the project guarantees for the losses of kSteps steps in f32, and the bound in
-/// f64, in which a real error stands out from rounding, for losses and parameters.
+/// The bound that the project guarantees for losses and parameters after kSteps steps, and that in
+/// f64, where a real error stands out from rounding.
 inline constexpr int kSteps = 10;
 inline constexpr double kTolerance = 1e-4;
 inline constexpr double kF64Tolerance = 1e-9;
@@ -51,6 +51,7 @@ struct Model {
   const char *name;
   const char *config; ///< of Hugging Face
   int64_t batch, seq;
+  double eps = CompileOptions().eps; ///< of AdamW
   /// Smoothed labels, a z-loss, and labels that do not count, most of them in the first samples.
   bool losses = false;
   std::vector<std::string> freeze = {}; ///< patterns of parameters that do not train
@@ -58,8 +59,7 @@ struct Model {
   AttentionKind attention = AttentionKind::Fused;
   /// Samples of several documents, and most of them with padding; see setPackedInputs().
   bool packed = false;
-  /// Trains in f64 where the options ask for no type of 16 bits.
-  bool f64 = true;
+  bool f64 = false; ///< tensors of f32 become f64
 };
 
 /// For messages of GoogleTest, which would print bytes.
@@ -81,8 +81,16 @@ TrainingRun train(const Model &model, const CompileOptions &options);
 /// The run of a model on a layout, computed once. The empty layout is one device.
 const TrainingRun &trainOnce(const Model &model, const std::string &text);
 
-/// Losses and parameters of runs in f64 within kF64Tolerance of those of one device.
+/// The model in f64 with AdamW's usual eps, and in f32 with a larger one. AdamW divides by the root
+/// of the second moment and makes whole steps of gradients that are all rounding, in f32 too large
+/// for kTolerance.
+std::vector<Model> inBothPrecisions(Model model);
+
+/// Losses and parameters within kTolerance of those of one device, in f64 within kF64Tolerance.
 void expectClose(const TrainingRun &expected, const TrainingRun &actual);
+/// The same of a model on a layout, in both precisions; `settings` are part of both layouts.
+void expectEqualsOneDevice(const Model &model, const std::string &mesh,
+                           const std::string &settings = "");
 /// Losses within `tolerance` (relative) of those of another run, and the norm of the first step's
 /// gradient: AdamW makes full steps of gradients that are all rounding, so later norms differ more.
 void expectLossesNear(const TrainingRun &expected, const TrainingRun &actual, double tolerance);

@@ -15,8 +15,8 @@
 static constexpr int64_t kRepeatSeconds = 5;
 
 static std::atomic<bool> stopped = false;
-static std::atomic<int> stopSignal = 0; // the first one that asked
-static std::atomic<int64_t> stoppedAt = 0;
+static std::atomic<int> stopSignal = 0;    // the first one that asked
+static std::atomic<int64_t> stoppedAt = 0; // seconds of the monotonic clock, plus 1
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
                   std::atomic<int64_t>::is_always_lock_free,
               "set from a signal handler");
@@ -24,14 +24,15 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 static void onSignal(int signal) {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  int none = 0;
-  if (stopSignal.compare_exchange_strong(none, signal)) {
-    stoppedAt = now.tv_sec;
-  } else if (signal == SIGTERM && now.tv_sec - stoppedAt > kRepeatSeconds) {
+  // Another thread may run this at the same time: the time decides which signal is the first.
+  int64_t seconds = now.tv_sec + 1, first = 0;
+  if (stoppedAt.compare_exchange_strong(first, seconds)) {
+    stopSignal = signal;
+    stopped = true;
+  } else if (signal == SIGTERM && seconds - first > kRepeatSeconds) {
     std::signal(SIGTERM, SIG_DFL);
     std::raise(SIGTERM); // comes when this handler has returned
   }
-  stopped = true;
 }
 
 void dtc::stopOnSignals() {
