@@ -249,9 +249,10 @@ private:
       for (int64_t chunks = first; chunks <= last; ++chunks) {
         int64_t stages = chunks * layout.pp;
         int64_t places = llvm::divideCeil(traits.layers, stages) * stages;
-        bool isEven = (places - traits.layers) * kLeastLayersOfEmptyPlace <= traits.layers;
+        int64_t emptyPlaces = traits.layers / kLeastLayersOfEmptyPlace;
+        bool isEven = places <= traits.layers + emptyPlaces;
         // A few layers can be cut in the middle; many parts of layers make many messages.
-        if (stages > std::max<int64_t>(traits.layers, kFewStages) && !isEven)
+        if (stages > std::max<int64_t>(traits.layers + emptyPlaces, kFewStages))
           break;
         // Chunks beyond the least are for layers that divide evenly, as their users want them, or
         // nearly so: of 126 layers on 128 stages, the embedding and the loss have the other two. Of

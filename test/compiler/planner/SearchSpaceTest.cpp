@@ -121,6 +121,14 @@ TEST_F(SearchSpace, StagesMayHaveRoomForALayerMore) {
   EXPECT_EQ(mostStages(100), 0);
 }
 
+/// A model without repeated layers is cut into few stages: parts of its few ops make no more.
+TEST_F(SearchSpace, WithoutLayersThereAreFewStages) {
+  traits.layers = 0;
+  ASSERT_FALSE(layouts().empty());
+  for (const ParallelStrategy &layout : layouts())
+    EXPECT_LE(layout.chunks == 1 ? 1 : layout.pp * layout.chunks, 4) << textOf(layout);
+}
+
 TEST_F(SearchSpace, FixedKnobsHold) {
   size_t all = layouts().size();
   struct SearchedOption {
