@@ -77,11 +77,8 @@ MaybeError DeviceExecutor::openNetwork(Fabric &fabric) {
   auto network = fabric.openTransfers(deviceIndex, resources.getDevice());
   if (!network)
     return network.error();
-  if (std::any_of(program.transfers.begin(), program.transfers.end(),
-                  [](const PreparedTransfer &transfer) { return !transfer.sends; }))
-    (*network)->prepareToReceive();
   transfers = std::make_unique<DeviceTransfers>(*plan, deviceIndex, arena, std::move(*network));
-  return std::nullopt;
+  return transfers->prepare();
 }
 
 MaybeError DeviceExecutor::createSteps(size_t count) {

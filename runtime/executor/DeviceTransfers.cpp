@@ -30,6 +30,13 @@ DeviceTransfers::DeviceTransfers(const PreparedPlan &plan, int64_t device, std::
   }
 }
 
+MaybeError DeviceTransfers::prepare() {
+  for (size_t index = 0; index < channels.size(); ++index)
+    if (MaybeError error = network->prepare(channels[index].peer, program.transfers[index].sends))
+      return inContext(*error, index, /*microbatch=*/0);
+  return std::nullopt;
+}
+
 std::span<const TransferTensor> DeviceTransfers::tensorsOf(size_t index,
                                                            uint32_t microbatch) const {
   size_t count = program.transfers[index].tensors.size();

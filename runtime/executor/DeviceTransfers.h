@@ -22,6 +22,8 @@ public:
   DeviceTransfers(const PreparedPlan &plan, int64_t device, std::byte *arena,
                   std::unique_ptr<Transfers> network);
 
+  /// Takes what the transfers of the program need. Throws ThreadStartError.
+  MaybeError prepare();
   /// Enqueues the start of a transfer.
   MaybeError start(Queue &queue, size_t transfer, uint32_t microbatch);
   /// Lets the queue wait for the transfer that was started for the microbatch. `result` is written

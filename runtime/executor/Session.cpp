@@ -108,7 +108,7 @@ MaybeError Session::openResources(const SessionOptions &options) {
     return error.inContext(fmt::format("device {}", held[i]));
   };
   for (size_t i = 0; i < held.size(); ++i) {
-    auto opened = DeviceResources::open(*backend, static_cast<int64_t>(i));
+    auto opened = DeviceResources::open(*backend, held[i]);
     if (!opened)
       return inContext(i, opened.error());
     shared->resources.push_back(std::move(*opened));
@@ -239,6 +239,8 @@ MaybeError Session::open(const SessionOptions &options) {
       return device.error().inContext(fmt::format("device {}", held[i]));
     devices.push_back(std::move(*device));
   }
+  if (MaybeError error = fabric().connect())
+    return *error;
   if (options.stallTimeout > 0)
     stallDetector =
         std::make_unique<StallDetector>(*prepared, devices, options.stallTimeout, options.onHang);

@@ -53,6 +53,11 @@ public:
   /// The end of a device of this process for messages to and from single devices.
   virtual Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) = 0;
 
+  /// Connects the groups that communicators of this process have opened and the pairs that messages
+  /// were prepared for since the last call, before the first collective or message of these. Waits
+  /// for all processes, which call it as often and have opened and prepared the same.
+  virtual MaybeError connect() { return std::nullopt; }
+
   /// What all processes give, reduced; the same in each. Waits for all of them, which call this
   /// and broadcast() in the same order, each from one thread at a time. For decisions that must be
   /// the same everywhere, such as to stop; not for data.

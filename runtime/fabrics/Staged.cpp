@@ -116,7 +116,7 @@ public:
   StagedTransfers(std::unique_ptr<Transfers> host, Device &device)
       : device(device), host(std::move(host)) {}
 
-  void prepareToReceive() override { host->prepareToReceive(); }
+  MaybeError prepare(int64_t peer, bool sends) override { return host->prepare(peer, sends); }
   MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) override;
   void drain() override { host->drain(); }
 

@@ -54,9 +54,10 @@ public:
 
   virtual ~Transfers() = default;
 
-  /// Takes what receiving needs, so that a lack of it is found before the first message. Throws
-  /// ThreadStartError.
-  virtual void prepareToReceive() {}
+  /// Takes what messages to (`sends`) or from a peer need, so that a lack of it is found before the
+  /// first one, and Fabric::connect() makes their connection. Its other end is prepared too, and
+  /// only then there are messages. Throws ThreadStartError.
+  virtual MaybeError prepare(int64_t peer, bool sends) { return std::nullopt; }
 
   /// Starts to send the tensors to `peer`, as they are after all that the queue holds. Neither the
   /// tensors nor the span may change until the transfer has been waited for. The queue goes on; a

@@ -12,8 +12,8 @@
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/backends/cuda/CudaBackend.h"
-#include "runtime/fabrics/nccl/NcclFabric.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/fabrics/NcclFabrics.h"
 #include "test/lib/files/SourcePath.h"
 #include "test/lib/plans/TrainStep.h"
 #include "test/standin/cuda/RemoveEvents.h"
@@ -337,9 +337,10 @@ TEST_P(NcclEquivalence, HasTheBitsOfTheLocalFabric) {
   ASSERT_EQ(local.numbers.size(), 8u);
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     restart(seed);
-    // The collectives are in the graphs.
-    Training nccl = train(plan, runtime::createCudaBackend(), 4, runtime::openNcclFabric,
-                          /*graphs=*/seed > 1);
+    // The collectives are in the graphs, and the GPUs in so many processes.
+    auto processes = static_cast<int64_t>(seed);
+    Training nccl = train(plan, runtime::createCudaBackend(), 4,
+                          runtime::testing::ncclFabric(processes), /*graphs=*/seed > 1);
     ASSERT_EQ(nccl.bytes() == local.bytes(), true) << "DTC_CUDA_STANDIN_SEED=" << seed;
   }
 }
@@ -495,7 +496,7 @@ TEST(DeviceFaults, OneLostDeviceEndsTheRunOfAll) {
     auto plan = compile({"Gpt2", kGpt2, layout});
     ASSERT_TRUE(plan);
     for (const runtime::OpenFabric &fabric :
-         {runtime::OpenFabric(), runtime::OpenFabric(runtime::openNcclFabric)}) {
+         {runtime::OpenFabric(), runtime::testing::ncclFabric()}) {
       uint64_t work = 0;
       for (uint64_t i : {uint64_t(0), uint64_t(1), uint64_t(2), uint64_t(3)}) {
         standin::reset();

@@ -15,7 +15,6 @@
 #include "runtime/backends/cuda/CudaBackend.h"
 #endif
 #ifdef DTC_HAS_NCCL
-#include "runtime/fabrics/local/LocalFabric.h"
 #include "runtime/fabrics/nccl/NcclFabric.h"
 #endif
 
@@ -73,36 +72,61 @@ Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device, 
 }
 
 #ifdef DTC_HAS_NCCL
-/// NCCL where each device has a GPU of its own, else threads of the host.
-static Expected<std::shared_ptr<Fabric>> openWhereGpusAreEnough(const Mesh &mesh,
-                                                                std::FILE *notes) {
+/// NCCL where each device has a GPU of its own, else the memory of the hosts.
+static Expected<std::shared_ptr<Fabric>>
+openWhereGpusAreEnough(const Mesh &mesh, const Processes &processes, std::FILE *notes) {
   Expected<int> gpus = countGpus();
-  if (mesh.numDevices() == 1 || !gpus || mesh.numDevices() > *gpus)
-    return openLocalFabric(mesh);
-  Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh);
+  if (mesh.numDevices() == 1 ||
+      (!processes.areSeveral() && (!gpus || mesh.numDevices() > *gpus)))
+    return processes.openFabric(mesh);
+  Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh, processes.network());
   if (opened)
     return opened;
-  printTo(notes, "note: the GPUs exchange tensors through the memory of the host: {}\n",
-          opened.error().message);
+  if (processes.isFirst()) // all have the same error
+    printTo(notes, "note: the GPUs exchange tensors through the memory of the host{}: {}\n",
+            processes.areSeveral() ? "s" : "", opened.error().message);
   std::fflush(notes);
-  return openLocalFabric(mesh);
+  return processes.openFabric(mesh);
 }
 #endif
 
+/// Whether all processes compute on what the first one does, and have NCCL if it has.
+static MaybeError checkSameDevices(const Backend &backend, const Processes &processes) {
+#ifdef DTC_HAS_NCCL
+  const char *build = "";
+#else
+  const char *build = " without NCCL";
+#endif
+  std::string own = backend.name() + build;
+  Expected<std::string> first = processes.ofFirst(own);
+  if (!first)
+    return first.error();
+  Expected<std::string> others = processes.differing(own);
+  if (!others)
+    return others.error();
+  if (others->empty())
+    return std::nullopt;
+  return Error{fmt::format("process 0 computes on {}, and not {}; give --device cpu, or let all see "
+                           "GPUs (dtc-run --list-devices)",
+                           *first, *others)};
+}
+
 Expected<OpenFabric> chooseFabric(const std::string &fabric, const Backend &backend,
                                   const Processes &processes, std::FILE *notes) {
-  if (fabric == "nccl" && processes.areSeveral())
-    return Error{"--fabric nccl is for the GPUs of one process; leave it out, or run one process"};
   if (fabric == "nccl" && backend.name() != "cuda")
     return Error{"--fabric nccl is for GPUs; add --device cuda, or leave it out"};
+  if (MaybeError error = checkSameDevices(backend, processes))
+    return *error;
 #ifdef DTC_HAS_NCCL
   if (fabric == "nccl")
-    return OpenFabric([](const Mesh &mesh) {
-      Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh);
+    return OpenFabric([processes](const Mesh &mesh) {
+      Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh, processes.network());
       return opened ? opened : opened.error().inContext("--fabric nccl");
     });
-  if (fabric == "auto" && backend.name() == "cuda" && !processes.areSeveral())
-    return OpenFabric([notes](const Mesh &mesh) { return openWhereGpusAreEnough(mesh, notes); });
+  if (fabric == "auto" && backend.name() == "cuda")
+    return OpenFabric([processes, notes](const Mesh &mesh) {
+      return openWhereGpusAreEnough(mesh, processes, notes);
+    });
 #else
   if (fabric == "nccl")
     return Error{"--fabric nccl: dtc-run was built without NCCL, since there was no nccl.h "

@@ -28,9 +28,9 @@ std::vector<std::string> listDevices();
 Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device,
                                                               bool timesProducts, bool fusesCalls);
 
-/// The network of --fabric: "local", "nccl", or "auto", which is NCCL where every device of the
-/// plan has a GPU of its own; `notes` is told where that cannot be. Several processes have their
-/// own. An error says why there is no NCCL.
+/// The network of --fabric: "local", which is the memory of the hosts, "nccl", or "auto", which is
+/// NCCL where every device of the plan has a GPU of its own; `notes` is told where that cannot be.
+/// All processes call it. An error says why there is no NCCL, or which of them have other devices.
 Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric,
                                            const runtime::Backend &backend,
                                            const runtime::Processes &processes, std::FILE *notes);

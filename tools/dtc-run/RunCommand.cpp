@@ -52,9 +52,8 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
   app.add_option("--fabric", fabric,
-                 "How the devices of one process exchange tensors: through the memory of the host "
-                 "(local), from GPU to GPU where each device has one of its own (nccl), or nccl "
-                 "where that is so (auto)")
+                 "How GPUs exchange tensors: through the memory of the hosts (local), from GPU to GPU "
+                 "where each device has one of its own (nccl), or nccl where that is so (auto)")
       ->check(CLI::IsMember({"local", "nccl", "auto"}))
       ->capture_default_str();
   app.add_option_function<std::string>(

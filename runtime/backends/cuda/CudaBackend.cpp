@@ -124,6 +124,20 @@ Expected<int> countGpus() {
   return count;
 }
 
+Expected<std::string> identityOfGpu(int ordinal) {
+  cudaDeviceProp properties;
+  if (MaybeError error = cuda::checkCuda(cudaGetDeviceProperties(&properties, ordinal),
+                                         fmt::format("cuda {}", ordinal)))
+    return *error;
+  std::string identity = "GPU";
+  for (size_t i = 0; i < sizeof(properties.uuid.bytes); ++i) {
+    bool isGroup = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    identity += fmt::format("{}{:02x}", isGroup ? "-" : "",
+                            static_cast<unsigned char>(properties.uuid.bytes[i]));
+  }
+  return identity;
+}
+
 std::vector<std::string> describeCuda() {
   std::vector<std::string> lines;
   Expected<int> count = countGpus();

@@ -21,7 +21,11 @@ public:
   LocalTransfers(const std::shared_ptr<LocalWorld> &world, int64_t device)
       : QueuedTransfers(world->results(device)), world(world), device(device) {}
 
-  void prepareToReceive() override { world->mailbox(device).start(); }
+  MaybeError prepare(int64_t, bool sends) override {
+    if (!sends)
+      world->mailbox(device).start();
+    return std::nullopt;
+  }
   void drain() override { world->mailbox(device).drain(); }
 
   using Transfers::startReceive;

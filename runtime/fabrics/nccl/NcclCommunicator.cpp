@@ -13,26 +13,21 @@
 
 namespace dtc::runtime::nccl {
 
-MaybeError checkGpu(const cuda::CudaQueue &queue, int64_t device) {
-  if (queue.owner().ordinal() == device)
+MaybeError checkGpu(const NcclWorld &world, const cuda::CudaQueue &queue, int64_t device) {
+  if (queue.owner().ordinal() == world.gpuOf(device))
     return std::nullopt;
   return Error{
       fmt::format("device {} of the plan is on {}, expected cuda {}: with NCCL each device "
                   "has the GPU of its number",
-                  device, queue.owner().describe(), device)};
+                  device, queue.owner().describe(), world.gpuOf(device))};
 }
 
 Expected<Communicator::Group> NcclCommunicator::openGroup(const std::vector<std::string> &axes) {
   Membership membership;
   membership.size = static_cast<size_t>(world->getMesh().groupSize(axes));
   membership.rank = static_cast<size_t>(world->getMesh().blockIndex(device, axes));
-  // After an abort there are groups, whose collectives fail.
-  if (membership.size > 1 && !world->failure()) {
-    Expected<std::shared_ptr<NcclGroup>> group = world->openGroup(device, axes, lane);
-    if (!group)
-      return group.error();
-    membership.group = std::move(*group);
-  }
+  if (membership.size > 1)
+    membership.group = world->openGroup(device, axes, lane);
   groups.push_back(std::move(membership));
   return groups.size() - 1;
 }
@@ -154,7 +149,7 @@ MaybeError NcclCommunicator::doRepeat(Group index, std::span<const CollectiveSpe
 
 MaybeError NcclCommunicator::Call::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
   owner.world->watch(queue.failureState());
-  MaybeError error = checkGpu(queue, owner.device);
+  MaybeError error = checkGpu(*owner.world, queue, owner.device);
   if (!error)
     error = pack(queue);
   if (!error)

@@ -21,10 +21,11 @@
 namespace dtc::runtime::nccl {
 
 /// An error if the queue is not of the GPU with the number of the device.
-MaybeError checkGpu(const cuda::CudaQueue &queue, int64_t device);
+MaybeError checkGpu(const NcclWorld &world, const cuda::CudaQueue &queue, int64_t device);
 
-/// One GPU's end of the groups. A collective is work of the queue that it is enqueued on, and the
-/// host waits for nothing but, at the first one of a group, its connections.
+/// One GPU's end of the groups, which Fabric::connect() connects. A collective is work of the queue
+/// that it is enqueued on, and the host waits for nothing but, at the first one of a group, what
+/// NCCL sets up for it.
 class NcclCommunicator final : public Communicator {
 public:
   NcclCommunicator(std::shared_ptr<NcclWorld> world, int64_t device, int64_t lane, Device &memory)
@@ -41,7 +42,7 @@ protected:
 
 private:
   struct Membership {
-    std::shared_ptr<NcclGroup> group; // null: of one member, or after an abort
+    std::shared_ptr<NcclGroup> group; // null: of one member
     size_t rank = 0, size = 1;
   };
   /// One tensor of a call: the operands, and what NCCL reads and writes.

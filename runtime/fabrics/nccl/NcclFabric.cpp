@@ -11,10 +11,15 @@
 #include "runtime/fabrics/nccl/NcclMessages.h"
 #include "runtime/fabrics/nccl/NcclTransfers.h"
 #include "runtime/fabrics/nccl/NcclWorld.h"
+#include "runtime/fabrics/processes/FabricOfProcesses.h"
+#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/fabrics/processes/Processes.h"
 #include "support/StartThread.h"
 
+#include <algorithm>
 #include <fmt/format.h>
-#include <numeric>
+#include <map>
+#include <sstream>
 
 namespace dtc::runtime {
 
@@ -22,63 +27,134 @@ namespace nccl {
 
 namespace {
 
-class NcclFabric final : public Fabric {
+class NcclFabric final : public FabricOfProcesses {
 public:
-  NcclFabric(const Nccl &api, const Mesh &mesh, std::vector<int64_t> devices)
-      : Fabric(mesh, std::move(devices)), world(std::make_shared<NcclWorld>(api, mesh)) {}
+  NcclFabric(const Nccl &api, const Mesh &mesh, int gpus, const std::shared_ptr<Messages> &messages)
+      : FabricOfProcesses(mesh, messages),
+        world(std::make_shared<NcclWorld>(api, mesh, gpus, messages)) {}
 
   Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
                                                            Device &memory) override {
     return std::unique_ptr<Communicator>(
         std::make_unique<NcclCommunicator>(world, device, lane, memory));
   }
-
   Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) override {
-    auto transfers = std::make_unique<NcclTransfers>(world, messages, device, memory);
-    if (MaybeError error = transfers->connectNeighbours())
-      return *error;
-    return std::unique_ptr<Transfers>(std::move(transfers));
+    return std::unique_ptr<Transfers>(
+        std::make_unique<NcclTransfers>(world, sizes, device, memory));
   }
-
-  Expected<int64_t> agree(Reduction, int64_t value) override {
-    if (MaybeError error = world->failure())
-      return *error;
-    return value;
-  }
-  Expected<std::string> broadcast(int64_t, std::string bytes) override {
-    if (MaybeError error = world->failure())
-      return *error;
-    return bytes;
-  }
+  MaybeError connect() override { return world->connect(); }
 
   void abort(const Error &reason) override { world->abort(reason); }
 
+protected:
+  MaybeError failure() const override { return world->failure(); }
+
 private:
   std::shared_ptr<NcclWorld> world;
-  std::shared_ptr<NcclMessages> messages = std::make_shared<NcclMessages>();
+  std::shared_ptr<NcclMessages> sizes = std::make_shared<NcclMessages>();
 };
+
+/// What a process has, in words that the others read.
+struct Equipment {
+  std::string host;
+  std::string lack;    // why it cannot take part, or nothing
+  std::string version; // of NCCL
+  std::vector<std::string> gpus; // the identities of its devices' GPUs
+
+  static constexpr char kSeparator = '\x1f';
+
+  std::string encode() const {
+    std::string text;
+    for (const std::string *line : {&host, &lack, &version})
+      text += *line + kSeparator;
+    for (const std::string &gpu : gpus)
+      text += gpu + kSeparator;
+    return text;
+  }
+  static Equipment decode(const std::string &text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line, kSeparator);)
+      lines.push_back(line);
+    lines.resize(std::max<size_t>(lines.size(), 3));
+    return {lines[0], lines[1], lines[2], {lines.begin() + 3, lines.end()}};
+  }
+};
+
+Equipment findEquipment(const Mesh &mesh, const Processes &processes) {
+  Equipment own{hostName(), "", "", {}};
+  std::vector<int64_t> devices =
+      devicesOfProcess(mesh.numDevices(), processes.count(), processes.process());
+  Expected<int> gpus = countGpus();
+  if (!gpus)
+    own.lack = gpus.error().message;
+  else if (std::ssize(devices) > *gpus)
+    own.lack = fmt::format("{} device{} of the plan {} in this process, which sees {} GPU{}; "
+                           "expected one for each with NCCL; with --fabric local devices share a "
+                           "GPU",
+                           devices.size(), devices.size() == 1 ? "" : "s",
+                           devices.size() == 1 ? "is" : "are", *gpus, *gpus == 1 ? "" : "s");
+  Expected<const Nccl *> api = loadNccl();
+  if (own.lack.empty() && !api)
+    own.lack = api.error().message;
+  if (!own.lack.empty())
+    return own;
+  own.version = describeNccl();
+  for (int64_t device : devices) {
+    Expected<std::string> identity = identityOfGpu(static_cast<int>(device % *gpus));
+    if (identity)
+      own.gpus.push_back(std::move(*identity));
+    else
+      own.lack = identity.error().message;
+  }
+  return own;
+}
+
+/// What keeps the processes from using NCCL together; each finds the same.
+MaybeError checkEquipment(const std::vector<Equipment> &all) {
+  auto nameOf = [&](size_t process) {
+    return fmt::format("process {} on {}", process, all[process].host);
+  };
+  std::map<std::string, size_t> owners;
+  for (size_t process = 0; process < all.size(); ++process) {
+    const Equipment &one = all[process];
+    if (!one.lack.empty())
+      return all.size() == 1 ? Error{one.lack} : Error{one.lack}.inContext(nameOf(process));
+    if (one.version != all.front().version)
+      return Error{fmt::format("{} has {}, but {} has {}; give all the same", nameOf(process),
+                               one.version, nameOf(0), all.front().version)};
+    for (const std::string &gpu : one.gpus)
+      if (auto [owner, isNew] = owners.emplace(gpu, process); !isNew)
+        return Error{fmt::format("{} and {} have the same GPU, {}; expected one for each device "
+                                 "with NCCL: start fewer processes on the host, or let "
+                                 "CUDA_VISIBLE_DEVICES give each its own; with --fabric local "
+                                 "devices share a GPU",
+                                 nameOf(owner->second), nameOf(process), gpu)};
+  }
+  return std::nullopt;
+}
 
 } // namespace
 
 } // namespace nccl
 
-Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh) {
-  Expected<int> gpus = countGpus();
-  if (!gpus)
-    return gpus.error();
-  if (mesh.numDevices() > *gpus)
-    return Error{
-        fmt::format("the plan is for {} devices and this process sees {} GPUs, expected one "
-                    "for each with NCCL; with --fabric local devices share a GPU",
-                    mesh.numDevices(), *gpus)};
-  Expected<const nccl::Nccl *> api = nccl::loadNccl();
-  if (!api)
-    return api.error();
-  std::vector<int64_t> devices(static_cast<size_t>(mesh.numDevices()));
-  std::iota(devices.begin(), devices.end(), int64_t{0});
+Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh,
+                                                 const std::shared_ptr<Messages> &messages) {
+  Processes processes = messages ? Processes(messages) : Processes();
+  if (MaybeError error = checkProcesses(mesh, processes.count()))
+    return *error;
+  Expected<std::vector<std::string>> texts =
+      processes.all(nccl::findEquipment(mesh, processes).encode());
+  if (!texts)
+    return texts.error();
+  std::vector<nccl::Equipment> all;
+  for (const std::string &text : *texts)
+    all.push_back(nccl::Equipment::decode(text));
+  if (MaybeError error = nccl::checkEquipment(all))
+    return *error;
   try {
     return std::shared_ptr<Fabric>(
-        std::make_shared<nccl::NcclFabric>(**api, mesh, std::move(devices)));
+        std::make_shared<nccl::NcclFabric>(**nccl::loadNccl(), mesh, *countGpus(), messages));
   } catch (const ThreadStartError &error) {
     return Error{error.what()};
   }

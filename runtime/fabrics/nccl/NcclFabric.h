@@ -8,15 +8,22 @@
 #define DTC_RUNTIME_FABRICS_NCCL_NCCLFABRIC_H
 
 #include "runtime/fabrics/Fabric.h"
+#include "runtime/fabrics/processes/Messages.h"
 
 #include <memory>
 
 namespace dtc::runtime {
 
-/// A fabric whose devices are all in this process, each with a GPU of its own: device i of the mesh
-/// has GPU i. They exchange tensors from the memory of one GPU to that of the other. An error says
-/// that there are too few GPUs, or no NCCL.
-Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh);
+/// A fabric whose devices each have a GPU of its own and exchange tensors from the memory of one GPU
+/// to that of the other. Of G GPUs that a process sees, device i of the mesh has number i modulo G:
+/// processes of a host that see all its GPUs share them out, and each of those that see GPUs of
+/// their own has these.
+///
+/// `messages` connect the processes that have the devices together, null: one has all. All of them
+/// call it, and get the same error: that a process has too few GPUs, the same GPU as another one, no
+/// NCCL, or another version of it.
+Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh,
+                                                 const std::shared_ptr<Messages> &messages);
 
 /// For people: the version of NCCL, or what was looked for and where.
 std::string describeNccl();

@@ -18,23 +18,19 @@ namespace dtc::runtime::nccl {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long communicators may take to meet, which all are in this process.
+/// How long communicators may take to meet. All processes connect them at the same place.
 static constexpr auto kMeetingTime = std::chrono::seconds(120);
 /// Between two looks at a call that NCCL has not taken yet.
 static constexpr auto kPause = std::chrono::microseconds(20);
 
 NcclGroup::NcclGroup(NcclWorld &world, std::string name, std::vector<int64_t> devices)
     : world(world), name(std::move(name)), devices(std::move(devices)),
-      members(this->devices.size()), comes(this->devices.size()) {}
-
-Expected<std::shared_ptr<NcclGroup>> NcclGroup::create(NcclWorld &world, std::string name,
-                                                       std::vector<int64_t> devices) {
-  std::shared_ptr<NcclGroup> group(new NcclGroup(world, std::move(name), std::move(devices)));
-  if (MaybeError error = group->initialize()) {
-    group->abort();
-    return *error;
-  }
-  return group;
+      members(this->devices.size()), comes(this->devices.size()) {
+  for (size_t rank = 0; rank < size(); ++rank)
+    if (world.isHere(this->devices[rank])) {
+      members[rank].gpu = world.gpuOf(this->devices[rank]);
+      ++membersHere;
+    }
 }
 
 NcclGroup::~NcclGroup() {
@@ -42,7 +38,7 @@ NcclGroup::~NcclGroup() {
     if (member.communicator)
       (void)world.api().commDestroy(member.communicator);
   for (size_t rank = 0; rank < bytes.size(); ++rank)
-    if (bytes[rank] && cudaSetDevice(static_cast<int>(devices[rank])) == cudaSuccess)
+    if (bytes[rank] && cudaSetDevice(members[rank].gpu) == cudaSuccess)
       (void)cudaFree(bytes[rank]);
 }
 
@@ -52,37 +48,58 @@ Error NcclGroup::describe(size_t rank, ncclResult_t result, const std::string &w
   std::string detail = last && *last ? fmt::format(": {}", last) : "";
   return Error{fmt::format("NCCL cannot {}, {}, rank {} on cuda {}: {}{}; NCCL_DEBUG=WARN prints "
                            "more",
-                           what, name, rank, devices[rank], api.getErrorString(result), detail)};
+                           what, name, rank, members[rank].gpu, api.getErrorString(result),
+                           detail)};
 }
 
-MaybeError NcclGroup::initialize() {
+MaybeError NcclGroup::useGpuOf(size_t rank) const {
+  return cuda::checkCuda(cudaSetDevice(members[rank].gpu),
+                         fmt::format("cannot use cuda {}", members[rank].gpu));
+}
+
+MaybeError NcclGroup::connect(const ncclUniqueId &id) {
+  MaybeError error = initialize(id);
+  if (error)
+    abort();
+  else
+    connected = true;
+  return error;
+}
+
+MaybeError NcclGroup::initialize(const ncclUniqueId &id) {
   const Nccl &api = world.api();
-  ncclUniqueId id;
-  if (ncclResult_t result = api.getUniqueId(&id); result != ncclSuccess)
-    return describe(0, result, "make a communicator");
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (Member &member : members)
+    locks.emplace_back(member.mutex);
+  // Who aborts the run says so before it waits for these locks.
+  if (MaybeError error = world.failure())
+    return error;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   ncclResult_t result = api.groupStart();
-  for (size_t rank = 0; rank < size() && result == ncclSuccess; ++rank) {
-    if (MaybeError error = cuda::checkCuda(cudaSetDevice(static_cast<int>(devices[rank])),
-                                           fmt::format("cannot use cuda {}", devices[rank])))
-      return error;
-    result = api.commInitRankConfig(&members[rank].communicator, static_cast<int>(size()), id,
-                                    static_cast<int>(rank), &config);
+  MaybeError error;
+  for (size_t rank = 0; rank < size() && result == ncclSuccess && !error; ++rank) {
+    if (!isHere(rank))
+      continue;
+    error = useGpuOf(rank);
+    if (!error)
+      result = api.commInitRankConfig(&members[rank].communicator, static_cast<int>(size()), id,
+                                      static_cast<int>(rank), &config);
     if (result == ncclInProgress)
       result = ncclSuccess;
   }
   ncclResult_t ended = api.groupEnd();
+  if (error)
+    return error;
   if (result == ncclSuccess)
     result = ended;
   // They are asked in any case.
   if (result == ncclSuccess)
     result = ncclInProgress;
-  for (size_t rank = 0; rank < size(); ++rank) {
-    std::lock_guard lock(members[rank].mutex);
-    if (MaybeError error = settle(rank, result, "make a communicator"))
-      return error;
-  }
+  for (size_t rank = 0; rank < size(); ++rank)
+    if (isHere(rank))
+      if (MaybeError failed = settle(rank, result, "make a communicator"))
+        return failed;
   return std::nullopt;
 }
 
@@ -101,7 +118,7 @@ MaybeError NcclGroup::settle(size_t rank, ncclResult_t result, const char *what)
     if (Clock::now() > end)
       return Error{fmt::format("NCCL cannot {}, {}, rank {} on cuda {}: the other members have not "
                                "come within {} s; NCCL_DEBUG=INFO prints what it waits for",
-                               what, name, rank, devices[rank], kMeetingTime.count())};
+                               what, name, rank, members[rank].gpu, kMeetingTime.count())};
     std::this_thread::sleep_for(kPause);
   }
   return result == ncclSuccess ? std::nullopt : MaybeError(describe(rank, result, what));
@@ -113,6 +130,8 @@ MaybeError NcclGroup::call(size_t rank, const char *what,
   std::lock_guard lock(member.mutex);
   if (MaybeError error = world.failure())
     return error;
+  if (!member.communicator)
+    return Error{fmt::format("{}: {} is not connected", what, name)};
   member.last = what;
   ++member.calls;
   return settle(rank, functions(member.communicator), what);
@@ -126,7 +145,7 @@ MaybeError NcclGroup::agree(size_t rank, uint64_t fingerprint, const char *what)
     if (at == said.size())
       said.push_back({fingerprint, 0});
     differs = said[at].fingerprint != fingerprint;
-    if (++said[at].members == size()) {
+    if (++said[at].members == membersHere) {
       // Those before have been met by all members too.
       said.pop_front();
       ++firstSaid;
@@ -140,7 +159,7 @@ MaybeError NcclGroup::agree(size_t rank, uint64_t fingerprint, const char *what)
   return world.failure();
 }
 
-MaybeError NcclGroup::connect() {
+MaybeError NcclGroup::connectPair() {
   MaybeError error;
   auto check = [&](cudaError_t status) {
     if (!error)
@@ -150,26 +169,35 @@ MaybeError NcclGroup::connect() {
   cudaStream_t streams[2] = {};
   bytes.resize(2);
   for (size_t rank = 0; rank < 2; ++rank)
-    (void)(check(cudaSetDevice(static_cast<int>(devices[rank]))) &&
-           check(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking)) &&
-           check(cudaMalloc(&bytes[rank], 1)));
+    if (isHere(rank))
+      (void)(check(cudaSetDevice(members[rank].gpu)) &&
+             check(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking)) &&
+             check(cudaMalloc(&bytes[rank], 1)));
   const Nccl &api = world.api();
   if (!error) {
     std::scoped_lock lock(members[0].mutex, members[1].mutex);
-    ncclResult_t result = api.groupStart();
-    auto take = [&](ncclResult_t given) {
-      if (result == ncclSuccess && given != ncclInProgress)
-        result = given;
-    };
-    take(api.send(bytes[0], 1, ncclUint8, 1, members[0].communicator, streams[0]));
-    take(api.recv(bytes[1], 1, ncclUint8, 0, members[1].communicator, streams[1]));
-    ncclResult_t ended = api.groupEnd();
-    result = result == ncclSuccess ? ended : result;
-    for (size_t rank = 0; rank < 2 && !error; ++rank)
-      error = settle(rank, result, "connect two GPUs");
+    error = world.failure(); // after an abort there are no communicators
+    if (!error) {
+      ncclResult_t result = api.groupStart();
+      auto take = [&](ncclResult_t given) {
+        if (result == ncclSuccess && given != ncclInProgress)
+          result = given;
+      };
+      if (isHere(0))
+        take(api.send(bytes[0], 1, ncclUint8, 1, members[0].communicator, streams[0]));
+      if (isHere(1))
+        take(api.recv(bytes[1], 1, ncclUint8, 0, members[1].communicator, streams[1]));
+      ncclResult_t ended = api.groupEnd();
+      result = result == ncclSuccess ? ended : result;
+      for (size_t rank = 0; rank < 2 && !error; ++rank)
+        if (isHere(rank))
+          error = settle(rank, result, "connect two GPUs");
+    }
   }
   for (size_t rank = 0; rank < 2; ++rank) {
-    (void)cudaSetDevice(static_cast<int>(devices[rank]));
+    if (!isHere(rank))
+      continue;
+    (void)cudaSetDevice(members[rank].gpu);
     if (!error)
       (void)check(cudaStreamSynchronize(streams[rank]));
     if (streams[rank])
@@ -201,7 +229,7 @@ void NcclGroup::abort() {
     std::lock_guard lock(member.mutex);
     if (!member.communicator)
       continue;
-    (void)cudaSetDevice(static_cast<int>(devices[rank]));
+    (void)cudaSetDevice(member.gpu);
     (void)world.api().commAbort(member.communicator);
     member.communicator = nullptr;
   }

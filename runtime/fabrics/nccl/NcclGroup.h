@@ -9,6 +9,7 @@
 
 #include "runtime/fabrics/nccl/Nccl.h"
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -21,30 +22,33 @@ namespace dtc::runtime::nccl {
 
 class NcclWorld;
 
-/// A communicator of NCCL for each member of a group, which all are GPUs of this process. They do
-/// not block: where NCCL waits for another member, the caller looks now and then whether the run
-/// has failed. A member's calls may come from any thread, one at a time; abort() from any other.
+/// A communicator of NCCL for each member of a group that is a GPU of this process; the others are
+/// in other processes. They do not block: where NCCL waits for another member, the caller looks now
+/// and then whether the run has failed. A member's calls may come from any thread, one at a time;
+/// abort() from any other.
 class NcclGroup {
 public:
-  /// The devices of the mesh have the GPUs of the same numbers. Waits until all communicators are
-  /// there.
-  static Expected<std::shared_ptr<NcclGroup>> create(NcclWorld &world, std::string name,
-                                                     std::vector<int64_t> devices);
+  NcclGroup(NcclWorld &world, std::string name, std::vector<int64_t> devices);
   ~NcclGroup();
 
   size_t size() const { return devices.size(); }
-  /// Its GPU has the same number.
-  int64_t deviceOf(size_t rank) const { return devices[rank]; }
+  const std::vector<int64_t> &getDevices() const { return devices; }
+  const std::string &getName() const { return name; }
+
+  /// Makes the communicators and waits until they are there, which is when all processes that have
+  /// members have been given the same id.
+  MaybeError connect(const ncclUniqueId &id);
+  bool isConnected() const { return connected; }
+  /// After connect(): sends a byte from rank 0 to rank 1, so that messages find their connection.
+  MaybeError connectPair();
 
   /// Lets rank call functions of NCCL. `what` is for messages, "all_reduce". The error is NCCL's,
   /// or that of the run if it failed meanwhile.
   MaybeError call(size_t rank, const char *what,
                   const std::function<ncclResult_t(ncclComm_t)> &functions);
-  /// Tells what the next collective of a rank is. An error, which ends the run, if other members
-  /// have said something else.
+  /// Tells what the next collective of a rank is. An error, which ends the run, if other members in
+  /// this process have said something else. All processes have the same plan.
   MaybeError agree(size_t rank, uint64_t fingerprint, const char *what);
-  /// Sends a byte from rank 0 to rank 1, so that messages find their connection.
-  MaybeError connect();
 
   /// An error that NCCL has found in work that was enqueued.
   MaybeError findAsyncError();
@@ -53,14 +57,16 @@ public:
 
 private:
   struct Member {
+    int gpu = -1; // of another process
     ncclComm_t communicator = nullptr;
     std::mutex mutex;          // of the communicator, and of what follows
     const char *last = "none"; // the last collective or message, for messages
     uint64_t calls = 0;
   };
 
-  NcclGroup(NcclWorld &world, std::string name, std::vector<int64_t> devices);
-  MaybeError initialize();
+  MaybeError initialize(const ncclUniqueId &id);
+  bool isHere(size_t rank) const { return members[rank].gpu >= 0; }
+  MaybeError useGpuOf(size_t rank) const;
   /// Waits until a call of a rank, which gave `result`, has been taken. Its mutex is held.
   MaybeError settle(size_t rank, ncclResult_t result, const char *what);
   Error describe(size_t rank, ncclResult_t result, const std::string &what) const;
@@ -69,7 +75,9 @@ private:
   std::string name; // "axes [dp], devices [0, 1]"
   std::vector<int64_t> devices;
   std::deque<Member> members;
-  /// Of connect(). To free memory would wait for all that the GPU does, which may wait for others.
+  size_t membersHere = 0;
+  std::atomic<bool> connected = false;
+  /// Of connectPair(). To free memory would wait for all that the GPU does, which may wait for others.
   std::vector<void *> bytes;
 
   std::mutex agreement;
@@ -77,7 +85,7 @@ private:
     uint64_t fingerprint;
     size_t members;
   };
-  std::deque<Said> said;       // collectives that not all members have come to
+  std::deque<Said> said;       // collectives that not all members here have come to
   uint64_t firstSaid = 0;      // the number of the first of them
   std::vector<uint64_t> comes; // how many each rank has come to
 };

@@ -19,7 +19,8 @@
 
 namespace dtc::runtime::nccl {
 
-/// Compares what the ends of each message expect, as NCCL does not. From any thread.
+/// Compares what the ends of each message expect, as NCCL does not. Both are in this process. From
+/// any thread.
 class NcclMessages {
 public:
   /// An end is started. An error, if the other one was started before and expects something else.

@@ -22,34 +22,16 @@ NcclTransfers::NcclTransfers(std::shared_ptr<NcclWorld> world,
 // Channels
 //===----------------------------------------------------------------------===//
 
-Expected<NcclTransfers::Channel *> NcclTransfers::channelWith(int64_t peer, bool sends) {
-  auto found = channels.find({peer, sends});
-  if (found != channels.end())
-    return &found->second;
-  Expected<std::shared_ptr<NcclGroup>> pair =
-      sends ? world->openPair(device, peer) : world->openPair(peer, device);
-  if (!pair)
-    return pair.error();
+MaybeError NcclTransfers::prepare(int64_t peer, bool sends) {
+  if (channels.contains({peer, sends}))
+    return std::nullopt;
   Expected<std::unique_ptr<Queue>> queue = memory.openQueue(QueueKind::Communication);
   if (!queue)
     return queue.error();
   Channel &channel = channels[{peer, sends}];
-  channel = {std::move(*pair), std::move(*queue), sends ? size_t{0} : size_t{1}, nullptr};
-  return &channel;
-}
-
-MaybeError NcclTransfers::connectNeighbours() {
-  const MeshAxis *axis = world->getMesh().pipelineAxis();
-  if (!axis || axis->size == 1)
-    return std::nullopt;
-  std::vector<int64_t> stages = world->getMesh().group(device, {axis->name});
-  auto at = static_cast<size_t>(std::find(stages.begin(), stages.end(), device) - stages.begin());
-  for (size_t step : {size_t{1}, stages.size() - 1})
-    for (bool sends : {true, false}) {
-      Expected<Channel *> channel = channelWith(stages[(at + step) % stages.size()], sends);
-      if (!channel)
-        return channel.error();
-    }
+  channel.pair = sends ? world->openPair(device, peer) : world->openPair(peer, device);
+  channel.queue = std::move(*queue);
+  channel.rank = sends ? 0 : 1;
   return std::nullopt;
 }
 
@@ -74,7 +56,7 @@ void NcclTransfers::Message::end() const {
 
 MaybeError NcclTransfers::Message::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
   owner.world->watch(queue.failureState());
-  if (MaybeError error = checkGpu(queue, owner.device))
+  if (MaybeError error = checkGpu(*owner.world, queue, owner.device))
     return error;
   auto host = [&](cudaHostFn_t function) {
     return cuda::checkCuda(
@@ -114,7 +96,7 @@ MaybeError NcclTransfers::Message::enqueue(cuda::CudaQueue &queue, const KernelA
 
 MaybeError NcclTransfers::Watch::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
   owner.world->watch(queue.failureState());
-  return checkGpu(queue, owner.device);
+  return checkGpu(*owner.world, queue, owner.device);
 }
 
 /// One that was waited for and has ended.
@@ -143,21 +125,23 @@ Expected<Transfers::Ticket> NcclTransfers::start(Queue &queue, int64_t peer,
                                                  bool sends) {
   if (MaybeError error = world->failure())
     return *error;
-  Expected<Channel *> channel = channelWith(peer, sends);
-  if (!channel)
-    return channel.error();
+  auto channel = channels.find({peer, sends});
+  if (channel == channels.end())
+    return Error{fmt::format("messages {} device {} were not prepared", sends ? "to" : "from", peer)};
   Expected<Message *> taken = takeUnused();
   if (!taken)
     return taken.error();
   Message &message = **taken;
-  message.channel = *channel;
+  message.channel = &channel->second;
   message.tensors.assign(tensors.begin(), tensors.end());
   message.ticket = ++lastTicket;
   message.isStarted = true;
-  if (MaybeError error =
-          sizes->start(sends ? device : peer, sends ? peer : device, sends, tensors)) {
+  MaybeError differs;
+  if (world->isHere(peer)) // all processes have the same plan
+    differs = sizes->start(sends ? device : peer, sends ? peer : device, sends, tensors);
+  if (differs) {
     // The other end waits for what will not come. This one fails when it is waited for.
-    world->abort(*error);
+    world->abort(*differs);
     return message.ticket;
   }
   // What the queue holds comes first; what it gets next does not wait.
@@ -206,7 +190,7 @@ void NcclTransfers::drain() {
   // A queue that has failed does not wait for its GPU.
   for (auto &[key, channel] : channels) {
     (void)channel.queue->finish();
-    if (channel.stream && cudaSetDevice(static_cast<int>(device)) == cudaSuccess)
+    if (channel.stream && cudaSetDevice(world->gpuOf(device)) == cudaSuccess)
       (void)cudaStreamSynchronize(channel.stream);
   }
 }

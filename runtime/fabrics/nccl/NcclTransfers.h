@@ -6,7 +6,7 @@
 //
 // Messages of a device to another one have a communicator and, at both ends, a queue of their own:
 // no message waits for one of another pair, nor for one in the other direction, which might wait
-// for it in turn. Connections between neighbours of a pipeline are made before the first step.
+// for it in turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +32,7 @@ public:
   NcclTransfers(std::shared_ptr<NcclWorld> world, std::shared_ptr<NcclMessages> messages,
                 int64_t device, Device &memory);
 
-  /// Connects the device with its neighbours on the pipeline axis.
-  MaybeError connectNeighbours();
-
+  MaybeError prepare(int64_t peer, bool sends) override;
   MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) override;
   void drain() override;
 
@@ -87,7 +85,6 @@ private:
     const NcclTransfers &owner;
   };
 
-  Expected<Channel *> channelWith(int64_t peer, bool sends);
   Expected<Message *> takeUnused();
   Expected<Ticket> start(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
                          bool sends);

@@ -6,20 +6,33 @@
 
 #include "runtime/fabrics/nccl/NcclWorld.h"
 
+#include "runtime/fabrics/processes/Agreement.h"
+#include "runtime/fabrics/processes/Placement.h"
 #include "support/StartThread.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <set>
 
 namespace dtc::runtime::nccl {
 
-NcclWorld::NcclWorld(const Nccl &nccl, Mesh mesh) : nccl(nccl), mesh(std::move(mesh)) {
+/// The tag of ids, beside those of agreements.
+static constexpr int64_t kIdTag = kAgreementTags;
+
+NcclWorld::NcclWorld(const Nccl &nccl, Mesh theMesh, int gpus, std::shared_ptr<Messages> theMessages)
+    : nccl(nccl), mesh(std::move(theMesh)), gpus(gpus), messages(std::move(theMessages)),
+      processOfDevice(placeDevices(mesh.numDevices(), messages ? messages->numProcesses() : 1)) {
   thread = startThread("the errors of NCCL", [this] { lookForErrors(); });
+  if (messages)
+    messages->onAbort([this](const Error &reason) { abortHere(reason); });
 }
 
 NcclWorld::~NcclWorld() {
+  if (messages)
+    messages->onAbort(nullptr);
   {
     std::lock_guard lock(mutex);
     isEnding = true;
@@ -28,7 +41,15 @@ NcclWorld::~NcclWorld() {
   thread.join();
 }
 
-Expected<std::shared_ptr<NcclGroup>>
+bool NcclWorld::isHere(int64_t device) const {
+  return !messages || processOfDevice[static_cast<size_t>(device)] == messages->process();
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+std::shared_ptr<NcclGroup>
 NcclWorld::openGroup(int64_t device, const std::vector<std::string> &axes, int64_t lane) {
   std::vector<int64_t> devices = mesh.group(device, axes);
   std::string name =
@@ -37,39 +58,103 @@ NcclWorld::openGroup(int64_t device, const std::vector<std::string> &axes, int64
   return open(key, name, std::move(devices));
 }
 
-Expected<std::shared_ptr<NcclGroup>> NcclWorld::openPair(int64_t from, int64_t to) {
+std::shared_ptr<NcclGroup> NcclWorld::openPair(int64_t from, int64_t to) {
   std::string name = fmt::format("messages of device {} to device {}", from, to);
   return open({true, {}, from, to}, name, {from, to});
 }
 
-Expected<std::shared_ptr<NcclGroup>> NcclWorld::open(const Key &key, const std::string &name,
-                                                     std::vector<int64_t> devices) {
-  std::lock_guard one(opening);
+std::shared_ptr<NcclGroup> NcclWorld::open(const Key &key, const std::string &name,
+                                           std::vector<int64_t> devices) {
+  std::lock_guard lock(mutex);
+  std::shared_ptr<NcclGroup> &group = groups[key];
+  if (!group)
+    group = std::make_shared<NcclGroup>(*this, name, std::move(devices));
+  return group;
+}
+
+MaybeError NcclWorld::connect() {
+  std::lock_guard one(connecting);
+  std::vector<std::shared_ptr<NcclGroup>> added;
+  std::vector<bool> arePairs;
   {
     std::lock_guard lock(mutex);
-    if (auto found = groups.find(key); found != groups.end())
-      return found->second;
     if (aborted)
       return *aborted;
+    for (const auto &[key, group] : groups)
+      if (!group->isConnected()) {
+        added.push_back(group);
+        arePairs.push_back(std::get<bool>(key));
+      }
   }
-  auto created = NcclGroup::create(*this, name, std::move(devices));
-  if (!created)
-    return created.error();
-  if (std::get<bool>(key))
-    if (MaybeError error = (*created)->connect()) {
-      (*created)->abort();
-      return *error;
+  Expected<std::vector<ncclUniqueId>> ids = shareIds(added);
+  if (!ids)
+    return ids.error();
+  for (size_t i = 0; i < added.size(); ++i) {
+    if (MaybeError error = added[i]->connect((*ids)[i]))
+      return error;
+    if (!arePairs[i])
+      continue;
+    if (MaybeError error = added[i]->connectPair()) {
+      added[i]->abort();
+      return error;
     }
-  bool isLate = false;
-  {
-    std::lock_guard lock(mutex);
-    groups.emplace(key, *created);
-    isLate = aborted.has_value();
   }
-  if (isLate)
-    (*created)->abort();
-  return created;
+  return std::nullopt;
 }
+
+Expected<std::vector<ncclUniqueId>>
+NcclWorld::shareIds(const std::vector<std::shared_ptr<NcclGroup>> &added) {
+  /// What one process sends to another for a group. Both have the same groups in the same order.
+  struct Sent {
+    ncclUniqueId id;
+    std::array<char, 128> group; // as much of its name as fits
+  };
+  std::vector<Sent> sent(added.size());
+  auto nameOf = [&](size_t i) {
+    std::array<char, 128> name{};
+    added[i]->getName().copy(name.data(), name.size());
+    return name;
+  };
+  auto processOf = [&](int64_t device) { return processOfDevice[static_cast<size_t>(device)]; };
+  std::unique_ptr<MessageBatch> batch = messages ? messages->openBatch() : nullptr;
+  for (size_t i = 0; i < added.size(); ++i) {
+    std::set<int64_t> others;
+    for (int64_t device : added[i]->getDevices())
+      if (!isHere(device))
+        others.insert(processOf(device));
+    int64_t first = added[i]->getDevices().front();
+    MessagePart part{reinterpret_cast<std::byte *>(&sent[i]), sizeof(Sent)};
+    if (!isHere(first)) {
+      if (MaybeError error = batch->receive(processOf(first), kIdTag, {&part, 1}))
+        return *error;
+      continue;
+    }
+    if (ncclResult_t result = nccl.getUniqueId(&sent[i].id); result != ncclSuccess)
+      return Error{fmt::format("NCCL cannot make an id for {}: {}; NCCL_DEBUG=WARN prints more",
+                               added[i]->getName(), nccl.getErrorString(result))};
+    sent[i].group = nameOf(i);
+    for (int64_t process : others)
+      if (MaybeError error = batch->send(process, kIdTag, {&part, 1}))
+        return *error;
+  }
+  if (batch)
+    if (MaybeError error = batch->wait())
+      return *error;
+  std::vector<ncclUniqueId> ids;
+  for (size_t i = 0; i < added.size(); ++i) {
+    if (sent[i].group != nameOf(i))
+      return Error{fmt::format("process {} connects another group than process {}, where {} is "
+                               "next",
+                               processOf(added[i]->getDevices().front()), messages->process(),
+                               added[i]->getName())};
+    ids.push_back(sent[i].id);
+  }
+  return ids;
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
 
 void NcclWorld::watch(const std::shared_ptr<QueueFailure> &queue) {
   std::lock_guard lock(mutex);
@@ -80,6 +165,13 @@ void NcclWorld::watch(const std::shared_ptr<QueueFailure> &queue) {
 }
 
 void NcclWorld::abort(const Error &reason) {
+  if (messages) // which tell this process too, of several reasons the first
+    messages->abort(reason);
+  MaybeError first = messages ? messages->failure() : std::nullopt;
+  abortHere(first ? *first : reason);
+}
+
+void NcclWorld::abortHere(const Error &reason) {
   std::vector<std::shared_ptr<NcclGroup>> ended;
   {
     std::lock_guard lock(mutex);

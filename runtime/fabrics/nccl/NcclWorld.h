@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_FABRICS_NCCL_NCCLWORLD_H
 
 #include "runtime/backends/shared/QueueFailure.h"
+#include "runtime/fabrics/processes/Messages.h"
 #include "runtime/fabrics/nccl/Nccl.h"
 #include "runtime/fabrics/nccl/NcclGroup.h"
 #include "support/Mesh.h"
@@ -23,23 +24,32 @@
 
 namespace dtc::runtime::nccl {
 
-/// The groups of all GPUs of a run and its failure. A thread asks NCCL for errors of what was
-/// enqueued.
+/// The groups of the GPUs of this process and the failure of the run. A thread asks NCCL for errors
+/// of what was enqueued.
 class NcclWorld {
 public:
-  /// Throws ThreadStartError.
-  NcclWorld(const Nccl &nccl, Mesh mesh);
+  /// This process sees `gpus` GPUs; `messages` connect the processes, null: there is one. Throws
+  /// ThreadStartError.
+  NcclWorld(const Nccl &nccl, Mesh mesh, int gpus, std::shared_ptr<Messages> messages);
   ~NcclWorld();
 
   const Nccl &api() const { return nccl; }
   const Mesh &getMesh() const { return mesh; }
 
-  /// The group of `device` over `axes` on a lane; the same object for all its members, made when
-  /// the first one asks.
-  Expected<std::shared_ptr<NcclGroup>>
-  openGroup(int64_t device, const std::vector<std::string> &axes, int64_t lane);
-  /// For messages from one device to another: rank 0 sends. It is connected.
-  Expected<std::shared_ptr<NcclGroup>> openPair(int64_t from, int64_t to);
+  /// Whether a device of the mesh lives in this process.
+  bool isHere(int64_t device) const;
+  /// The GPU of a device of this process, as the calls of CUDA count. The GPUs of all processes of a
+  /// host are as many as their devices, which are consecutive, or each process sees its own.
+  int gpuOf(int64_t device) const { return static_cast<int>(device % gpus); }
+
+  /// The group of `device` over `axes` on a lane; the same object for all its members.
+  std::shared_ptr<NcclGroup> openGroup(int64_t device, const std::vector<std::string> &axes,
+                                       int64_t lane);
+  /// For messages from one device to another: rank 0 sends.
+  std::shared_ptr<NcclGroup> openPair(int64_t from, int64_t to);
+  /// Connects what was opened since the last call. Each process makes its connections in one order
+  /// of all of them, so that no two wait for each other.
+  MaybeError connect();
 
   /// A queue that fails when the run does, from now on.
   void watch(const std::shared_ptr<QueueFailure> &queue);
@@ -52,13 +62,20 @@ private:
   /// The kind, the axes, the first of the devices, and the lane or the receiver.
   using Key = std::tuple<bool, std::vector<std::string>, int64_t, int64_t>;
 
-  Expected<std::shared_ptr<NcclGroup>> open(const Key &key, const std::string &name,
-                                            std::vector<int64_t> devices);
+  std::shared_ptr<NcclGroup> open(const Key &key, const std::string &name,
+                                  std::vector<int64_t> devices);
+  /// For each group the id that one of its processes has drawn and sent to the others.
+  Expected<std::vector<ncclUniqueId>>
+  shareIds(const std::vector<std::shared_ptr<NcclGroup>> &added);
+  void abortHere(const Error &reason);
   void lookForErrors();
 
   const Nccl &nccl;
   const Mesh mesh;
-  std::mutex opening; // one group after the other
+  const int gpus;
+  const std::shared_ptr<Messages> messages;
+  const std::vector<int64_t> processOfDevice;
+  std::mutex connecting; // one group after the other
   mutable std::mutex mutex;
   std::condition_variable ends;
   std::map<Key, std::shared_ptr<NcclGroup>> groups;

@@ -37,6 +37,14 @@ static std::string range(int64_t first, int64_t last) {
   return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
 }
 
+std::vector<int64_t> devicesOfProcess(int64_t numDevices, int64_t numProcesses, int64_t process) {
+  std::vector<int64_t> processes = placeDevices(numDevices, numProcesses), devices;
+  for (int64_t device = 0; device < numDevices; ++device)
+    if (processes[static_cast<size_t>(device)] == process)
+      devices.push_back(device);
+  return devices;
+}
+
 MaybeError checkProcesses(const Mesh &mesh, int64_t numProcesses) {
   int64_t devices = mesh.numDevices();
   if (devices >= numProcesses)

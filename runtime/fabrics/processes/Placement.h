@@ -20,6 +20,9 @@ namespace dtc::runtime {
 /// a process, and their numbers differ by at most one. There are at least as many devices.
 std::vector<int64_t> placeDevices(int64_t numDevices, int64_t numProcesses);
 
+/// The devices of one process, in rising order.
+std::vector<int64_t> devicesOfProcess(int64_t numDevices, int64_t numProcesses, int64_t process);
+
 /// Whether a mesh can have so many processes. The error says how many it can.
 MaybeError checkProcesses(const Mesh &mesh, int64_t numProcesses);
 

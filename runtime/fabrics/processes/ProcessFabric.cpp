@@ -7,7 +7,7 @@
 #include "runtime/fabrics/processes/ProcessFabric.h"
 
 #include "runtime/fabrics/Staged.h"
-#include "runtime/fabrics/processes/Agreement.h"
+#include "runtime/fabrics/processes/FabricOfProcesses.h"
 #include "runtime/fabrics/processes/Placement.h"
 #include "runtime/fabrics/processes/ProcessCommunicator.h"
 #include "runtime/fabrics/processes/ProcessTransfers.h"
@@ -16,15 +16,10 @@ namespace dtc::runtime {
 
 namespace {
 
-class ProcessFabric final : public Fabric {
+class ProcessFabric final : public FabricOfProcesses {
 public:
-  explicit ProcessFabric(std::shared_ptr<ProcessWorld> theWorld)
-      : Fabric(theWorld->getMesh(), theWorld->ownDevices()), world(std::move(theWorld)) {}
-
-  int64_t process() const override { return messages().process(); }
-  int64_t numProcesses() const override { return messages().numProcesses(); }
-  int64_t processesOnHost() const override { return messages().processesOnHost(); }
-  int64_t processOf(int64_t device) const override { return world->processOf(device); }
+  ProcessFabric(std::shared_ptr<ProcessWorld> theWorld, std::shared_ptr<Messages> messages)
+      : FabricOfProcesses(theWorld->getMesh(), std::move(messages)), world(std::move(theWorld)) {}
 
   Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
                                                            Device &memory) override {
@@ -34,24 +29,12 @@ public:
     return stageTransfers(std::make_unique<ProcessTransfers>(world, device), memory);
   }
 
-  Expected<int64_t> agree(Reduction reduction, int64_t value) override {
-    Expected<int64_t> agreed = runtime::agree(messages(), reduction, value);
-    if (MaybeError error = world->failure(); error && !agreed)
-      return *error;
-    return agreed;
-  }
-  Expected<std::string> broadcast(int64_t from, std::string bytes) override {
-    Expected<std::string> given = runtime::broadcast(messages(), from, std::move(bytes));
-    if (MaybeError error = world->failure(); error && !given)
-      return *error;
-    return given;
-  }
-
   void abort(const Error &reason) override { world->abort(reason); }
 
-private:
-  Messages &messages() const { return world->getMessages(); }
+protected:
+  MaybeError failure() const override { return world->failure(); }
 
+private:
   std::shared_ptr<ProcessWorld> world;
 };
 
@@ -63,10 +46,10 @@ openProcessFabric(const Mesh &mesh, std::shared_ptr<Messages> messages, HostShar
   if (MaybeError error = checkProcesses(mesh, processes))
     return *error;
   auto world = std::make_shared<ProcessWorld>(mesh, placeDevices(mesh.numDevices(), processes),
-                                              std::move(messages), sharing);
+                                              messages, sharing);
   if (MaybeError error = world->checkTags())
     return *error;
-  return std::shared_ptr<Fabric>(std::make_shared<ProcessFabric>(std::move(world)));
+  return std::shared_ptr<Fabric>(std::make_shared<ProcessFabric>(std::move(world), std::move(messages)));
 }
 
 } // namespace dtc::runtime

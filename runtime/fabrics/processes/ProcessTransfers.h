@@ -20,7 +20,11 @@ public:
   ProcessTransfers(const std::shared_ptr<ProcessWorld> &world, int64_t device)
       : QueuedTransfers(world->results(device)), world(world), device(device) {}
 
-  void prepareToReceive() override { world->getProgress().start(); }
+  MaybeError prepare(int64_t, bool sends) override {
+    if (!sends)
+      world->getProgress().start();
+    return std::nullopt;
+  }
   void drain() override { world->getProgress().cancel(device); }
 
 protected:

@@ -216,6 +216,13 @@ public:
     return holderOf(device).openTransfers(device, memory);
   }
 
+  MaybeError connect() override {
+    Expected<int64_t> done = together<int64_t>([&](size_t process) -> Expected<int64_t> {
+      MaybeError error = fabrics[process]->connect();
+      return error ? Expected<int64_t>(*error) : 0;
+    });
+    return done ? MaybeError() : done.error();
+  }
   Expected<int64_t> agree(Reduction reduction, int64_t value) override {
     return together<int64_t>([&](size_t process) {
       bool adds = reduction == Reduction::Sum && process > 0;
@@ -286,14 +293,28 @@ OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions option
 }
 
 OpenFabric processesFabric(int64_t processes, OpenMessages open, HostSharing sharing) {
+  return processesFabric(
+      processes, std::move(open), [=](const Mesh &mesh, const std::shared_ptr<Messages> &messages) {
+        return openProcessFabric(mesh, messages, sharing);
+      });
+}
+
+OpenFabric processesFabric(int64_t processes, OpenMessages open, OpenEnd openEnd) {
   return [=](const Mesh &mesh) -> Expected<std::shared_ptr<Fabric>> {
+    std::vector<std::future<Expected<std::shared_ptr<Fabric>>>> opened;
+    for (auto &end : open(std::min(processes, mesh.numDevices())))
+      opened.push_back(std::async(std::launch::async, openEnd, mesh, end));
     std::vector<std::shared_ptr<Fabric>> fabrics;
-    for (auto &end : open(std::min(processes, mesh.numDevices()))) {
-      auto fabric = openProcessFabric(mesh, std::move(end), sharing);
-      if (!fabric)
-        return fabric.error();
-      fabrics.push_back(std::move(*fabric));
+    MaybeError error;
+    for (auto &one : opened) {
+      Expected<std::shared_ptr<Fabric>> fabric = one.get();
+      if (fabric)
+        fabrics.push_back(std::move(*fabric));
+      else
+        error = fabric.error();
     }
+    if (error)
+      return *error;
     std::vector<int64_t> devices(static_cast<size_t>(mesh.numDevices()));
     std::iota(devices.begin(), devices.end(), int64_t{0});
     return std::shared_ptr<Fabric>(

@@ -40,6 +40,10 @@ using OpenMessages = std::function<std::vector<std::shared_ptr<Messages>>(int64_
 /// devices: of `processes` there are as many as the mesh has devices, at most.
 OpenFabric processesFabric(int64_t processes, OpenMessages open,
                            HostSharing sharing = HostSharing::Messages);
+/// As processesFabric(), with what `openEnd` opens in each process, all at the same time.
+using OpenEnd =
+    std::function<Expected<std::shared_ptr<Fabric>>(const Mesh &, const std::shared_ptr<Messages> &)>;
+OpenFabric processesFabric(int64_t processes, OpenMessages open, OpenEnd openEnd);
 OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions options = {});
 
 } // namespace dtc::runtime::testing

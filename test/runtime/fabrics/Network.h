@@ -11,7 +11,7 @@
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/fabrics/local/LocalFabric.h"
-#include "runtime/fabrics/nccl/NcclFabric.h"
+#include "test/lib/fabrics/NcclFabrics.h"
 #include "test/lib/fabrics/TestFabric.h"
 #include "test/lib/fabrics/ThreadMessages.h"
 #include "test/lib/plans/Expect.h"
@@ -66,24 +66,28 @@ struct FabricUnderTest {
   }
 };
 
+/// Why a test that makes a wrong plan is not for NCCL between processes.
+inline constexpr const char *kComparedByNobody =
+    "NCCL does not compare what the members call: all processes have the same plan";
+
 /// A test of every fabric, by its name: threads of one process (Local), whose devices may be those
 /// of the stand-in of CUDA, whose memory the host cannot follow (LocalOnCuda); such devices with a
-/// GPU each and the stand-in of NCCL between them (NcclOnCuda); threads with messages that are
-/// copied and delayed (Test); a process for each device (Processes), and three processes that have
+/// GPU each and the stand-in of NCCL between them (NcclOnCuda), also of three processes
+/// (NcclProcesses); threads with messages that are copied and delayed (Test); a process for each device (Processes), and three processes that have
 /// the devices together (SharedProcesses), here too with those of the stand-in (ProcessesOnCuda);
 /// both with memory that the processes share (HostMemory, SharedHostMemory); a process for each
 /// device, over sockets (Sockets).
 class FabricConformance : public ::testing::TestWithParam<const char *> {
 protected:
   void SetUp() override {
-    if (!is("NcclOnCuda"))
+    if (!isOnNccl())
       return;
     standin::Settings settings;
     settings.devices = 24; // as many as the largest mesh has
     standin::reset(settings);
   }
   void TearDown() override {
-    if (is("NcclOnCuda"))
+    if (isOnNccl())
       standin::reset();
   }
   static bool is(const char *name) { return std::string(GetParam()) == name; }
@@ -94,16 +98,17 @@ protected:
       return {processesFabric(16, openSocketMessagesHere)};
     ThreadMessagesOptions options;
     options.sharing = sharesMemory() ? HostSharing::Memory : HostSharing::Messages;
-    OpenFabric open = hasProcesses()     ? threadProcessesFabric(hasShared() ? 3 : 16, options)
-                      : is("NcclOnCuda") ? OpenFabric(openNcclFabric)
-                                         : OpenFabric(openLocalFabric);
+    OpenFabric open = hasProcesses() ? threadProcessesFabric(hasShared() ? 3 : 16, options)
+                      : isOnNccl()   ? ncclFabric(is("NcclProcesses") ? 3 : 1)
+                                     : OpenFabric(openLocalFabric);
     if (!isOnCuda())
       return {open};
     return {open, [backend = std::shared_ptr(createCudaBackend())](int64_t device) {
               return std::move(*backend->openDevice(device));
             }};
   }
-  static bool isOnCuda() { return is("LocalOnCuda") || is("NcclOnCuda") || is("ProcessesOnCuda"); }
+  static bool isOnNccl() { return is("NcclOnCuda") || is("NcclProcesses"); }
+  static bool isOnCuda() { return is("LocalOnCuda") || isOnNccl() || is("ProcessesOnCuda"); }
   /// Whether processes add up their own members first.
   static bool hasShared() {
     return is("SharedProcesses") || is("ProcessesOnCuda") || is("SharedHostMemory");
@@ -131,9 +136,10 @@ protected:
 
 #define INSTANTIATE_FABRIC_CONFORMANCE(suite)                                                      \
   INSTANTIATE_TEST_SUITE_P(Fabrics, suite,                                                         \
-                           ::testing::Values("Local", "LocalOnCuda", "NcclOnCuda", "Test",         \
-                                             "Processes", "SharedProcesses", "ProcessesOnCuda",    \
-                                             "HostMemory", "SharedHostMemory", "Sockets"),         \
+                           ::testing::Values("Local", "LocalOnCuda", "NcclOnCuda",                 \
+                                             "NcclProcesses", "Test", "Processes",                 \
+                                             "SharedProcesses", "ProcessesOnCuda", "HostMemory",   \
+                                             "SharedHostMemory", "Sockets"),                       \
                            [](const auto &info) { return std::string(info.param); })
 
 /// Tensors of the host in the memory of a device. Where that is the host's, they stay where they
@@ -210,6 +216,15 @@ struct Network {
   /// Tensors of all devices.
   using Tensors = std::vector<HostTensor>;
 
+  /// The same group of all devices.
+  Communicator::Group open(const Axes &axes) {
+    Communicator::Group group = 0;
+    for (auto &end : ends)
+      group = *end->openGroup(axes);
+    EXPECT_OK(fabric->connect());
+    return group;
+  }
+
   /// Runs one device's part of a bucket.
   MaybeError run(size_t device, Communicator::Group group, std::vector<CollectiveSpec> bucket,
                  const std::vector<CollectiveOperands> &operands) {
@@ -244,9 +259,7 @@ struct Network {
       spec.members = mesh.groupSize(axes);
       outputs.emplace_back(ends.size(), HostTensor(spec.output()));
     }
-    Communicator::Group group = 0;
-    for (auto &end : ends)
-      group = *end->openGroup(axes);
+    Communicator::Group group = open(axes);
     MaybeError error = threads.run([&](size_t device) {
       std::vector<CollectiveOperands> operands;
       for (size_t i = 0; i < bucket.size(); ++i)

@@ -184,6 +184,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int number) {
       return cudaErrorInvalidDevice;
     *properties = {};
     std::strcpy(properties->name, "CUDA stand-in");
+    properties->uuid.bytes[0] = static_cast<char>(number + 1);
     properties->totalGlobalMem = engine.settings.memoryBytes;
     properties->sharedMemPerBlock = 48 * 1024;
     properties->warpSize = 32;

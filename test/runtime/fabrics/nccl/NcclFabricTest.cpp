@@ -10,10 +10,12 @@
 
 #include "runtime/fabrics/nccl/NcclFabric.h"
 
+#include "runtime/fabrics/processes/Processes.h"
 #include "test/lib/plans/Expect.h"
 #include "test/runtime/fabrics/Network.h"
 
 #include <chrono>
+#include <fmt/format.h>
 #include <future>
 #include <gtest/gtest.h>
 #include <thread>
@@ -36,7 +38,7 @@ protected:
   void TearDown() override { standin::reset(); }
 
   static FabricUnderTest tested(int64_t firstGpu = 0) {
-    return {openNcclFabric,
+    return {ncclFabric(),
             [firstGpu, backend = std::shared_ptr(createCudaBackend())](int64_t device) {
               return std::move(*backend->openDevice(device + firstGpu));
             }};
@@ -45,16 +47,75 @@ protected:
 
 TEST_F(NcclFabricTest, EachDeviceNeedsAGpu) {
   restart(2);
-  EXPECT_OK(openNcclFabric(Mesh({{"a", 2, false}})));
-  EXPECT_ERROR(openNcclFabric(Mesh({{"a", 3, false}})),
-               "the plan is for 3 devices and this process sees 2 GPUs");
+  EXPECT_OK(ncclFabric()(Mesh({{"a", 2, false}})));
+  EXPECT_ERROR(ncclFabric()(Mesh({{"a", 3, false}})),
+               "3 devices of the plan are in this process, which sees 2 GPUs");
+}
+
+TEST_F(NcclFabricTest, EachProcessNeedsGpusOfItsOwn) {
+  Mesh mesh({{"a", 4, false}});
+  restart(4);
+  EXPECT_OK(ncclFabric(2)(mesh));
+  EXPECT_OK(ncclFabric(3)(mesh));
+  restart(2); // devices 2 and 3 have the GPUs of devices 0 and 1
+  EXPECT_ERROR(ncclFabric(2)(mesh),
+               fmt::format("process 0 on {0} and process 1 on {0} have the same GPU, "
+                           "GPU-01000000-0000-0000-0000-000000000000",
+                           hostName()));
+  restart(1);
+  EXPECT_ERROR(ncclFabric(3)(mesh),
+               fmt::format("process 0 on {}: 2 devices of the plan are in this process, which sees "
+                           "1 GPU",
+                           hostName()));
+  EXPECT_ERROR(ncclFabric(2)(Mesh({{"a", 1, false}})), "");
+}
+
+TEST_F(NcclFabricTest, ProcessesThatOpenDifferentGroupsAreTold) {
+  restart(4);
+  Mesh mesh({{"a", 2, false}, {"b", 2, false}});
+  std::vector<std::shared_ptr<Messages>> messages = openThreadMessages(2);
+  auto backend = createCudaBackend();
+  auto run = [&](size_t process, const Axes &axes) {
+    auto fabric = std::move(*openNcclFabric(mesh, messages[process]));
+    std::vector<std::unique_ptr<Device>> devices;
+    std::vector<std::unique_ptr<Communicator>> ends;
+    for (int64_t device : fabric->devices()) {
+      devices.push_back(std::move(*backend->openDevice(device)));
+      ends.push_back(std::move(*fabric->openCommunicator(device, /*lane=*/0, *devices.back())));
+      (void)ends.back()->openGroup(axes);
+    }
+    MaybeError error = fabric->connect();
+    if (error)
+      fabric->abort(*error);
+    return messageOf(error);
+  };
+  auto first = std::async(std::launch::async, [&] { return run(0, {"a"}); });
+  auto second = std::async(std::launch::async, [&] { return run(1, {"a", "b"}); });
+  EXPECT_TRUE(contains(second.get(), "process 0 connects another group than process 1, where axes "
+                                     "[a, b], devices [0, 1, 2, 3] is next"));
+  EXPECT_TRUE(contains(first.get(), "process 0 connects another group"));
+}
+
+/// Three processes of four devices: in the order in which each has its own, one would wait for the
+/// group of all while another waits for one of two.
+TEST_F(NcclFabricTest, ProcessesConnectInOneOrder) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    restart(4, seed);
+    ThreadMessagesOptions options;
+    options.seed = seed;
+    Network network(Mesh({{"a", 2, false}, {"b", 2, false}}),
+                    {ncclFabric(3, options), tested().openDevice});
+    for (auto &end : network.ends)
+      for (const Axes &axes : {Axes{"b"}, Axes{"a"}, Axes{"b", "a"}, Axes{"a", "b"}})
+        (void)end->openGroup(axes);
+    EXPECT_OK(network.fabric->connect());
+  }
 }
 
 TEST_F(NcclFabricTest, ADeviceHasTheGpuOfItsNumber) {
   restart(3);
   Network network(Mesh({{"a", 2, false}}), tested(/*firstGpu=*/1));
-  for (auto &end : network.ends)
-    (void)end->openGroup({"a"});
+  (void)network.open({"a"});
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
   spec.members = 2;
   std::vector<std::vector<float>> data(2, std::vector<float>(4));
@@ -92,8 +153,7 @@ TEST_F(NcclFabricTest, OrdersDoNotMatter) {
 TEST_F(NcclFabricTest, ACallThatNcclRefusesNamesWhoAndWhat) {
   restart(2);
   Network network(Mesh({{"a", 2, false}}), tested());
-  for (auto &end : network.ends)
-    (void)end->openGroup({"a"});
+  (void)network.open({"a"});
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
   spec.members = 2;
   std::vector<std::vector<float>> data(2, std::vector<float>(4));
@@ -108,8 +168,7 @@ TEST_F(NcclFabricTest, ACallThatNcclRefusesNamesWhoAndWhat) {
 TEST_F(NcclFabricTest, AnErrorThatComesLaterEndsTheRun) {
   restart(2);
   Network network(Mesh({{"a", 2, false}}), tested());
-  for (auto &end : network.ends)
-    (void)end->openGroup({"a"});
+  (void)network.open({"a"});
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
   spec.members = 2;
   std::vector<std::vector<float>> data(2, std::vector<float>(4));
@@ -136,8 +195,7 @@ TEST_F(NcclFabricTest, AnErrorThatComesLaterEndsTheRun) {
 TEST_F(NcclFabricTest, AStallIsEndedByAnAbort) {
   restart(2);
   Network network(Mesh({{"a", 2, false}}), tested());
-  for (auto &end : network.ends)
-    (void)end->openGroup({"a"});
+  (void)network.open({"a"});
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
   spec.members = 2;
   std::vector<float> values(4);
@@ -149,9 +207,9 @@ TEST_F(NcclFabricTest, AStallIsEndedByAnAbort) {
 }
 
 TEST_F(NcclFabricTest, NothingIsLeft) {
-  restart(4);
-  {
-    Network network(Mesh({{"a", 4, false}}), tested());
+  for (int64_t processes : {1, 3}) {
+    restart(4);
+    Network network(Mesh({{"a", 4, false}}), {ncclFabric(processes), tested().openDevice});
     TensorType type{DType::F32, {8, 8}};
     auto inputs = randomInputs<float>(network.mesh, type, 1);
     network.run(makeSpec(CollectiveKind::AllGather, type, 1), {"a"}, inputs);

@@ -95,9 +95,14 @@ enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMinor = 76
 };
 
+struct cudaUUID_t {
+  char bytes[16];
+};
+
 /// Of the fields of CUDA's structure those that dtc reads.
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   size_t totalGlobalMem;
   size_t sharedMemPerBlock;
   int warpSize;

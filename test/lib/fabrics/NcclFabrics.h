@@ -1,0 +1,25 @@
+//===- NcclFabrics.h - NCCL between processes that are threads -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_LIB_FABRICS_NCCLFABRICS_H
+#define DTC_TEST_LIB_FABRICS_NCCLFABRICS_H
+
+#include "runtime/fabrics/nccl/NcclFabric.h"
+#include "test/lib/fabrics/ThreadMessages.h"
+
+namespace dtc::runtime::testing {
+
+/// NCCL between the GPUs of so many processes, at most one for each device.
+inline OpenFabric ncclFabric(int64_t processes = 1, ThreadMessagesOptions options = {}) {
+  if (processes == 1)
+    return [](const Mesh &mesh) { return openNcclFabric(mesh, nullptr); };
+  return processesFabric(
+      processes, [=](int64_t count) { return openThreadMessages(count, options); }, openNcclFabric);
+}
+
+} // namespace dtc::runtime::testing
+
+#endif // DTC_TEST_LIB_FABRICS_NCCLFABRICS_H
