@@ -152,8 +152,8 @@ protected:
 
 } // namespace
 
-/// Call by call, CUDA rounds where the CPU does. What it computes together is rounded less often, so
-/// that in sixteen bits it is at most as far from the same training in f32, but for chance.
+/// Call by call, CUDA rounds where the CPU does. What it computes together is rounded less often,
+/// so that in sixteen bits it is at most as far from the same training in f32, but for chance.
 TEST_P(DeviceEquivalence, CudaTrainsAsTheCpu) {
   Case which = GetParam();
   auto plan = compile(which);
