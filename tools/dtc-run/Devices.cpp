@@ -76,8 +76,7 @@ Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device, 
 static Expected<std::shared_ptr<Fabric>>
 openWhereGpusAreEnough(const Mesh &mesh, const Processes &processes, std::FILE *notes) {
   Expected<int> gpus = countGpus();
-  if (mesh.numDevices() == 1 ||
-      (!processes.areSeveral() && (!gpus || mesh.numDevices() > *gpus)))
+  if (mesh.numDevices() == 1 || (!processes.areSeveral() && (!gpus || mesh.numDevices() > *gpus)))
     return processes.openFabric(mesh);
   Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh, processes.network());
   if (opened)
@@ -106,9 +105,10 @@ static MaybeError checkSameDevices(const Backend &backend, const Processes &proc
     return others.error();
   if (others->empty())
     return std::nullopt;
-  return Error{fmt::format("process 0 computes on {}, and not {}; give --device cpu, or let all see "
-                           "GPUs (dtc-run --list-devices)",
-                           *first, *others)};
+  return Error{
+      fmt::format("process 0 computes on {}, and not {}; give --device cpu, or let all see "
+                  "GPUs (dtc-run --list-devices)",
+                  *first, *others)};
 }
 
 Expected<OpenFabric> chooseFabric(const std::string &fabric, const Backend &backend,

@@ -51,9 +51,10 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
                  "What the plan runs on: the CPU, GPUs (cuda), or GPUs if there are any (auto)")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
-  app.add_option("--fabric", fabric,
-                 "How GPUs exchange tensors: through the memory of the hosts (local), from GPU to GPU "
-                 "where each device has one of its own (nccl), or nccl where that is so (auto)")
+  app.add_option(
+         "--fabric", fabric,
+         "How GPUs exchange tensors: through the memory of the hosts (local), from GPU to GPU "
+         "where each device has one of its own (nccl), or nccl where that is so (auto)")
       ->check(CLI::IsMember({"local", "nccl", "auto"}))
       ->capture_default_str();
   app.add_option_function<std::string>(

@@ -37,8 +37,8 @@ std::unique_ptr<Backend> createCudaBackend(CudaOptions options = {});
 /// The number of GPUs of this process. An error says why CUDA cannot be used: no driver, no GPU.
 Expected<int> countGpus();
 
-/// The identity of a GPU, by the number that the calls of CUDA count, whatever process asks: its UUID
-/// as nvidia-smi prints it, "GPU-fcf9a9c1-...".
+/// The identity of a GPU, by the number that the calls of CUDA count, whatever process asks: its
+/// UUID as nvidia-smi prints it, "GPU-fcf9a9c1-...".
 Expected<std::string> identityOfGpu(int ordinal);
 
 /// For people, a line for each GPU ("cuda 0: NVIDIA H200, 143771 MiB, compute capability 9.0, 132

@@ -57,8 +57,8 @@ private:
 /// What a process has, in words that the others read.
 struct Equipment {
   std::string host;
-  std::string lack;    // why it cannot take part, or nothing
-  std::string version; // of NCCL
+  std::string lack;              // why it cannot take part, or nothing
+  std::string version;           // of NCCL
   std::vector<std::string> gpus; // the identities of its devices' GPUs
 
   static constexpr char kSeparator = '\x1f';

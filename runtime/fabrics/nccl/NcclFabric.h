@@ -14,14 +14,14 @@
 
 namespace dtc::runtime {
 
-/// A fabric whose devices each have a GPU of its own and exchange tensors from the memory of one GPU
-/// to that of the other. Of G GPUs that a process sees, device i of the mesh has number i modulo G:
-/// processes of a host that see all its GPUs share them out, and each of those that see GPUs of
-/// their own has these.
+/// A fabric whose devices each have a GPU of its own and exchange tensors from the memory of one
+/// GPU to that of the other. Of G GPUs that a process sees, device i of the mesh has number i
+/// modulo G: processes of a host that see all its GPUs share them out, and each of those that see
+/// GPUs of their own has these.
 ///
 /// `messages` connect the processes that have the devices together, null: one has all. All of them
-/// call it, and get the same error: that a process has too few GPUs, the same GPU as another one, no
-/// NCCL, or another version of it.
+/// call it, and get the same error: that a process has too few GPUs, the same GPU as another one,
+/// no NCCL, or another version of it.
 Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh,
                                                  const std::shared_ptr<Messages> &messages);
 

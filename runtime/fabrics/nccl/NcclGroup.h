@@ -77,7 +77,8 @@ private:
   std::deque<Member> members;
   size_t membersHere = 0;
   std::atomic<bool> connected = false;
-  /// Of connectPair(). To free memory would wait for all that the GPU does, which may wait for others.
+  /// Of connectPair(). To free memory would wait for all that the GPU does, which may wait for
+  /// others.
   std::vector<void *> bytes;
 
   std::mutex agreement;

@@ -127,7 +127,8 @@ Expected<Transfers::Ticket> NcclTransfers::start(Queue &queue, int64_t peer,
     return *error;
   auto channel = channels.find({peer, sends});
   if (channel == channels.end())
-    return Error{fmt::format("messages {} device {} were not prepared", sends ? "to" : "from", peer)};
+    return Error{
+        fmt::format("messages {} device {} were not prepared", sends ? "to" : "from", peer)};
   Expected<Message *> taken = takeUnused();
   if (!taken)
     return taken.error();

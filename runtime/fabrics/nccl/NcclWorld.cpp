@@ -22,7 +22,8 @@ namespace dtc::runtime::nccl {
 /// The tag of ids, beside those of agreements.
 static constexpr int64_t kIdTag = kAgreementTags;
 
-NcclWorld::NcclWorld(const Nccl &nccl, Mesh theMesh, int gpus, std::shared_ptr<Messages> theMessages)
+NcclWorld::NcclWorld(const Nccl &nccl, Mesh theMesh, int gpus,
+                     std::shared_ptr<Messages> theMessages)
     : nccl(nccl), mesh(std::move(theMesh)), gpus(gpus), messages(std::move(theMessages)),
       processOfDevice(placeDevices(mesh.numDevices(), messages ? messages->numProcesses() : 1)) {
   thread = startThread("the errors of NCCL", [this] { lookForErrors(); });

@@ -8,9 +8,9 @@
 #define DTC_RUNTIME_FABRICS_NCCL_NCCLWORLD_H
 
 #include "runtime/backends/shared/QueueFailure.h"
-#include "runtime/fabrics/processes/Messages.h"
 #include "runtime/fabrics/nccl/Nccl.h"
 #include "runtime/fabrics/nccl/NcclGroup.h"
+#include "runtime/fabrics/processes/Messages.h"
 #include "support/Mesh.h"
 
 #include <condition_variable>
@@ -38,8 +38,8 @@ public:
 
   /// Whether a device of the mesh lives in this process.
   bool isHere(int64_t device) const;
-  /// The GPU of a device of this process, as the calls of CUDA count. The GPUs of all processes of a
-  /// host are as many as their devices, which are consecutive, or each process sees its own.
+  /// The GPU of a device of this process, as the calls of CUDA count. The GPUs of all processes of
+  /// a host are as many as their devices, which are consecutive, or each process sees its own.
   int gpuOf(int64_t device) const { return static_cast<int>(device % gpus); }
 
   /// The group of `device` over `axes` on a lane; the same object for all its members.

@@ -49,7 +49,8 @@ openProcessFabric(const Mesh &mesh, std::shared_ptr<Messages> messages, HostShar
                                               messages, sharing);
   if (MaybeError error = world->checkTags())
     return *error;
-  return std::shared_ptr<Fabric>(std::make_shared<ProcessFabric>(std::move(world), std::move(messages)));
+  return std::shared_ptr<Fabric>(
+      std::make_shared<ProcessFabric>(std::move(world), std::move(messages)));
 }
 
 } // namespace dtc::runtime

@@ -293,10 +293,10 @@ OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions option
 }
 
 OpenFabric processesFabric(int64_t processes, OpenMessages open, HostSharing sharing) {
-  return processesFabric(
-      processes, std::move(open), [=](const Mesh &mesh, const std::shared_ptr<Messages> &messages) {
-        return openProcessFabric(mesh, messages, sharing);
-      });
+  return processesFabric(processes, std::move(open),
+                         [=](const Mesh &mesh, const std::shared_ptr<Messages> &messages) {
+                           return openProcessFabric(mesh, messages, sharing);
+                         });
 }
 
 OpenFabric processesFabric(int64_t processes, OpenMessages open, OpenEnd openEnd) {

@@ -41,8 +41,8 @@ using OpenMessages = std::function<std::vector<std::shared_ptr<Messages>>(int64_
 OpenFabric processesFabric(int64_t processes, OpenMessages open,
                            HostSharing sharing = HostSharing::Messages);
 /// As processesFabric(), with what `openEnd` opens in each process, all at the same time.
-using OpenEnd =
-    std::function<Expected<std::shared_ptr<Fabric>>(const Mesh &, const std::shared_ptr<Messages> &)>;
+using OpenEnd = std::function<Expected<std::shared_ptr<Fabric>>(const Mesh &,
+                                                                const std::shared_ptr<Messages> &)>;
 OpenFabric processesFabric(int64_t processes, OpenMessages open, OpenEnd openEnd);
 OpenFabric threadProcessesFabric(int64_t processes, ThreadMessagesOptions options = {});
 

@@ -63,8 +63,7 @@ TEST_P(FabricConformance, AnAbortEndsAllThatComesLater) {
   spec.members = 2;
   std::vector<float> values(4);
   for (size_t device = 0; device < network.ends.size(); ++device) {
-    EXPECT_ERROR(network.run(device, 0, spec, values.data(), values.data()),
-                 "the disk is full");
+    EXPECT_ERROR(network.run(device, 0, spec, values.data(), values.data()), "the disk is full");
   }
 }
 

@@ -73,10 +73,10 @@ inline constexpr const char *kComparedByNobody =
 /// A test of every fabric, by its name: threads of one process (Local), whose devices may be those
 /// of the stand-in of CUDA, whose memory the host cannot follow (LocalOnCuda); such devices with a
 /// GPU each and the stand-in of NCCL between them (NcclOnCuda), also of three processes
-/// (NcclProcesses); threads with messages that are copied and delayed (Test); a process for each device (Processes), and three processes that have
-/// the devices together (SharedProcesses), here too with those of the stand-in (ProcessesOnCuda);
-/// both with memory that the processes share (HostMemory, SharedHostMemory); a process for each
-/// device, over sockets (Sockets).
+/// (NcclProcesses); threads with messages that are copied and delayed (Test); a process for each
+/// device (Processes), and three processes that have the devices together (SharedProcesses), here
+/// too with those of the stand-in (ProcessesOnCuda); both with memory that the processes share
+/// (HostMemory, SharedHostMemory); a process for each device, over sockets (Sockets).
 class FabricConformance : public ::testing::TestWithParam<const char *> {
 protected:
   void SetUp() override {
