@@ -14,6 +14,7 @@
 #include "test/lib/fabrics/NcclFabrics.h"
 #include "test/lib/fabrics/TestFabric.h"
 #include "test/lib/fabrics/ThreadMessages.h"
+#include "test/lib/files/Sanitizer.h"
 #include "test/lib/plans/Expect.h"
 #include "test/standin/cuda/Standin.h"
 
@@ -80,6 +81,8 @@ inline constexpr const char *kComparedByNobody =
 class FabricConformance : public ::testing::TestWithParam<const char *> {
 protected:
   void SetUp() override {
+    if (DTC_SANITIZE_THREAD && is("NcclProcesses"))
+      GTEST_SKIP() << "it would take minutes";
     if (!isOnNccl())
       return;
     standin::Settings settings;
