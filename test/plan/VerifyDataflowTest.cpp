@@ -336,3 +336,81 @@ TEST(Updates, AreNotReadAsTheStateBeforeTheStep) {
   EXPECT_TRUE(contains(errorOfOrder(/*readFirst=*/false, /*inOneTask=*/true),
                        "input 0 (buffer 0, f32[8]) does not hold its value any more: buffer 1"));
 }
+
+TEST(VerifyDataflow, AViewHasTheValueOfItsBuffer) {
+  PlanBuilder builder;
+  uint32_t whole = builder.buffer(DType::F32, {16});
+  uint32_t view = builder.view(whole, DType::F32, {4, 4});
+  uint32_t other = builder.buffer(DType::F32, {16}), copy = builder.buffer(DType::F32, {4, 4});
+  builder.task("t");
+  builder.schedule(0);
+  builder.kernel("fill", {}, {whole});
+  builder.kernel("fill", {}, {other});
+  builder.kernel("copy", {view}, {copy});
+  EXPECT_OK(findPlanError(*builder.build()));
+  // Something else lies in the bytes by then.
+  builder.program().mutable_buffers(static_cast<int>(other))->set_offset(0);
+  EXPECT_ERROR(findPlanError(*builder.build()),
+               "instruction 2 (kernel copy): input 0 (buffer 1, f32[4,4]) does not hold its value "
+               "any more: buffer 2, f32[16], which shares bytes of the arena with it, was written "
+               "since by task \"t\", instruction 1 (kernel fill)");
+  builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(3);
+  EXPECT_ERROR(findPlanError(*builder.build()),
+               "buffer 1: is a view of buffer 3; expected one before it");
+  builder.program().mutable_buffers(static_cast<int>(view))->set_view_of(whole);
+  builder.program().mutable_buffers(static_cast<int>(view))->set_dtype(plan::I32);
+  EXPECT_ERROR(findPlanError(*builder.build()), "expected as many elements of the same type");
+}
+
+TEST(VerifyDataflow, ViewsCountByTheirBytes) {
+  // What lies in a part of a value is another value, and two of them beside each other are not the
+  // whole.
+  struct Parts : PlanBuilder {
+    Parts() {
+      whole = buffer(DType::F32, {32});
+      low = view(whole, DType::F32, {16});
+      high = view(whole, DType::F32, {16});
+      program().mutable_buffers(static_cast<int>(high))->set_offset(64);
+      copy = buffer(DType::F32, {32});
+      copyOfPart = buffer(DType::F32, {16});
+      schedule(task("t"));
+    }
+    std::string error() { return messageOf(findPlanError(*build())); }
+    uint32_t whole, low, high, copy, copyOfPart;
+  };
+  Parts halves;
+  halves.kernel("fill", {}, {halves.low});
+  halves.kernel("fill", {}, {halves.high});
+  halves.kernel("copy", {halves.high}, {halves.copyOfPart});
+  EXPECT_EQ(halves.error(), "");
+  halves.kernel("copy", {halves.whole}, {halves.copy});
+  EXPECT_TRUE(contains(halves.error(),
+                       "instruction 3 (kernel copy): input 0 (buffer 0, f32[32]) is read before it "
+                       "is written"));
+  halves.program().mutable_tasks(0)->mutable_instructions()->DeleteSubrange(1, 2);
+  EXPECT_TRUE(contains(halves.error(), "instruction 1 (kernel copy): input 0 (buffer 0, f32[32]) "
+                                       "is read before it is written"));
+  Parts part;
+  part.kernel("fill", {}, {part.whole});
+  part.kernel("copy", {part.low}, {part.copyOfPart});
+  EXPECT_TRUE(contains(part.error(), "instruction 1 (kernel copy): input 0 (buffer 1, f32[16]) "
+                                     "is read before it is written"));
+  Parts broken;
+  broken.kernel("fill", {}, {broken.whole});
+  broken.kernel("fill", {}, {broken.high});
+  broken.kernel("copy", {broken.whole}, {broken.copy});
+  EXPECT_TRUE(contains(broken.error(), "input 0 (buffer 0, f32[32]) does not hold its value any "
+                                       "more: buffer 2, f32[16]"));
+}
+
+TEST(VerifyDataflow, ALongScheduleIsWalkedInLinearTime) {
+  PlanBuilder builder;
+  builder.axis("micro", 100000, /*temporal=*/true);
+  uint32_t a = builder.buffer(DType::F32, {8});
+  builder.task("t");
+  for (int i = 0; i < 5000; ++i)
+    builder.kernel("fill", {}, {a});
+  for (uint32_t i = 0; i < 100000; ++i)
+    builder.schedule(0, i);
+  EXPECT_OK(findPlanError(*builder.build()));
+}

@@ -1,4 +1,4 @@
-//===- FabricOfProcesses.cpp - What fabrics of several processes share -----===//
+//===- FabricOfProcesses.cpp - Agreements of the processes of a fabric -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- FabricOfProcesses.h - What fabrics of several processes share -------===//
+//===- FabricOfProcesses.h - Agreements of the processes of a fabric -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -16,7 +16,8 @@
 
 namespace dtc::runtime {
 
-/// Where devices live and how processes agree, whatever moves the tensors of devices.
+/// Where devices live and how the processes agree, of which there may be one, whatever moves the
+/// tensors of devices.
 class FabricOfProcesses : public Fabric {
 public:
   int64_t process() const override { return network ? network->process() : 0; }

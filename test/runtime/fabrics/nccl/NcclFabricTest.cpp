@@ -67,7 +67,9 @@ TEST_F(NcclFabricTest, EachProcessNeedsGpusOfItsOwn) {
                fmt::format("process 0 on {}: 2 devices of the plan are in this process, which sees "
                            "1 GPU",
                            hostName()));
-  EXPECT_ERROR(ncclFabric(2)(Mesh({{"a", 1, false}})), "");
+  std::vector<std::shared_ptr<Messages>> messages = openThreadMessages(2);
+  EXPECT_ERROR(openNcclFabric(Mesh({{"a", 1, false}}), messages.front()),
+               "the plan is for 1 device, but there are 2 processes");
 }
 
 TEST_F(NcclFabricTest, ProcessesThatOpenDifferentGroupsAreTold) {
