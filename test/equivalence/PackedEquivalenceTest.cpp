@@ -60,6 +60,7 @@ Model decomposed(Model model, const char *name) {
 const Model kGpt2Decomposed = decomposed(kGpt2Dropout, "PackedGpt2Decomposed");
 
 class PackedEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
+class PackedBf16Equivalence : public PackedEquivalence {};
 
 } // namespace
 
@@ -68,10 +69,17 @@ TEST_P(PackedEquivalence, EqualsOneDevice) {
   expectEqualsOneDevice(model, mesh);
 }
 
+TEST_P(PackedBf16Equivalence, IsNearOneDevice) {
+  auto [model, mesh] = GetParam();
+  expectLossesNear(trainOnce(model, "dtype=bf16"),
+                   train(model, layout(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
+}
+
 TEST(PackedForms, AreTheSameFunction) {
   expectLossesNear(trainOnce(kGpt2Dropout, ""), trainOnce(kGpt2Decomposed, ""), 1e-5);
 }
 
+/// Training in 16 bits follows training in f32.
 TEST(PackedForms, TrainIn16Bits) {
   for (const Model &model : {kGpt2, kMistral})
     for (const char *mesh :
@@ -252,6 +260,10 @@ using testing::ValuesIn;
 
 INSTANTIATE_TEST_SUITE_P(Packed, PackedEquivalence, Combine(Values(kMistral), ValuesIn(kLayouts)),
                          nameOf);
+INSTANTIATE_TEST_SUITE_P(PackedBf16, PackedBf16Equivalence,
+                         Combine(Values(kMistral), ValuesIn(kLayouts)), nameOf);
+INSTANTIATE_TEST_SUITE_P(PackedBf16More, PackedBf16Equivalence,
+                         Combine(Values(kGpt2), ValuesIn(kFewLayouts)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PackedMore, PackedEquivalence,
                          Combine(Values(kGpt2, kGpt2Dropout, kLlamaOdd, kGpt2Decomposed),
                                  ValuesIn(kFewLayouts)),

@@ -1,6 +1,6 @@
 //===- Gemm16.h - Products of matrices of 16-bit numbers ------------------===//
 //
-// GemmTile of dtc, under the Apache License v2.0. See LICENSE.
+// Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
