@@ -358,7 +358,7 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
         return success(module && succeeded(exportPlan(*module, "probe", plan)));
       }))
     return *error;
-  // What is moved over that axis belongs to a layout, not to the model.
+  // What is moved over that axis belongs to a strategy, not to the model.
   for (plan::Axis &axis : *plan.mutable_axes())
     if (axis.name() == "dp")
       axis.set_size(1);

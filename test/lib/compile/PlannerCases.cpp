@@ -131,9 +131,9 @@ std::string PlannedCase::str() const {
                      node.device_network_bandwidth() / 1e9, fixed);
 }
 
-/// Fixes options, in an order that the seed says, until few layouts remain.
-static void fixKnobs(PlannerOptions &options, const ModelProperties &traits,
-                     const std::function<int64_t(uint64_t)> &below) {
+/// Fixes options, in an order that the seed says, until few strategies remain.
+static void fixOptions(PlannerOptions &options, const ModelProperties &traits,
+                       const std::function<int64_t(uint64_t)> &below) {
   auto fix = [&](const char *option, auto set) {
     PlannerOptions tried = options;
     tried.fixed.insert(option);
@@ -213,7 +213,7 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
                          .layers = model.layers,
                          .hasTensorAxes = true,
                          .hasSequenceAxis = true};
-  fixKnobs(options, traits, below);
+  fixOptions(options, traits, below);
   options.cluster = nullptr;
   return result;
 }
@@ -230,22 +230,22 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
     return choice.error();
   Regret regret;
   regret.simulated = choice->progress.simulated;
-  auto nameOf = [&](const ParallelStrategy &layout) {
-    return describeStrategy(layout.toOptions(options.base));
+  auto nameOf = [&](const ParallelStrategy &strategy) {
+    return describeStrategy(strategy.toOptions(options.base));
   };
-  if (!choice->ranked.empty()) {
-    regret.chosen = choice->ranked.front().seconds();
-    regret.chosenLayout = nameOf(choice->ranked.front().layout);
+  if (!choice->best.empty()) {
+    regret.chosen = choice->best.front().seconds();
+    regret.chosenStrategy = nameOf(choice->best.front().strategy);
   }
   double memory = planned.cluster.devices(0).memory_bytes();
   CostProbe probe(*model, options.base, planned.cluster, planned.model.batch);
   ModelProperties traits = findProperties(*model, probe.numLayers());
   mlir::ScopedDiagnosticHandler quiet(&compiler.context(),
                                       [](mlir::Diagnostic &) { return mlir::success(); });
-  for (const ParallelStrategy &layout : enumerateStrategies(options, traits)) {
-    ++regret.layouts;
+  for (const ParallelStrategy &strategy : enumerateStrategies(options, traits)) {
+    ++regret.strategies;
     CandidateSearch search(*model, "test");
-    std::optional<Candidate> candidate = search.run(optionsOf(layout, options));
+    std::optional<Candidate> candidate = search.run(optionsOf(strategy, options));
     if (!candidate)
       continue;
     auto simulation = simulateOnCluster(candidate->plan, planned.cluster);
@@ -257,7 +257,7 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
     ++regret.fitting;
     if (regret.best == 0 || simulation->stepSeconds < regret.best) {
       regret.best = simulation->stepSeconds;
-      regret.bestLayout = nameOf(layout);
+      regret.bestStrategy = nameOf(strategy);
     }
   }
   return regret;
