@@ -44,7 +44,7 @@ template <int N> struct DeviceLoops {
   template <size_t M> static Expected<DeviceLoops> from(const LoopNest<M> &nest, size_t first = 0) {
     static_assert(M >= N);
     if (nest.dims().size() > maxDims)
-      return Error{"a layout of " + std::to_string(nest.dims().size()) +
+      return Error{"a loop nest of " + std::to_string(nest.dims().size()) +
                    " dimensions that do not merge is unsupported by the cuda backend, expected at "
                    "most " +
                    std::to_string(maxDims)};
