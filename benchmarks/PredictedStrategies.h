@@ -24,7 +24,7 @@ struct PredictedModel {
 std::vector<PredictedModel> predictedModels();
 
 /// Strategies of these models on one to eight devices, as a search for the best one goes through
-/// them: each kind of parallelism on its own and with others, all stages of ZeRO, recomputation,
+/// them: each kind of parallelism on its own and with others, all ZeRO stages, recomputation,
 /// the schedules of pipelines, and several numbers of microbatches.
 std::vector<CompileOptions> predictedStrategies();
 

@@ -37,7 +37,7 @@ struct Arguments {
 };
 
 struct Sample {
-  double seconds = 0; ///< of this process's CPU time; planning has one thread
+  double seconds = 0; ///< of this process's CPU time; the planner has one thread
   int64_t strategies = 0, probes = 0, simulated = 0;
   std::string chosen;
 };

@@ -40,7 +40,7 @@ SlotUsers Liveness::describeUsers(const std::vector<unsigned> &users) const {
   for (unsigned index : users) {
     exec::TaskOp task = tasks[index].task;
     if (auto pass = task.getPass())
-      result.passes |= 1u << unsigned(*pass);
+      result.stagePasses |= 1u << unsigned(*pass);
     if (auto stage = task.getStage())
       result.stage = result.stage < 0 ? int64_t(*stage) : std::min(result.stage, int64_t(*stage));
     for (auto [number, microbatch] : tasks[index].all) {
