@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// ZeRO (Rajbhandari et al. 2020, section 5) splits what data parallelism copies: stage 1 the
-// optimizer's state, stage 2 the gradients as well, stage 3 the parameters. All that is said here
-// is where they lie. That gradients are then reduce-scattered and parameters all-gathered follows
-// as every other reshard does.
+// ZeRO (Rajbhandari et al. 2020, section 5) splits what data parallelism replicates: ZeRO stage 1
+// the optimizer state, ZeRO stage 2 the gradients as well, ZeRO stage 3 the parameters. All that is
+// said here is where they lie. That gradients are then reduce-scattered and parameters all-gathered
+// follows as every other reshard does.
 //
 //===----------------------------------------------------------------------===//
 
