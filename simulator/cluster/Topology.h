@@ -50,30 +50,31 @@ public:
   std::vector<const cluster::Device *> kindsOf(int64_t program) const;
 
 private:
-  struct Group {
+  /// The nodes of a node group, and where they begin.
+  struct NodeRange {
     const cluster::Node *node = nullptr;
     const cluster::Device *device = nullptr;
     int64_t firstDevice = 0, firstNode = 0, count = 0;
   };
-  const Group &groupOf(int64_t device) const;
+  const NodeRange &rangeOf(int64_t device) const;
   GroupShape shapeOf(std::vector<int64_t> members) const;
 
   const cluster::Cluster *description = nullptr;
   Mesh devices;
-  std::vector<Group> groups;
+  std::vector<NodeRange> nodeRanges;
   std::vector<std::vector<int64_t>> byProgram;
   int64_t usedNodes = 0;
 };
 
-/// The nodes of a group that are used.
+/// The nodes of a node group that are used.
 struct UsedNodes {
   const cluster::Node *node = nullptr;
   const cluster::Device *device = nullptr;
   int64_t devices = 0; ///< of these nodes that are used, more than 0
 };
 
-/// Where the first `devices` devices of a cluster are, in the order of its groups. The cluster is
-/// one that checkCluster() accepts.
+/// Where the first `devices` devices of a cluster are, in the order of its node groups. The cluster
+/// is one that checkCluster() accepts.
 std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices);
 
 /// How many devices a cluster has.
