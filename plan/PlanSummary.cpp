@@ -31,9 +31,9 @@ std::optional<double> PlanSummary::arenaRatio() const {
   return ratioOf(arenaBytes, arenaLowerBound);
 }
 
-/// Of a task that never runs, whatever one run takes.
-static double flopsOf(double oneRun, uint64_t runs) {
-  return runs == 0 ? 0 : oneRun * static_cast<double>(runs);
+/// 0 of a task that is never executed, whatever one execution takes.
+static double flopsOf(double oneExecution, uint64_t executions) {
+  return executions == 0 ? 0 : oneExecution * static_cast<double>(executions);
 }
 
 namespace {
@@ -167,7 +167,7 @@ private:
     summary.flops += flopsOf(out.flops, out.runs);
   }
 
-  void addKernel(const plan::Instruction &instruction, uint64_t runs) {
+  void addKernel(const plan::Instruction &instruction, uint64_t executions) {
     KernelSummary &entry = kernels[instruction.kernel().kernel()];
     ++entry.instructions;
     entry.calls += runs;
@@ -176,7 +176,7 @@ private:
 
   /// The bytes that a device sends for it in a step.
   uint64_t addCollective(const plan::Program &program, const plan::Collective &collective,
-                         uint64_t runs) {
+                         uint64_t executions) {
     auto kind = static_cast<CollectiveKind>(collective.kind());
     CollectiveSummary &entry = collectives[{kind, toVector(collective.axes())}];
     entry.members = mesh.groupSize(toVector(collective.axes()));

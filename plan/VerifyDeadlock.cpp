@@ -13,7 +13,7 @@
 // comes to the same end.
 //
 // One device for each program decides, too. The devices of a program do the same things in the same
-// order, and a transfer links devices that differ in nothing but their programs. So when the run
+// order, and a transfer links devices that differ in nothing but their programs. So when the check
 // comes to an instruction, all devices of its program can execute it: by the same argument their
 // peers have done what it waits for, and if it is a collective, the other members, which all run
 // this program, come to it as well. Other collectives than the group's next one are not in the way,

@@ -52,8 +52,8 @@ public:
   /// with, as far as these last.
   StepEstimate estimate(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs);
 
-  /// Takes the bubble, the transfers and what is kept from a run of the schedule, unit by unit (see
-  /// simulateSchedule()), which takes time in proportion to numUnits().
+  /// Takes the bubble, the transfers and what is kept from a simulation of the schedule, unit by
+  /// unit (see simulateSchedule()), which takes time in proportion to numUnits().
   void refine(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
               StepEstimate &estimate);
   static int64_t numUnits(const ParallelStrategy &strategy) {

@@ -77,7 +77,7 @@ private:
   std::optional<unsigned> time;
   ReshardCache planner;
   llvm::DenseMap<mlir::Operation *, Phase> phases;
-  /// Values whose sum over the runs of the loop is used after it.
+  /// Values whose sum over the repetitions of the loop is used after it.
   llvm::SetVector<mlir::Value> accumulated;
   mlir::IRMapping locals; ///< global value -> local value; of what the loop makes, the sum after it
   mlir::IRMapping sums;   ///< accumulated global value -> result of the loop
