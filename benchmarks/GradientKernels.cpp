@@ -1,4 +1,4 @@
-//===- GradientKernels.cpp - Megatron-LM's own kernels over gradients ----===//
+//===- GradientKernels.cpp - Megatron-LM's own kernels over gradients -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PredictedStrategies.cpp - Predicted and measured strategies -------===//
+//===- PredictedStrategies.cpp - Predicted and measured strategies --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

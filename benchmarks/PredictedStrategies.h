@@ -1,4 +1,4 @@
-//===- PredictedStrategies.h - Predicted and measured strategies ---------===//
+//===- PredictedStrategies.h - Predicted and measured strategies ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- strategies.cpp - Speed of strategies against one device -----------===//
+//===- strategies.cpp - Speed of strategies against one device ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

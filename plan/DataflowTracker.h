@@ -1,4 +1,4 @@
-//===- DataflowTracker.h - Arena contents while a schedule is followed ---===//
+//===- DataflowTracker.h - Arena contents while a schedule is followed ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

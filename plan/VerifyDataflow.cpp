@@ -1,4 +1,4 @@
-//===- VerifyDataflow.cpp - Dataflow verification ------------------------===//
+//===- VerifyDataflow.cpp - Dataflow verification -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- VerifyDeadlock.cpp - Deadlock check -------------------------------===//
+//===- VerifyDeadlock.cpp - Deadlock check --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- CollectiveLanes.h - The collectives of a simulated step -----------===//
+//===- CollectiveLanes.h - The collectives of a simulated step ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

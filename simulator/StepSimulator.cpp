@@ -1,4 +1,4 @@
-//===- StepSimulator.cpp - The simulation of a step ----------------------===//
+//===- StepSimulator.cpp - The simulation of a step -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StepSimulator.h - The simulation of a step ------------------------===//
+//===- StepSimulator.h - The simulation of a step -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

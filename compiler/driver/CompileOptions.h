@@ -24,7 +24,7 @@
 
 namespace dtc {
 
-/// The program that is compiled from the model's function.
+/// What is compiled from the model's function.
 enum class CompileMode {
   Train,     ///< a train step of the loss
   Gradients, ///< the loss and its gradients

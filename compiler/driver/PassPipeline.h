@@ -1,4 +1,4 @@
-//===- PassPipeline.h - Pass pipelines of a compilation -----------------------===//
+//===- PassPipeline.h - Pass pipelines of a compilation -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -44,7 +44,7 @@ mlir::LogicalResult declareMesh(mlir::ModuleOp module, const ResolvedOptions &op
 /// The stages of each device of a pipeline: what the options say, or as few as the schedule has.
 int64_t chunksOf(const ResolvedOptions &options);
 
-/// Adds the passes from a model to the local view of the whole program.
+/// Adds the passes from a model to the local view of the whole function.
 void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &options);
 
 /// What dtc-recompute-activations, the first of the passes from there, is asked for.

@@ -1,4 +1,4 @@
-//===- StepEstimate.cpp - A step's time and memory in closed form --------===//
+//===- StepEstimate.cpp - A step's time and memory in closed form ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

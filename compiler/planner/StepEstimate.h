@@ -1,4 +1,4 @@
-//===- StepEstimate.h - A step's time and memory in closed form ----------===//
+//===- StepEstimate.h - A step's time and memory in closed form -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

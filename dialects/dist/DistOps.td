@@ -90,7 +90,7 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]
   let summary = "Changes the sharding of a value";
   let description = [{
     The identity on the global value (shapes `[s] -> [s]`, global view): the result is laid out as `to`, the operand as
-    `from`. Everything that moves between devices, and every sum of partial values, is one of these until the program
+    `from`. Everything that moves between devices, and every sum of partial values, is one of these until the function
     is partitioned.
 
     Constraints:

@@ -1,4 +1,4 @@
-//===- GradientKernelsTest.cpp - Tests of Megatron-LM's gradient kernels -===//
+//===- GradientKernelsTest.cpp - Tests of Megatron-LM's gradient kernels --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -18,7 +18,7 @@ namespace dtc::test {
 std::string randomConfig(std::mt19937_64 &random);
 
 /// A layout as of layout(), without a type of computation: up to 16 devices on up to four axes, any
-/// stage of ZeRO, any schedule, sequence parallelism, recomputation, buckets, and as many
+/// ZeRO stage, any schedule, sequence parallelism, recomputation, buckets, and as many
 /// microbatches as a batch of so many samples, 16 or more, has for each device.
 std::string randomLayout(std::mt19937_64 &random, int64_t batch);
 

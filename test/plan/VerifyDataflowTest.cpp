@@ -1,4 +1,4 @@
-//===- VerifyDataflowTest.cpp - Operands find the values that they name --===//
+//===- VerifyDataflowTest.cpp - Operands find the values that they name ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SlotSharing.h - Stages of a device that share slots ---------------===//
+//===- SlotSharing.h - Stages of a device that share slots ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

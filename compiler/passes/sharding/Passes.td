@@ -172,7 +172,7 @@ def InsertReshardsPass : Pass<"dtc-insert-reshards", "::mlir::ModuleOp"> {
 }
 
 def PrintShardingsPass : Pass<"dtc-print-shardings", "::mlir::ModuleOp"> {
-  let summary = "Print the shardings of a program as a table";
+  let summary = "Print the shardings of a function as a table";
   let description = [{
     Prints, on the standard output, the layout of the values of the global view: for each parameter the global shape,
     the sharding, the shape and the bytes of a device's shard and what is padded; the optimizer state where it differs
@@ -180,7 +180,7 @@ def PrintShardingsPass : Pass<"dtc-print-shardings", "::mlir::ModuleOp"> {
     first number; a number in parentheses counts equal rows; successive layers that are alike are printed once.
 
     It runs after `dtc-propagate-shardings`, or after `dtc-insert-reshards`, where partial sums are shown as well. The
-    program does not change; `-o` writes it to a file, so that the standard output has only the table.
+    function does not change; `-o` writes it to a file, so that the standard output has only the table.
 
     ```mlir
     // Before

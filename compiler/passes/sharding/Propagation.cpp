@@ -171,22 +171,24 @@ void Propagation::fixpoint() {
 }
 
 void Propagation::propagateTimeFirst() {
-  std::optional<unsigned> time = mesh.temporalAxis();
-  auto mentionsTime = [&](const auto &entry) { return time && entry.second.mentions(*time); };
-  if (llvm::none_of(layouts, mentionsTime))
+  std::optional<unsigned> temporalAxis = mesh.temporalAxis();
+  auto mentionsTemporalAxis = [&](const auto &entry) {
+    return temporalAxis && entry.second.mentions(*temporalAxis);
+  };
+  if (llvm::none_of(layouts, mentionsTemporalAxis))
     return;
   // Everything else steps aside, and comes back as it was.
   llvm::DenseMap<Value, Layout> seeds = layouts;
   llvm::DenseMap<Value, SmallVector<bool, 4>> closedBefore = closed;
   for (const auto &[value, layout] : seeds)
-    if (!layout.mentions(*time)) {
+    if (!layout.mentions(*temporalAxis)) {
       layouts[value] = Layout::replicated(layout.dims.size());
       close(value);
     }
   visitAll();
   closed = closedBefore;
   for (const auto &[value, layout] : seeds)
-    if (!layout.mentions(*time)) {
+    if (!layout.mentions(*temporalAxis)) {
       layouts[value] = layout;
       enqueueAround(value);
     }

@@ -229,10 +229,11 @@ LogicalResult Propagation::checkResultShardings() {
     if (!layout.partial.empty())
       return emitError(function.getLoc()) << "result " << index << ": the sharding " << sharding
                                           << " is partial; only complete ones can be asked for";
-    if (auto time = mesh.temporalAxis(); time && layout.isShardedOver(*time))
+    if (auto temporalAxis = mesh.temporalAxis();
+        temporalAxis && layout.isShardedOver(*temporalAxis))
       return emitError(function.getLoc())
              << "result " << index << ": the sharding " << sharding
-             << " splits it over the temporal axis \"" << mesh.axes[*time].name
+             << " splits it over the temporal axis \"" << mesh.axes[*temporalAxis].name
              << "\"; a result is there once for all microbatches";
     if (auto updates = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
       BlockArgument state = function.getArgument(updates.getInt());

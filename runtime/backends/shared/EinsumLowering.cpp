@@ -1,4 +1,4 @@
-//===- EinsumLowering.cpp - Einsum as a batched matrix product -----------===//
+//===- EinsumLowering.cpp - Einsum as a batched matrix product ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

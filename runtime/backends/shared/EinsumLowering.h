@@ -1,4 +1,4 @@
-//===- EinsumLowering.h - Einsum as a batched matrix product -------------===//
+//===- EinsumLowering.h - Einsum as a batched matrix product --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- PlannerTest.cpp - Searches of small models on small clusters ------===//
+//===- PlannerTest.cpp - Searches of small models on small clusters -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

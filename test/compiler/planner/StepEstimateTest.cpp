@@ -1,4 +1,4 @@
-//===- StepEstimateTest.cpp - Time and memory of strategies, estimated ---===//
+//===- StepEstimateTest.cpp - Time and memory of strategies, estimated ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- ThreadMessages.cpp - Processes that are threads -------------------===//
+//===- ThreadMessages.cpp - Processes that are threads --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
