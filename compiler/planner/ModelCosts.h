@@ -92,7 +92,8 @@ int64_t usedDevices(const cluster::Cluster &cluster, int64_t asked);
 
 /// The kinds of the nodes that the first `devices` devices of a cluster are in, all for 0, each
 /// once, in the cluster's order.
-std::vector<const cluster::Node *> kindsOfNodes(const cluster::Cluster &cluster, int64_t devices);
+std::vector<const cluster::NodeKind *> kindsOfNodes(const cluster::Cluster &cluster,
+                                                    int64_t devices);
 
 /// The bytes of a program's activations that forward tasks write and others of the same microbatch
 /// read, views counted as what they are views of: of one microbatch, or of as many as the program

@@ -21,7 +21,7 @@ using namespace dtc;
 
 static constexpr double kLongMessage = 1 << 20; // bytes
 
-double dtc::usableBytes(const cluster::Device &device) {
+double dtc::usableBytes(const cluster::DeviceKind &device) {
   return device.memory_bytes() * (device.usable_memory() > 0 ? device.usable_memory() : 1);
 }
 

@@ -34,7 +34,7 @@ struct StepEstimate {
 };
 
 /// The bytes of a device that plans may use.
-double usableBytes(const cluster::Device &device);
+double usableBytes(const cluster::DeviceKind &device);
 
 /// Estimates strategies of one model on one cluster, from the costs of the strategy's microbatches
 /// on each kind of node (see kindsOfNodes()).
@@ -91,7 +91,7 @@ private:
 
   const PlannerOptions &options;
   const ModelProperties &traits;
-  std::vector<const cluster::Node *> nodeKinds;
+  std::vector<const cluster::NodeKind *> nodeKinds;
   std::vector<double> kindBytes; ///< that plans may use on a device of each
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool>, Connections> known;
 };

@@ -95,7 +95,7 @@ Expected<double> stepSeconds(const CalibrationContext &context, int64_t devices,
 
 } // namespace
 
-MaybeError measureLaunch(CalibrationContext &context, cluster::Device &device) {
+MaybeError measureLaunch(CalibrationContext &context, cluster::DeviceKind &device) {
   constexpr int few = 100, many = 4100;
   context.announce("the executor", 20);
   int64_t devices =

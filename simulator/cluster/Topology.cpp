@@ -18,15 +18,16 @@ namespace dtc {
 
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
-static const cluster::Node *findNode(const cluster::Cluster &cluster, const std::string &name) {
-  for (const cluster::Node &node : cluster.node_kinds())
+static const cluster::NodeKind *findNode(const cluster::Cluster &cluster, const std::string &name) {
+  for (const cluster::NodeKind &node : cluster.node_kinds())
     if (node.name() == name)
       return &node;
   return nullptr;
 }
 
-static const cluster::Device *findDevice(const cluster::Cluster &cluster, const std::string &name) {
-  for (const cluster::Device &device : cluster.devices())
+static const cluster::DeviceKind *findDevice(const cluster::Cluster &cluster,
+                                             const std::string &name) {
+  for (const cluster::DeviceKind &device : cluster.devices())
     if (device.name() == name)
       return &device;
   return nullptr;
@@ -35,7 +36,7 @@ static const cluster::Device *findDevice(const cluster::Cluster &cluster, const 
 std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices) {
   std::vector<UsedNodes> used;
   for (const cluster::NodeGroup &group : cluster.nodes()) {
-    const cluster::Node *node = findNode(cluster, range.node());
+    const cluster::NodeKind *node = findNode(cluster, range.node());
     int64_t count = std::min(devices, group.count() * node->devices());
     if (count > 0)
       used.push_back({node, findDevice(cluster, node->device()), count});
@@ -103,9 +104,11 @@ int64_t Topology::nodeOf(int64_t device) const {
   return range.firstNode + (device - range.firstDevice) / range.node->devices();
 }
 
-const cluster::Node &Topology::nodeKindOf(int64_t device) const { return *rangeOf(device).node; }
+const cluster::NodeKind &Topology::nodeKindOf(int64_t device) const {
+  return *rangeOf(device).node;
+}
 
-const cluster::Device &Topology::deviceKindOf(int64_t device) const {
+const cluster::DeviceKind &Topology::deviceKindOf(int64_t device) const {
   return *rangeOf(device).device;
 }
 
@@ -145,7 +148,7 @@ GroupShape Topology::shapeOf(std::vector<int64_t> members) const {
     while (end < members.size() && nodeOf(members[end]) == node)
       ++end;
     auto inside = static_cast<int64_t>(end - begin);
-    const cluster::Node &kind = nodeKindOf(members[begin]);
+    const cluster::NodeKind &kind = nodeKindOf(members[begin]);
     ++shape.nodes;
     shape.perNode = std::max(shape.perNode, inside);
     // One member alone uses no link, and its node need not have one.
@@ -211,8 +214,8 @@ GroupShape Topology::slowestPair(int64_t from, int64_t to) const {
   return *slowest;
 }
 
-std::vector<const cluster::Device *> Topology::kindsOf(int64_t program) const {
-  std::vector<const cluster::Device *> kinds;
+std::vector<const cluster::DeviceKind *> Topology::kindsOf(int64_t program) const {
+  std::vector<const cluster::DeviceKind *> kinds;
   const NodeRange *last = nullptr;
   // Devices rise, and so do the node groups that they are in.
   for (int64_t device : devicesOf(program))

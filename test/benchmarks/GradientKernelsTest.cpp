@@ -59,7 +59,7 @@ protected:
   /// What each instruction takes on a device that fuses what can be fused and moves a byte a
   /// second.
   std::vector<double> bytes() {
-    cluster::Device device;
+    cluster::DeviceKind device;
     device.set_memory_bandwidth(1);
     std::vector<uint32_t> readers = countReaders(builder.program());
     TaskKernels kernels(builder.program(), task(), readers, /*fuses=*/true);

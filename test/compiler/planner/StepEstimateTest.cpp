@@ -180,7 +180,7 @@ TEST_F(StepEstimates, TimeGrowsWithCostsAndFallsWithBandwidth) {
     }
     costs = roundCosts();
     cluster::Cluster fast = cluster;
-    for (cluster::Node &node : *fast.mutable_node_kinds()) {
+    for (cluster::NodeKind &node : *fast.mutable_node_kinds()) {
       node.mutable_link()->set_bandwidth(node.link().bandwidth() * 100);
       node.set_device_network_bandwidth(node.device_network_bandwidth() * 100);
     }
@@ -210,7 +210,7 @@ class MixedEstimates : public testing::Test {
 protected:
   MixedEstimates() {
     options.cluster = &cluster;
-    for (cluster::Device &device : *cluster.mutable_devices())
+    for (cluster::DeviceKind &device : *cluster.mutable_devices())
       device.set_memory_bytes(1e9);
     traits = {.batch = 64, .layers = 8, .layerPrefix = "h."};
     costs[1].layer.forward /= 3;

@@ -76,7 +76,7 @@ void dtc::test::removeNames(mlir::ModuleOp model) {
 cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {
   cluster::Cluster cluster;
   cluster.set_name("small");
-  cluster::Device *device = cluster.add_devices();
+  cluster::DeviceKind *device = cluster.add_devices();
   device->set_name("chip");
   device->set_memory_bytes(64e6);
   device->set_memory_bandwidth(20e9);
@@ -85,7 +85,7 @@ cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {
   rate->set_dtype("f32");
   rate->set_flops(200e9);
   rate->set_sustained(0.8);
-  cluster::Node *node = cluster.add_node_kinds();
+  cluster::NodeKind *node = cluster.add_node_kinds();
   node->set_name("board");
   node->set_device("chip");
   node->set_devices(devicesOfNode);
@@ -101,13 +101,13 @@ cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {
 
 cluster::Cluster dtc::test::mixedCluster(int64_t devicesOfNode, double times) {
   cluster::Cluster cluster = smallCluster(1, devicesOfNode);
-  cluster::Device &fast = *cluster.add_devices();
+  cluster::DeviceKind &fast = *cluster.add_devices();
   fast = cluster.devices(0);
   fast.set_name("fast");
   fast.set_memory_bandwidth(times * fast.memory_bandwidth());
   fast.set_launch_seconds(fast.launch_seconds() / times);
   fast.mutable_matrix(0)->set_flops(times * fast.matrix(0).flops());
-  cluster::Node &node = *cluster.add_node_kinds();
+  cluster::NodeKind &node = *cluster.add_node_kinds();
   node = cluster.node_kinds(0);
   node.set_name("fast board");
   node.set_device("fast");
@@ -123,7 +123,7 @@ std::string PlannedCase::str() const {
     fixed += fmt::format(" {}={}", axis, size);
   for (const std::string &option : options.fixed)
     fixed += " " + option;
-  const cluster::Node &node = cluster.node_kinds(0);
+  const cluster::NodeKind &node = cluster.node_kinds(0);
   return fmt::format("seed {}: {}, {} x {} devices of {:.1f} MB, link {:.2g} GB/s, network {:.2g} "
                      "GB/s, fixed:{}",
                      seed, model.str(), cluster.nodes(0).count(), node.devices(),
@@ -193,13 +193,13 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
   while (inNode > 1 && below(3) == 0)
     inNode /= 2;
   result.cluster = smallCluster(devices / inNode, inNode);
-  cluster::Device &device = *result.cluster.mutable_devices(0);
+  cluster::DeviceKind &device = *result.cluster.mutable_devices(0);
   device.mutable_matrix(0)->set_flops(between(2e10, 2e12));
   device.set_memory_bandwidth(between(5e9, 2e11));
   device.set_launch_seconds(between(5e-7, 1e-5));
   // From little less than the smallest plans need.
   device.set_memory_bytes(between(1e6, 64e6));
-  cluster::Node &node = *result.cluster.mutable_node_kinds(0);
+  cluster::NodeKind &node = *result.cluster.mutable_node_kinds(0);
   node.mutable_link()->set_bandwidth(between(2e8, 2e10));
   node.mutable_link()->set_latency(between(1e-6, 2e-5));
   node.set_device_network_bandwidth(node.link().bandwidth() / between(1, 20));

@@ -55,11 +55,11 @@ static void expectCases(const std::vector<CheckCase> &cases) {
 
 using C = cluster::Cluster;
 
-static cluster::Device *device(C &c) { return c.mutable_devices(0); }
+static cluster::DeviceKind *device(C &c) { return c.mutable_devices(0); }
 static cluster::MatrixRate *rate(C &c) { return device(c)->mutable_matrix(0); }
 static cluster::MatrixTable *table(C &c) { return device(c)->mutable_matrix(1)->mutable_table(); }
 static cluster::KernelRate *kernel(C &c) { return device(c)->mutable_kernels(1); }
-static cluster::Node *node(C &c) { return c.mutable_node_kinds(0); }
+static cluster::NodeKind *node(C &c) { return c.mutable_node_kinds(0); }
 static cluster::Link *link(C &c) { return node(c)->mutable_link(); }
 static cluster::CollectiveTable *collective(C &c) { return link(c)->mutable_collectives(1); }
 
