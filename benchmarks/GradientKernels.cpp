@@ -19,8 +19,8 @@ namespace {
 /// Makes the calls of kernels over so many elements.
 class KernelCalls {
 public:
-  KernelCalls(plan::Program &program, int64_t elements, uint32_t source)
-      : program(program), elements(elements), source(source) {}
+  KernelCalls(plan::Program &program, int64_t elements, uint32_t location)
+      : program(program), elements(elements), location(location) {}
 
   void zero(plan::DType dtype) {
     plan::KernelCall &call = add("fill");
@@ -51,7 +51,7 @@ public:
 private:
   plan::KernelCall &add(const char *kernel) {
     plan::Instruction &instruction = *task.add_instructions();
-    instruction.set_source(source);
+    instruction.set_location(location);
     instruction.mutable_kernel()->set_kernel(kernel);
     return *instruction.mutable_kernel();
   }
@@ -70,7 +70,7 @@ private:
 
   plan::Program &program;
   int64_t elements;
-  uint32_t source;
+  uint32_t location;
   plan::Task task; // its instructions
 };
 
@@ -119,7 +119,7 @@ static void addPasses(plan::Program &program, plan::Task &task) {
   }
   if (first < 0)
     return;
-  KernelCalls calls(program, elements, task.instructions(first).source());
+  KernelCalls calls(program, elements, task.instructions(first).location());
   bool isF16 = hasF16Parameters(program);
   plan::DType summedIn = isF16 ? plan::F16 : plan::F32;
   // Megatron-LM begins the step with this. The step is as long if it is here: the device that

@@ -274,8 +274,9 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
         continue;
       result.peakTask = task.name();
       result.peakMicrobatch = entry.microbatch();
-      auto source = static_cast<int>(task.instructions(i).source());
-      result.peakSource = source > 0 && source < plan.sources_size() ? plan.sources(source) : "";
+      auto location = static_cast<int>(task.instructions(i).location());
+      result.peakLocation =
+          location > 0 && location < plan.locations_size() ? plan.locations(location) : "";
     }
     time = span.end;
   }

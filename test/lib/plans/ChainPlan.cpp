@@ -31,7 +31,7 @@ public:
     plan.set_model("a chain");
     plan.mutable_pipeline()->set_schedule("1f1b");
     plan.mutable_pipeline()->set_stages(stages);
-    plan.add_sources("chain.forward (chain.mlir:1:1)");
+    plan.add_locations("chain.forward (chain.mlir:1:1)");
     for (uint32_t stage = 0; stage < stages; ++stage) {
       inProgram(static_cast<int>(stage));
       addStage(stage);
@@ -99,11 +99,11 @@ private:
       uint32_t position = buffer(DType::I32, {3});
       kernel("test_position", {}, {position});
       kernel("convert", {position}, {h});
-      setSource();
+      setLocation();
     } else {
       finishTransfer(receive.transfer);
       kernel("add", {in, in}, {h});
-      setSource();
+      setLocation();
     }
     if (isLast && !layout.extraKernel.empty())
       kernel(layout.extraKernel, {}, {});
@@ -153,9 +153,9 @@ private:
       finishSends(sendBack, microbatches);
   }
 
-  void setSource() {
+  void setLocation() {
     plan::Task *last = program().mutable_tasks(program().tasks_size() - 1);
-    last->mutable_instructions(last->instructions_size() - 1)->set_source(1);
+    last->mutable_instructions(last->instructions_size() - 1)->set_location(1);
   }
 
   ChainLayout layout;

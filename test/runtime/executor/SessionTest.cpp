@@ -194,10 +194,10 @@ TEST(Session, AFailingKernelEndsTheStepOnAllDevices) {
 
 TEST(Session, RefusesKernelsThatTheBackendDoesNotTake) {
   auto plan = trainingPlan();
-  plan->add_sources("loss (model.mlir:3:1)");
+  plan->add_locations("loss (model.mlir:3:1)");
   plan::Instruction *instruction =
       plan->mutable_programs(0)->mutable_tasks(1)->mutable_instructions(1);
-  instruction->set_source(1);
+  instruction->set_location(1);
   plan::KernelCall &call = *instruction->mutable_kernel();
   call.set_kernel("div"); // with the operands of mul
   EXPECT_ERROR(Session::create(plan, createFakeBackend()),

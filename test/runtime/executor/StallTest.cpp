@@ -76,7 +76,7 @@ TEST(Stall, AReceiveThatNobodySends) {
   plan::Program *second = plan->mutable_programs(1);
   for (plan::Task &task : *second->mutable_tasks())
     if (task.name() == "forward.1")
-      task.mutable_instructions(0)->set_source(1);
+      task.mutable_instructions(0)->set_location(1);
   MaybeError error = stepOf(plan, {.stallTimeout = 0.1});
   EXPECT_ERROR(error, "no device has come to another instruction for 0.1 s; ");
   EXPECT_ERROR(error, "(--stall-timeout)");
