@@ -1,4 +1,4 @@
-//===- PassPipeline.cpp - Pass pipelines of a compilation ---------------------===//
+//===- PassPipeline.cpp - Pass pipelines of a compilation -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -62,7 +62,7 @@ std::vector<std::string> dtc::defaultShardings(const ResolvedOptions &options) {
   if (options.hasAxis("tp")) {
     for (const char *logical : kTensorAxisNames)
       map.push_back(std::string(logical) + "=tp");
-    // After the others: inside a block, heads and the MLP's dimension are what is split.
+    // After the others: inside attention and the MLP, heads and the inner dimension are split.
     if (options.sequenceParallel)
       map.push_back("residual_seq=tp@1");
   }

@@ -235,7 +235,7 @@ void Planner::estimateAll(PlannerResult &choice,
                           llvm::function_ref<void(const PlannerProgress &)> report) {
   std::vector<ParallelStrategy> strategies = enumerateStrategies(options, traits);
   choice.progress.strategies = int64_t(strategies.size());
-  // What is recomputed takes time, and what lies between blocks little: with the costs of a
+  // What is recomputed takes time, and the ops on the residual stream little: with the costs of a
   // strategy without either, few lower estimates are so low that a strategy's own costs are needed.
   std::vector<LowerEstimate> lowerEstimates = chooseMaps(strategies, choice, report);
   choice.progress.strategies = int64_t(strategies.size()); // with those of other maps

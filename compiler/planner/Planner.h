@@ -98,8 +98,8 @@ public:
                                   [](const PlannerProgress &) {});
 
 private:
-  /// A strategy without what takes long to find out: without recomputation, and with sequences
-  /// split between blocks where that can be.
+  /// A strategy without what takes long to find out: without recomputation, and with the residual
+  /// stream split along the sequence where that can be.
   struct LowerEstimate {
     double seconds = 0;
     double excessBytes = 0; ///< that a device needs beyond those that it has

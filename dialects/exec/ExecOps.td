@@ -272,7 +272,8 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
     (`[t]`). Several tensors are a bucket: they move together, each as if alone. `dims` and `split_dims` have an entry
     for each tensor; `reasons` has a dictionary for each that says why it moves, as `dist.reason` does.
 
-    With a token the collective starts here and overlaps with the instructions that follow, until the `exec.wait` for it.
+    With a collective token the collective starts here and overlaps with the instructions that follow, until the
+    `exec.wait` for it.
 
     Constraints:
 
@@ -299,12 +300,13 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
 def Exec_WaitOp : Exec_Op<"wait", [HasParent<"TaskOp">]> {
   let summary = "Waits for a collective";
   let description = [{
-    The collective that made the token is done when this is. Between the two nothing writes the collective's inputs and
-    nothing touches its outputs.
+    The collective that made the collective token is done when this is. Between the two nothing writes the collective's
+    inputs and nothing touches its outputs.
 
     Constraints:
 
-    - [wait-c1] The token is that of an asynchronous collective of the same task, and nothing else waits for it.
+    - [wait-c1] The collective token is that of an asynchronous collective of the same task, and nothing else waits for
+      it.
   }];
   let arguments = (ins Exec_TokenType:$token);
   let assemblyFormat = "$token attr-dict";

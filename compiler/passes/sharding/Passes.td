@@ -12,10 +12,10 @@ include "mlir/Pass/PassBase.td"
 def NameDimensionsPass : Pass<"dtc-name-dimensions", "::mlir::ModuleOp"> {
   let summary = "Give logical axes to dimensions that the axis map names by argument";
   let description = [{
-    The key of an axis-map entry may be a dimension of an argument: `layers.0.weight#1=tp` is about dimension 1 of the
-    parameter or input "layers.0.weight", in the shape that weights files have; a component `*` of the name matches any
-    number. The key becomes the logical axis (`dtc.axes`) of the dimension and replaces the one that it may have. From
-    then on the entry is like any other.
+    The logical axis of an axis-map entry may be a dimension of an argument: `layers.0.weight#1=tp` is about dimension 1
+    of the parameter or input "layers.0.weight", in the shape that weights files have; a component `*` of the name
+    matches any number. It becomes the logical axis (`dtc.axes`) of the dimension and replaces the one that it may
+    have. From then on the entry is like any other.
 
     It runs after `dtc-fold-parameter-reshapes`. A name that matches no argument, a dimension that does not exist, and
     two entries for one dimension are errors.
