@@ -23,7 +23,7 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
                                 ArrayRef<FactorTensor> tensors) {
   struct FactorAxesChoice {
     AxisList axes;
-    double weight;
+    double bytes;
   };
   SmallVector<SmallVector<FactorAxesChoice, 2>> candidates(rule.factors.size());
   for (const FactorTensor &tensor : tensors) {
@@ -36,9 +36,9 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
       auto *same = llvm::find_if(candidates[factor],
                                  [&](const FactorAxesChoice &c) { return c.axes == axes; });
       if (same == candidates[factor].end())
-        candidates[factor].push_back({axes, tensor.weight});
+        candidates[factor].push_back({axes, tensor.bytes});
       else
-        same->weight += tensor.weight;
+        same->bytes += tensor.bytes;
     }
   }
 
@@ -50,7 +50,7 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
       double total = 0;
       for (const FactorAxesChoice &other : options)
         if (isPrefix(other.axes, option.axes))
-          total += other.weight;
+          total += other.bytes;
       bool better = total > support[factor] ||
                     (total == support[factor] && option.axes.size() > chosen[factor].size());
       if (better) {
