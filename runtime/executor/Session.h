@@ -35,7 +35,7 @@ class StallDetector;
 struct SessionOptions {
   /// Threads of the host that each device's kernels may use, at least 1.
   int threadsPerDevice = 1;
-  /// The network that the devices have; null: openLocalFabric(), all devices in this process.
+  /// The fabric that the devices have; null: openLocalFabric(), all devices in this process.
   OpenFabric openFabric = nullptr;
   /// Take the time of every instruction.
   bool profile = false;

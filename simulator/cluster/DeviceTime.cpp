@@ -108,7 +108,7 @@ double productSeconds(const cluster::DeviceKind &device, DType dtype, const Matr
       auto columns = static_cast<double>(isTurned ? tile.rows() : tile.columns());
       double tiles =
           shape.batch * std::ceil(shape.rows / rows) * std::ceil(shape.columns / columns);
-      // Where there are fewer tiles than units, several work on parts of one tile's sum.
+      // Where there are fewer tiles than compute units, several work on parts of one tile's sum.
       double parts = std::max(
           1.0, std::min(std::floor(units / tiles), std::floor(shape.depth / kShortestPart)));
       double ofTile = 2 * rows * columns * (std::ceil(shape.depth / parts) + rate.tile_ramp()) /

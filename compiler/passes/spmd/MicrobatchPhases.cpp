@@ -170,8 +170,8 @@ LogicalResult Partitioner::classifySingle() {
       phase = Phase::After;
       sums.insert(&op);
     } else if (llvm::none_of(op.getResults(), isOfBatch)) {
-      // A term that is the same for all batches counts once for each. What is as large as a batch
-      // is not kept for all of them.
+      // A summand that is the same for all batches counts once for each. What is as large as a
+      // batch is not kept for all of them.
       bool isTerm = llvm::any_of(op.getUsers(), isSum);
       auto counts = [&](Operation *user) { return isa<dist::SumBatchesOp>(user) || inLoop(user); };
       if ((isTerm || llvm::any_of(op.getResults(), mentions)) && !op.use_empty() &&
