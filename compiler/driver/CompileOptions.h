@@ -75,7 +75,7 @@ struct CompileOptions {
   /// Empty: the module's own mesh, or one device.
   MeshSizes mesh;
   /// "logical=axis+axis", or "argument#dimension=axis+axis" (see dtc-name-dimensions); what they do
-  /// not name follows defaultShardings.
+  /// not name follows defaultAxisMap.
   std::vector<std::string> shard;
   int64_t microbatches = 1;
   /// Gradients can be accumulated over several batches also with a single microbatch; with several

@@ -363,8 +363,8 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
     if (axis.name() == "dp")
       axis.set_size(1);
   std::vector<ModelCosts> costs;
-  for (const cluster::Cluster &machines : clusters) {
-    Expected<ModelCosts> timed = timeOn(machines, plan);
+  for (const cluster::Cluster &cluster : clusters) {
+    Expected<ModelCosts> timed = timeOn(cluster, plan);
     if (!timed)
       return timed.error();
     costs.push_back(*timed);
@@ -372,9 +372,9 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
   return costs;
 }
 
-Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
+Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &cluster,
                                        const plan::Plan &plan) const {
-  auto topology = Topology::create(machines, meshOf(plan));
+  auto topology = Topology::create(cluster, meshOf(plan));
   if (!topology)
     return topology.error();
   auto work = workOnCluster(plan, *topology);

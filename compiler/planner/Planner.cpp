@@ -38,7 +38,7 @@ static constexpr int64_t kMoreSimulations = 6;
 static constexpr int64_t kListedSimulations = 6;
 static constexpr double kListedMargin = 1.1;
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
-/// For how many sizes of tp other maps of a large model are looked at.
+/// For how many sizes of tp other axis maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
 /// How many units of schedules are looked at one by one, in all strategies together.
 static constexpr int64_t kMostUnits = 1'000'000;
@@ -47,7 +47,7 @@ static constexpr double kMemoryError = 0.05;
 /// By how much more these may be off as long as nothing of the work that may be done is.
 static constexpr double kSpareTimeError = 0.4, kSpareMemoryError = 0.2;
 
-/// What a model allows beside the entries of a map that the user gives.
+/// What a model allows beside the entries of an axis map that the user gives.
 static ModelProperties propertiesBeside(ModuleOp model, ArrayRef<std::string> shard) {
   ModelProperties traits = findProperties(model, 0);
   llvm::erase_if(traits.batchDims, [&](StringRef dim) {
@@ -59,7 +59,7 @@ static ModelProperties propertiesBeside(ModuleOp model, ArrayRef<std::string> sh
   return traits;
 }
 
-/// Whether an entry of a map splits something over tp.
+/// Whether an entry of an axis map splits something over tp.
 static bool splitsOverTensorAxis(StringRef entry) {
   SmallVector<StringRef> axes;
   entry.split('=').second.split('@').first.split(axes, '+');
@@ -126,7 +126,7 @@ static int64_t mostSimulations(ModuleOp model) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 2, 60);
 }
 
-/// How many maps may be looked at for one size of tp: the work grows with the ops of what is
+/// How many axis maps may be looked at for one size of tp: the work grows with the ops of what is
 /// probed.
 static int64_t mostMaps(ModuleOp probed) {
   int64_t ops = 0;
@@ -156,7 +156,7 @@ std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStr
                        number};
 }
 
-std::vector<std::string> Planner::mapFor(const ParallelStrategy &example) {
+std::vector<std::string> Planner::axisMapFor(const ParallelStrategy &example) {
   return chooseAxisMap(decisions, example.tp, mostMaps(*probe.shortModel().module),
                        [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
                          ParallelStrategy strategy = example;
@@ -169,8 +169,8 @@ std::vector<std::string> Planner::mapFor(const ParallelStrategy &example) {
 }
 
 std::vector<Planner::LowerEstimate>
-Planner::chooseMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
-                    llvm::function_ref<void(const PlannerProgress &)> report) {
+Planner::chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
+                        llvm::function_ref<void(const PlannerProgress &)> report) {
   std::vector<LowerEstimate> lowerEstimates;
   auto add = [&](size_t number) {
     std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(strategies[number], number);
@@ -187,8 +187,8 @@ Planner::chooseMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &ch
   for (size_t number = 0; number < strategies.size(); ++number)
     add(number);
   sort();
-  // Of a large model each map takes long; where names say what to split, what is far from the best
-  // with all of that will not come near it with less.
+  // Of a large model each axis map takes long; where names say what to split, what is far from the
+  // best with all of that will not come near it with less.
   bool isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
   std::vector<int64_t> sizes;
   for (const LowerEstimate &lowerEstimate : lowerEstimates) {
@@ -209,20 +209,20 @@ Planner::chooseMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &ch
         if (lowerEstimate.excessBytes == 0)
           break;
       }
-    std::vector<std::string> map = mapFor(strategies[example->strategy]);
-    if (map.empty() && splitsByDefault)
+    std::vector<std::string> axisMap = axisMapFor(strategies[example->strategy]);
+    if (axisMap.empty() && splitsByDefault)
       continue;
-    // Devices that would all do the same are no strategy; what the default map splits remains one,
-    // for what is chosen for the example need not be best for all.
+    // Devices that would all do the same are no strategy; what the default axis map splits remains
+    // one, for what is chosen for the example need not be best for all.
     if (!splitsByDefault)
       llvm::erase_if(lowerEstimates, [&](const LowerEstimate &lowerEstimate) {
         return strategies[lowerEstimate.strategy].tp == tp;
       });
-    const size_t count = map.empty() ? 0 : strategies.size();
+    const size_t count = axisMap.empty() ? 0 : strategies.size();
     for (size_t number = 0; number < count; ++number)
       if (strategies[number].tp == tp) {
         ParallelStrategy mapped = strategies[number];
-        mapped.shard = map;
+        mapped.shard = axisMap;
         strategies.push_back(std::move(mapped));
         add(strategies.size() - 1);
       }
@@ -237,8 +237,8 @@ void Planner::estimateAll(PlannerResult &choice,
   choice.progress.strategies = int64_t(strategies.size());
   // What is recomputed takes time, and the ops on the residual stream little: with the costs of a
   // strategy without either, few lower estimates are so low that a strategy's own costs are needed.
-  std::vector<LowerEstimate> lowerEstimates = chooseMaps(strategies, choice, report);
-  choice.progress.strategies = int64_t(strategies.size()); // with those of other maps
+  std::vector<LowerEstimate> lowerEstimates = chooseAxisMaps(strategies, choice, report);
+  choice.progress.strategies = int64_t(strategies.size()); // with those of other axis maps
   double best = std::numeric_limits<double>::infinity();
   double margin = mostSimulations(model) < kManySimulations ? kCostlyMargin : kMargin;
   for (const LowerEstimate &lowerEstimate : lowerEstimates) {

@@ -111,13 +111,14 @@ private:
     if (!failedFirst)
       failedFirst = FailedStrategy{strategy, std::move(reason)};
   }
-  /// The lower estimates of all strategies, the best first, for which the map of each size of tp is
-  /// chosen.
-  std::vector<LowerEstimate> chooseMaps(std::vector<ParallelStrategy> &strategies,
-                                        PlannerResult &choice,
-                                        llvm::function_ref<void(const PlannerProgress &)> report);
-  /// The entries of the map for strategies of one size of tp, as far as `example` stands for them.
-  std::vector<std::string> mapFor(const ParallelStrategy &example);
+  /// The lower estimates of all strategies, the best first, for which the axis map of each size of
+  /// tp is chosen.
+  std::vector<LowerEstimate>
+  chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
+                 llvm::function_ref<void(const PlannerProgress &)> report);
+  /// The entries of the axis map for strategies of one size of tp, as far as `example` stands for
+  /// them.
+  std::vector<std::string> axisMapFor(const ParallelStrategy &example);
   void estimateAll(PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
   void simulateBest(PlannerResult &choice,
                     llvm::function_ref<void(const PlannerProgress &)> report);

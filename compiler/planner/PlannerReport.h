@@ -27,7 +27,7 @@ std::string explainFailure(const FailedStrategy &failed, const PlannerOptions &o
 /// has, and the nearest numbers of devices and samples that have some.
 std::string explainNoStrategy(const PlannerOptions &options, const ModelProperties &traits);
 
-/// The same for a page about the chosen plan.
+/// The same for an HTML report about the chosen plan.
 SimulationPageOptions pageOptions(const PlannerResult &choice, const PlannerOptions &options,
                                   size_t alternatives = 10);
 

@@ -287,7 +287,7 @@ TEST_F(PlannerSearch, NothingIsBetterThanTheChoice) {
     auto regret = findRegret(planned);
     ASSERT_TRUE(regret) << regret.error().message;
     EXPECT_EQ(regret->chosen > 0, regret->fitting > 0);
-    // All strategies have the default map; another one may make the choice better than any.
+    // All strategies have the default axis map; another one may make the choice better than any.
     EXPECT_LE(regret->share(), 1e-9)
         << "chosen " << regret->chosenStrategy << ", best " << regret->bestStrategy;
     fitting += regret->fitting > 0;
