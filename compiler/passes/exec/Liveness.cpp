@@ -162,13 +162,13 @@ llvm::MapVector<Operation *, LiveRange> Liveness::compute() {
       use = {0, 0};
   giveSlots();
 
-  llvm::MapVector<Operation *, LiveRange> lifetimes;
+  llvm::MapVector<Operation *, LiveRange> liveRanges;
   for (auto &[root, use] : uses)
     if (!shared.contains(root)) {
       int64_t copies = cast<exec::BufferOp>(root).getSlots().value_or(1);
-      lifetimes[root] = {bytesOf(root) * copies, use.first, use.last};
+      liveRanges[root] = {bytesOf(root) * copies, use.first, use.last};
     }
-  return lifetimes;
+  return liveRanges;
 }
 
 Operation *Liveness::instructionAt(int point) const {

@@ -239,10 +239,10 @@ bool Propagation::decomposeSplitOps() {
         closed[to] = dims;
       }
       from.replaceAllUsesWith(to);
-      for (auto &[priority, list] : wishes)
-        for (ShardingRequest &wish : list)
-          if (wish.value == from)
-            wish.value = to;
+      for (auto &[priority, list] : requests)
+        for (ShardingRequest &request : list)
+          if (request.value == from)
+            request.value = to;
     }
     Operation *first = before ? before->getNextNode() : &function.front().front();
     for (Operation *fresh = first; fresh != op; fresh = fresh->getNextNode())
@@ -317,16 +317,16 @@ LogicalResult Propagation::write() {
   return success();
 }
 
-LogicalResult Propagation::enterWishes() {
+LogicalResult Propagation::enterRequests() {
   if (failed(checkProgram(function, mesh.name)) || failed(seed()))
     return failure();
   for (Operation &op : function.front().without_terminator())
     add(&op);
   propagateTimeFirst();
-  wishes.try_emplace(0);
-  for (const auto &[priority, list] : wishes) {
-    for (const ShardingRequest &wish : list)
-      enter(wish);
+  requests.try_emplace(0);
+  for (const auto &[priority, list] : requests) {
+    for (const ShardingRequest &request : list)
+      enter(request);
     fixpoint();
   }
   return success();
