@@ -148,7 +148,7 @@ static int runMain(int argc, char **argv) {
   Arguments args;
   app.add_option("--config", args.config, "A Hugging Face config.json with n_layer")
       ->capture_default_str();
-  app.add_option("--cluster", args.cluster, "The machines, of which there are as many as it takes")
+  app.add_option("--cluster", args.cluster, "The cluster, with as many nodes as it takes")
       ->capture_default_str();
   app.add_option("--batch", args.batch, "Sequences in a batch")
       ->check(CLI::PositiveNumber)

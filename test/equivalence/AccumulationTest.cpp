@@ -1,10 +1,10 @@
-//===- AccumulationTest.cpp - Steps of several batches, on any layout -----===//
+//===- AccumulationTest.cpp - Gradient accumulation over several batches --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// A step over several batches is one over a batch of all their samples.
+// A step with gradient accumulation over several batches is one over a batch of all their samples.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,8 +19,8 @@ using namespace dtc::test;
 
 namespace {
 
-/// Runs one step and compares what a rank sends. However a mesh is used, all its devices agree on
-/// the norm of the gradient.
+/// Runs one step and compares what a rank sends. However a mesh is used, the norm of the gradient
+/// is identical on all its devices.
 void expectTraffic(const ModelSizes &model, const CompileOptions &options, Traffic expected) {
   auto session = openSession(model, options);
   ASSERT_TRUE(session);
