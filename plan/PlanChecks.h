@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Each function checks one part of a plan and expects that the parts before it have passed, in the
-// order in which they stand here.
+// order in which they are listed here.
 //
 //===----------------------------------------------------------------------===//
 

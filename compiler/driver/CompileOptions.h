@@ -85,12 +85,12 @@ struct CompileOptions {
   /// fsdp where the mesh has it, else dp.
   int64_t zero = 0;
   std::vector<std::string> zeroAxes;
-  /// Sequence parallelism: what lies between the tensor-parallel ops of a layer is split along the
+  /// Sequence parallelism: what is between the tensor-parallel ops of a layer is split along the
   /// sequence over tp (Korthikanti et al. 2022).
   bool sequenceParallel = false;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
-  /// Every collective runs alone, where it stands, with nothing beside it.
+  /// Every collective runs alone, where its op is, with nothing beside it.
   bool noOverlap = false;
   /// The number of layers by which ZeRO stage 3 gathers parameters ahead.
   int64_t prefetch = 1;

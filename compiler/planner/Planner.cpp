@@ -442,7 +442,7 @@ void Planner::simulateBest(PlannerResult &choice,
            correctionOf(index) * entry.estimate.seconds() < kListedMargin * best;
   };
   // What looks as good as the choice is shown only if it is: else estimates that are too low would
-  // stand beside it, of strategies that do not fit or are slower.
+  // are kept beside it, of strategies that do not fit or are slower.
   for (int64_t more = kListedSimulations; more > 0; --more) {
     std::optional<size_t> next;
     for (size_t index = 0; index < choice.best.size(); ++index)

@@ -24,7 +24,7 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove,
     Holds buffers, states, inputs, outputs, transfers, tasks and runs, in that order. `arena_bytes` is the size of the arena that
     the offsets of its buffers refer to, `arena_lower_bound` the most bytes that are live at one moment, and
     `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned. The programs of a
-    pipeline stand in the order of their coordinates on the pipeline axis; `pipeline` is the function's `dist.pipeline`.
+    pipeline are in the order of their coordinates on the pipeline axis; `pipeline` is the function's `dist.pipeline`.
 
     A plan may have further entry points, which work on the same states: their programs, as many as those without an
     `entry`, have its name. Once memory is planned, all programs of a coordinate have the same states at the same offsets.
@@ -317,12 +317,12 @@ def Exec_RunOp : Exec_Op<"run", [HasParent<"ProgramOp">]> {
   let summary = "One execution of a task";
   let description = [{
     Runs in program order follow each other. `microbatch` is the coordinate on the temporal axis. The runs `in_loop`, which
-    stand together, are the loop over microbatches: it may run again, over other data, before what follows it.
+    are neighbours, are the loop over microbatches: it may run again, over other data, before what follows it.
 
     Constraints:
 
     - [run-c1] `task` is the name of a task of the program.
-    - [run-c2] The runs `in_loop` stand together.
+    - [run-c2] The runs `in_loop` are neighbours.
     - [run-c3] `microbatch` is at least 0.
   }];
   let arguments = (ins FlatSymbolRefAttr:$task, DefaultValuedAttr<I64Attr, "0">:$microbatch, UnitAttr:$in_loop);

@@ -50,7 +50,7 @@ public:
 
   explicit Lives(const plan::Program &program) : program(program) {
     for (uint32_t index = 0; index < static_cast<uint32_t>(program.buffers_size()); ++index) {
-      // What others lie in stands before them.
+      // What others are in comes before them.
       roots.push_back(storageOf(program, index));
       firstValue.push_back(values.size());
       if (roots.back() == index)

@@ -107,7 +107,7 @@ void ParameterGathers::findLayerUses() {
 }
 
 /// Makes the values that a layer uses once more, before `before`. Gathers that do not need each
-/// other stand together, so that they can share buckets.
+/// other are neighbours, so that they can share buckets.
 void ParameterGathers::gatherFor(const LayerUse &layerUse, Operation *before) {
   OpBuilder builder(before);
   IRMapping copies;

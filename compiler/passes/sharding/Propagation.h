@@ -8,7 +8,7 @@
 //
 //  0. Dimensions that are split over microbatches, before all others.
 //  1. Priorities, the most urgent first. Requests of one priority enter together; what was decided
-//     before stands.
+//     before is kept.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
 //     that reduce one.
 //  3. Last, conflicts between the tensors of an op are resolved by cost.

@@ -64,7 +64,7 @@ public:
   ReplicatedTensors(Propagation &propagation, const ZeroOptions &options)
       : propagation(propagation), options(options) {}
 
-  /// Counts a parameter with what the stage splits of it: so many bytes on a device as it lies.
+  /// Counts a parameter with what the stage splits of it: and the bytes that a device has of it.
   void count(BlockArgument parameter, int64_t bytes, bool isSplit) {
     (isSplit ? splitBytes : wholeBytes) += bytes;
     ++parameters;

@@ -10,7 +10,7 @@
 // loop, or after it if it depends on such a sum.
 //
 // A single microbatch has all of every value, so that nothing has to be summed before it is used:
-// what lies between two ops of the loop is in the loop as well. Such a loop may run again, for
+// what is between two ops of the loop is in the loop as well. Such a loop may run again, for
 // further batches of the same step. What is summed over these is then in the function, as
 // dist.sum_batches, and all that leads there is in the loop.
 //

@@ -107,7 +107,7 @@ private:
     return letters;
   }
 
-  /// Makes one letter of two that stand side by side wherever one of them occurs.
+  /// Makes one letter of two that are neighbours wherever one of them occurs.
   bool mergeNeighbours() {
     for (const std::string &term : terms)
       for (size_t i = 0; i + 1 < term.size(); ++i) {
