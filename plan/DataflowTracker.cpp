@@ -137,8 +137,8 @@ MaybeError DataflowTracker::readSum(uint32_t buffer) {
   if (!*value)
     return std::nullopt;
   int64_t expected = isFirst ? microbatches - 1 : int64_t{point.microbatch} - 1;
-  int run = isFirst ? point.repetition - 1 : point.repetition;
-  if (int64_t{(*value)->microbatch} == expected && (*value)->run == run)
+  int repetition = isFirst ? point.repetition - 1 : point.repetition;
+  if (int64_t{(*value)->microbatch} == expected && (*value)->repetition == repetition)
     return std::nullopt;
   return Error{fmt::format("{} ({}) holds the sum up to microbatch {}, written by {}; expected the "
                            "sum up to microbatch {}: sums take microbatches in their order, each "

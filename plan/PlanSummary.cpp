@@ -170,8 +170,8 @@ private:
   void addKernel(const plan::Instruction &instruction, uint64_t executions) {
     KernelSummary &entry = kernels[instruction.kernel().kernel()];
     ++entry.instructions;
-    entry.calls += runs;
-    entry.flops += flopsOf(instruction.flops(), runs);
+    entry.calls += executions;
+    entry.flops += flopsOf(instruction.flops(), executions);
   }
 
   /// The bytes that a device sends for it in a step.
@@ -182,25 +182,25 @@ private:
     entry.members = mesh.groupSize(toVector(collective.axes()));
     ++entry.instructions;
     entry.asyncInstructions += collective.async() ? 1 : 0;
-    entry.calls += runs;
+    entry.calls += executions;
     uint64_t bytes = 0;
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
       ++entry.tensors;
-      bytes += runs * sentBytes(program, collective, tensor, entry.members);
+      bytes += executions * sentBytes(program, collective, tensor, entry.members);
     }
     entry.bytes += bytes;
     return bytes;
   }
 
-  static void addSend(const plan::Program &program, uint32_t index, uint64_t runs,
+  static void addSend(const plan::Program &program, uint32_t index, uint64_t executions,
                       TransferSummary &out) {
     const plan::Transfer &transfer = program.transfers(static_cast<int>(index));
     if (transfer.kind() != plan::Transfer::SEND)
       return;
     ++out.instructions;
     out.tensors += static_cast<uint64_t>(transfer.buffers_size());
-    out.messages += runs;
-    out.bytes += runs * messageBytes(program, transfer);
+    out.messages += executions;
+    out.bytes += executions * messageBytes(program, transfer);
   }
 
   void takeLargest() {
