@@ -72,7 +72,7 @@ const std::map<std::string, const char *, std::less<>> &required() {
   static const std::map<std::string, const char *, std::less<>> table = {
       {"Cluster.devices", "at least one kind of device"},
       {"Cluster.node_kinds", "at least one kind of node"},
-      {"Cluster.nodes", "at least one group of nodes"},
+      {"Cluster.nodes", "at least one node group"},
       {"DeviceKind.name", "a name"},
       {"DeviceKind.matrix", "the rate of at least one dtype"},
       {"NodeKind.name", "a name"},

@@ -58,7 +58,7 @@ MaybeError extendCluster(cluster::Cluster &cluster, int64_t devices) {
     return std::nullopt;
   if (cluster.nodes_size() > 1)
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {} in nodes of "
-                             "several groups; say in nodes[...].count which there are more of",
+                             "several node groups; say in nodes[...].count which there are more of",
                              devices, cluster.name(), available)};
   int64_t inNode = findNode(cluster, cluster.nodes(0).node())->devices();
   cluster.mutable_nodes(0)->set_count((devices + inNode - 1) / inNode);

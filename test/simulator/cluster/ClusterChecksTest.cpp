@@ -76,7 +76,7 @@ TEST(ClusterChecks, AsksForWhatMustBeThere) {
        [](C &) {}},
       {[](C &c) { c.clear_node_kinds(); },
        "node_kinds is empty, expected at least one kind of node", [](C &) {}},
-      {[](C &c) { c.clear_nodes(); }, "nodes is empty, expected at least one group of nodes",
+      {[](C &c) { c.clear_nodes(); }, "nodes is empty, expected at least one node group",
        [](C &c) { c.mutable_nodes()->RemoveLast(); }},
       {[](C &c) { device(c)->clear_matrix(); },
        "devices[0].matrix is empty, expected the rate of at least one dtype",
