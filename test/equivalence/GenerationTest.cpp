@@ -22,7 +22,7 @@ using namespace dtc::test;
 
 namespace {
 
-/// Large initial weights make the tokens differ, and the most likely one clear.
+/// Large initial parameters make the tokens differ, and the most likely one clear.
 const Model kGpt2 = {"Gpt2",
                      R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 48, "n_embd": 32,
                          "n_layer": 4, "n_head": 8, "initializer_range": 0.5})",
