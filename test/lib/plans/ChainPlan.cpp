@@ -22,12 +22,12 @@ namespace {
 
 class ChainPlanBuilder : public PlanBuilder {
 public:
-  explicit ChainPlanBuilder(const ChainLayout &layout)
-      : layout(layout), stages(static_cast<uint32_t>(layout.stages)),
-        microbatches(static_cast<uint32_t>(layout.microbatches)) {
-    pipelineAxis("pp", layout.stages);
-    axis("dp", layout.dp);
-    axis("micro", layout.microbatches, /*temporal=*/true);
+  explicit ChainPlanBuilder(const ChainStrategy &strategy)
+      : strategy(strategy), stages(static_cast<uint32_t>(strategy.stages)),
+        microbatches(static_cast<uint32_t>(strategy.microbatches)) {
+    pipelineAxis("pp", strategy.stages);
+    axis("dp", strategy.dp);
+    axis("micro", strategy.microbatches, /*temporal=*/true);
     plan.set_model("a chain");
     plan.mutable_pipeline()->set_schedule("1f1b");
     plan.mutable_pipeline()->set_stages(stages);
@@ -105,8 +105,8 @@ private:
       kernel("add", {in, in}, {h});
       setLocation();
     }
-    if (isLast && !layout.extraKernel.empty())
-      kernel(layout.extraKernel, {}, {});
+    if (isLast && !strategy.extraKernel.empty())
+      kernel(strategy.extraKernel, {}, {});
     if (!isLast)
       startTransfer(send.transfer);
 
@@ -121,7 +121,7 @@ private:
       uint32_t sum = buffer(DType::F32, {3}, plan::Buffer::OUTPUT);
       (*kernel("accumulate", {gradient}, {sum}).mutable_attributes())["axis"] =
           stringAttribute("micro");
-      output("sum", DType::F32, {3 * layout.dp}, {{"dp"}}, sum);
+      output("sum", DType::F32, {3 * strategy.dp}, {{"dp"}}, sum);
     } else {
       startTransfer(sendBack.transfer);
     }
@@ -158,7 +158,7 @@ private:
     last->mutable_instructions(last->instructions_size() - 1)->set_location(1);
   }
 
-  ChainLayout layout;
+  ChainStrategy strategy;
   uint32_t stages, microbatches;
 };
 
@@ -204,16 +204,16 @@ private:
 
 } // namespace
 
-std::shared_ptr<plan::Plan> chainPlan(const ChainLayout &layout) {
-  return ChainPlanBuilder(layout).build();
+std::shared_ptr<plan::Plan> chainPlan(const ChainStrategy &strategy) {
+  return ChainPlanBuilder(strategy).build();
 }
 
-std::vector<float> chainSum(const ChainLayout &layout) {
+std::vector<float> chainSum(const ChainStrategy &strategy) {
   // x of (0, d, m), doubled and doubled again: (2^stages - 1) x comes back.
-  double factor = static_cast<double>((int64_t{1} << layout.stages) - 1);
-  auto count = static_cast<double>(layout.microbatches);
+  double factor = static_cast<double>((int64_t{1} << strategy.stages) - 1);
+  auto count = static_cast<double>(strategy.microbatches);
   std::vector<float> sum;
-  for (int64_t d = 0; d < layout.dp; ++d) {
+  for (int64_t d = 0; d < strategy.dp; ++d) {
     sum.push_back(0);
     sum.push_back(static_cast<float>(factor * count * static_cast<double>(d)));
     sum.push_back(static_cast<float>(factor * count * (count - 1) / 2));

@@ -49,17 +49,17 @@ static float scalar(const Session &session, const std::string &name) {
   return value ? *value->as<float>() : NAN;
 }
 
-TEST(Session, TrainsAndMatchesOneDeviceOnEveryLayout) {
+TEST(Session, TrainsAndMatchesOneDeviceOnEveryStrategy) {
   std::vector<std::byte> reference;
   std::vector<float> losses;
-  for (TrainingLayout layout : {TrainingLayout{1, 1, 1},
-                                {2, 1, 1},
-                                {1, 4, 1},
-                                {2, 2, 2},
-                                {4, 4, 1},
-                                {2, 1, 4},
-                                {1, 1, 8}}) {
-    auto session = makeSession(trainingPlan(layout));
+  for (TrainingStrategy strategy : {TrainingStrategy{1, 1, 1},
+                                    {2, 1, 1},
+                                    {1, 4, 1},
+                                    {2, 2, 2},
+                                    {4, 4, 1},
+                                    {2, 1, 4},
+                                    {1, 1, 8}}) {
+    auto session = makeSession(trainingPlan(strategy));
     ASSERT_OK(session->initializeStates(5));
     ASSERT_OK(session->setInput("tokens", someTokens()));
     std::vector<float> seen;
