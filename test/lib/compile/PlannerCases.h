@@ -55,7 +55,7 @@ cluster::Cluster smallCluster(int64_t nodes, int64_t devicesOfNode);
 /// order.
 cluster::Cluster mixedCluster(int64_t devicesOfNode, double times);
 
-/// A model, machines and options that leave few strategies.
+/// A model, a cluster and options that leave few strategies.
 struct PlannedCase {
   uint64_t seed = 0;
   PlannedModel model;
