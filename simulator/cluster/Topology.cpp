@@ -36,7 +36,7 @@ static const cluster::DeviceKind *findDevice(const cluster::Cluster &cluster,
 std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices) {
   std::vector<UsedNodes> used;
   for (const cluster::NodeGroup &group : cluster.nodes()) {
-    const cluster::NodeKind *node = findNode(cluster, range.node());
+    const cluster::NodeKind *node = findNode(cluster, group.node());
     int64_t count = std::min(devices, group.count() * node->devices());
     if (count > 0)
       used.push_back({node, findDevice(cluster, node->device()), count});
@@ -48,7 +48,7 @@ std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t de
 int64_t countDevices(const cluster::Cluster &cluster) {
   int64_t count = 0;
   for (const cluster::NodeGroup &group : cluster.nodes())
-    count += range.count() * findNode(cluster, range.node())->devices();
+    count += group.count() * findNode(cluster, group.node())->devices();
   return count;
 }
 
