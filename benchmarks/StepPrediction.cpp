@@ -6,7 +6,7 @@
 
 #include "benchmarks/StepPrediction.h"
 
-#include "benchmarks/GradientPasses.h"
+#include "benchmarks/GradientKernels.h"
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
@@ -249,7 +249,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
     computeForwardAgain(*compiled->plan, prefix);
   }
   if (row.isMegatron())
-    addGradientPasses(*compiled->plan);
+    addGradientKernels(*compiled->plan);
   auto begin = std::chrono::steady_clock::now();
   auto simulation = simulateOnCluster(*compiled->plan, cluster);
   if (!simulation)

@@ -76,11 +76,11 @@ private:
   }
 
   bool isOfLayer(const plan::Instruction &instruction) const {
-    if (static_cast<int>(instruction.source()) >= plan.sources_size())
+    if (static_cast<int>(instruction.location()) >= plan.locations_size())
       return false;
-    const std::string &source = plan.sources(static_cast<int>(instruction.source()));
-    return source.starts_with(prefix) && source.size() > prefix.size() &&
-           std::isdigit(static_cast<unsigned char>(source[prefix.size()]));
+    const std::string &location = plan.locations(static_cast<int>(instruction.location()));
+    return location.starts_with(prefix) && location.size() > prefix.size() &&
+           std::isdigit(static_cast<unsigned char>(location[prefix.size()]));
   }
 
   uint32_t baseOf(uint32_t buffer) const { return dtc::storageOf(program, buffer); }

@@ -164,9 +164,9 @@ std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, 
   const plan::Instruction &instruction = task.instructions(index);
   std::string text =
       fmt::format("task \"{}\", instruction {} ({}", task.name(), index, describeKind(instruction));
-  auto source = static_cast<int64_t>(instruction.source());
-  if (source > 0 && source < plan.sources_size())
-    text += ", from " + plan.sources(static_cast<int>(source));
+  auto location = static_cast<int64_t>(instruction.location());
+  if (location > 0 && location < plan.locations_size())
+    text += ", from " + plan.locations(static_cast<int>(location));
   return text + ")";
 }
 

@@ -1,4 +1,4 @@
-//===- VerifyInstructions.cpp - Verification of instructions ------------===//
+//===- VerifyInstructions.cpp - Verification of instructions --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -187,10 +187,10 @@ static MaybeError checkTransferIndex(const PlanContext &context, uint32_t transf
 
 static MaybeError checkInstruction(const PlanContext &context,
                                    const plan::Instruction &instruction) {
-  auto source = static_cast<int64_t>(instruction.source());
-  if (source != 0 && source >= context.plan.sources_size())
-    return Error{fmt::format("names source {}, but the plan has {} sources", source,
-                             context.plan.sources_size())};
+  auto location = static_cast<int64_t>(instruction.location());
+  if (location != 0 && location >= context.plan.locations_size())
+    return Error{fmt::format("names location {}, but the plan has {} locations", location,
+                             context.plan.locations_size())};
   if (!(instruction.flops() >= 0))
     return Error{fmt::format("flops is {}; expected 0 or more", instruction.flops())};
   if (instruction.has_kernel())

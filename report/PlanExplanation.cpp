@@ -53,10 +53,10 @@ public:
   }
 
 private:
-  /// The text of a source; empty for the first, which is "unknown".
-  std::string sourceOf(uint32_t index) const {
+  /// The text of a location; empty for the first, which is "unknown".
+  std::string locationOf(uint32_t index) const {
     auto i = static_cast<int>(index);
-    return i > 0 && i < plan.sources_size() ? plan.sources(i) : "";
+    return i > 0 && i < plan.locations_size() ? plan.locations(i) : "";
   }
 
   void addProgram(int p) {
@@ -74,7 +74,7 @@ private:
         out.program = static_cast<size_t>(p);
         out.task = task.name();
         out.instruction = i;
-        out.source = sourceOf(instruction.source());
+        out.location = locationOf(instruction.location());
         out.calls = runs[static_cast<size_t>(t)];
         if (instruction.has_collective())
           addCollective(program, instruction.collective(), out);
@@ -171,8 +171,8 @@ private:
     return {reason.value(),
             reason.from(),
             reason.to(),
-            sourceOf(reason.producer()),
-            sourceOf(reason.consumer()),
+            locationOf(reason.producer()),
+            locationOf(reason.consumer()),
             reason.remedy()};
   }
 
@@ -260,8 +260,8 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
       "it by {} over {}",
       formatBytes(worst->bytes), worst->bytes, formatBytes(budget), budget, formatBytes(most.bytes),
       collective.kindName(), fmt::join(collective.parentAxes, "+"));
-  if (!collective.source.empty())
-    text += " at " + collective.source;
+  if (!collective.location.empty())
+    text += " at " + collective.location;
   const ExplainedReason &reason = collective.tensors.front().reason;
   if (reason.known())
     text +=

@@ -58,18 +58,18 @@ static const ScheduleRule kRules[] = {
     {.name = "naive",
      .inFlight = [](const PipelineShape &, int) { return 1; },
      .awaitingBackward = unlimited,
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // Forward for all microbatches, then backward for all.
     {.name = "gpipe",
      .inFlight = unlimited,
      .awaitingBackward = unlimited,
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // As few microbatches in flight as keep a device busy: a message to the last stage and back
     // passes each of the p-d devices from this one on.
     {.name = "1f1b",
      .inFlight = [](const PipelineShape &shape, int device) { return shape.devices - device; },
      .awaitingBackward = unlimited,
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // The last device begins backward when one microbatch is in the last chunk and a group in each
     // other; a device before it begins two ticks, one on each way, later.
     {.name = "interleaved",
@@ -81,7 +81,8 @@ static const ScheduleRule kRules[] = {
                   1;
          },
      .awaitingBackward = unlimited,
-     .rank = [](const PipelineShape &shape, const PipelineUnit &unit) -> std::array<int, 2> {
+     .unitPriority = [](const PipelineShape &shape,
+                        const PipelineUnit &unit) -> std::array<int, 2> {
        int chunk = unit.stage / shape.devices;
        return {getGroup(shape, unit.microbatch), unit.kind == UnitKind::Forward ? chunk : -chunk};
      }},
@@ -92,7 +93,7 @@ static const ScheduleRule kRules[] = {
      .inFlight = [](const PipelineShape &shape, int) { return shape.devices; },
      .awaitingBackward = [](const PipelineShape &shape,
                             int device) { return shape.devices - device; },
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // The activations of 1f1b's device 0 on every device, in half stages. What is farther from the
     // place where others wait for it goes first: the second chunk forward, the first one backward.
     {.name = "zb-v",
@@ -102,7 +103,8 @@ static const ScheduleRule kRules[] = {
      .maxChunks = 2,
      .inFlight = [](const PipelineShape &shape, int) { return 2 * shape.devices; },
      .awaitingBackward = unlimited,
-     .rank = [](const PipelineShape &shape, const PipelineUnit &unit) -> std::array<int, 2> {
+     .unitPriority = [](const PipelineShape &shape,
+                        const PipelineUnit &unit) -> std::array<int, 2> {
        int chunk = unit.stage / shape.devices;
        return {unit.kind == UnitKind::Forward ? -chunk : chunk};
      }},
@@ -198,7 +200,7 @@ private:
     for (UnitKind kind : {UnitKind::Forward, UnitKind::Backward, UnitKind::Weight}) {
       std::optional<PipelineUnit> best;
       auto order = [&](const PipelineUnit &unit) {
-        return std::make_tuple(rule.rank(shape, unit), unit.microbatch, unit.stage);
+        return std::make_tuple(rule.unitPriority(shape, unit), unit.microbatch, unit.stage);
       };
       for (int chunk = 0; chunk < shape.chunks; ++chunk) {
         int stage = deviceStage(shape, rule.placement, device, chunk);

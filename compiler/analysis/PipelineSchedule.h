@@ -69,9 +69,9 @@ struct ScheduleRule {
   int (*inFlight)(const PipelineShape &shape, int device);
   /// The most among these whose Backward has not begun. At least the number of chunks.
   int (*awaitingBackward)(const PipelineShape &shape, int device);
-  /// Of several units of the same kind, the least rank goes first; then the lower microbatch, then
-  /// the lower stage.
-  std::array<int, 2> (*rank)(const PipelineShape &shape, const PipelineUnit &unit);
+  /// Of several units of the same kind, the one with the least priority value goes first; then the
+  /// lower microbatch, then the lower stage.
+  std::array<int, 2> (*unitPriority)(const PipelineShape &shape, const PipelineUnit &unit);
 };
 
 /// All rules. With p devices, v chunks, m microbatches, and forward, backward and weight units that

@@ -105,14 +105,14 @@ void ReshardBuilder::reduceScatter(size_t dim, unsigned axis) {
   add(std::move(step), CollectiveKind::ReduceScatter, padded);
 }
 
-void ReshardBuilder::gather(size_t dim) {
+void ReshardBuilder::allGather(size_t dim) {
   double before = bytes();
   ReshardStep step{ReshardStep::AllGather, {now.dims[dim].pop_back_val()}, int64_t(dim)};
   step.gatheredSize = size(dim);
   add(std::move(step), CollectiveKind::AllGather, before);
 }
 
-void ReshardBuilder::exchange(size_t dim, size_t splitDim, size_t count) {
+void ReshardBuilder::allToAll(size_t dim, size_t splitDim, size_t count) {
   ReshardStep step{ReshardStep::AllToAll, AxisList(ArrayRef(now.dims[dim]).take_back(count)),
                    int64_t(dim), int64_t(splitDim)};
   now.dims[splitDim].append(step.axes);
@@ -170,7 +170,7 @@ bool ReshardBuilder::gatherThenSlice() {
     if (std::any_of(common.first, now.dims[dim].end(), temporal)) {
       auto isTarget = [&](unsigned axis) { return axis != now.dims[dim].back(); };
       while (!temporal(now.dims[dim].back()))
-        gather(dim);
+        allGather(dim);
       // The axes of the target up to the same temporal axis.
       AxisList prefix(ArrayRef(to.dims[dim]).take_while(isTarget));
       if (prefix.size() == to.dims[dim].size())
@@ -180,7 +180,7 @@ bool ReshardBuilder::gatherThenSlice() {
       continue;
     }
     while (now.dims[dim].size() > keep)
-      gather(dim);
+      allGather(dim);
     permuted.dims[dim] = now.dims[dim];
   }
   permuted.partial = now.partial;

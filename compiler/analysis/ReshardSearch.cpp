@@ -119,10 +119,10 @@ double ReshardGraph::lowerBound(const LayoutKey &key) {
 
 void ReshardGraph::forEachEdge(const LayoutKey &key, size_t maxTries, Visitor visit) {
   load(key);
-  splits(visit);
+  slicesAndReduceScatters(visit);
   allReduces(visit);
-  gathers(visit);
-  exchanges(visit);
+  allGathers(visit);
+  allToAlls(visit);
   triesLeft = maxTries;
   permutes(visit);
 }
@@ -142,7 +142,7 @@ bool ReshardGraph::mayAppend(size_t dim, unsigned axis) const {
   return before == dims[dim].shards;
 }
 
-void ReshardGraph::splits(Visitor visit) const {
+void ReshardGraph::slicesAndReduceScatters(Visitor visit) const {
   for (unsigned axis = 0; axis < axes.size(); ++axis) {
     bool partial = now[axis] == kPartial;
     if (isPlaced(now[axis]) || (partial && (!(reducible >> axis & 1))))
@@ -181,7 +181,7 @@ void ReshardGraph::allReduces(Visitor visit) const {
   }
 }
 
-void ReshardGraph::gathers(Visitor visit) const {
+void ReshardGraph::allGathers(Visitor visit) const {
   for (auto [index, dim] : llvm::enumerate(dims)) {
     if (dim.list.empty() || (temporal >> dim.list.back() & 1))
       continue;
@@ -192,7 +192,7 @@ void ReshardGraph::gathers(Visitor visit) const {
   }
 }
 
-void ReshardGraph::exchanges(Visitor visit) const {
+void ReshardGraph::allToAlls(Visitor visit) const {
   for (auto [index, dim] : llvm::enumerate(dims)) {
     uint32_t mask = 0;
     int64_t group = 1;
@@ -313,9 +313,9 @@ void ReshardGraph::replay(const LayoutKey &from, const LayoutKey &to, const Resh
   case ReshardStep::ReduceScatter:
     return builder.reduceScatter(move.dim, axes[move.axis]);
   case ReshardStep::AllGather:
-    return builder.gather(move.dim);
+    return builder.allGather(move.dim);
   case ReshardStep::AllToAll:
-    return builder.exchange(move.dim, move.splitDim, move.count);
+    return builder.allToAll(move.dim, move.splitDim, move.count);
   case ReshardStep::AllReduce: {
     AxisList list;
     for (unsigned axis = 0; axis < axes.size(); ++axis)

@@ -71,10 +71,10 @@ private:
   void load(const LayoutKey &key);
   double cost(CollectiveKind kind, uint32_t mask, double localBytes) const;
   bool mayAppend(size_t dim, unsigned axis) const;
-  void splits(Visitor visit) const;
+  void slicesAndReduceScatters(Visitor visit) const;
   void allReduces(Visitor visit) const;
-  void gathers(Visitor visit) const;
-  void exchanges(Visitor visit) const;
+  void allGathers(Visitor visit) const;
+  void allToAlls(Visitor visit) const;
   void permutes(Visitor visit);
   void permuteFrom(size_t dim, int64_t shards, unsigned position, uint32_t free, Visitor visit);
 

@@ -44,7 +44,7 @@ private:
   LogicalResult exportTask(exec::TaskOp task);
   void exportRun(exec::RunOp run);
   void exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out);
-  uint32_t sourceIndex(const Twine &text);
+  uint32_t locationIndex(const Twine &text);
   uint32_t reasonIndex(DictionaryAttr reason);
   uint32_t indexOf(Value buffer) const { return buffers.at(buffer); }
 
@@ -57,17 +57,17 @@ private:
   llvm::DenseMap<Attribute, uint32_t> slotMaps;
   llvm::StringMap<uint32_t> tasks;
   llvm::StringMap<int> states;
-  llvm::StringMap<uint32_t> sources;
+  llvm::StringMap<uint32_t> locations;
   llvm::DenseMap<Attribute, uint32_t> reasons;
   llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
 };
 
 } // namespace
 
-uint32_t Exporter::sourceIndex(const Twine &text) {
-  auto [it, fresh] = sources.try_emplace(text.str(), plan.sources_size());
+uint32_t Exporter::locationIndex(const Twine &text) {
+  auto [it, fresh] = locations.try_emplace(text.str(), plan.locations_size());
   if (fresh)
-    plan.add_sources(it->first().str());
+    plan.add_locations(it->first().str());
   return it->second;
 }
 
@@ -83,7 +83,7 @@ uint32_t Exporter::reasonIndex(DictionaryAttr reason) {
   };
   auto place = [&](StringRef key) {
     std::string name = text(key);
-    return name.empty() ? 0 : sourceIndex(name);
+    return name.empty() ? 0 : locationIndex(name);
   };
   plan::Reason *out = plan.add_reasons();
   out->set_value(text("value"));
@@ -187,7 +187,7 @@ LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Att
 }
 
 LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out) {
-  out.set_source(sourceIndex(describeLocation(op.getLoc())));
+  out.set_location(locationIndex(describeLocation(op.getLoc())));
   if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
     plan::KernelCall &call = *out.mutable_kernel();
     call.set_kernel(kernel.getKernel().str());
@@ -420,8 +420,8 @@ LogicalResult Exporter::run(StringRef modelName, StringAttr entry) {
   plan.set_model(modelName.str());
   if (entry)
     plan.set_entry(entry.str());
-  sources["unknown"] = 0;
-  plan.add_sources("unknown");
+  locations["unknown"] = 0;
+  plan.add_locations("unknown");
   plan.add_reasons(); // index 0: no reason is known
   if (auto lora = module->getAttrOfType<DictionaryAttr>(kLoraAttrName)) {
     plan.mutable_lora()->set_rank(lora.getAs<IntegerAttr>("rank").getInt());

@@ -72,7 +72,7 @@ StageAttr getStage(mlir::Operation *op);
 /// any other value.
 mlir::Value getYieldedValue(mlir::Value value);
 
-/// Whether two collectives may stand in one dist.bucket: same kind, reduction, axes, element type
+/// Whether two collectives may be in one dist.bucket: same kind, reduction, axes, element type
 /// and stage.
 bool canShareBucket(mlir::Operation *a, mlir::Operation *b);
 

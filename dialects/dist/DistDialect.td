@@ -19,7 +19,7 @@ def Dist_Dialect : Dialect {
     The dist dialect says how the values of the dtc dialect are laid out on a mesh of devices, and holds the ops that
     move them.
 
-    It is used in two views of a program. In the *global view* types have global shapes, every value has a
+    It is used in two views of a function. In the *global view* types have global shapes, every value has a
     `#dist.sharding`, and `dist.reshard` is the only op that changes one. In the *local view* types have the shapes of
     one device's shards, and collectives over named axes move data. `dtc-spmd-partition` goes from the first to the
     second.

@@ -47,7 +47,7 @@ def Exec_TransferKindAttr : EnumAttr<Exec_Dialect, Exec_TransferKind, "transfer_
 
 def Exec_TokenType : TypeDef<Exec_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "An asynchronous collective";
+  let summary = "A collective token: an asynchronous collective to wait for";
 }
 
 #endif // DTC_DIALECTS_EXEC_EXECDIALECT_TD

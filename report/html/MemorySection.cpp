@@ -1,4 +1,4 @@
-//===- MemorySection.cpp - The memory of a step -------------------------===//
+//===- MemorySection.cpp - The memory of a step ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -74,7 +74,7 @@ public:
         "Most, {}, in task \"{}\"{}{}.", formatBytes(memory.peak.total()), memory.peakTask,
         input.simulation.microbatches > 1 ? fmt::format(" of microbatch {}", memory.peakMicrobatch)
                                           : "",
-        memory.peakSource.empty() ? "" : " at " + memory.peakSource);
+        memory.peakLocation.empty() ? "" : " at " + memory.peakLocation);
     if (!drawsLimit && stage.memoryBytes > 0)
       text += fmt::format(" The usable {} are far above the figure.",
                           formatBytes(static_cast<uint64_t>(stage.memoryBytes)));

@@ -50,7 +50,7 @@ public:
 
   explicit Lives(const plan::Program &program) : program(program) {
     for (uint32_t index = 0; index < static_cast<uint32_t>(program.buffers_size()); ++index) {
-      // What others lie in stands before them.
+      // What others are in comes before them.
       roots.push_back(storageOf(program, index));
       firstValue.push_back(values.size());
       if (roots.back() == index)
@@ -274,8 +274,9 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
         continue;
       result.peakTask = task.name();
       result.peakMicrobatch = entry.microbatch();
-      auto source = static_cast<int>(task.instructions(i).source());
-      result.peakSource = source > 0 && source < plan.sources_size() ? plan.sources(source) : "";
+      auto location = static_cast<int>(task.instructions(i).location());
+      result.peakLocation =
+          location > 0 && location < plan.locations_size() ? plan.locations(location) : "";
     }
     time = span.end;
   }

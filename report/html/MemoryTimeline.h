@@ -41,7 +41,7 @@ struct MemoryTimeline {
   MemoryUse peak{};
   double peakSeconds = 0; ///< when it begins, from the start of the step
   std::string peakTask;   ///< the task and the instruction's layer where it is
-  std::string peakSource;
+  std::string peakLocation;
   uint32_t peakMicrobatch = 0;
 };
 

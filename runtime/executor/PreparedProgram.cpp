@@ -364,7 +364,7 @@ size_t PreparedProgram::taskOf(size_t index) const {
   return static_cast<size_t>(next - taskBegin.begin()) - 1;
 }
 
-const plan::Instruction &PreparedProgram::source(size_t index) const {
+const plan::Instruction &PreparedProgram::instruction(size_t index) const {
   size_t task = taskOf(index);
   return program->tasks(static_cast<int>(task))
       .instructions(static_cast<int>(index - taskBegin[task]));

@@ -1,4 +1,4 @@
-//===- Fabric.h - The network between the devices of a plan ---------------===//
+//===- Fabric.h - What connects the devices of a plan ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

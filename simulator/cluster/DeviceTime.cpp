@@ -18,7 +18,8 @@ namespace dtc {
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
 /// The rate of an element type, or else of f32, or else of whatever the device has.
-static const cluster::MatrixRate &findRate(const cluster::Device &device, std::string_view dtype) {
+static const cluster::MatrixRate &findRate(const cluster::DeviceKind &device,
+                                           std::string_view dtype) {
   for (std::string_view name : {dtype, std::string_view("f32")})
     for (const cluster::MatrixRate &rate : device.matrix())
       if (rate.dtype() == name)
@@ -34,7 +35,7 @@ static double peakOf(const cluster::MatrixRate &rate) {
   return flops;
 }
 
-double peakFlops(const cluster::Device &device, std::string_view dtype) {
+double peakFlops(const cluster::DeviceKind &device, std::string_view dtype) {
   return peakOf(findRate(device, dtype));
 }
 
@@ -85,7 +86,7 @@ std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vec
 /// Sums are not cut into shorter parts than this.
 static constexpr double kShortestPart = 512;
 
-double productSeconds(const cluster::Device &device, DType dtype, const MatrixShape &shape) {
+double productSeconds(const cluster::DeviceKind &device, DType dtype, const MatrixShape &shape) {
   const cluster::MatrixRate &rate = findRate(device, name(dtype));
   double flops = shape.flops();
   // Each element of a matrix is used once: reading it is what takes time.
@@ -107,7 +108,7 @@ double productSeconds(const cluster::Device &device, DType dtype, const MatrixSh
       auto columns = static_cast<double>(isTurned ? tile.rows() : tile.columns());
       double tiles =
           shape.batch * std::ceil(shape.rows / rows) * std::ceil(shape.columns / columns);
-      // Where there are fewer tiles than units, several work on parts of one tile's sum.
+      // Where there are fewer tiles than compute units, several work on parts of one tile's sum.
       double parts = std::max(
           1.0, std::min(std::floor(units / tiles), std::floor(shape.depth / kShortestPart)));
       double ofTile = 2 * rows * columns * (std::ceil(shape.depth / parts) + rate.tile_ramp()) /
@@ -118,12 +119,12 @@ double productSeconds(const cluster::Device &device, DType dtype, const MatrixSh
   return best;
 }
 
-double memorySeconds(const cluster::Device &device, double bytes) {
+double memorySeconds(const cluster::DeviceKind &device, double bytes) {
   return bytes / device.memory_bandwidth();
 }
 
-const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::string_view kernel,
-                                          DType dtype) {
+const cluster::KernelRate *findKernelRate(const cluster::DeviceKind &device,
+                                          std::string_view kernel, DType dtype) {
   const cluster::KernelRate *ofAny = nullptr;
   for (const cluster::KernelRate &rate : device.kernels()) {
     if (rate.kernel() != kernel)
@@ -136,7 +137,7 @@ const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::st
   return ofAny;
 }
 
-double kernelSeconds(const cluster::Device &device, const KernelWork &work) {
+double kernelSeconds(const cluster::DeviceKind &device, const KernelWork &work) {
   const cluster::KernelRate *rate = findKernelRate(device, work.kernel, work.dtype);
   double bytes = rate && !rate->points().empty() ? interpolateTime(rate->points(), work.bytes)
                                                  : memorySeconds(device, work.bytes);

@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace dtc;
 
 /// The pass of the loss that an op belongs to: its own, or that of the fragment which it is or
-/// stands in.
+/// is in.
 static std::optional<dist::Pass> passOf(Operation *op) {
   if (dist::StageAttr stage = dist::getStage(op))
     return stage.getPass();
@@ -102,7 +102,7 @@ private:
 
 } // namespace
 
-/// Makes the bucket, where the last of its members stands, and leaves it empty. What follows it
+/// Makes the bucket, where the last of its members is, and leaves it empty. What follows it
 /// goes before `before`.
 void Bucketing::close(unsigned index, Operation *before) {
   Open bucket = std::move(open[index]);

@@ -22,7 +22,7 @@ inline mlir::MemRefType bufferType(mlir::Type type) {
   return mlir::MemRefType::get(tensor.getShape(), tensor.getElementType());
 }
 
-/// The buffer of each value of a program. Values whose buffers take the same bytes, such as those
+/// The buffer of each value of a function. Values whose buffers take the same bytes, such as those
 /// of an in-place result or a reshape, have one storage.
 class BufferAssignment {
 public:

@@ -238,7 +238,7 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
     for (double &seconds : problem.cutSeconds)
       seconds *= kMostForCuts * mean / largest;
   problem.mayCut = placesToCut(problem.cutSeconds);
-  // Ops of one number stay together: where another program is cut at that number, they do too.
+  // Ops of one number stay together: where another function is cut at that number, they do too.
   for (size_t place = 1; place < forward.size(); ++place)
     if (Attribute number = forward[place]->getAttr(kOpNumberAttrName);
         number && number == forward[place - 1]->getAttr(kOpNumberAttrName))
@@ -271,7 +271,7 @@ FailureOr<std::vector<size_t>> StageCutter::cutAtStarts() {
   return begins;
 }
 
-/// Says where a program without a backward pass was cut.
+/// Says where a function without a backward pass was cut.
 void StageCutter::noteStarts(ArrayRef<size_t> begins) {
   if (!backward.empty())
     return;

@@ -34,7 +34,7 @@ struct StageTransfer {
   llvm::SetVector<mlir::Value> values;
 };
 
-/// The loop over microbatches as fragments and transfers. Fragments stand in an order in which each
+/// The loop over microbatches as fragments and transfers. Fragments are in an order in which each
 /// one's values come from those before it: forward along the stages, then back, weights last.
 struct PipelineProgram {
   std::vector<Fragment> fragments;

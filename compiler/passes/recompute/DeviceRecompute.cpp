@@ -122,7 +122,7 @@ static bool isInflating(Operation *op, double weightFlopsPerByte) {
 
 /// What selective recomputation may recompute (Korthikanti et al. 2022): where contractions
 /// make much of little, these and the light ops up to the next contraction, so that nothing of that
-/// size is kept (section 5); in other programs light ops. And what a device gathers of activations
+/// size is kept (section 5); in other models light ops. And what a device gathers of activations
 /// that it has a part of (section 4.2.2).
 std::vector<bool> DeviceRecompute::findSelective() {
   double weightFlopsPerByte = findWeightFlopsPerByte();

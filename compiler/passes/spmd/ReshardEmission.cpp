@@ -1,4 +1,4 @@
-//===- ReshardEmission.cpp - Reshards as collectives -----------------------===//
+//===- ReshardEmission.cpp - Reshards as collectives ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -83,7 +83,7 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
   Value value = locals.lookup(op.getInput());
   // The loop has summed over microbatches.
   if (phases.at(op) == Phase::After && accumulated.contains(op.getInput()))
-    llvm::erase(from.partial, *time);
+    llvm::erase(from.partial, *temporalAxis);
   auto type = cast<RankedTensorType>(op.getType());
   const auto &plan = planner.plan(elementBytes(type), type.getShape(), from, to);
   if (!plan)

@@ -189,11 +189,11 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
   for (BlockArgument arg : function.getArguments()) {
     Layout layout = layoutOf(arg);
     for (AxisList &dim : layout.dims)
-      if (time && llvm::is_contained(dim, *time)) {
-        if (dim.back() != *time && mesh.axes[*time].size > 1)
+      if (temporalAxis && llvm::is_contained(dim, *temporalAxis)) {
+        if (dim.back() != *temporalAxis && mesh.axes[*temporalAxis].size > 1)
           return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " is sharded over "
                                          << mesh.str(dim) << "; the temporal axis must come last";
-        llvm::erase(dim, *time);
+        llvm::erase(dim, *temporalAxis);
       }
     body.addArgument(localType(arg.getType(), layout), arg.getLoc());
     auto shape = cast<RankedTensorType>(arg.getType()).getShape();
@@ -215,17 +215,17 @@ LogicalResult Partitioner::emitPhase(Phase phase, OpBuilder &builder) {
 void Partitioner::cutArguments(Block &body, OpBuilder &loopBuilder) {
   for (BlockArgument arg : function.front().getArguments()) {
     Layout layout = layoutOf(arg);
-    if (!mentionsTime(layout))
+    if (!mentionsTemporalAxis(layout))
       continue;
     Value local = body.getArgument(arg.getArgNumber());
     for (auto [index, dim] : llvm::enumerate(layout.dims)) {
-      if (!llvm::is_contained(dim, *time))
+      if (!llvm::is_contained(dim, *temporalAxis))
         continue;
       int64_t size = cast<RankedTensorType>(arg.getType()).getDimSize(index);
-      local =
-          emitStep(loopBuilder, arg.getLoc(), local,
-                   {ReshardStep::Slice, {*time}, int64_t(index), 0, 0, mesh.localSize(size, dim)},
-                   dist::ReductionKind::Sum);
+      local = emitStep(
+          loopBuilder, arg.getLoc(), local,
+          {ReshardStep::Slice, {*temporalAxis}, int64_t(index), 0, 0, mesh.localSize(size, dim)},
+          dist::ReductionKind::Sum);
     }
     locals.map(arg, local);
   }
@@ -254,7 +254,7 @@ LogicalResult Partitioner::emitLoop(Block &body, OpBuilder &builder) {
   for (Value value : accumulated)
     types.push_back(localType(value.getType(), layoutOf(value)));
   auto loop = dist::MicrobatchLoopOp::create(builder, function.getLoc(), types, mesh.name,
-                                             mesh.axes[*time].name, DenseI64ArrayAttr());
+                                             mesh.axes[*temporalAxis].name, DenseI64ArrayAttr());
   OpBuilder loopBuilder(function.getContext());
   loopBuilder.createBlock(&loop.getBody());
   cutArguments(body, loopBuilder);

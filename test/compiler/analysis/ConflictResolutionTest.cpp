@@ -1,4 +1,4 @@
-//===- ConflictResolutionTest.cpp - Agreement and conflicts, without IR -----===//
+//===- ConflictResolutionTest.cpp - Agreement and conflicts, without IR ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -197,7 +197,7 @@ TEST_F(Product, WhereNothingIsPossibleTheFirstFullestSplitIsTaken) {
 }
 
 /// Sums of equal tensors that lie differently.
-TEST_F(Product, TiesGoToTheFirstWish) {
+TEST_F(Product, TiesGoToTheFirstRequest) {
   rule = {};
   rule.addFactor(8), rule.addFactor(8);
   rule.operands = {{{0}, {1}}, {{0}, {1}}};

@@ -30,7 +30,7 @@ PlanBuilder::PlanBuilder() {
   std::call_once(added, addTestKernels);
   plan.set_version(kPlanVersion);
   plan.set_producer("a test");
-  plan.add_sources("unknown");
+  plan.add_locations("unknown");
   plan.add_programs();
 }
 
