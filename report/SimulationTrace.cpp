@@ -66,7 +66,7 @@ private:
       if (auto source = static_cast<int>(instruction.source());
           source > 0 && source < plan.sources_size())
         args["source"] = plan.sources(source);
-      addSpan(name(instruction.collective().kind()), "work", p, kCollectivesThread, interval.start,
+      addSpan(name(kindOf(instruction.collective())), "work", p, kCollectivesThread, interval.start,
               interval.end, args);
     }
   }

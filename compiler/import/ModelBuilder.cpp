@@ -442,7 +442,7 @@ Value ModelBuilder::meanLoss(Value logits) {
   // A sum over all tokens, divided by their number.
   double part = 1 / (double(shape[0]) * double(shape[1]));
   auto mean = [&](Value value) {
-    Value sum = ReduceOp::create(builder, loc, value, ReduceKind::Sum, ArrayRef<int64_t>{0, 1});
+    Value sum = ReduceOp::create(builder, loc, value, ReductionKind::Sum, ArrayRef<int64_t>{0, 1});
     Value factor = constant({}, part);
     return mul(sum, factor);
   };

@@ -113,20 +113,17 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 }
 
 ShardingRule ReduceOp::getShardingRule() {
-  FactorReduction reduction = getKind() == ReduceKind::Sum   ? FactorReduction::Sum
-                              : getKind() == ReduceKind::Max ? FactorReduction::Max
-                                                             : FactorReduction::Min;
   ShardingRule rule;
   TensorFactors operand, result;
   for (auto [dim, size] : llvm::enumerate(getOperand().getType().getShape())) {
     bool reduced = llvm::is_contained(getDims(), static_cast<int64_t>(dim));
-    operand.push_back({rule.addFactor(size, reduced ? reduction : FactorReduction::None)});
+    operand.push_back({rule.addFactor(size, reduced ? std::optional(getKind()) : std::nullopt)});
     if (!reduced)
       result.push_back(operand.back());
   }
   rule.operands.push_back(std::move(operand));
   rule.results.push_back(std::move(result));
-  if (getKind() == ReduceKind::Sum)
+  if (getKind() == ReductionKind::Sum)
     rule.linearOperands = {{0}};
   return rule;
 }
@@ -144,14 +141,14 @@ LogicalResult ReduceOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
   auto broadcast = [&](Value value) -> Value {
     return b.create<BroadcastOp>(getOperand().getType(), b.convertLike(value, getOperand()), kept);
   };
-  if (getKind() == ReduceKind::Sum) {
+  if (getKind() == ReductionKind::Sum) {
     gradients[0] = broadcast(cotangents[0]);
     return success();
   }
   // The elements that are the extremum share its gradient.
   Value isExtremum = b.compare(ComparePredicate::Equal, getOperand(), broadcast(getResult()));
   Value ones = b.create<ConvertOp>(isExtremum, getOperand().getType().getElementType());
-  Value count = b.create<ReduceOp>(ones, ReduceKind::Sum, getDims()); // in the wide type
+  Value count = b.create<ReduceOp>(ones, ReductionKind::Sum, getDims()); // in the wide type
   Value share = broadcast(b.div(cotangents[0], count));
   gradients[0] = b.select(isExtremum, share, b.splat(getOperand(), 0));
   return success();

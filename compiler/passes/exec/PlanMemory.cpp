@@ -58,7 +58,7 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       bool isState = state != stateOffsets.end();
       buffer.setOffset(isState ? state->second : stateBytes + arena.offsets[next++]);
       if (isState || (lifetime.first <= arena.peak && arena.peak <= lifetime.last))
-        byKind[exec::stringifyBufferKind(buffer.getKind())] += lifetime.bytes;
+        byKind[name(buffer.getKind())] += lifetime.bytes;
     }
     for (auto buffer : program.getOps<exec::BufferOp>())
       if (Operation *place = liveness.sharers().lookup(buffer))
