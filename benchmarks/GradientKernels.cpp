@@ -22,14 +22,14 @@ public:
   KernelCalls(plan::Program &program, int64_t elements, uint32_t location)
       : program(program), elements(elements), location(location) {}
 
-  void zero(plan::DType dtype) {
+  void zero(DType dtype) {
     plan::KernelCall &call = add("fill");
     (*call.mutable_attributes())["value"].set_f(0);
     call.add_outputs(buffer(dtype));
   }
 
   /// Multiplies by a scalar, in place.
-  void scale(plan::DType dtype) {
+  void scale(DType dtype) {
     plan::KernelCall &call = add("mul");
     (*call.mutable_attributes())["rhs_dims"].mutable_ints();
     uint32_t gradients = buffer(dtype);
@@ -38,7 +38,7 @@ public:
     call.add_outputs(gradients);
   }
 
-  void convert(plan::DType from, plan::DType to) {
+  void convert(DType from, DType to) {
     plan::KernelCall &call = add("convert");
     call.add_inputs(buffer(from));
     call.add_outputs(buffer(to));
@@ -59,10 +59,10 @@ private:
   /// Each call has its own: kernels that follow each other on one buffer would be simulated as one
   /// where the device fuses what works element by element. Calls of PyTorch and Apex were not
   /// fused.
-  uint32_t buffer(plan::DType dtype, bool isScalar = false) {
+  uint32_t buffer(DType dtype, bool isScalar = false) {
     plan::Buffer &buffer = *program.add_buffers();
-    buffer.set_dtype(dtype);
-    buffer.set_kind(plan::Buffer::GRADIENT);
+    buffer.set_dtype(toPlan(dtype));
+    buffer.set_kind(toPlan(BufferKind::Gradient));
     if (!isScalar)
       buffer.add_shape(elements);
     return static_cast<uint32_t>(program.buffers_size() - 1);
@@ -84,7 +84,7 @@ static bool isOptimizer(const plan::Instruction &instruction) {
 static bool hasF16Parameters(const plan::Program &program) {
   return std::any_of(
       program.buffers().begin(), program.buffers().end(), [](const plan::Buffer &buffer) {
-        return buffer.kind() == plan::Buffer::PARAMETER && buffer.dtype() == plan::F16;
+        return kindOf(buffer) == BufferKind::Parameter && toDType(buffer.dtype()) == DType::F16;
       });
 }
 
@@ -121,17 +121,17 @@ static void addPasses(plan::Program &program, plan::Task &task) {
     return;
   KernelCalls calls(program, elements, task.instructions(first).location());
   bool isF16 = hasF16Parameters(program);
-  plan::DType summedIn = isF16 ? plan::F16 : plan::F32;
+  DType summedIn = isF16 ? DType::F16 : DType::F32;
   // Megatron-LM begins the step with this. The step is as long if it is here: the device that
   // begins first is also the one that ends last, with nothing to wait for in which it could be
   // done.
   calls.zero(summedIn);
   calls.scale(summedIn); // by one over the number of replicas
   if (isF16) {
-    calls.convert(plan::F16, plan::F32);
-    calls.scale(plan::F32); // by one over the loss scale
+    calls.convert(DType::F16, DType::F32);
+    calls.scale(DType::F32); // by one over the loss scale
   }
-  calls.scale(plan::F32); // to the largest norm
+  calls.scale(DType::F32); // to the largest norm
   insertBefore(task, first, calls.instructions());
 }
 

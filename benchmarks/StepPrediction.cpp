@@ -173,7 +173,7 @@ static double stateBytes(const plan::Program &program, const std::string &layers
     TensorType type = typeOf(buffer);
     bytes += static_cast<double>(type.numBytes());
     // Sums over microbatches are in f32.
-    if (buffer.kind() == plan::Buffer::PARAMETER)
+    if (kindOf(buffer) == BufferKind::Parameter)
       bytes += 4 * static_cast<double>(type.numElements());
   }
   return bytes;

@@ -137,11 +137,11 @@ private:
 void benchmarks::computeForwardAgain(plan::Plan &plan, const std::string &prefix) {
   for (plan::Program &program : *plan.mutable_programs())
     for (plan::Task &backward : *program.mutable_tasks()) {
-      if (backward.kind() != plan::Task::BACKWARD)
+      if (passOf(backward) != StagePass::Backward)
         continue;
       Repetition repetition(plan, program, prefix);
       for (const plan::Task &forward : program.tasks())
-        if (forward.kind() == plan::Task::FORWARD && forward.stage() == backward.stage())
+        if (passOf(forward) == StagePass::Forward && forward.stage() == backward.stage())
           repetition.copy(forward);
       repetition.insertInto(backward);
     }

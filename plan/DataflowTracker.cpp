@@ -221,7 +221,7 @@ MaybeError DataflowTracker::startTransfer(uint32_t number) {
     return Error{fmt::format("starts {} a second time; it was started in {}",
                              describeTransfer(number, point.microbatch),
                              describeExecution(context, it->second.entry, it->second.instruction))};
-  bool sends = started.kind() == plan::Transfer::SEND;
+  bool sends = kindOf(started) == TransferKind::Send;
   ++(sends ? startedSends : startedReceives);
   for (uint32_t buffer : started.buffers()) {
     if (MaybeError error = sends ? read("what is sent", buffer) : checkWrite(buffer))
@@ -249,7 +249,7 @@ MaybeError DataflowTracker::finishTransfer(uint32_t number) {
   std::erase_if(inFlight, [&](const InFlight &tensor) {
     return tensor.transfer == number && tensor.microbatch == point.microbatch;
   });
-  bool sends = transfer(number).kind() == plan::Transfer::SEND;
+  bool sends = kindOf(transfer(number)) == TransferKind::Send;
   for (uint32_t buffer : transfer(number).buffers()) {
     if (sends) {
       if (MaybeError error = read("what is sent", buffer)) // it was needed until now
@@ -293,7 +293,7 @@ std::string DataflowTracker::describeWriter(const ArenaValue &value) const {
 
 std::string DataflowTracker::describeTransfer(uint32_t number, uint32_t ofMicrobatch) const {
   const plan::Transfer &transfer = this->transfer(number);
-  bool sends = transfer.kind() == plan::Transfer::SEND;
+  bool sends = kindOf(transfer) == TransferKind::Send;
   std::string text = fmt::format("transfer {} ({} program {}, channel {})", number,
                                  sends ? "to" : "from", transfer.peer(), transfer.channel());
   if (microbatchesOf(context.mesh) > 1)

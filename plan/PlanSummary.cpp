@@ -177,7 +177,7 @@ private:
   /// The bytes that a device sends for it in a step.
   uint64_t addCollective(const plan::Program &program, const plan::Collective &collective,
                          uint64_t executions) {
-    auto kind = static_cast<CollectiveKind>(collective.kind());
+    CollectiveKind kind = kindOf(collective);
     CollectiveSummary &entry = collectives[{kind, toVector(collective.axes())}];
     entry.members = mesh.groupSize(toVector(collective.axes()));
     ++entry.instructions;
@@ -195,7 +195,7 @@ private:
   static void addSend(const plan::Program &program, uint32_t index, uint64_t executions,
                       TransferSummary &out) {
     const plan::Transfer &transfer = program.transfers(static_cast<int>(index));
-    if (transfer.kind() != plan::Transfer::SEND)
+    if (kindOf(transfer) != TransferKind::Send)
       return;
     ++out.instructions;
     out.tensors += static_cast<uint64_t>(transfer.buffers_size());
@@ -226,7 +226,7 @@ private:
     for (auto &[key, entry] : collectives) {
       std::tie(entry.kind, entry.axes) = key;
       entry.parentAxes = parentAxes(plan, entry.axes);
-      summary.sentBytes.byKind.at(static_cast<size_t>(entry.kind) - 1) += entry.bytes;
+      summary.sentBytes.byKind[indexOf(entry.kind)] += entry.bytes;
       summary.collectives.push_back(std::move(entry));
     }
     std::stable_sort(

@@ -104,7 +104,7 @@ static MaybeError checkAxes(const plan::Plan &plan) {
 }
 
 MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<int64_t> &shape) {
-  if (dtype < plan::F32 || dtype > plan::F16)
+  if (!isNamed(toDType(dtype)))
     return Error{fmt::format("unknown element type {}", static_cast<int>(dtype))};
   if (shape.size() > kMaxTensorRank)
     return Error{fmt::format("the shape has {} dimensions; at most {} are allowed", shape.size(),

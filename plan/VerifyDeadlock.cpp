@@ -77,8 +77,8 @@ private:
   /// What the messages of a transfer of the program go over.
   Link &linkOf(const Runner &runner, const plan::Transfer &transfer) {
     auto peer = static_cast<int>(transfer.peer());
-    return transfer.kind() == plan::Transfer::SEND ? links[{runner.context->number, peer}]
-                                                   : links[{peer, runner.context->number}];
+    return kindOf(transfer) == TransferKind::Send ? links[{runner.context->number, peer}]
+                                                  : links[{peer, runner.context->number}];
   }
 
   std::vector<Runner> runners;
@@ -136,7 +136,7 @@ Expected<bool> DeadlockCheck::pass(Runner &runner) {
   bool starts = false;
   const plan::Transfer &transfer = transferAt(runner, starts);
   // When a send has started, so has its receive, and the message goes through by itself.
-  if (transfer.kind() == plan::Transfer::SEND)
+  if (kindOf(transfer) == TransferKind::Send)
     return starts ? startSend(runner, transfer) : true;
   Link &link = linkOf(runner, transfer);
   std::pair<uint32_t, uint32_t> message(transfer.channel(), runner.execution().microbatch());

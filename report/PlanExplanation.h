@@ -44,7 +44,7 @@ struct ExplainedTensor {
 /// One collective instruction of the plan, or one that starts a send to another device of the
 /// pipeline. "A step" is one run of the whole schedule.
 struct ExplainedCollective {
-  plan::Collective::Kind kind = plan::Collective::ALL_REDUCE;
+  CollectiveKind kind = CollectiveKind::AllReduce;
   bool isSend = false;                  // `kind` means nothing; the members are the two ends
   size_t program = 0;                   // of the plan
   std::vector<std::string> axes;        // as the plan has them

@@ -66,7 +66,7 @@ private:
       if (auto location = static_cast<int>(instruction.location());
           location > 0 && location < plan.locations_size())
         args["location"] = plan.locations(location);
-      addSpan(name(instruction.collective().kind()), "work", p, kCollectivesThread, interval.start,
+      addSpan(name(kindOf(instruction.collective())), "work", p, kCollectivesThread, interval.start,
               interval.end, args);
     }
   }

@@ -27,7 +27,7 @@ namespace {
 const plan::Input *findTokens(const std::vector<const plan::Input *> &inputs) {
   const plan::Input *tokens = nullptr;
   for (const plan::Input *input : inputs)
-    if (input->role() == plan::Input::DATA && input->dtype() == plan::I32 &&
+    if (input->role() == plan::Input::DATA && toDType(input->dtype()) == DType::I32 &&
         input->shape_size() > 1 &&
         (!tokens || typeOf(*input).numElements() > typeOf(*tokens).numElements()))
       tokens = input;

@@ -82,7 +82,7 @@ TaskKernels::TaskKernels(const plan::Program &program, const plan::Task &task,
     if (instruction.has_finish_transfer())
       if (const plan::Transfer &transfer =
               program.transfers(static_cast<int>(instruction.finish_transfer().transfer()));
-          transfer.kind() == plan::Transfer::RECEIVE)
+          kindOf(transfer) == TransferKind::Receive)
         for (uint32_t buffer : transfer.buffers())
           write(buffer);
   }

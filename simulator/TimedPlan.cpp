@@ -186,8 +186,7 @@ private:
     for (const plan::CollectiveTensor &tensor : collective.tensors())
       bytes +=
           static_cast<double>(typeOf(program.buffers(static_cast<int>(tensor.input()))).numBytes());
-    MovingTime time =
-        collectiveTime(static_cast<CollectiveKind>(collective.kind()), bytes, shape->second);
+    MovingTime time = collectiveTime(kindOf(collective), bytes, shape->second);
     step.seconds = time.seconds;
     step.ports = portsOf(time);
     // Measured while the members shared the cores.

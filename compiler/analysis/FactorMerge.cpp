@@ -137,17 +137,6 @@ FactorAgreement dtc::agreeOnFactorAxes(const LinkedMesh &mesh, const ShardingRul
   return result;
 }
 
-static dist::ReductionKind toKind(FactorReduction reduction) {
-  switch (reduction) {
-  case FactorReduction::Max:
-    return dist::ReductionKind::Max;
-  case FactorReduction::Min:
-    return dist::ReductionKind::Min;
-  default:
-    return dist::ReductionKind::Sum;
-  }
-}
-
 std::optional<Layout> dtc::producedLayout(const LinkedMesh &mesh, const ShardingRule &rule,
                                           const TensorFactors &result, const FactorAxes &axes) {
   std::optional<Layout> layout = layoutFromFactors(mesh, rule, result, axes);
@@ -158,13 +147,12 @@ std::optional<Layout> dtc::producedLayout(const LinkedMesh &mesh, const Sharding
     for (unsigned factor : dim)
       present.set(factor);
   for (auto [factor, list] : llvm::enumerate(axes)) {
-    if (list.empty() || present.test(factor) ||
-        rule.factors[factor].reduction == FactorReduction::None)
+    std::optional<ReductionKind> reduction = rule.factors[factor].reduction;
+    if (list.empty() || present.test(factor) || !reduction)
       continue;
-    dist::ReductionKind kind = toKind(rule.factors[factor].reduction);
-    if (!layout->partial.empty() && layout->partialKind != kind)
+    if (!layout->partial.empty() && layout->partialKind != *reduction)
       return std::nullopt; // partly a sum and partly a maximum
-    layout->partialKind = kind;
+    layout->partialKind = *reduction;
     layout->partial.append(list);
   }
   llvm::sort(layout->partial);

@@ -17,7 +17,7 @@
 using namespace dtc;
 
 std::string PipelineUnit::str() const {
-  return "FBW"[static_cast<int>(kind)] + std::to_string(microbatch) + "@" + std::to_string(stage);
+  return "FBW"[indexOf(kind)] + std::to_string(microbatch) + "@" + std::to_string(stage);
 }
 
 int dtc::stageDevice(const PipelineShape &shape, StagePlacement placement, int stage) {
@@ -84,7 +84,7 @@ static const ScheduleRule kRules[] = {
      .unitPriority = [](const PipelineShape &shape,
                         const PipelineUnit &unit) -> std::array<int, 2> {
        int chunk = unit.stage / shape.devices;
-       return {getGroup(shape, unit.microbatch), unit.kind == UnitKind::Forward ? chunk : -chunk};
+       return {getGroup(shape, unit.microbatch), unit.kind == StagePass::Forward ? chunk : -chunk};
      }},
     // 1f1b, except that device d leaves the last d units of Weight until nothing else is ready: at
     // the end, while the gradients are on their way to the first stage.
@@ -106,7 +106,7 @@ static const ScheduleRule kRules[] = {
      .unitPriority = [](const PipelineShape &shape,
                         const PipelineUnit &unit) -> std::array<int, 2> {
        int chunk = unit.stage / shape.devices;
-       return {unit.kind == UnitKind::Forward ? -chunk : chunk};
+       return {unit.kind == StagePass::Forward ? -chunk : chunk};
      }},
 };
 
@@ -197,7 +197,7 @@ private:
   };
 
   std::optional<PipelineUnit> choose(int device) const {
-    for (UnitKind kind : {UnitKind::Forward, UnitKind::Backward, UnitKind::Weight}) {
+    for (StagePass kind : {StagePass::Forward, StagePass::Backward, StagePass::Weight}) {
       std::optional<PipelineUnit> best;
       auto order = [&](const PipelineUnit &unit) {
         return std::make_tuple(rule.unitPriority(shape, unit), unit.microbatch, unit.stage);
@@ -205,7 +205,7 @@ private:
       for (int chunk = 0; chunk < shape.chunks; ++chunk) {
         int stage = deviceStage(shape, rule.placement, device, chunk);
         PipelineUnit unit{kind, stages[stage].begun[static_cast<int>(kind)], stage};
-        if (isReady(unit) && (kind != UnitKind::Forward || mayBegin(device, chunk)) &&
+        if (isReady(unit) && (kind != StagePass::Forward || mayBegin(device, chunk)) &&
             (!best || order(unit) < order(*best)))
           best = unit;
       }
@@ -216,19 +216,19 @@ private:
   }
 
   bool isReady(const PipelineUnit &unit) const {
-    auto isDone = [&](UnitKind kind, int stage) {
+    auto isDone = [&](StagePass kind, int stage) {
       return stages[stage].done[static_cast<int>(kind)] > unit.microbatch;
     };
     if (unit.microbatch == shape.microbatches)
       return false;
     switch (unit.kind) {
-    case UnitKind::Forward:
-      return unit.stage == 0 || isDone(UnitKind::Forward, unit.stage - 1);
-    case UnitKind::Backward:
-      return isDone(UnitKind::Forward, unit.stage) &&
-             (unit.stage + 1 == shape.stages() || isDone(UnitKind::Backward, unit.stage + 1));
-    case UnitKind::Weight:
-      return rule.splitsWeight && isDone(UnitKind::Backward, unit.stage);
+    case StagePass::Forward:
+      return unit.stage == 0 || isDone(StagePass::Forward, unit.stage - 1);
+    case StagePass::Backward:
+      return isDone(StagePass::Forward, unit.stage) &&
+             (unit.stage + 1 == shape.stages() || isDone(StagePass::Backward, unit.stage + 1));
+    case StagePass::Weight:
+      return rule.splitsWeight && isDone(StagePass::Backward, unit.stage);
     }
     return false;
   }
@@ -251,11 +251,11 @@ private:
 
   void begin(const PipelineUnit &unit) {
     ++stages[unit.stage].begun[static_cast<int>(unit.kind)];
-    inFlight[unit.stage] += unit.kind == UnitKind::Forward;
-    awaitingBackward[unit.stage] += unit.kind == UnitKind::Forward;
-    awaitingBackward[unit.stage] -= unit.kind == UnitKind::Backward;
+    inFlight[unit.stage] += unit.kind == StagePass::Forward;
+    awaitingBackward[unit.stage] += unit.kind == StagePass::Forward;
+    awaitingBackward[unit.stage] -= unit.kind == StagePass::Backward;
     inFlight[unit.stage] -=
-        unit.kind == (rule.splitsWeight ? UnitKind::Weight : UnitKind::Backward);
+        unit.kind == (rule.splitsWeight ? StagePass::Weight : StagePass::Backward);
   }
 
   void finish(const PipelineUnit &unit) {

@@ -15,6 +15,7 @@
 #define DTC_COMPILER_ANALYSIS_PIPELINESCHEDULE_H
 
 #include "support/Error.h"
+#include "support/Kinds.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -34,13 +35,9 @@ struct PipelineShape {
   int stages() const { return devices * chunks; }
 };
 
-/// Forward: the outputs of a stage. Backward: the gradients that earlier stages wait for, and those
-/// of the stage's parameters too where a schedule does not leave these to Weight.
-enum class UnitKind { Forward, Backward, Weight };
-
 /// A forward, backward or weight pass of one microbatch over one stage.
 struct PipelineUnit {
-  UnitKind kind = UnitKind::Forward;
+  StagePass kind = StagePass::Forward;
   int microbatch = 0;
   int stage = 0;
 
@@ -116,7 +113,7 @@ struct PipelineSchedule {
 
   int device(int stage) const { return stageDevice(shape, placement, stage); }
   /// The kind that is last to use a stage's activations.
-  UnitKind lastKind() const { return splitsWeight ? UnitKind::Weight : UnitKind::Backward; }
+  StagePass lastKind() const { return splitsWeight ? StagePass::Weight : StagePass::Backward; }
 };
 
 /// The schedule of a rule, for a shape that it supports. On each stage, units of one kind are in

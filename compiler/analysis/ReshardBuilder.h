@@ -60,7 +60,8 @@ private:
   /// The bytes of a shard when its size along `dim` is `size`.
   double bytesWith(size_t dim, int64_t size) const;
   double bytes() const;
-  void add(ReshardStep step, CollectiveKind kind, double localBytes);
+  /// Adds a collective.
+  void add(ReshardStep step, double localBytes);
   bool gatherThenSlice();
 
   const ReshardProblem &problem;

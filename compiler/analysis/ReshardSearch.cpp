@@ -152,7 +152,8 @@ void ReshardGraph::slicesAndReduceScatters(Visitor visit) const {
         continue;
       LayoutKey next = now;
       next[axis] = placeOf(index, dim.list.size());
-      ReshardMove move{.kind = partial ? ReshardStep::ReduceScatter : ReshardStep::Slice,
+      ReshardMove move{.collective =
+                           partial ? std::optional(CollectiveKind::ReduceScatter) : std::nullopt,
                        .axis = uint8_t(axis),
                        .dim = uint8_t(index)};
       double seconds = kSliceSeconds;
@@ -177,7 +178,7 @@ void ReshardGraph::allReduces(Visitor visit) const {
       if (mask >> axis & 1)
         next[axis] = kUnused;
     visit(next, cost(CollectiveKind::AllReduce, mask, bytes),
-          {.kind = ReshardStep::AllReduce, .mask = uint16_t(mask)});
+          {.collective = CollectiveKind::AllReduce, .mask = uint16_t(mask)});
   }
 }
 
@@ -188,7 +189,7 @@ void ReshardGraph::allGathers(Visitor visit) const {
     LayoutKey next = now;
     next[dim.list.back()] = kUnused;
     visit(next, cost(CollectiveKind::AllGather, 1u << dim.list.back(), bytes),
-          {.kind = ReshardStep::AllGather, .dim = uint8_t(index)});
+          {.collective = CollectiveKind::AllGather, .dim = uint8_t(index)});
   }
 }
 
@@ -218,7 +219,7 @@ void ReshardGraph::allToAlls(Visitor visit) const {
           next[dim.list[dim.list.size() - count + i]] = placeOf(splitIndex, split.list.size() + i);
         double padded = double(part / minor * group);
         double paddedBytes = split.size ? bytes / double(split.size) * padded : 0;
-        ReshardMove move{.kind = ReshardStep::AllToAll,
+        ReshardMove move{.collective = CollectiveKind::AllToAll,
                          .dim = uint8_t(index),
                          .splitDim = uint8_t(splitIndex),
                          .count = uint8_t(count)};
@@ -267,7 +268,8 @@ void ReshardGraph::permuteFrom(size_t dim, int64_t shards, unsigned position, ui
         moved |= 1u << axis;
     }
     if (moved)
-      visit(next, cost(CollectiveKind::Permute, moved, bytes), {.kind = ReshardStep::Permute});
+      visit(next, cost(CollectiveKind::Permute, moved, bytes),
+            {.collective = CollectiveKind::Permute});
     return;
   }
   const Dim &old = dims[dim];
@@ -307,23 +309,23 @@ void ReshardGraph::permuteFrom(size_t dim, int64_t shards, unsigned position, ui
 
 void ReshardGraph::replay(const LayoutKey &from, const LayoutKey &to, const ReshardMove &move,
                           ReshardBuilder &builder) const {
-  switch (move.kind) {
-  case ReshardStep::Slice:
+  if (!move.collective)
     return builder.slice(move.dim, axes[move.axis]);
-  case ReshardStep::ReduceScatter:
+  switch (*move.collective) {
+  case CollectiveKind::ReduceScatter:
     return builder.reduceScatter(move.dim, axes[move.axis]);
-  case ReshardStep::AllGather:
+  case CollectiveKind::AllGather:
     return builder.allGather(move.dim);
-  case ReshardStep::AllToAll:
+  case CollectiveKind::AllToAll:
     return builder.allToAll(move.dim, move.splitDim, move.count);
-  case ReshardStep::AllReduce: {
+  case CollectiveKind::AllReduce: {
     AxisList list;
     for (unsigned axis = 0; axis < axes.size(); ++axis)
       if (move.mask >> axis & 1)
         list.push_back(axes[axis]);
     return builder.allReduce(list);
   }
-  case ReshardStep::Permute: {
+  case CollectiveKind::Permute: {
     Layout before = decode(from), after = decode(to);
     return builder.permute(after, *getPermute(problem.mesh, problem.shape, before, after));
   }

@@ -22,7 +22,7 @@ static std::string describe(exec::BufferOp buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << exec::stringifyBufferKind(buffer.getKind()) << " " << type.getElementType() << "[";
+  os << name(buffer.getKind()) << " " << type.getElementType() << "[";
   llvm::interleaveComma(type.getShape(), os);
   os << "] of " << describeLocation(buffer.getLoc());
   if (int64_t slots = buffer.getSlots().value_or(0); slots > 1)

@@ -31,9 +31,9 @@ public:
                  const ImportOptions &options)
       : model(context, optionsFor(family, options), family.names.model, family.names.head),
         family(family), names(family.names), config(config), options(options),
-        normal(Init::normal(config.initializerRange)),
+        normal(model.normal(config.initializerRange)),
         residual(family.scalesResidualInit
-                     ? Init::normal(config.initializerRange /
+                     ? model.normal(config.initializerRange /
                                     std::sqrt(2.0 * double(config.layers.size())))
                      : normal) {}
 
@@ -49,11 +49,11 @@ private:
     Value q, k, v;
   };
 
-  Value weightOf(llvm::StringRef name, const Side &in, const Side &out, Init init);
+  Value weightOf(llvm::StringRef name, const Side &in, const Side &out, mlir::Attribute init);
   /// "bs<in>,<weight>->bs<out>".
   std::string equation(const Side &in, const Side &out) const;
   Value linear(llvm::StringRef name, Value x, const Side &in, const Side &out, bool hasBias,
-               Init init);
+               mlir::Attribute init);
   Value norm(Value x);
   Value normUnder(const std::string &layer, Value x);
   Value addToStream(Value x, Value part, const std::string &normAfter);
@@ -74,7 +74,7 @@ private:
   const ParameterNames &names;
   const DecoderConfig &config;
   const ImportOptions &options;
-  Init normal, residual;
+  mlir::Attribute normal, residual;
   const Side stream{{config.embed}, "d"}, queries{{config.heads, config.headSize}, "he"},
       keys{{config.kvHeads, config.headSize}, "he"}, inner{{config.mlp}, "f"};
   Value table; ///< the embedding
@@ -86,7 +86,8 @@ private:
 // Parts of layers
 //===----------------------------------------------------------------------===//
 
-Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out, Init init) {
+Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out,
+                               mlir::Attribute init) {
   std::string weight = parameterName(name, "weight");
   if (family.isTransposed)
     return model.addParameter(weight, {in.dims, out.dims}, init);
@@ -100,12 +101,12 @@ std::string DecoderBuilder::equation(const Side &in, const Side &out) const {
 }
 
 Value DecoderBuilder::linear(llvm::StringRef name, Value x, const Side &in, const Side &out,
-                             bool hasBias, Init init) {
+                             bool hasBias, mlir::Attribute init) {
   Value weight = weightOf(name, in, out, init);
   Value y = model.einsum(equation(in, out), x, weight);
   if (hasBias)
     y = model.addBias(y,
-                      model.addParameter(parameterName(name, "bias"), {out.dims}, Init::zeros()));
+                      model.addParameter(parameterName(name, "bias"), {out.dims}, model.zeros()));
   return model.adapt(y, model.addAdapter(name, x, in.dims, out.dims));
 }
 
@@ -155,7 +156,7 @@ DecoderBuilder::Heads DecoderBuilder::headsOfThirds(Value x) {
   int64_t third = perHead ? 1 : 0;
   Value weight = weightOf(names.queries, stream, all, normal), bias;
   if (config.queryBias)
-    bias = model.addParameter(names.queries + ".bias", {all.dims}, Init::zeros());
+    bias = model.addParameter(names.queries + ".bias", {all.dims}, model.zeros());
   Adapter adapter = model.addAdapter(names.queries, x, stream.dims, all.dims);
   auto project = [&](int64_t which) {
     Value part = model.select(weight, third + (family.isTransposed ? 1 : 0), which);
@@ -312,7 +313,7 @@ Value DecoderBuilder::head(Value x) {
   logits = model.adapt(logits, model.addAdapter("", x, stream.dims, {config.vocab}));
   if (!names.headBias.empty()) {
     model.beginTopLevelLayer(names.headBias);
-    logits = model.addBias(logits, model.addParameter("bias", {{config.vocab}}, Init::zeros()));
+    logits = model.addBias(logits, model.addParameter("bias", {{config.vocab}}, model.zeros()));
   }
   if (config.logitSoftcap != 0)
     logits = model.softcap(logits, config.logitSoftcap);

@@ -86,14 +86,14 @@ double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
   std::set<uint32_t> written, kept;
   for (bool isForward : {true, false})
     for (const plan::Task &task : program.tasks()) {
-      if ((task.kind() == plan::Task::FORWARD) != isForward || task.kind() == plan::Task::OTHER)
+      if ((passOf(task) == StagePass::Forward) != isForward || !passOf(task))
         continue;
       auto read = [&](uint32_t buffer) {
         if (!isForward && written.contains(baseOf(buffer)))
           kept.insert(baseOf(buffer));
       };
       auto write = [&](uint32_t buffer) {
-        if (isForward && program.buffers(int(baseOf(buffer))).kind() == plan::Buffer::ACTIVATION)
+        if (isForward && kindOf(program.buffers(int(baseOf(buffer)))) == BufferKind::Activation)
           written.insert(baseOf(buffer));
       };
       for (const plan::Instruction &instruction : task.instructions()) {
@@ -235,9 +235,9 @@ static SectionCost costOf(const plan::Program &program, const SimulatedDevice &d
   for (int t = 0; t < program.tasks_size(); ++t) {
     const plan::Task &task = program.tasks(t);
     double seconds = isolatedSeconds(device.tasks[size_t(t)], device.overlapSlowdown);
-    if (task.kind() == plan::Task::FORWARD)
+    if (passOf(task) == StagePass::Forward)
       cost.forward += seconds;
-    else if (task.kind() != plan::Task::OTHER)
+    else if (passOf(task))
       cost.backward += seconds;
     else
       once[size_t(t)] = seconds;

@@ -116,8 +116,8 @@ class Dist_MeshUserOp<string mnemonic, list<Trait> traits = []>
 class Dist_CollectiveOp<string mnemonic, string kind, list<Trait> traits = []>
     : Dist_MeshUserOp<mnemonic, traits # [Dist_CollectiveOpInterface, Dtc_CarriesSums]> {
   code kindDeclaration = [{
-    static ::dtc::dist::CollectiveKind getCollectiveKind() {
-      return ::dtc::dist::CollectiveKind::}] # kind # [{;
+    static ::dtc::CollectiveKind getCollectiveKind() {
+      return ::dtc::CollectiveKind::}] # kind # [{;
     }
   }];
   let extraClassDeclaration = kindDeclaration;
@@ -365,7 +365,7 @@ def Dist_FragmentOp : Dist_Op<"fragment", [HasParent<"MicrobatchLoopOp">, Single
     - [fragment-c1] `stage` is at least 0.
     - [fragment-c2] The yielded values have the types of the results.
   }];
-  let arguments = (ins Dist_PassAttr:$pass, I64Attr:$stage);
+  let arguments = (ins Dist_StagePassAttr:$pass, I64Attr:$stage);
   let results = (outs Variadic<Dist_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`` $pass $stage attr-dict-with-keyword (`->` type($results)^)? $body";

@@ -239,7 +239,7 @@ def Exec_TaskOp : Exec_Op<"task", [Symbol, HasParent<"ProgramOp">, NoRegionArgum
 
     - [task-c1] The region holds kernels, collectives, waits, starts and finishes only.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Dist_PassAttr>:$pass, OptionalAttr<I64Attr>:$stage,
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Dist_StagePassAttr>:$pass, OptionalAttr<I64Attr>:$stage,
                        OptionalAttr<F64Attr>:$seconds);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name (`pass` `` $pass^ $stage)? (`seconds` $seconds^)? attr-dict-with-keyword $body";

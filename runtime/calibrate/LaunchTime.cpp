@@ -29,8 +29,8 @@ std::shared_ptr<const plan::Plan> additions(int64_t devices, int count) {
   plan::Program *program = plan->add_programs();
   auto addScalar = [&] {
     plan::Buffer *buffer = program->add_buffers();
-    buffer->set_dtype(plan::F32);
-    buffer->set_kind(plan::Buffer::ACTIVATION);
+    buffer->set_dtype(toPlan(DType::F32));
+    buffer->set_kind(toPlan(BufferKind::Activation));
     buffer->set_offset(program->arena_bytes());
     program->set_arena_bytes(program->arena_bytes() + 64);
     return static_cast<uint32_t>(program->buffers_size() - 1);

@@ -88,7 +88,7 @@ std::vector<ProfileEntry> Session::profile() const {
       if (instruction.has_kernel())
         add(instruction.kernel().kernel(), time.calls, time.seconds, instruction.flops());
       else if (instruction.has_collective())
-        add(dtc::name(instruction.collective().kind()), time.calls, time.seconds,
+        add(dtc::name(kindOf(instruction.collective())), time.calls, time.seconds,
             instruction.flops());
     }
     for (size_t i = 0; i < device->transferTimes().size(); ++i) {

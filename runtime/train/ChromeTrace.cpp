@@ -166,7 +166,7 @@ private:
     if (instruction.has_kernel())
       return instruction.kernel().kernel();
     if (instruction.has_collective())
-      return dtc::name(instruction.collective().kind());
+      return dtc::name(kindOf(instruction.collective()));
     const PreparedTransfer &transfer = transferOf(device, index);
     uint64_t bytes = 0;
     for (const PreparedTransfer::Tensor &tensor : transfer.tensors)

@@ -6,6 +6,7 @@
 
 #include "simulator/cluster/ClusterFields.h"
 
+#include "simulator/cluster/CollectiveTime.h"
 #include "support/NearestName.h"
 
 #include <algorithm>
@@ -56,13 +57,20 @@ const std::map<std::string, Range, std::less<>> &ranges() {
   return table;
 }
 
+/// The kinds of tables of measured times of a link.
+std::vector<std::string> tableKinds() {
+  constexpr auto &kinds = EnumNames<CollectiveKind>::list;
+  std::vector<std::string> names(kinds.begin(), kinds.end());
+  names.push_back(kTransferTable);
+  return names;
+}
+
 /// Which words a field may hold.
 const std::map<std::string, std::vector<std::string>, std::less<>> &words() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> table = {
       {"MatrixRate.dtype", {"f32", "f64", "bf16", "f16"}},
       {"KernelRate.dtype", {"", "f32", "f64", "bf16", "f16"}},
-      {"CollectiveTable.kind",
-       {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "transfer"}},
+      {"CollectiveTable.kind", tableKinds()},
   };
   return table;
 }

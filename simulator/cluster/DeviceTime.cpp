@@ -8,6 +8,7 @@
 
 #include "plan/KernelTable.h"
 #include "simulator/cluster/TimeTable.h"
+#include "support/EinsumEquation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,45 +42,38 @@ double peakFlops(const cluster::DeviceKind &device, std::string_view dtype) {
 
 std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vector<int64_t> &lhs,
                                        const std::vector<int64_t> &rhs) {
-  size_t comma = equation.find(','), arrow = equation.find("->");
-  if (comma == equation.npos || arrow == equation.npos || arrow < comma)
+  std::optional<EinsumEquation> parsed = EinsumEquation::parse(equation);
+  if (!parsed || parsed->lhs().size() != lhs.size() || parsed->rhs().size() != rhs.size())
     return std::nullopt;
-  std::string_view terms[] = {equation.substr(0, comma),
-                              equation.substr(comma + 1, arrow - comma - 1),
-                              equation.substr(arrow + 2)};
-  auto isLetter = [](char c) { return c >= 'a' && c <= 'z'; };
-  for (std::string_view term : terms)
-    if (!std::all_of(term.begin(), term.end(), isLetter))
-      return std::nullopt;
-  if (terms[0].size() != lhs.size() || terms[1].size() != rhs.size())
-    return std::nullopt;
+  const std::array<std::string, 3> &terms = parsed->terms;
   MatrixShape shape;
   std::string contracted, free[2]; // letters
   for (char letter = 'a'; letter <= 'z'; ++letter) {
     size_t inLhs = terms[0].find(letter), inRhs = terms[1].find(letter);
-    bool inOut = terms[2].find(letter) != terms[2].npos;
-    if (inLhs != terms[0].npos && inRhs != terms[1].npos) {
+    bool inOut = terms[2].find(letter) != std::string::npos;
+    if (inLhs != std::string::npos && inRhs != std::string::npos) {
       (inOut ? shape.batch : shape.depth) *= static_cast<double>(lhs[inLhs]);
       if (!inOut)
         contracted += letter;
-    } else if (inLhs != terms[0].npos) {
+    } else if (inLhs != std::string::npos) {
       shape.rows *= static_cast<double>(lhs[inLhs]);
       free[0] += letter;
-    } else if (inRhs != terms[1].npos) {
+    } else if (inRhs != std::string::npos) {
       shape.columns *= static_cast<double>(rhs[inRhs]);
       free[1] += letter;
     }
   }
   size_t left = 0;
   if (size_t last = terms[2].find_last_of(free[0] + free[1]);
-      last != terms[2].npos && free[0].find(terms[2][last]) != free[0].npos && !free[1].empty()) {
+      last != std::string::npos && free[0].find(terms[2][last]) != free[0].npos &&
+      !free[1].empty()) {
     left = 1;
     std::swap(shape.rows, shape.columns);
   }
   size_t lastSummed = terms[left].find_last_of(contracted),
          lastFree = terms[left].find_last_of(free[left]);
   shape.isTransposed =
-      lastSummed != terms[left].npos && lastFree != terms[left].npos && lastSummed < lastFree;
+      lastSummed != std::string::npos && lastFree != std::string::npos && lastSummed < lastFree;
   return shape;
 }
 

@@ -48,7 +48,7 @@ TEST(PlanExplanation, CollectivesWithTheirReasons) {
   ASSERT_EQ(explanation.collectives.size(), 4u);
 
   const ExplainedCollective &sum = find(explanation, "micro_step", 1);
-  EXPECT_EQ(sum.kind, plan::Collective::ALL_REDUCE);
+  EXPECT_EQ(sum.kind, CollectiveKind::AllReduce);
   EXPECT_EQ(sum.axes, (Axes{"tp.0", "tp.1"}));
   EXPECT_EQ(sum.parentAxes, Axes{"tp"});
   EXPECT_EQ(sum.members, 4);
@@ -127,8 +127,8 @@ TEST(PlanExplanation, SortedByTimeThenBytesThenOrder) {
   PlanExplanation explanation = explainPlan(*ExplainedPlanBuilder().build());
   EXPECT_EQ(explanation.collectives[0].location, "h.0.attn"); // equal to the next one
   EXPECT_EQ(explanation.collectives[1].location, "h.1.attn");
-  EXPECT_EQ(explanation.collectives[2].kind, plan::Collective::ALL_GATHER); // 3 latencies
-  EXPECT_EQ(explanation.collectives[3].task, "finish");                     // 2 latencies
+  EXPECT_EQ(explanation.collectives[2].kind, CollectiveKind::AllGather); // 3 latencies
+  EXPECT_EQ(explanation.collectives[3].task, "finish");                  // 2 latencies
 }
 
 TEST(PlanExplanation, GroupsAndTotals) {

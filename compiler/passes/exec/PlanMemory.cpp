@@ -58,7 +58,7 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       bool isState = state != stateOffsets.end();
       buffer.setOffset(isState ? state->second : stateBytes + arena.offsets[next++]);
       if (isState || (liveRange.first <= arena.peak && arena.peak <= liveRange.last))
-        byKind[exec::stringifyBufferKind(buffer.getKind())] += liveRange.bytes;
+        byKind[name(buffer.getKind())] += liveRange.bytes;
     }
     for (auto buffer : program.getOps<exec::BufferOp>())
       if (Operation *place = liveness.sharers().lookup(buffer))

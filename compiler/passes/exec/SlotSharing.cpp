@@ -35,7 +35,7 @@ public:
       exec::BufferOp(entry.buffer).removeSlotMapAttr();
     }
     // Buffers that may share, by stage.
-    using Key = std::tuple<exec::BufferKind, int64_t, int, int, unsigned>;
+    using Key = std::tuple<BufferKind, int64_t, int, int, unsigned>;
     std::map<Key, std::map<int64_t, std::vector<size_t>>> alike;
     for (auto [index, entry] : llvm::enumerate(buffers))
       if (int64_t stage = users[entry.users].stage; stage >= 0 && entry.stride > 0)

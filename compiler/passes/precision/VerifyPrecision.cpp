@@ -40,7 +40,7 @@ SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
     }
     if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
       if (auto reduction = collective.getReduction();
-          reduction && reduction.getValue() == dist::ReductionKind::Sum)
+          reduction && reduction.getValue() == ReductionKind::Sum)
         found.insert(op);
     if (op->hasTrait<dtc::OpTrait::CarriesSums>())
       llvm::append_range(worklist, op->getOperands());

@@ -69,8 +69,7 @@ std::vector<Value> Propagation::tensorsOf(Operation *op) const {
 
 /// Whether every tensor of the op that has a dimension has it through the op unchanged.
 static bool passesThrough(const ShardingRule &rule) {
-  return llvm::none_of(
-      rule.factors, [](const Factor &factor) { return factor.reduction != FactorReduction::None; });
+  return llvm::none_of(rule.factors, [](const Factor &factor) { return factor.reduction; });
 }
 
 /// Where a user finds a factor: "dimension 1 of result 0".

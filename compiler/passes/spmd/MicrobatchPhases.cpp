@@ -41,7 +41,7 @@ LogicalResult Partitioner::classify() {
     bool leaves = reshard && mentionsTemporalAxis(layoutOf(reshard.getInput())) &&
                   !mentionsTemporalAxis(layoutOf(reshard.getResult()));
     if (leaves && layoutOf(reshard.getInput()).isPartialOver(*temporalAxis)) {
-      if (layoutOf(reshard.getInput()).partialKind != dist::ReductionKind::Sum)
+      if (layoutOf(reshard.getInput()).partialKind != ReductionKind::Sum)
         return op.emitError() << "needs the maximum over microbatches of a value; only sums are "
                                  "carried from one microbatch to the next; use one microbatch";
       accumulated.insert(reshard.getInput());
@@ -90,7 +90,7 @@ bool Partitioner::takesSums(Operation *op, const llvm::DenseSet<Value> &values) 
       return localType(reshard.getType(), layout).getNumElements();
     };
     return canAdd(reshard.getInput()) && elements(to) >= elements(from) &&
-           (from.partial.empty() || from.partialKind == dist::ReductionKind::Sum);
+           (from.partial.empty() || from.partialKind == ReductionKind::Sum);
   }
   SmallVector<unsigned> among;
   for (OpOperand &operand : op->getOpOperands())

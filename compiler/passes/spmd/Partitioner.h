@@ -66,7 +66,7 @@ private:
   mlir::LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,
                                    const FactorAxes &axes);
   mlir::Value emitStep(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
-                       const ReshardStep &step, dist::ReductionKind kind,
+                       const ReshardStep &step, ReductionKind kind,
                        mlir::DictionaryAttr reason = {});
   /// `operand` of an op, in which padding counts for nothing where the op sums over it.
   mlir::Value maskPadding(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand,

@@ -67,11 +67,11 @@ Value Partitioner::maskPadding(OpBuilder &builder, Location loc, Value operand,
     if (list.size() != 1)
       continue; // a factor that shares a dimension is never padded
     const Factor &factor = rule.factors[list.front()];
-    if (factor.reduction == FactorReduction::None || mesh.divides(factor.size, axes[list.front()]))
+    if (!factor.reduction || mesh.divides(factor.size, axes[list.front()]))
       continue;
-    auto value = factor.reduction == FactorReduction::Max   ? dist::PaddingValue::Lowest
-                 : factor.reduction == FactorReduction::Min ? dist::PaddingValue::Highest
-                                                            : dist::PaddingValue::Zero;
+    auto value = factor.reduction == ReductionKind::Max   ? PaddingValue::Lowest
+                 : factor.reduction == ReductionKind::Min ? PaddingValue::Highest
+                                                          : PaddingValue::Zero;
     operand = dist::MaskPaddingOp::create(builder, loc, operand.getType(), value, operand, dim,
                                           factor.size, mesh.name, axisNames(axes[list.front()]));
   }
@@ -222,10 +222,10 @@ void Partitioner::cutArguments(Block &body, OpBuilder &loopBuilder) {
       if (!llvm::is_contained(dim, *temporalAxis))
         continue;
       int64_t size = cast<RankedTensorType>(arg.getType()).getDimSize(index);
-      local = emitStep(
-          loopBuilder, arg.getLoc(), local,
-          {ReshardStep::Slice, {*temporalAxis}, int64_t(index), 0, 0, mesh.localSize(size, dim)},
-          dist::ReductionKind::Sum);
+      local =
+          emitStep(loopBuilder, arg.getLoc(), local,
+                   {std::nullopt, {*temporalAxis}, int64_t(index), 0, 0, mesh.localSize(size, dim)},
+                   ReductionKind::Sum);
     }
     locals.map(arg, local);
   }
@@ -243,7 +243,7 @@ Value Partitioner::yieldOf(Value value, Block &body, OpBuilder &loopBuilder, boo
                                                   !dist::getStage(definer) &&
                                                   llvm::none_of(definer->getOperands(), isInBody))
     definer->setAttr(dist::kStageAttrName,
-                     dist::StageAttr::get(function.getContext(), 0, dist::Pass::Forward));
+                     dist::StageAttr::get(function.getContext(), 0, StagePass::Forward));
   return local;
 }
 

@@ -142,7 +142,7 @@ Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
     parts.push_back(ReshapeOp::create(builder, loc, part, squares));
   }
   Value joined = ConcatOp::create(builder, loc, parts, 0);
-  Value total = ReduceOp::create(builder, loc, joined, ReduceKind::Sum, ArrayRef<int64_t>{0});
+  Value total = ReduceOp::create(builder, loc, joined, ReductionKind::Sum, ArrayRef<int64_t>{0});
   return SqrtOp::create(builder, loc, total);
 }
 

@@ -14,27 +14,6 @@
 
 namespace dtc::runtime {
 
-std::optional<EinsumEquation> EinsumEquation::parse(std::string_view text) {
-  size_t arrow = text.find("->");
-  size_t comma = text.find(',');
-  if (arrow == std::string_view::npos || comma == std::string_view::npos || comma > arrow)
-    return std::nullopt;
-  EinsumEquation equation;
-  equation.terms = {std::string(text.substr(0, comma)),
-                    std::string(text.substr(comma + 1, arrow - comma - 1)),
-                    std::string(text.substr(arrow + 2))};
-  std::array<int, 26> occurrences{};
-  for (const std::string &term : equation.terms)
-    for (size_t i = 0; i < term.size(); ++i) {
-      if (term[i] < 'a' || term[i] > 'z' || term.find(term[i]) != i)
-        return std::nullopt;
-      ++occurrences[static_cast<size_t>(term[i] - 'a')];
-    }
-  if (std::find(occurrences.begin(), occurrences.end(), 1) != occurrences.end())
-    return std::nullopt;
-  return equation;
-}
-
 namespace {
 
 class EinsumLowerer {

@@ -19,6 +19,7 @@
 #include "runtime/backends/Kernel.h"
 #include "runtime/backends/shared/GemmShape.h"
 #include "runtime/backends/shared/LoopNest.h"
+#include "support/EinsumEquation.h"
 
 #include <array>
 #include <cstdint>
@@ -29,14 +30,6 @@
 #include <vector>
 
 namespace dtc::runtime {
-
-/// The terms of "lhs,rhs->out".
-struct EinsumEquation {
-  std::array<std::string, 3> terms;
-
-  /// None if the text is no equation of the form that docs/kernels.md allows.
-  static std::optional<EinsumEquation> parse(std::string_view text);
-};
 
 /// How an einsum is computed.
 struct EinsumLowering {

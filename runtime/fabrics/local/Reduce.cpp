@@ -113,21 +113,21 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
 }
 
 template <typename T, typename Result = T>
-void reduceAs(Reduction reduction, std::span<const std::byte *const> inputs,
+void reduceAs(ReductionKind reduction, std::span<const std::byte *const> inputs,
               std::span<std::byte *const> outputs, size_t count, Store store) {
   switch (reduction) {
-  case Reduction::Sum:
+  case ReductionKind::Sum:
     return reduceWith<T, Result>(Add(), inputs, outputs, count, store);
-  case Reduction::Max:
+  case ReductionKind::Max:
     return reduceWith<T, Result>(Maximum(), inputs, outputs, count, store);
-  case Reduction::Min:
+  case ReductionKind::Min:
     return reduceWith<T, Result>(Minimum(), inputs, outputs, count, store);
   }
 }
 
 } // namespace
 
-void reduceElements(Reduction reduction, DType inputType, DType outputType,
+void reduceElements(ReductionKind reduction, DType inputType, DType outputType,
                     std::span<const std::byte *const> inputs, std::span<std::byte *const> outputs,
                     size_t count, Store store) {
   switch (inputType) {

@@ -223,9 +223,9 @@ public:
     });
     return done ? MaybeError() : done.error();
   }
-  Expected<int64_t> agree(Reduction reduction, int64_t value) override {
+  Expected<int64_t> agree(ReductionKind reduction, int64_t value) override {
     return together<int64_t>([&](size_t process) {
-      bool adds = reduction == Reduction::Sum && process > 0;
+      bool adds = reduction == ReductionKind::Sum && process > 0;
       return fabrics[process]->agree(reduction, adds ? 0 : value);
     });
   }
