@@ -10,6 +10,7 @@
 #include "plan/plan.pb.h"
 #include "simulator/AxisLinks.h"
 #include "support/Error.h"
+#include "support/Kinds.h"
 #include "support/LinkSpeed.h"
 
 #include <cstddef>

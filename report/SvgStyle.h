@@ -7,9 +7,10 @@
 #ifndef DTC_REPORT_SVGSTYLE_H
 #define DTC_REPORT_SVGSTYLE_H
 
-#include "plan/plan.pb.h"
+#include "support/Kinds.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 

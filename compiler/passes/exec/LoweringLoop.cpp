@@ -133,7 +133,7 @@ LogicalResult Lowering::lowerScheduled(dist::MicrobatchLoopOp loop) {
       program.start(arriving.back());
     } else if (auto fragment = dyn_cast<dist::FragmentOp>(op)) {
       exec::TaskOp task =
-          program.beginTask(name(fragment.getPass()) + "." + Twine(fragment.getStage()));
+          program.beginTask(Twine(name(fragment.getPass())) + "." + Twine(fragment.getStage()));
       taskOf.push_back(task);
       task.setPass(fragment.getPass());
       task.setStage(fragment.getStage());
