@@ -7,6 +7,7 @@
 #include "compiler/planner/SearchSpace.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/import/ImportModel.h"
 #include "compiler/planner/Strategy.h"
 #include "test/lib/compile/PlannerCases.h"
 
@@ -216,11 +217,13 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
 /// The largest input of a model of images are pixels, of which a position has many.
 TEST_F(SearchSpace, MicrobatchesOfImagesAreBoundedByTheirPositions) {
   PlannerContext compiler;
-  auto images = compiler.importText(
-      R"({"model_type": "vit", "image_size": 256, "patch_size": 32, "hidden_size": 8,
-          "num_attention_heads": 2, "num_hidden_layers": 2})",
-      "config.json", /*batch=*/1024, /*seq=*/0);
-  ASSERT_TRUE(images) << compiler.diagnostics();
+  ImportOptions batch;
+  batch.batch = 1024;
+  ImportLog log;
+  auto images = importModel(compiler.context(), R"({"model_type": "vit", "image_size": 256,
+    "patch_size": 32, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2})",
+                            "config.json", batch, log);
+  ASSERT_TRUE(images);
   traits = findProperties(*images, 2);
   EXPECT_EQ(traits.batch, 1024);
   EXPECT_EQ(traits.samplePositions, 65);
