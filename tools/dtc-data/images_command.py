@@ -20,14 +20,17 @@ IMAGES_OF_THREAD = 8
 
 
 def add_arguments(parser):
-    parser.add_argument("folder", metavar="FOLDER", help="a folder with one folder for each class, and in each PNG and JPEG files")
+    parser.add_argument("folder", metavar="FOLDER",
+                        help="a folder with one folder for each class, and in each PNG and JPEG files")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.safetensors",
-                        help="the samples: images, f32 [samples, channels, height, width], and labels, i32 [samples]; the names "
-                             "of the classes are written to FILE.classes.json")
-    parser.add_argument("--size", default="224", metavar="N", help="to what images are resized, as N or HEIGHTxWIDTH (default: 224)")
+                        help="the samples: images, f32 [samples, channels, height, width], and labels, i32 [samples]; the "
+                             "names of the classes are written to FILE.classes.json")
+    parser.add_argument("--size", default="224", metavar="N",
+                        help="to what images are resized, as N or HEIGHTxWIDTH (default: 224)")
     parser.add_argument("--channels", type=int, choices=MODES, default=3, help="3 for colours, 1 for gray (default: 3)")
     parser.add_argument("--mean", type=float, nargs="+", default=[0.5], metavar="X",
-                        help="what is subtracted from values between 0 and 1, one for all channels or one for each (default: 0.5)")
+                        help="what is subtracted from values between 0 and 1, one for all channels or one for each "
+                             "(default: 0.5)")
     parser.add_argument("--std", type=float, nargs="+", default=[0.5], metavar="X",
                         help="what they are then divided by, likewise (default: 0.5)")
     parser.add_argument("--classes", metavar="FILE.classes.json",
